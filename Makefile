@@ -1,0 +1,69 @@
+.DEFAULT_GOAL := help
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+HOST ?= 127.0.0.1
+PORT ?= 8787
+DATA_DIR ?= ./data
+export HOST PORT DATA_DIR
+
+.PHONY: help run setup test fast check format bench lock migrations clean
+
+help: ## List what make can do
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: $(VENV)/.base ## Start a hub with a demo agent on http://HOST:PORT (Ctrl-C ends it)
+	@DEV_LOGIN=$${DEV_LOGIN:-1} DEMO=$${DEMO:-1} exec $(BIN)/python manage.py serve
+
+setup: $(VENV)/.dev ## Install everything, also for tests and checks
+
+test: $(VENV)/.dev ## Run the whole suite, on both homes
+	@$(BIN)/python -m pytest
+
+fast: $(VENV)/.dev ## Run the quick tests (under 30 s)
+	@$(BIN)/python -m pytest -m "not slow and not grown" -x -q
+
+check: $(VENV)/.dev ## Lint, types, imports, migrations
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations --check --dry-run
+	@DATA_DIR=$(VENV)/check PUBLIC_URL=https://hub.example $(BIN)/python manage.py check --deploy --fail-level WARNING
+
+format: $(VENV)/.dev ## Format and mend what can be mended
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
+	@$(BIN)/python -m bench
+
+migrations: $(VENV)/.dev ## Write the migrations that the models ask for
+	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations
+
+lock: $(VENV)/.dev ## Compile requirements/*.txt again
+	@$(PIP) install pip-tools
+	@cd requirements && for set in base dev; do ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe \
+	  --no-header --no-annotate -o $$set.txt $$set.in; done
+
+clean: ## Remove the virtual environment and caches (DATA_DIR stays)
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 is missing: install python3.11"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "want Python 3.11, $(PYTHON) is older"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python lacks ensurepip: install the package python3-venv"; exit 1; }
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: requirements/base.txt | $(VENV)/bin/python
+	@echo "installing what the hub runs on"
+	@$(PIP) install --require-hashes -r requirements/base.txt
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.base
+	@echo "installing what tests and checks need"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@

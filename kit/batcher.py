@@ -1,0 +1,43 @@
+"""Group commit for asyncio: what waits while one batch is written goes into the next."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from kit.tasks import TaskSet
+
+T = TypeVar("T")
+
+
+class Batcher(Generic[T]):
+    """Collects items and hands them to `write` in batches, one batch at a time."""
+
+    def __init__(self, write: Callable[[Sequence[T]], Awaitable[None]]) -> None:
+        self._write = write
+        self._items: list[T] = []
+        self._next: asyncio.Future[None] | None = None
+        self._is_running = False
+        self._tasks = TaskSet()
+
+    async def add(self, item: T) -> None:
+        """Return when the batch that holds the item was written; raise what writing it raised."""
+        self._items.append(item)
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+            if not self._is_running:
+                self._is_running = True
+                self._tasks.start(self._run(), name="batcher")
+        await asyncio.shield(self._next)
+
+    async def _run(self) -> None:
+        while self._next is not None:
+            items, done = self._items, self._next
+            self._items, self._next = [], None
+            try:
+                await self._write(items)
+            except Exception as failure:  # noqa: BLE001  those who wait get it
+                done.set_exception(failure)
+                done.exception()
+            else:
+                done.set_result(None)
+        self._is_running = False

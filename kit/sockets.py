@@ -1,0 +1,29 @@
+"""A Channels consumer without the thread hop per frame (docs/adr/0004)."""
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from kit.asgi import Receive, Scope, Send
+
+
+class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """Handles one message at a time on the event loop, straight from the server.
+
+    Channels' own loop makes a task per message and hops to a thread to close stale database connections;
+    `kit.async_db.db_call` closes them where the database is really used. There is no channel layer here:
+    turns never travel by one.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.base_send = send
+        self.channel_layer = None
+        code = 1006
+        try:
+            while (message := await receive())["type"] != "websocket.disconnect":
+                if message["type"] == "websocket.connect":
+                    await self.connect()
+                else:
+                    await self.receive(message.get("text"), message.get("bytes"))
+            code = message.get("code") or 1005
+        finally:
+            await self.disconnect(code)

@@ -1,0 +1,41 @@
+"""Background asyncio tasks that somebody owns: none is lost, and no failure goes unread."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+class TaskSet:
+    """Starts tasks, keeps them until they end, logs what they raise."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> None:
+        """Run a coroutine in the background."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    async def finish(self, within_s: float) -> bool:
+        """Wait for all to end; False when some still run after that long."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=within_s)
+        return not self._tasks
+
+    async def cancel(self) -> None:
+        """Cancel what still runs and wait until it is gone."""
+        for task in (left := list(self._tasks)):
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (failure := task.exception()):
+            logger.error("task.failed", extra={"task": task.get_name()}, exc_info=failure)
