@@ -1,0 +1,104 @@
+"""Credentials for their owners, users for the staff."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from accounts.admin_site import OwnedAdmin, StaffAdmin, site
+from accounts.models import Credential, User
+
+
+class GoodFilter(admin.SimpleListFilter):
+    """By whether they are accepted now."""
+
+    title = "good"
+    parameter_name = "good"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Good ones, and history."""
+        return [("yes", "Good"), ("no", "Revoked or expired")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Credential]) -> QuerySet[Credential]:
+        """Those of the chosen kind."""
+        live = Credential.objects.live().values("pk")
+        match self.value():
+            case "yes":
+                return queryset.filter(pk__in=live)
+            case "no":
+                return queryset.exclude(pk__in=live)
+        return queryset
+
+
+@admin.register(Credential, site=site)
+class CredentialAdmin(OwnedAdmin):
+    """Tokens to recognise and to revoke; never their text, never their hash."""
+
+    owner_path = "user"
+    list_display = (
+        "name",
+        "kind",
+        "shown_prefix",
+        "user",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+        "is_usable",
+    )
+    list_filter = (GoodFilter, "kind")
+    list_select_related = ("user",)
+    search_fields = ("name", "prefix")
+    ordering = ("-created_at",)
+    actions = ("revoke",)
+    fields = (
+        "name",
+        "kind",
+        "shown_prefix",
+        "user",
+        "user_agent",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+        "revoked_at",
+    )
+
+    @admin.display(description="begins with", ordering="prefix")
+    def shown_prefix(self, credential: Credential) -> str:
+        """The head of the token, with a sign that it goes on."""
+        return f"{credential.prefix}…"
+
+    @admin.display(description="good", boolean=True)
+    def is_usable(self, credential: Credential) -> bool:
+        """Neither revoked nor expired."""
+        return credential.is_live
+
+    @admin.action(description="Revoke the chosen credentials")
+    def revoke(self, request: HttpRequest, queryset: QuerySet[Credential]) -> None:
+        """Refuse them from the next request on; sockets that use them close within seconds."""
+        count = Credential.objects.filter(pk__in=queryset.values("pk")).revoke()
+        self.message_user(request, f"{count} revoked.", messages.SUCCESS)
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Nobody feels out a hash by filtering on it."""
+        return not lookup.startswith("digest") and super().lookup_allowed(lookup, value, request)
+
+
+@admin.register(User, site=site)
+class UserAdmin(StaffAdmin):
+    """Staff suspend and reinstate users here; nothing else about them is changed by hand."""
+
+    list_display = ("login", "is_active", "is_staff", "github_id", "created_at")
+    list_filter = ("is_active", "is_staff")
+    search_fields = ("login",)
+    ordering = ("login",)
+    fields = ("login", "github_id", "avatar_url", "is_active", "is_staff", "created_at")
+    readonly_fields = ("login", "github_id", "avatar_url", "is_staff", "created_at")
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Staff, and nobody on their own row: who suspends himself is locked out."""
+        return bool(request.user.is_staff) and (obj is None or obj.pk != request.user.pk)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Only the suspension; the rest of the row may have moved since."""
+        obj.save(update_fields=["is_active"])

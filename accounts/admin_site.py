@@ -1,0 +1,130 @@
+"""The admin as an owner's desk: every signed-in user enters, each model shows them their own rows."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.core.exceptions import SuspiciousOperation
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, URLResolver, reverse
+
+from accounts.browser import sign_out
+
+MAX_ROW_DIGITS = 18
+
+
+class OwnersAdminSite(admin.AdminSite):
+    """Django's admin, entered by `cw_session`; there are no passwords here."""
+
+    site_header = "Clawbridge"
+    site_title = "Clawbridge"
+    index_title = "Your desk"
+    site_url = "/"
+    enable_nav_sidebar = False  # a handful of tables: the room goes to their columns
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Anybody signed in and not suspended."""
+        return bool(request.user.is_authenticated and request.user.is_active)
+
+    def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """Send the visitor to the hub's sign-in, and back here after it."""
+        target = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index", current_app=self.name)
+        if self.has_permission(request):
+            return HttpResponseRedirect(reverse("admin:index", current_app=self.name))
+        return HttpResponseRedirect(f"{reverse('signin')}?{urlencode({'next': target})}")
+
+    def logout(  # type: ignore[override]
+        self, request: HttpRequest, extra_context: Any = None
+    ) -> HttpResponse:
+        """The same as signing out on the home page."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        response = HttpResponseRedirect("/")
+        sign_out(request, response)
+        return response
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        """Django's, without changing passwords: nobody has one."""
+        return [url for url in super().get_urls() if "password" not in (getattr(url, "name", None) or "")]
+
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
+        """Django's, but for NUL in an address: filters would pass it on to a database that refuses it."""
+        inner: Callable[..., HttpResponse] = super().admin_view(view, cacheable)
+
+        @wraps(inner)
+        def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if "\0" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
+                raise SuspiciousOperation("NUL in the address")
+            return inner(request, *args, **kwargs)
+
+        return checked
+
+
+site = OwnersAdminSite(name="admin")
+
+
+def is_row_number(text: str) -> bool:
+    """Whether a text can be the number of a row in any database."""
+    return text.isdecimal() and len(text) <= MAX_ROW_DIGITS
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Rows to look at. Subclasses open single doors."""
+
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """No."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """No."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """No."""
+        return False
+
+
+class OwnedAdmin(ReadOnlyAdmin):
+    """Rows of owners: each sees their own, staff see all. `owner_path` leads from a row to its owner."""
+
+    owner_path = "owner"
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
+        """Run an action on rows chosen by number; Django breaks on anything else."""
+        if not all(map(is_row_number, request.POST.getlist(ACTION_CHECKBOX_NAME))):
+            raise SuspiciousOperation("a row is chosen by its number")
+        return super().response_action(request, queryset, *args, **kwargs)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """What this visitor may see; rows outside of it do not exist for them."""
+        rows = super().get_queryset(request)
+        return rows if request.user.is_staff else rows.filter(**{self.owner_path: request.user.pk})
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Everybody has a desk."""
+        return True
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Which rows is decided by `get_queryset`."""
+        return True
+
+
+class StaffAdmin(ReadOnlyAdmin):
+    """Rows only staff see."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Staff."""
+        return bool(request.user.is_staff)
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Staff."""
+        return bool(request.user.is_staff)

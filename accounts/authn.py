@@ -1,0 +1,90 @@
+"""One way to know a caller, for HTTP and for sockets: a Bearer token, or the cookie `cw_session`."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from django.db import connection
+from django.http import parse_cookie
+
+from accounts.tokens import digest
+from kit import sql
+
+COOKIE = "cw_session"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+CALLER_KINDS = frozenset({"session", "app"})
+TOUCH_EVERY_S = 60
+
+_FIND = """
+SELECT c.digest, c.id, c.kind, c.name, u.id, u.login, u.is_staff,
+       c.last_used_at IS NULL OR c.last_used_at < {stale}
+FROM accounts_credential c JOIN accounts_user u ON u.id = c.user_id
+WHERE c.digest IN ({marks}) AND c.revoked_at IS NULL AND u.is_active
+  AND (c.expires_at IS NULL OR c.expires_at > {now})
+"""
+_CLOCK = {
+    "sqlite": {
+        "now": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
+        "stale": f"strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '-{TOUCH_EVERY_S} seconds')",
+    },
+    "postgresql": {
+        "now": "clock_timestamp()",
+        "stale": f"clock_timestamp() - interval '{TOUCH_EVERY_S} seconds'",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a live credential speaks for. `is_stale`: its last use should be noted again."""
+
+    credential_id: int
+    kind: str
+    credential_name: str
+    user_id: int
+    login: str
+    is_staff: bool
+    is_stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """A token as a request presented it; `by_cookie` when the browser sent it by itself."""
+
+    digest: str
+    by_cookie: bool
+
+
+class ForeignOrigin(Exception):
+    """A cookie came with an unsafe request that is not provably from our own pages."""
+
+
+def presented(headers: Mapping[str, str]) -> Presented | None:
+    """The token of a request, its headers named in lower case: Bearer first, else the cookie."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme:
+        return Presented(digest(token.strip()), by_cookie=False) if scheme.lower() == "bearer" else None
+    cookie = parse_cookie(headers.get("cookie", "")).get(COOKIE)
+    return Presented(digest(cookie), by_cookie=True) if cookie else None
+
+
+def check_origin(method: str, headers: Mapping[str, str], *, public_origin: str) -> None:
+    """Guard a cookie against requests forged from other sites.
+
+    Raises:
+        ForeignOrigin: the method is unsafe, and neither `Origin` nor, without one, `Sec-Fetch-Site` is ours.
+    """
+    if method in SAFE_METHODS:
+        return
+    origin = headers.get("origin")
+    ours = origin == public_origin if origin is not None else headers.get("sec-fetch-site") == "same-origin"
+    if not ours:
+        raise ForeignOrigin
+
+
+def identify(digests: Collection[str]) -> dict[str, Identity]:
+    """The live identities among these digests, one query for all."""
+    if not digests:
+        return {}
+    statement = _FIND.format(marks=sql.marks(digests), **_CLOCK[connection.vendor])
+    found = sql.rows(statement, list(digests))
+    return {row[0]: Identity(*row[1:]) for row in found}

@@ -1,0 +1,45 @@
+"""A browser's sign-in: the cookie `cw_session`, and the credential behind it."""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from accounts.authn import COOKIE
+from accounts.callers import presented_by
+from accounts.models import Credential, User
+from accounts.tokens import SESSION_LIFETIME, mint
+
+
+def sign_in(request: HttpRequest, response: HttpResponse, user: User) -> None:
+    """Set the cookie of a new session; one this browser had before is revoked."""
+    _revoke(request)
+    name = "browser sign-in"
+    agent = request.headers.get("User-Agent", "").replace("\0", "")
+    minted = mint(user, Credential.Kind.SESSION, name, user_agent=agent)
+    response.set_cookie(
+        COOKIE,
+        minted.token,
+        max_age=SESSION_LIFETIME,
+        path="/",
+        httponly=True,
+        samesite="Lax",
+        secure=settings.IS_HTTPS,
+    )
+
+
+def sign_out(request: HttpRequest, response: HttpResponse) -> None:
+    """End this browser's session, on the hub and in the browser."""
+    _revoke(request)
+    response.delete_cookie(COOKIE, path="/", samesite="Lax")
+
+
+def own_path(wanted: str | None) -> str:
+    """A path of this hub to go on to; the home page for anything that leads elsewhere."""
+    path = wanted or "/"
+    return path if path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None) else "/"
+
+
+def _revoke(request: HttpRequest) -> None:
+    token = presented_by(request)
+    if token is not None and token.by_cookie:
+        Credential.objects.filter(digest=token.digest, kind=Credential.Kind.SESSION).revoke()

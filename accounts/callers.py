@@ -1,0 +1,53 @@
+"""The caller of a request to Django: one reading of its credentials for pages, the admin and REST."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from accounts.authn import CALLER_KINDS, COOKIE, Identity, Presented, check_origin, identify, presented
+from accounts.models import Credential, User
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A signed-in user, and the credential that says so."""
+
+    user: User
+    identity: Identity
+
+
+def presented_by(request: HttpRequest) -> Presented | None:
+    """The token a request carries, live or not."""
+    return presented(_headers(request))
+
+
+def find_caller(request: HttpRequest) -> Caller | None:
+    """Who sent a request, by the live session or app credential of an active user. Notes its use."""
+    token = presented_by(request)
+    identity = identify([token.digest]).get(token.digest) if token else None
+    if identity is None or identity.kind not in CALLER_KINDS:
+        return None
+    if identity.is_stale:
+        Credential.touch([identity.credential_id])
+    user = User.objects.filter(pk=identity.user_id).first()
+    return Caller(user, identity) if user else None
+
+
+def check_own_pages(request: HttpRequest) -> None:
+    """Let a cookie speak for an unsafe request only when it comes from our own pages.
+
+    Raises:
+        ForeignOrigin: see `accounts.authn.check_origin`.
+    """
+    token = presented_by(request)
+    if token is not None and token.by_cookie:
+        check_origin(request.method or "", _headers(request), public_origin=settings.PUBLIC_URL)
+
+
+def _headers(request: HttpRequest) -> Mapping[str, str]:
+    """The headers by lower-case name. Django's cookie parser stands a malformed cookie beside ours."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    headers["cookie"] = f"{COOKIE}={request.COOKIES[COOKIE]}" if COOKIE in request.COOKIES else ""
+    return headers

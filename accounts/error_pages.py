@@ -1,0 +1,71 @@
+"""Answers to what never reaches a view, or breaks in one: JSON for programs, a plain page for people."""
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+
+FORBIDDEN_ORIGIN = "forbidden_origin"
+FORBIDDEN_ORIGIN_TEXT = "a cookie counts only in requests from the hub's own pages; use a Bearer token"
+INTERNAL, INTERNAL_TEXT = "internal", "internal error"
+CODES = {
+    400: "validation_failed",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    406: "not_acceptable",
+    409: "conflict",
+    413: "payload_too_large",
+    415: "unsupported_media_type",
+    429: "rate_limited",
+    500: INTERNAL,
+}
+TEXTS = {
+    400: ("Bad request", "The hub could not make sense of this request."),
+    403: ("Not allowed", "This page is not yours to see, or the form you sent has expired."),
+    404: ("Not found", "There is nothing at this address."),
+    500: ("Something broke", INTERNAL_TEXT),
+}
+
+
+def is_api(request: HttpRequest) -> bool:
+    """Whether the caller is a program, that reads JSON."""
+    return request.path_info.startswith("/api/")
+
+
+def json_error(status: int, code: str, message: str) -> JsonResponse:
+    """The one shape of an error."""
+    return JsonResponse({"error": code, "message": message}, status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """400 for what Django itself refuses."""
+    return _failed(request, 400)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """403 outside of DRF."""
+    return _failed(request, 403)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """403 for a form without its token (settings.CSRF_FAILURE_VIEW)."""
+    return _failed(request, 403)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """404 for an unknown address."""
+    return _failed(request, 404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """500: Django has logged it; the body tells nothing of it."""
+    return _failed(request, 500)
+
+
+def _failed(request: HttpRequest, status: int) -> HttpResponse:
+    """The page needs neither the database nor a user, because either may be what is broken."""
+    title, text = TEXTS[status]
+    if is_api(request):
+        return json_error(status, CODES[status], text)
+    page = render_to_string("errors/page.html", {"title": title, "text": text, "status": status})
+    return HttpResponse(page, status=status)

@@ -1,0 +1,93 @@
+"""Who is calling: users, and the credentials that speak for them."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+
+class UserManager(BaseUserManager["User"]):
+    def get_by_natural_key(self, username: str | None) -> "User":
+        return self.get(login__iexact=username)
+
+    def named(self, login: str) -> "User | None":
+        """The holder of a login, whatever the case it is written in."""
+        return self.filter(login__iexact=login).first()
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A person or service. The GitHub id is the key to an account; the login is only its name.
+
+    `is_active` False suspends everything of theirs; `is_staff` opens all rows of the admin.
+    """
+
+    login = models.CharField(max_length=64, unique=True)
+    github_id = models.BigIntegerField(null=True, blank=True, unique=True)
+    avatar_url = models.URLField(blank=True)
+    is_active = models.BooleanField(default=True)
+    is_staff = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects: ClassVar[UserManager] = UserManager()
+    USERNAME_FIELD = "login"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("login"), name="one_user_per_login_in_any_case")]
+
+    def __str__(self) -> str:
+        return self.login
+
+
+class CredentialQuerySet(models.QuerySet["Credential"]):
+    def live(self) -> "CredentialQuerySet":
+        """Neither revoked nor expired."""
+        unexpired = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
+        return self.filter(unexpired, revoked_at=None)
+
+    def revoke(self) -> int:
+        """Refuse these from the next request on; how many were still good."""
+        return self.filter(revoked_at=None).update(revoked_at=timezone.now())
+
+    def spent_before(self, moment: datetime) -> "CredentialQuerySet":
+        """Revoked or expired before a moment: of no use but history."""
+        return self.filter(models.Q(revoked_at__lt=moment) | models.Q(expires_at__lt=moment))
+
+
+class Credential(models.Model):
+    """A token somebody holds; only its hash is here, its text was shown once."""
+
+    class Kind(models.TextChoices):
+        SESSION = "session", "sign-in session (cw_sess_)"
+        CHANNEL = "channel", "agent's channel token (ck_live_)"
+        APP = "app", "app token (cw_app_)"
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="credentials")
+    kind = models.CharField(max_length=8, choices=Kind)
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=16, help_text="The first characters, to recognise it by.")
+    digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the token, in hex.")
+    user_agent = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    objects: ClassVar[Any] = CredentialQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… ({self.kind} of {self.user_id})"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it would be accepted now."""
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+
+    @staticmethod
+    def touch(ids: Iterable[int]) -> None:
+        """Note that these were just used."""
+        Credential.objects.filter(id__in=list(ids)).update(last_used_at=timezone.now())

@@ -1,0 +1,160 @@
+"""The native REST API's manners: who calls, strict JSON in, `{"error", "message"}` for whatever goes wrong."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn, cast
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404
+from rest_framework import exceptions
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.authn import ForeignOrigin, Identity
+from accounts.callers import check_own_pages, find_caller
+from accounts.error_pages import (
+    CODES,
+    FORBIDDEN_ORIGIN,
+    FORBIDDEN_ORIGIN_TEXT,
+    INTERNAL,
+    INTERNAL_TEXT,
+    bad_request,
+    forbidden,
+    not_found,
+    server_error,
+)
+from accounts.models import User
+
+__all__ = [  # hub/urls.py names the four handlers here
+    "CredentialAuthentication",
+    "StrictJSONParser",
+    "bad_request",
+    "caller_of",
+    "error_response",
+    "forbidden",
+    "not_found",
+    "server_error",
+]
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 1_048_576
+
+
+class Conflict(exceptions.APIException):
+    """What was asked for is taken, or contradicts what is there."""
+
+    status_code = 409
+    default_detail = "this is taken"
+
+
+class PayloadTooLarge(exceptions.APIException):
+    """The body is over the limit."""
+
+    status_code = 413
+    default_detail = f"the body is over {MAX_BODY_BYTES} bytes"
+
+
+class FromForeignOrigin(exceptions.APIException):
+    """A cookie came with a request of another site."""
+
+    status_code = 403
+    default_detail = FORBIDDEN_ORIGIN_TEXT
+
+
+class CredentialAuthentication(BaseAuthentication):
+    """The user of a Bearer token or cookie, as everywhere in the hub; there is no CSRF token."""
+
+    def authenticate(self, request: Request) -> tuple[User, Identity] | None:
+        """The caller and the identity of the credential; None without a live one, which is then a 401."""
+        caller = find_caller(request._request)
+        if caller is None:
+            return None
+        try:
+            check_own_pages(request._request)
+        except ForeignOrigin:
+            raise FromForeignOrigin from None
+        return caller.user, caller.identity
+
+    def authenticate_header(self, request: Request) -> str:
+        """Makes a missing caller a 401 instead of a 403."""
+        return "Bearer"
+
+
+class StrictJSONParser(JSONParser):
+    """Reads a bounded JSON body; nesting, constants and numbers that break `json` are a 400, never a 500."""
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        """The decoded body."""
+        body = stream.read(MAX_BODY_BYTES + 1)
+        if len(body) > MAX_BODY_BYTES:
+            raise PayloadTooLarge
+        try:
+            return json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            raise exceptions.ParseError("the body is not JSON") from None
+
+
+def caller_of(request: Request) -> User:
+    """The signed-in user of a view that demands one."""
+    return cast(User, request.user)
+
+
+def error_response(failure: Exception, context: Mapping[str, Any]) -> Response:
+    """DRF's exception handler: every failure as a code and a sentence; what is unforeseen tells nothing."""
+    failure = _as_api_failure(failure)
+    if not isinstance(failure, exceptions.APIException):
+        logger.error("rest.failed", exc_info=failure, extra={"view": type(context.get("view")).__name__})
+        return Response({"error": INTERNAL, "message": INTERNAL_TEXT}, status=500)
+    code = CODES.get(failure.status_code, INTERNAL)
+    if isinstance(failure, FromForeignOrigin):
+        code = FORBIDDEN_ORIGIN
+    body = {"error": code, "message": " ".join(_sentences(failure.detail))}
+    return Response(body, status=failure.status_code, headers=_headers(failure))
+
+
+def _as_api_failure(failure: Exception) -> Exception:
+    """What Django says in its own exceptions, in DRF's."""
+    match failure:
+        case Http404():
+            return exceptions.NotFound()
+        case PermissionDenied():
+            return exceptions.PermissionDenied()
+        case RequestDataTooBig():
+            return PayloadTooLarge()
+        case SuspiciousOperation():
+            return exceptions.ParseError()
+    return failure
+
+
+def _headers(failure: exceptions.APIException) -> dict[str, str]:
+    wait, challenge = getattr(failure, "wait", None), getattr(failure, "auth_header", None)
+    headers = {"Retry-After": str(int(wait))} if wait else {}
+    return headers | ({"WWW-Authenticate": challenge} if challenge else {})
+
+
+def _sentences(detail: Any, field: str = "") -> Iterator[str]:
+    """Every message of a nested detail, each with the field it is about."""
+    if isinstance(detail, Mapping):
+        for name, inner in detail.items():
+            yield from _sentences(inner, _inside(field, name))
+    elif isinstance(detail, list):
+        for inner in detail:
+            yield from _sentences(inner, field)
+    else:
+        yield f"{field}: {detail}" if field else str(detail)
+
+
+def _inside(field: str, name: object) -> str:
+    if name == "non_field_errors":
+        return field
+    if isinstance(name, int):
+        return f"{field}[{name}]"
+    return f"{field}.{name}" if field else str(name)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)

@@ -1,0 +1,71 @@
+"""Making and hashing tokens (docs/reference/tokens.md). A token's text exists only in the answer that mints it."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from accounts.models import Credential, User
+from kit.ids import unguessable
+
+PREFIXES = {
+    Credential.Kind.SESSION: "cw_sess_",
+    Credential.Kind.CHANNEL: "ck_live_",
+    Credential.Kind.APP: "cw_app_",
+}
+SESSION_LIFETIME = timedelta(days=30)
+SHOWN_CHARACTERS = 14
+LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?\Z")
+
+
+class BadLogin(ValueError):
+    """Not a login: 1 to 39 letters, digits and inner hyphens, as GitHub has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Minted:
+    """A new credential and, for the only time, its text."""
+
+    credential: Credential
+    token: str
+
+
+def digest(token: str) -> str:
+    """What is stored of a token: SHA-256 in hex. 128 random bits need no salt and no slow hash."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def mint(user: User, kind: Credential.Kind, name: str, *, user_agent: str = "") -> Minted:
+    """Make a credential for a user; a sign-in session lasts 30 days, the other kinds until revoked."""
+    token = unguessable(PREFIXES[kind])
+    expires_at = timezone.now() + SESSION_LIFETIME if kind == Credential.Kind.SESSION else None
+    credential = Credential.objects.create(
+        user=user,
+        kind=kind,
+        name=name[:100],
+        prefix=token[:SHOWN_CHARACTERS],
+        digest=digest(token),
+        expires_at=expires_at,
+        user_agent=user_agent[:300],
+    )
+    return Minted(credential, token)
+
+
+def get_or_create_local_user(login: str) -> User:
+    """The holder of a login, or a new local account of that name.
+
+    Raises:
+        BadLogin: it cannot be anybody's login.
+    """
+    if not LOGIN.match(login):
+        raise BadLogin(f"{login!r} is no login: want 1 to 39 letters, digits or inner hyphens")
+    if user := User.objects.named(login):
+        return user
+    try:
+        with transaction.atomic():
+            return User.objects.create(login=login)
+    except IntegrityError:  # somebody else made it in this moment
+        return User.objects.get_by_natural_key(login)
