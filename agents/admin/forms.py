@@ -1,0 +1,92 @@
+"""Filling in an agent."""
+
+from typing import Any, ClassVar
+
+from django import forms
+
+from accounts.models import User
+from agents import publishing
+from agents.models import Agent, Session
+
+MAX_PROMPTS = 6
+MAX_PROMPT_CHARS = 400
+
+
+class SuggestedPromptsField(forms.CharField):
+    """A list of short texts, written one on a line."""
+
+    widget = forms.Textarea(attrs={"rows": 4, "cols": 60})
+
+    def prepare_value(self, value: Any) -> Any:
+        """The list as lines."""
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> list[str]:
+        """The lines as a list."""
+        lines = [line.strip() for line in super().clean(value).splitlines()]
+        prompts = [line for line in lines if line]
+        if len(prompts) > MAX_PROMPTS or any(len(prompt) > MAX_PROMPT_CHARS for prompt in prompts):
+            raise forms.ValidationError(f"At most {MAX_PROMPTS} lines, none over {MAX_PROMPT_CHARS} characters.")
+        return prompts
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Compares lines with lines."""
+        return super().has_changed(self.prepare_value(initial), self.prepare_value(data))
+
+
+class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The settings of an agent."""
+
+    suggested_prompts = SuggestedPromptsField(required=False, help_text="One on a line, at most 6.")
+
+    class Meta:
+        labels: ClassVar[dict[str, str]] = {"claude_md": "CLAUDE.md"}
+        help_texts: ClassVar[dict[str, str]] = {
+            "tagline": "One line for the directory.",
+            "description": "Markdown, shown to those who want to ask.",
+            "status": "A draft is closed to callers, from the next request on.",
+            "isolated": "While it answers, it cannot reach other sessions.",
+            "daily_budget": "Questions accepted on one UTC day, of all callers together.",
+            "concurrency_cap": "Questions one caller may have open at once.",
+        }
+
+
+class SessionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """A session by name and place."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        """Enough to tell two of one name apart."""
+        place = " ".join(part for part in (obj.host, obj.cwd) if part)
+        return f"@{obj.routing_name} ({place or obj.public_id})"
+
+
+class NewAgentForm(AgentForm):
+    """A session to publish, and as what. `owner` is the visitor, set by the admin."""
+
+    owner: ClassVar[User]
+
+    session = SessionChoice(queryset=None, help_text="Your sessions that are not published yet.")
+    slug = forms.CharField(
+        required=False,
+        max_length=64,
+        help_text="The handle is your login, a slash and this, for good. Empty: as the session.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        published = Agent.objects.kept().values("session_id")
+        own = Session.objects.owned_by(self.owner).kept().exclude(pk__in=published)
+        self.fields["session"].queryset = own.order_by("-last_seen_at")  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        """Say beforehand what publishing would refuse."""
+        super().clean()
+        cleaned: dict[str, Any] = self.cleaned_data
+        if "session" in cleaned and "slug" in cleaned:
+            try:
+                publishing.find_place(self.owner, cleaned["session"], cleaned["slug"] or None)
+            except publishing.BadSlug as bad:
+                self.add_error("slug", str(bad))
+            except publishing.Taken as taken:
+                self.add_error("slug", f"{taken}.")
+        return cleaned

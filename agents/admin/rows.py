@@ -1,0 +1,45 @@
+"""The hub's own rows, for the staff to look at."""
+
+from django.contrib import admin
+
+from accounts.admin_site import StaffAdmin, site
+from agents.models import Connection, DailyUsage, Process, Session
+
+
+@admin.register(Session, site=site)
+class SessionAdmin(StaffAdmin):
+    """Agents that registered."""
+
+    list_display = ("routing_name", "owner", "host", "cwd", "started_at", "last_seen_at", "archived_at")
+    list_select_related = ("owner",)
+    list_filter = (("archived_at", admin.EmptyFieldListFilter),)
+    search_fields = ("routing_name", "owner__login", "host", "cwd")
+    ordering = ("-last_seen_at",)
+
+
+@admin.register(Process, site=site)
+class ProcessAdmin(StaffAdmin):
+    """Hub processes and their heartbeats."""
+
+    list_display = ("id", "host", "pid", "started_at", "beat_at")
+    ordering = ("-beat_at",)
+
+
+@admin.register(Connection, site=site)
+class ConnectionAdmin(StaffAdmin):
+    """Who is connected where."""
+
+    list_display = ("id", "session", "process", "credential", "connected_at")
+    list_select_related = ("session", "process", "credential")
+    ordering = ("-pk",)
+
+
+@admin.register(DailyUsage, site=site)
+class DailyUsageAdmin(StaffAdmin):
+    """What agents accepted, day by day."""
+
+    list_display = ("day", "agent", "queries")
+    list_select_related = ("agent",)
+    list_filter = ("day",)
+    search_fields = ("agent__handle",)
+    ordering = ("-day", "agent")

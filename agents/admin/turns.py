@@ -1,0 +1,155 @@
+"""The audit: every ask of an owner's agents, to read, to search and to take away."""
+
+import csv
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, StreamingHttpResponse
+
+from accounts.admin_site import OwnedAdmin, is_row_number, site
+from agents.errors import Denied
+from agents.models import Agent, Turn
+from agents.types import Failure
+from kit.async_db import db_call
+from kit.iso import iso
+
+ROWS_AT_ONCE = 500
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+COLUMNS = (
+    "asked_at",
+    "agent",
+    "caller",
+    "surface",
+    "outcome",
+    "reason",
+    "latency_ms",
+    "repeats",
+    "chat_id",
+    "question",
+)
+
+
+class OwnAgentFilter(admin.SimpleListFilter):
+    """By agent, of those whose turns this visitor sees."""
+
+    title = "agent"
+    parameter_name = "agent"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Own agents; deleted ones keep their log."""
+        agents = Agent.objects.order_by("handle_key")
+        if not request.user.is_staff:
+            agents = agents.filter(owner=request.user.pk)
+        return [(str(pk), f"@{handle}") for pk, handle in agents.values_list("pk", "handle")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Turn]) -> QuerySet[Turn]:
+        """The turns of the chosen one."""
+        chosen = self.value() or ""
+        return queryset.filter(agent=int(chosen)) if is_row_number(chosen) else queryset
+
+
+class ReasonFilter(admin.SimpleListFilter):
+    """By why an ask was refused or failed."""
+
+    title = "reason"
+    parameter_name = "why"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """All reasons there are, without reading the table."""
+        reasons = sorted({denied.reason for denied in Denied.__subclasses__()} | set(Failure))
+        return [(reason, reason.replace("_", " ")) for reason in reasons]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Turn]) -> QuerySet[Turn]:
+        """The turns with it."""
+        return queryset.filter(reason=self.value()) if self.value() else queryset
+
+
+@admin.register(Turn, site=site)
+class TurnAdmin(OwnedAdmin):
+    """Nothing here can be changed: it is the record."""
+
+    owner_path = "agent__owner"
+    list_display = ("asked_at", "agent", "caller_login", "surface", "outcome", "reason", "latency", "repeats")
+    list_filter = ("outcome", ReasonFilter, "surface", OwnAgentFilter, "asked_at")
+    list_select_related = ("agent", "caller")
+    search_fields = ("question", "caller__login")
+    search_help_text = "In questions and callers"
+    ordering = ("-asked_at", "-pk")
+    actions = ("export_csv",)
+    fields = (
+        "asked_at",
+        "agent_handle",
+        "caller_login",
+        "question",
+        "surface",
+        "outcome",
+        "reason",
+        "latency",
+        "repeats",
+        "settled_at",
+        "chat_id",
+    )
+
+    @admin.display(description="caller", ordering="caller__login")
+    def caller_login(self, turn: Turn) -> str:
+        """Who asked."""
+        return turn.caller.login if turn.caller else "(public)"
+
+    @admin.display(description="agent")
+    def agent_handle(self, turn: Turn) -> str:
+        """Who was asked; a deleted agent has no page to link to."""
+        return str(turn.agent)
+
+    @admin.display(description="latency", ordering="latency_ms")
+    def latency(self, turn: Turn) -> str | None:
+        """How long the answer took."""
+        return None if turn.latency_ms is None else f"{turn.latency_ms:,} ms"
+
+    @admin.action(description="Export the chosen turns as CSV")
+    def export_csv(self, request: HttpRequest, queryset: QuerySet[Turn]) -> StreamingHttpResponse:
+        """A spreadsheet, newest first, sent as it is read."""
+        headers = {"Content-Disposition": 'attachment; filename="turns.csv"'}
+        turns = queryset.select_related("agent", "caller").order_by("-pk")
+        return StreamingHttpResponse(_csv(turns), content_type="text/csv; charset=utf-8", headers=headers)
+
+
+async def _csv(turns: QuerySet[Turn]) -> AsyncIterator[str]:
+    """The lines, a batch at a time: the loop never waits for the database, memory holds one batch."""
+    yield "".join(_lines([COLUMNS]))
+    last: int | None = None
+    while batch := await db_call(_older)(turns, last):
+        yield "".join(_lines(map(_cells, batch)))
+        last = batch[-1].pk
+
+
+def _older(turns: QuerySet[Turn], than: int | None) -> list[Turn]:
+    rows = turns if than is None else turns.filter(pk__lt=than)
+    return list(rows[:ROWS_AT_ONCE])
+
+
+def _cells(turn: Turn) -> Sequence[object]:
+    caller = turn.caller.login if turn.caller else "(public)"
+    return (
+        *(iso(turn.asked_at), turn.agent.handle, caller, turn.surface, turn.outcome or "open", turn.reason),
+        *(turn.latency_ms, turn.repeats, turn.chat_id, turn.question),
+    )
+
+
+class _Line:
+    """What csv writes to: it keeps nothing and hands the line back."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
+def _lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    writer = csv.writer(_Line())
+    for row in rows:
+        yield writer.writerow([_harmless(cell) for cell in row])
+
+
+def _harmless(cell: object) -> object:
+    """A spreadsheet runs a text that starts like a formula; an apostrophe before it makes it text."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell

@@ -1,0 +1,51 @@
+"""Reading agents and their state: what cards, the native API and pages show."""
+
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+
+from django.db.models import Max, Sum
+
+from agents.ledger.statements import PROCESS_DEAD_S
+from agents.models import Agent, Connection, DailyUsage, Turn
+from kit.clock import db_now
+
+
+def find_published(handle: str) -> Agent | None:
+    """The published agent of a handle."""
+    found: Agent | None = Agent.objects.published().at(handle).first() if handle.isprintable() else None
+    return found
+
+
+def online_sessions(session_ids: Collection[int]) -> set[int]:
+    """Those of the sessions whose agent is connected to a living process."""
+    alive = db_now() - timedelta(seconds=PROCESS_DEAD_S)
+    live = Connection.objects.filter(session_id__in=session_ids, process__beat_at__gt=alive)
+    return set(live.values_list("session_id", flat=True))
+
+
+def is_online(session_id: int) -> bool:
+    """Whether a session's agent is connected now."""
+    return bool(online_sessions([session_id]))
+
+
+def queries_today(agent: Agent) -> int:
+    """Asks the agent has accepted on this UTC day."""
+    return usage_today([agent.pk]).get(agent.pk, 0)
+
+
+def usage_today(agent_ids: Iterable[int]) -> dict[int, int]:
+    """Asks accepted on this UTC day, by agent."""
+    rows = DailyUsage.objects.filter(agent_id__in=agent_ids, day=db_now().date())
+    return dict(rows.values_list("agent_id", "queries"))
+
+
+def usage_all_time(agent_ids: Iterable[int]) -> dict[int, int]:
+    """Asks ever accepted, by agent."""
+    rows = DailyUsage.objects.filter(agent_id__in=agent_ids).values("agent_id").annotate(total=Sum("queries"))
+    return {row["agent_id"]: row["total"] for row in rows}
+
+
+def last_asked_at(agent_ids: Iterable[int]) -> dict[int, object]:
+    """When each agent was last asked and not refused."""
+    rows = Turn.objects.filter(agent_id__in=agent_ids).exclude(outcome=Turn.Outcome.DENIED)
+    return {row["agent_id"]: row["last"] for row in rows.values("agent_id").annotate(last=Max("asked_at"))}

@@ -1,0 +1,110 @@
+"""From an ask to its end: admission, delivery, the wait, and settling exactly once."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+
+from agents.errors import NotDelivered, RateLimited, Unavailable
+from agents.ledger import Ledger
+from agents.ports import Clock, Limits, Link
+from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
+from agents.waiting import RunningTurn, WaitingTurns
+from kit.tasks import TaskSet
+
+logger = logging.getLogger(__name__)
+
+OnSettled = Callable[[SettledTurn], Awaitable[None]]
+
+
+class Dispatcher:
+    """Runs turns. A turn goes on whether or not anyone follows it."""
+
+    def __init__(self, *, link: Link, ledger: Ledger, waiting: WaitingTurns, limits: Limits, clock: Clock) -> None:
+        self._link = link
+        self._ledger = ledger
+        self._limits = limits
+        self._clock = clock
+        self._waiting = waiting
+        self._tasks = TaskSet()
+        self._draining = False
+
+    async def ask(self, ask: Ask, on_settled: OnSettled) -> RunningTurn:
+        """Admit an ask and set its turn going. `on_settled` runs after the end is durable, before it is told.
+
+        Raises:
+            Denied: nothing was sent; the audit row says why.
+            NotPublished, Unavailable: nothing was sent, no row was written.
+        """
+        if self._draining:
+            raise Unavailable("draining")
+        if retry_in_s := await self._limits.retry_in_s(ask.caller_id):
+            denied = RateLimited(retry_in_s)
+            await self._ledger.deny(ask, denied)
+            raise denied
+        started = self._clock()
+        running = RunningTurn(await self._ledger.admit(ask))
+        self._tasks.start(self._see_through(running, started, on_settled), name=f"turn {ask.chat_id}")
+        return running
+
+    @property
+    def open_turns(self) -> int:
+        """How many turns of this process have not ended."""
+        return len(self._tasks)
+
+    def connections(self) -> set[int]:
+        """The connections that turns of this process wait on."""
+        return {running.turn.connection_id for running in self._waiting}
+
+    def lose(self, connection_ids: Collection[int]) -> None:
+        """These connections are gone: fail what waits on them at once."""
+        for running in self._waiting:
+            if running.turn.connection_id in connection_ids:
+                running.end(Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST))
+
+    async def drain(self, within_s: float) -> None:
+        """Refuse new asks, wait for the open turns, then fail those still open."""
+        self._draining = True
+        if await self._tasks.finish(within_s):
+            return
+        for running in self._waiting:
+            running.end(Ending(outcome=Outcome.FAILED, reason=Failure.SHUTDOWN))
+        await self._tasks.finish(within_s=5)
+
+    async def _see_through(self, running: RunningTurn, started: float, on_settled: OnSettled) -> None:
+        with self._waiting.expect(running):
+            ending = await self._reach_end(running)
+        settled = await self._settle(running.turn, ending, started)
+        try:
+            await on_settled(settled)
+        except Exception:
+            logger.exception("turn.on_settled_failed", extra={"chat_id": running.turn.ask.chat_id})
+        running.publish(settled)
+
+    async def _reach_end(self, running: RunningTurn) -> Ending:
+        try:
+            async with asyncio.timeout(running.turn.ask.wait_s):
+                await self._link.deliver(running.turn)
+                return await running.reply
+        except TimeoutError:
+            return Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
+        except NotDelivered:
+            return Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, gives_back=True)
+        except Exception:  # whatever happens, the turn ends
+            logger.exception("turn.broken", extra={"chat_id": running.turn.ask.chat_id})
+            return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
+
+    async def _settle(self, turn: OpenTurn, ending: Ending, started: float) -> SettledTurn:
+        latency_ms = int((self._clock() - started) * 1000)
+        timed = Ending(
+            outcome=ending.outcome,
+            reason=ending.reason,
+            text=ending.text,
+            latency_ms=latency_ms,
+            keeps_claim=ending.keeps_claim,
+            gives_back=ending.gives_back,
+        )
+        try:
+            return await self._ledger.settle(turn, timed)
+        except Unavailable:
+            logger.error("turn.not_recorded", extra={"chat_id": turn.ask.chat_id})
+            return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)

@@ -1,0 +1,63 @@
+"""Why an ask is refused. A surface turns each into its own words; nothing was sent to the agent."""
+
+from typing import ClassVar
+
+
+class Denied(Exception):
+    """An ask that admission refused; its audit row is written. `reason` is public and never changes."""
+
+    reason: ClassVar[str]
+
+
+class Offline(Denied):
+    """No live connection of the agent's session."""
+
+    reason = "offline"
+
+
+class Busy(Denied):
+    """The session is held for another caller."""
+
+    reason = "busy"
+
+
+class OverCap(Denied):
+    """The caller already holds as many turns of this agent as its concurrency cap."""
+
+    reason = "concurrency"
+
+    def __init__(self, held: int) -> None:
+        super().__init__()
+        self.held = held
+
+
+class OverBudget(Denied):
+    """The agent's budget of this UTC day is spent."""
+
+    reason = "budget_exhausted"
+
+    def __init__(self, budget: int) -> None:
+        super().__init__()
+        self.budget = budget
+
+
+class RateLimited(Denied):
+    """The caller asks faster than CALLER_RATE_PER_MINUTE."""
+
+    reason = "rate_limited"
+
+    def __init__(self, retry_in_s: int) -> None:
+        super().__init__()
+        self.retry_in_s = retry_in_s
+
+
+class NotPublished(Exception):
+    """No such agent for callers: absent, draft, deleted, or its owner suspended. No row is written."""
+
+
+class Unavailable(Exception):
+    """The hub takes no asks now: draining, its queue full, or its database out of reach. Nothing was sent."""
+
+
+class NotDelivered(Exception):
+    """The prompt provably never left the hub; the ask is given back."""

@@ -1,0 +1,44 @@
+"""Work that must be done whatever process lives: the reaper and retention. Every job may run twice, or late."""
+
+from datetime import timedelta
+
+from celery import shared_task
+from django.db import transaction
+from django.db.models import F, Q
+
+from accounts.models import Credential
+from agents.ledger.statements import PROCESS_DEAD_S
+from agents.models import Process, Turn
+from agents.types import Failure, Outcome
+from kit.clock import db_now
+
+DELETE_AT_ONCE = 1_000
+CREDENTIALS_KEPT = timedelta(days=90)
+
+
+@shared_task(name="agents.reap", ignore_result=True)
+def reap() -> dict[str, int]:
+    """End what dead processes left open, free claims that ran out, forget the dead. Counts of each."""
+    with transaction.atomic():
+        now = db_now()
+        alive = now - timedelta(seconds=PROCESS_DEAD_S)
+        living = Process.objects.filter(beat_at__gt=alive).values("pk")
+        ended = {"outcome": Outcome.FAILED, "settled_at": now, "released_at": now}
+        orphans = Turn.objects.open().exclude(home__in=living).update(reason=Failure.PROCESS_DIED, **ended)
+        overdue = Turn.objects.open().filter(claim_until__lt=now).update(reason=Failure.TIMEOUT, **ended)
+        lingering = Turn.objects.holding().exclude(outcome=None).filter(claim_until__lt=now)
+        released = lingering.update(released_at=F("claim_until"))
+        dead, _ = Process.objects.filter(beat_at__lte=alive).delete()
+    return {"orphans": orphans, "overdue": overdue, "released": released, "dead": dead}
+
+
+@shared_task(name="agents.retain", ignore_result=True)
+def retain(turns_kept_days: int) -> int:
+    """Delete turns older than that, and credentials long revoked or expired; how many turns went."""
+    now = db_now()
+    Credential.objects.spent_before(now - CREDENTIALS_KEPT).filter(connections=None).delete()
+    old = Turn.objects.filter(asked_at__lt=now - timedelta(days=turns_kept_days)).exclude(Q(outcome=None))
+    gone = 0
+    while ids := list(old.values_list("pk", flat=True)[:DELETE_AT_ONCE]):
+        gone += Turn.objects.filter(pk__in=ids).delete()[0]
+    return gone

@@ -1,0 +1,5 @@
+"""The only writer of turns and usage in a process: one thread, one queue, one transaction a batch."""
+
+from agents.ledger.thread import Ledger
+
+__all__ = ["Ledger"]

@@ -1,0 +1,69 @@
+"""Turns as the ledger writes them."""
+
+from datetime import date, datetime, timedelta
+
+from agents.ledger.statements import TurnRow
+from agents.types import Ask, Outcome
+from kit import sql
+
+GRACE = timedelta(seconds=60)
+
+
+class Moment:
+    """When a batch is decided, by the database's clock, as the database writes it."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self.day: date = now.date()
+        self.stored = sql.moment(now)
+        self._leases: dict[float, object] = {}
+
+    def lease(self, wait_s: float) -> object:
+        """Until when a turn holds its claim if nobody ends it."""
+        if wait_s not in self._leases:
+            self._leases[wait_s] = sql.moment(self.now + timedelta(seconds=wait_s) + GRACE)
+        return self._leases[wait_s]
+
+
+def open_row(ask: Ask, connection_id: int, home: str, moment: Moment) -> TurnRow:
+    """An admitted ask: open, counted on this day, holding its claim."""
+    return TurnRow(
+        chat_id=ask.chat_id,
+        agent_id=ask.agent.agent_id,
+        session_id=ask.agent.session_id,
+        caller_id=ask.caller_id,
+        surface=ask.surface,
+        question=ask.question,
+        asked_at=moment.stored,
+        outcome=None,
+        reason="",
+        settled_at=None,
+        usage_day=moment.day.isoformat(),
+        released_at=None,
+        claim_until=moment.lease(ask.wait_s),
+        home=home,
+        connection_id=connection_id,
+        repeats=1,
+    )
+
+
+def refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
+    """A refused ask: ended as it began, nothing counted, nothing held."""
+    return TurnRow(
+        chat_id=ask.chat_id,
+        agent_id=ask.agent.agent_id,
+        session_id=ask.agent.session_id,
+        caller_id=ask.caller_id,
+        surface=ask.surface,
+        question=ask.question,
+        asked_at=moment.stored,
+        outcome=Outcome.DENIED.value,
+        reason=reason,
+        settled_at=moment.stored,
+        usage_day=None,
+        released_at=moment.stored,
+        claim_until=None,
+        home="",
+        connection_id=None,
+        repeats=1,
+    )

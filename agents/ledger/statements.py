@@ -1,0 +1,212 @@
+"""The ledger's SQL, for SQLite and PostgreSQL alike. Callers hold the session locks (`lock_sessions`) first."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+
+from django.db import connection
+
+from agents.admission import AgentState
+from kit import sql
+
+PROCESS_DEAD_S = 20
+REFUSALS_WINDOW = timedelta(seconds=60)
+
+
+class TurnRow(NamedTuple):
+    """The columns of a new turn, in the order INSERT_TURNS names them."""
+
+    chat_id: str
+    agent_id: int
+    session_id: int
+    caller_id: int
+    surface: str
+    question: str
+    asked_at: object
+    outcome: str | None
+    reason: str
+    settled_at: object
+    usage_day: object
+    released_at: object
+    claim_until: object
+    home: str
+    connection_id: int | None
+    repeats: int
+
+
+class EndingRow(NamedTuple):
+    """How one turn ends, in the order SETTLE reads it."""
+
+    chat_id: str
+    outcome: str
+    reason: str
+    latency_ms: int | None
+    keeps_claim: int
+
+
+RefusalKey = tuple[int, int, str]
+
+_INSERT = (
+    f"INSERT INTO agents_turn ({', '.join(TurnRow._fields)}) VALUES ({', '.join('%s' for _ in TurnRow._fields)})"
+    " ON CONFLICT (chat_id) DO NOTHING"
+)
+_SETTLE = """
+UPDATE agents_turn SET
+  outcome = v.column2, reason = v.column3, latency_ms = CAST(v.column4 AS integer), settled_at = %s,
+  released_at = CASE WHEN v.column5 = 1 THEN NULL ELSE {now} END,
+  claim_until = CASE WHEN v.column5 = 1 THEN {grace} ELSE claim_until END
+FROM (VALUES {rows}) AS v WHERE chat_id = v.column1 AND outcome IS NULL
+RETURNING chat_id, agent_id, usage_day
+"""
+_AGENTS = """
+SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id,
+       a.daily_budget, a.concurrency_cap, c.id, c.process_id
+FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
+LEFT JOIN (agents_connection c JOIN agents_process p ON p.id = c.process_id AND p.beat_at > %s)
+  ON c.session_id = a.session_id
+WHERE a.id IN ({marks})
+"""
+_SPEND = """
+INSERT INTO agents_dailyusage (agent_id, day, queries)
+SELECT a.id, %s, v.column2 FROM (VALUES {rows}) AS v JOIN agents_agent a ON a.id = v.column1
+WHERE v.column2 <= a.daily_budget
+ON CONFLICT (agent_id, day) DO UPDATE SET queries = agents_dailyusage.queries + excluded.queries
+WHERE agents_dailyusage.queries + excluded.queries
+  <= (SELECT daily_budget FROM agents_agent WHERE id = agents_dailyusage.agent_id)
+"""
+
+
+def lock_sessions(session_ids: Iterable[int]) -> None:
+    """Serialise with every other process on these sessions. SQLite already holds its one write lock."""
+    wanted = sorted(set(session_ids))
+    if wanted and connection.vendor == "postgresql":
+        marks = sql.marks(wanted)
+        sql.rows(f"SELECT id FROM agents_session WHERE id IN ({marks}) ORDER BY id FOR NO KEY UPDATE", wanted)
+
+
+def sessions_of(chat_ids: Collection[str]) -> list[int]:
+    """The sessions these turns hold."""
+    found = sql.rows(
+        f"SELECT session_id FROM agents_turn WHERE chat_id IN ({sql.marks(chat_ids)})", list(chat_ids)
+    )
+    return [row[0] for row in found]
+
+
+def read_agents(agent_ids: Collection[int], now: datetime) -> dict[int, AgentState]:
+    """These agents, each with its connection if the process that holds it still beats."""
+    alive = sql.moment(now - timedelta(seconds=PROCESS_DEAD_S))
+    found = sql.rows(_AGENTS.format(marks=sql.marks(agent_ids)), [alive, *agent_ids])
+    return {row[0]: AgentState(bool(row[1]), *row[2:]) for row in found}
+
+
+def read_claims(session_ids: Collection[int], now: datetime) -> dict[int, Counter[int]]:
+    """How many turns each caller holds of each session."""
+    found = sql.rows(
+        "SELECT session_id, caller_id FROM agents_turn"
+        f" WHERE released_at IS NULL AND claim_until > %s AND session_id IN ({sql.marks(session_ids)})",
+        [sql.moment(now), *session_ids],
+    )
+    claims: dict[int, Counter[int]] = {}
+    for session_id, caller_id in found:
+        claims.setdefault(session_id, Counter())[caller_id] += 1
+    return claims
+
+
+def read_usage(agent_ids: Collection[int], day: date) -> dict[int, int]:
+    """What each of these agents has accepted on that day."""
+    return dict(
+        sql.rows(
+            "SELECT agent_id, queries FROM agents_dailyusage"
+            f" WHERE day = %s AND agent_id IN ({sql.marks(agent_ids)})",
+            [_day(day), *agent_ids],
+        )
+    )
+
+
+def spend(counts: Mapping[int, int], day: date) -> int:
+    """Count asks of agents on a day; how many agents that was done for: one at its budget is left out."""
+    wanted = sorted(counts.items())
+    marks = ", ".join(["(%s, %s)"] * len(wanted))
+    return sql.run(_SPEND.format(rows=marks), [_day(day), *(value for pair in wanted for value in pair)])
+
+
+def give_back(agent_id: int, day: object, chat_id: str) -> None:
+    """Uncount one ask that never reached its agent, on the day it was counted."""
+    sql.run(
+        "UPDATE agents_dailyusage SET queries = queries - 1 WHERE agent_id = %s AND day = %s AND queries > 0",
+        [agent_id, day],
+    )
+    sql.run("UPDATE agents_turn SET usage_day = NULL WHERE chat_id = %s", [chat_id])
+
+
+def insert_turns(turns: Sequence[TurnRow]) -> None:
+    """Write new turns; one that is there already (an unknown commit, retried) stays as it is."""
+    if turns:
+        sql.run_many(_INSERT, turns)
+
+
+def existing(chat_ids: Collection[str]) -> dict[str, bool]:
+    """Which of these turns are written already, each with whether it is open."""
+    found = sql.rows(
+        f"SELECT chat_id, outcome FROM agents_turn WHERE chat_id IN ({sql.marks(chat_ids)})", [*chat_ids]
+    )
+    return {row[0]: row[1] is None for row in found}
+
+
+def settle(endings: Sequence[EndingRow], now: datetime, grace: timedelta) -> dict[str, tuple[int, object]]:
+    """End open turns; those this call ended, each with its agent and the day it was counted on."""
+    marks = ", ".join(["(%s, %s, %s, %s, %s)"] * len(endings))
+    settled_at, until = sql.moment(now), sql.moment(now + grace)
+    stamp = "CAST(%s AS timestamptz)" if connection.vendor == "postgresql" else "%s"
+    statement = _SETTLE.format(now=stamp, grace=stamp, rows=marks)
+    values = [value for ending in endings for value in ending]
+    won = sql.rows(statement, [settled_at, settled_at, until, *values])
+    return {row[0]: (row[1], row[2]) for row in won}
+
+
+def read_ends(chat_ids: Collection[str]) -> dict[str, tuple[str, str]]:
+    """The stored outcome and reason of ended turns."""
+    found = sql.rows(
+        f"SELECT chat_id, outcome, reason FROM agents_turn WHERE chat_id IN ({sql.marks(chat_ids)})", [*chat_ids]
+    )
+    return {row[0]: (row[1], row[2]) for row in found}
+
+
+def release_turns(chat_ids: Collection[str], now: datetime) -> None:
+    """Free the lingering claims of ended turns whose agent finished after all."""
+    sql.run(
+        "UPDATE agents_turn SET released_at = %s"
+        f" WHERE chat_id IN ({sql.marks(chat_ids)}) AND outcome IS NOT NULL AND released_at IS NULL",
+        [sql.moment(now), *chat_ids],
+    )
+
+
+def release_sessions(session_ids: Collection[int], now: datetime) -> None:
+    """Free every lingering claim of these sessions."""
+    sql.run(
+        "UPDATE agents_turn SET released_at = %s"
+        f" WHERE session_id IN ({sql.marks(session_ids)}) AND outcome IS NOT NULL AND released_at IS NULL",
+        [sql.moment(now), *session_ids],
+    )
+
+
+def recent_refusals(keys: Collection[RefusalKey], now: datetime) -> dict[RefusalKey, tuple[int, int]]:
+    """Refusal rows of the last minute by agent, caller and reason: how many, and the id of the last."""
+    marks = ", ".join(["(%s, %s, %s)"] * len(keys))
+    found = sql.rows(
+        "SELECT agent_id, caller_id, reason, count(*), max(id) FROM agents_turn"
+        f" WHERE outcome = 'denied' AND asked_at > %s AND (agent_id, caller_id, reason) IN (VALUES {marks})"
+        " GROUP BY agent_id, caller_id, reason",
+        [sql.moment(now - REFUSALS_WINDOW), *(part for key in keys for part in key)],
+    )
+    return {(row[0], row[1], row[2]): (row[3], row[4]) for row in found}
+
+
+def repeat_refusal(turn_id: int, times: int) -> None:
+    """Count like refusals in the row of the last one."""
+    sql.run("UPDATE agents_turn SET repeats = repeats + %s WHERE id = %s", [times, turn_id])
+
+
+def _day(day: date) -> object:
+    return connection.ops.adapt_datefield_value(day)

@@ -1,0 +1,220 @@
+"""The database thread of a process: whatever waits together is served together (group commit).
+
+Asks beyond MAX_WAITING are refused; a settle never is. A batch that fails is tried again, then one by one, so
+that one bad row cannot fail its neighbours.
+"""
+
+import asyncio
+import logging
+import queue
+import random
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+
+from agents.errors import Denied, Unavailable
+from agents.ledger import lookup
+from agents.ledger.batch import commit
+from agents.ledger.work import Admit, Deny, Release, Result, Settle, Touch, Work
+from agents.types import Ask, Ending, Found, OpenTurn, SettledTurn
+
+logger = logging.getLogger(__name__)
+
+MAX_BATCH = 128
+MAX_WAITING = 1024
+TRIES = 3
+SETTLE_TRIES = 30
+RETRY_PAUSE_S = 1.0
+
+
+@dataclass(slots=True)
+class LookUp:
+    """Whose token, which agent. Result: Found."""
+
+    digest: str | None
+    handle: str | None
+
+
+@dataclass(slots=True)
+class Item:
+    """A piece of work and whoever waits for it."""
+
+    work: Work | LookUp
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    tries: int = field(default=0)
+
+
+class Ledger:
+    """Admits and settles turns durably. All methods but `close` belong to the event loop."""
+
+    def __init__(self, *, home: str) -> None:
+        self._home = home
+        self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
+        self._postponed: list[Item] = []
+        self._thread: threading.Thread | None = None
+
+    async def look_up(self, digest: str | None, handle: str | None) -> Found:
+        """Find an identity and a published agent; each None when there is none.
+
+        Raises:
+            Unavailable: too many wait, or the database is out of reach.
+        """
+        found = cast(Found, await self._submit(LookUp(digest, handle)))
+        if found.identity and found.identity.is_stale:
+            self._post(Touch(found.identity.credential_id)).add_done_callback(_unobserved)
+        return found
+
+    async def admit(self, ask: Ask) -> OpenTurn:
+        """Decide an ask; it is durable, counted and holds its claim when this returns.
+
+        Raises:
+            Denied, NotPublished: refused; the audit row of a Denied is durable too.
+            Unavailable: nothing was decided.
+        """
+        return cast(OpenTurn, await self._submit(Admit(ask)))
+
+    async def deny(self, ask: Ask, denied: Denied) -> None:
+        """Audit a refusal decided elsewhere."""
+        await self._submit(Deny(ask, denied))
+
+    async def settle(self, turn: OpenTurn, ending: Ending) -> SettledTurn:
+        """End a turn; the first ending stands, and this returns the one that stands.
+
+        Raises:
+            Unavailable: the database stayed out of reach; the turn's lease will end it.
+        """
+        return cast(SettledTurn, await self._post(Settle(turn, ending)))
+
+    async def release_turn(self, chat_id: str) -> None:
+        """Free the lingering claim of an ended turn: its agent finished after all."""
+        await self._post(Release(chat_id=chat_id))
+
+    async def release_session(self, session_id: int) -> None:
+        """Free every lingering claim of a session: its agent's turn is over."""
+        await self._post(Release(session_id=session_id))
+
+    def close(self) -> None:
+        """Serve what waits, then end the thread."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(timeout=10)
+            self._thread = None
+
+    def _submit(self, work: Work | LookUp) -> asyncio.Future[Any]:
+        if self._queue.qsize() >= MAX_WAITING:
+            raise Unavailable("too many asks wait")
+        return self._post(work)
+
+    def _post(self, work: Work | LookUp) -> asyncio.Future[Any]:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
+            self._thread.start()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._queue.put(Item(work, loop, future))
+        return future
+
+    # In the thread from here on.
+
+    def _run(self) -> None:
+        while (items := self._take()) is not None:
+            if items:
+                self._serve(items)
+        connection.close()
+
+    def _take(self) -> list[Item] | None:
+        if self._postponed:
+            time.sleep(RETRY_PAUSE_S)
+        items, self._postponed = self._postponed, []
+        if not items:
+            first = self._queue.get()
+            if first is None:
+                return None
+            items = [first]
+        while len(items) < MAX_BATCH and not self._queue.empty():
+            item = self._queue.get()
+            if item is None:
+                self._queue.put(None)
+                break
+            items.append(item)
+        return items
+
+    def _serve(self, items: Sequence[Item]) -> None:
+        looks = [item for item in items if isinstance(item.work, LookUp)]
+        works = [item for item in items if not isinstance(item.work, LookUp)]
+        if looks:
+            _answer(looks, self._look_up(looks))
+        if works:
+            self._answer_or_postpone(works, self._commit([cast(Work, item.work) for item in works]))
+
+    def _look_up(self, items: Sequence[Item]) -> Sequence[Found | Exception]:
+        wanted = [(item.work.digest, item.work.handle) for item in items if isinstance(item.work, LookUp)]
+        for attempt in range(TRIES):
+            try:
+                return lookup.look_up(wanted)
+            except (DatabaseError, InterfaceError) as failure:
+                _recover("ledger.look_up_failed", failure, attempt)
+        if len(items) == 1:
+            return [Unavailable()]
+        return [self._look_up([item])[0] for item in items]
+
+    def _commit(self, batch: Sequence[Work]) -> Sequence[Result]:
+        for attempt in range(TRIES):
+            try:
+                return commit(batch, home=self._home, is_retry=attempt > 0)
+            except (OperationalError, InterfaceError) as failure:
+                _recover("ledger.batch_failed", failure, attempt)
+            except Exception:
+                logger.exception("ledger.batch_broken", extra={"size": len(batch)})
+                break
+        if len(batch) == 1:
+            return [Unavailable()]
+        return [self._commit([work])[0] for work in batch]
+
+    def _answer_or_postpone(self, items: Sequence[Item], results: Sequence[Result]) -> None:
+        for item, result in zip(items, results, strict=True):
+            if isinstance(item.work, Settle) and isinstance(result, Unavailable) and item.tries < SETTLE_TRIES:
+                item.tries += 1
+                self._postponed.append(item)
+        postponed = set(map(id, self._postponed))
+        done = [(i, r) for i, r in zip(items, results, strict=True) if id(i) not in postponed]
+        _answer([i for i, _ in done], [r for _, r in done])
+
+
+def _unobserved(future: asyncio.Future[Any]) -> None:
+    """A missed touch is made up by the next use; look at the failure, so that asyncio does not complain."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _recover(event: str, failure: Exception, attempt: int) -> None:
+    logger.warning(event, extra={"attempt": attempt, "failure": type(failure).__name__})
+    connection.close()
+    time.sleep(random.uniform(0.01, 0.05) * 2**attempt)  # noqa: S311  spreads retries, guards nothing
+
+
+def _answer(items: Sequence[Item], results: Sequence[object]) -> None:
+    """Wake the waiters of each loop by one call."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], object]]] = {}
+    for item, result in zip(items, results, strict=True):
+        by_loop.setdefault(item.loop, []).append((item.future, result))
+    for loop, pairs in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, pairs)
+        except RuntimeError:
+            logger.warning("ledger.loop_gone", extra={"answers": len(pairs)})
+
+
+def _resolve(pairs: Sequence[tuple[asyncio.Future[Any], object]]) -> None:
+    for future, result in pairs:
+        if future.done():
+            continue
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)

@@ -1,0 +1,48 @@
+"""What the ledger is asked to do, and what it answers."""
+
+from dataclasses import dataclass
+
+from agents.errors import Denied
+from agents.types import Ask, Ending, OpenTurn, SettledTurn
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Decide this ask. Result: OpenTurn; or Denied, NotPublished, raised."""
+
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Audit an ask refused before the ledger (over its rate). Result: None."""
+
+    ask: Ask
+    denied: Denied
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """End a turn. Result: SettledTurn, as stored, whoever ended it."""
+
+    turn: OpenTurn
+    ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Free the lingering claim of one ended turn, or all of a session's. Result: None."""
+
+    chat_id: str | None = None
+    session_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Note that a credential was just used. Result: None."""
+
+    credential_id: int
+
+
+Work = Admit | Deny | Settle | Release | Touch
+Result = OpenTurn | SettledTurn | Exception | None

@@ -1,0 +1,1 @@
+"""The agents' socket, `/channel`."""

@@ -1,0 +1,246 @@
+"""One agent's socket: a Channels consumer that moves frames between the server and the protocol."""
+
+import asyncio
+import logging
+
+from accounts.authn import Identity, presented
+from accounts.models import Credential
+from agents import presence
+from agents.errors import NotDelivered, Unavailable
+from agents.ledger import Ledger
+from agents.links.channel import frames
+from agents.links.channel.frames import BadFrame, ChatEvent, Error, Register, TailEvent
+from agents.links.channel.link import ChannelLink
+from agents.links.channel.protocol import ChannelProtocol, TooLarge
+from agents.ports import Clock
+from agents.post import Prompt
+from agents.presence import Registered, Registration
+from kit.async_db import db_call
+from kit.sockets import SocketConsumer
+
+logger = logging.getLogger(__name__)
+
+REGISTER_WITHIN_S = 10.0
+PING_EVERY_S = 25.0
+SILENT_AFTER_S = 60.0
+SEND_WITHIN_S = 10.0
+LATE_REPLY_S = 60.0
+
+POLICY_VIOLATION = 1008
+SERVICE_RESTART = 1012
+NORMAL = 1000
+GOING_AWAY = 1001
+
+
+class AgentSocket(SocketConsumer):
+    """`/channel`, frame for frame (docs/reference/frames.md)."""
+
+    def __init__(self, *, link: ChannelLink, ledger: Ledger, process_id: str, clock: Clock) -> None:
+        super().__init__()
+        self._link = link
+        self._ledger = ledger
+        self._process_id = process_id
+        self._clock = clock
+        self._protocol = ChannelProtocol()
+        self._identity: Identity | None = None
+        self._registered: Registered | None = None
+        self._deletes_session = False
+        self._over = False
+        self._closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._last_heard = self._last_pinged = clock()
+
+    # From the server.
+
+    async def connect(self) -> None:
+        """Accept first: a refused upgrade would make clients retry for ever."""
+        await self.accept()
+        self._timer = asyncio.get_running_loop().call_later(REGISTER_WITHIN_S, self._expire)
+        headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in self.scope["headers"]}
+        headers.pop("cookie", None)
+        if token := presented(headers):
+            await self._authenticate(token.digest)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """One message of the agent."""
+        self._last_heard = self._clock()
+        if self._over:
+            return
+        try:
+            if text_data is None:
+                raise BadFrame("bad_frame", "want JSON text")
+            await self._handle(frames.decode(text_data))
+        except TooLarge as large:
+            await self._send(large.error)
+            if report := self._protocol.too_large(large.chat_id):
+                await self._link.report([report])
+        except BadFrame as bad:
+            await self._send(bad.error)
+        except OSError:  # the other end is gone, or takes nothing
+            await self._lose()
+
+    async def disconnect(self, code: int) -> None:
+        """The socket is over, from whichever side."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._lose()
+        if self._registered is not None:
+            await asyncio.shield(self._leave(self._registered.connection_id))
+
+    # From the link.
+
+    async def prompt(self, prompt: Prompt) -> None:
+        """Send a question. See `agents.links.channel.link.Socket`."""
+        if self._over:
+            raise NotDelivered
+        self._protocol.expect(prompt.chat_id, prompt.home, until=self._clock() + prompt.wait_s)
+        try:
+            await self._send_text(frames.Prompt(chat_id=prompt.chat_id, text=prompt.text, asker_user=prompt.asker))
+        except OSError:  # the server raises before it writes, so nothing left
+            self._protocol.withdraw(prompt.chat_id)
+            await self._lose()
+            raise NotDelivered from None
+
+    async def evict(self, *, same_program: bool) -> None:
+        """A newer connection has the session: fail what is open here, then leave."""
+        await self._lose()
+        if not same_program:
+            await self._send(frames.Bye(reason="superseded", retry=False))
+        await self._end(NORMAL)
+
+    # From the hub's clock.
+
+    def is_idle(self, now: float) -> bool:
+        """Whether nobody waits for it any more."""
+        return self._protocol.is_idle(now)
+
+    async def tend(self, now: float) -> None:
+        """Ping when it is time; leave an agent that was silent for too long."""
+        self._protocol.forget_before(now - LATE_REPLY_S)
+        if now - self._last_heard >= SILENT_AFTER_S:
+            await self.leave(GOING_AWAY)
+        elif now - self._last_pinged >= PING_EVERY_S:
+            self._last_pinged = now
+            await self._send(frames.Ping(ts=frames.now()))
+
+    def is_due(self, now: float) -> bool:
+        """Whether `tend` has something to do."""
+        return now - self._last_pinged >= PING_EVERY_S or now - self._last_heard >= SILENT_AFTER_S
+
+    async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
+        """End the connection from the hub's side."""
+        await self._lose()
+        if bye:
+            await self._send(frames.Bye(reason=bye, retry=retry))
+        await self._end(code)
+
+    async def refuse(self, code: str, message: str) -> None:
+        """Reject the agent for good: it must not come back with this token."""
+        await self._lose()
+        await self._send(Error(code=code, message=message))
+        await self._end(POLICY_VIOLATION)
+
+    # Inside.
+
+    async def _handle(self, frame: frames.Frame) -> None:
+        match frame:
+            case Register():
+                await self._register(frame)
+            case _ if self._registered is None:
+                raise BadFrame("not_registered", "the first frame must be register")
+            case ChatEvent():
+                await self._link.report(self._protocol.receive(frame))
+            case TailEvent(event_type="Stop"):
+                await self._ledger.release_session(self._registered.session_id)
+
+    async def _authenticate(self, digest: str) -> bool:
+        try:
+            found = await self._ledger.look_up(digest, None)
+        except Unavailable:
+            await self._end(SERVICE_RESTART)
+            return False
+        if found.identity is None or found.identity.kind != Credential.Kind.CHANNEL:
+            await self.refuse("auth_failed", "no live channel token: mint one and connect with it")
+            return False
+        self._identity = found.identity
+        return True
+
+    async def _register(self, frame: Register) -> None:
+        if self._registered is not None:
+            raise BadFrame("already_registered", "this connection is registered")
+        if self._identity is None and not await self._authenticate(_digest(frame)):
+            return
+        assert self._identity is not None  # noqa: S101  for the type checker
+        if self._timer is not None:
+            self._timer.cancel()
+        async with self._link.registering:
+            registered = await db_call(presence.register)(
+                _registration(frame, self._identity), process_id=self._process_id
+            )
+        self._registered = registered
+        self._deletes_session = frame.delete_on_disconnect
+        self._link.attach(registered.connection_id, self)
+        if (old := registered.evicted) is not None:
+            await self._link.evict(old.process_id, old.connection_id, same_program=old.same_program)
+        await self._send(
+            frames.Welcome(
+                session_id=registered.public_id,
+                routing_name=f"@{registered.routing_name}",
+                channel_token_name=self._identity.credential_name,
+            )
+        )
+
+    async def _leave(self, connection_id: int) -> None:
+        async with self._link.registering:
+            await db_call(presence.leave)(connection_id, delete_session=self._deletes_session)
+
+    async def _lose(self) -> None:
+        """Nothing from this socket counts any more; what it owes fails at once."""
+        self._over = True
+        if self._registered is not None:
+            self._link.detach(self._registered.connection_id)
+        await self._link.report(self._protocol.lost())
+
+    async def _send(self, frame: frames.Frame) -> None:
+        if self._closed:
+            return
+        async with asyncio.timeout(SEND_WITHIN_S):
+            await self._send_text(frame)
+
+    async def _send_text(self, frame: frames.Frame) -> None:
+        try:
+            await self.base_send({"type": "websocket.send", "text": str(frames.encode(frame), "utf-8")})
+        except RuntimeError:  # the peer's close was answered, but not yet told to us
+            raise ConnectionResetError from None
+
+    async def _end(self, code: int) -> None:
+        self._over = True
+        if not self._closed:
+            self._closed = True
+            await self.close(code)
+
+    def _expire(self) -> None:
+        self._link.start(self.leave(POLICY_VIOLATION, bye="register_timeout"), "register timeout")
+
+
+def _digest(frame: Register) -> str:
+    token = presented({"authorization": f"Bearer {frame.token or ''}"})
+    return token.digest if token else ""
+
+
+def _registration(frame: Register, identity: Identity) -> Registration:
+    def clean(text: str | None) -> str:
+        return (text or "").replace("\0", "")
+
+    return Registration(
+        user_id=identity.user_id,
+        credential_id=identity.credential_id,
+        session_id=frame.session_id,
+        routing_name=frame.routing_name,
+        host=clean(frame.host),
+        cwd=clean(frame.cwd),
+        os_user=clean(frame.os_user),
+        pid=frame.pid,
+        channel_version=clean(frame.channel_version),
+    )

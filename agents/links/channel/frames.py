@@ -1,0 +1,172 @@
+"""The frames of `/channel`, one JSON text message each (docs/reference/frames.md).
+
+Unknown fields are ignored: clients are newer and older than the hub.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+Name = Annotated[str, Meta(max_length=1024)]
+ChatId = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class Frame(Struct, frozen=True, rename="camel", tag_field="type"):
+    """Any frame; its class says its `type`."""
+
+
+class Register(Frame, frozen=True, tag="register"):
+    """The first frame. `session_id`: the session to come back to; `token`: fallback for the header."""
+
+    host: Name | None = None
+    cwd: Name | None = None
+    os_user: Name | None = None
+    pid: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+    channel_version: Name | None = None
+    session_id: Name | None = None
+    routing_name: Name | None = None
+    delete_on_disconnect: bool = False
+    token: Name | None = None
+
+
+class Pong(Frame, frozen=True, tag="pong"):
+    """Answer to a ping."""
+
+    ts: Any = None
+
+
+class ChatEvent(Frame, frozen=True, tag="chat_event"):
+    """`event_type` reply or reply_chunk, with the payload of that name; other types are accepted."""
+
+    event_type: Name
+    payload: msgspec.Raw
+    ts: Any = None
+
+
+class TailEvent(Frame, frozen=True, tag="tail_event"):
+    """What the agent's program reports of itself. `Stop` ends its turn."""
+
+    event_type: Name
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+    ts: Any = None
+
+
+class Reply(Struct, frozen=True, rename="camel"):
+    """Payload of a whole reply."""
+
+    chat_id: ChatId
+    text: str
+
+
+class ReplyChunk(Struct, frozen=True, rename="camel"):
+    """Payload of a piece of a reply; the last one is `done`."""
+
+    chat_id: ChatId
+    text: str
+    done: bool = False
+
+
+class Welcome(Frame, frozen=True, tag="welcome"):
+    """The connection is registered."""
+
+    session_id: str
+    routing_name: str
+    channel_token_name: str
+
+
+class Ping(Frame, frozen=True, tag="ping"):
+    """Every 25 s; any frame back shows life."""
+
+    ts: str
+
+
+class Prompt(Frame, frozen=True, tag="prompt"):
+    """A question to answer under its chat id."""
+
+    chat_id: str
+    text: str
+    asker_user: str
+
+
+class Bye(Frame, frozen=True, tag="bye"):
+    """The hub is about to close; `retry` says whether to come back."""
+
+    reason: str
+    retry: bool
+
+
+class Error(Frame, frozen=True, tag="error"):
+    """auth_failed and token_revoked end the connection; every other code leaves it open."""
+
+    code: str
+    message: str
+
+
+FROM_AGENT: dict[str, type[Frame]] = {
+    "register": Register,
+    "pong": Pong,
+    "chat_event": ChatEvent,
+    "tail_event": TailEvent,
+}
+TO_AGENT: tuple[type[Frame], ...] = (Welcome, Ping, Prompt, Bye, Error)
+
+
+class BadFrame(Exception):
+    """A message that is no frame; `error` is what to tell the agent, the connection stays."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code)
+        self.error = Error(code=code, message=message)
+
+
+class _Head(Struct, frozen=True):
+    type: Name
+
+
+_head = msgspec.json.Decoder(_Head).decode
+_decoders = {name: msgspec.json.Decoder(frame).decode for name, frame in FROM_AGENT.items()}
+_reply_decoders: dict[str, Callable[[msgspec.Raw], Reply | ReplyChunk]] = {
+    "reply": msgspec.json.Decoder(Reply).decode,
+    "reply_chunk": msgspec.json.Decoder(ReplyChunk).decode,
+}
+encode = msgspec.json.Encoder().encode
+
+
+def decode(text: str) -> Frame:
+    """One message as a frame.
+
+    Raises:
+        BadFrame: not JSON, no `type`, an unknown type, or fields of the wrong shape.
+    """
+    try:
+        name = _head(text).type
+        if name not in _decoders:
+            raise BadFrame("unknown_type", f"this hub has no frame {name[:60]!r}")
+        return _decoders[name](text)
+    except msgspec.ValidationError as wrong:
+        raise BadFrame("bad_frame", str(wrong)[:300]) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise BadFrame("bad_frame", "not one JSON object") from None
+
+
+def reply_of(event: ChatEvent) -> Reply | ReplyChunk | None:
+    """The reply in a chat event, None when it is of another type.
+
+    Raises:
+        BadFrame: the payload is not of that type's shape.
+    """
+    decoder = _reply_decoders.get(event.event_type)
+    if decoder is None:
+        return None
+    try:
+        return decoder(event.payload)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as wrong:
+        raise BadFrame("bad_frame", f"payload: {wrong}"[:300]) from None
+
+
+def now() -> str:
+    """The time of a frame: ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

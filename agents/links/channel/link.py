@@ -1,0 +1,204 @@
+"""The link over agents' sockets: prompts out, replies back, whichever process holds which end."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable
+from typing import Any, Protocol
+
+from agents.errors import NotDelivered
+from agents.links.channel.protocol import Report
+from agents.ports import Release
+from agents.post import Chunk, Evict, Final, Got, Message, Post, Prompt, Refused, Taken
+from agents.types import OpenTurn
+from agents.waiting import WaitingTurns
+from kit.tasks import TaskSet
+
+logger = logging.getLogger(__name__)
+
+RECEIPT_WITHIN_S = 5.0
+REGISTERING_AT_ONCE = 2  # a thousand agents that come back at once must not starve the ledger of the database
+FINAL_TRIES = 20
+FINAL_AGAIN_S = 1.0
+
+
+class Socket(Protocol):
+    """One registered agent socket of this process."""
+
+    async def prompt(self, prompt: Prompt) -> None:
+        """Send the question; its reply is reported to `prompt.home`.
+
+        Raises:
+            NotDelivered: the socket is over; nothing left.
+        """
+
+    async def evict(self, *, same_program: bool) -> None:
+        """A newer connection took over: say bye and close."""
+
+    async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
+        """End it from the hub's side, with a bye frame when a reason is given."""
+
+    async def refuse(self, code: str, message: str) -> None:
+        """End it for good."""
+
+    def is_idle(self, now: float) -> bool:
+        """Whether nobody waits for it any more."""
+
+    def is_due(self, now: float) -> bool:
+        """Whether `tend` has something to do."""
+
+    async def tend(self, now: float) -> None:
+        """Ping when it is time; leave an agent that was silent for too long."""
+
+
+class ChannelLink:
+    """Reaches agents whose sockets this process holds, and, through the post, those of other processes."""
+
+    def __init__(self, *, process_id: str, post: Post, waiting: WaitingTurns, release: Release) -> None:
+        self._me = process_id
+        self._post = post
+        self._waiting = waiting
+        self._release = release
+        self._sockets: dict[int, Socket] = {}
+        self._receipts: dict[str, asyncio.Future[bool]] = {}
+        self._finals: dict[str, asyncio.Event] = {}
+        self._tasks = TaskSet()
+        self.registering = asyncio.Semaphore(REGISTERING_AT_ONCE)
+
+    @property
+    def connection_ids(self) -> list[int]:
+        """The connections this process holds."""
+        return list(self._sockets)
+
+    @property
+    def sockets(self) -> list[Socket]:
+        """The sockets this process holds."""
+        return list(self._sockets.values())
+
+    def socket(self, connection_id: int) -> Socket | None:
+        """The socket of a connection, if this process holds it."""
+        return self._sockets.get(connection_id)
+
+    def attach(self, connection_id: int, socket: Socket) -> None:
+        """A socket was registered."""
+        self._sockets[connection_id] = socket
+
+    def detach(self, connection_id: int) -> None:
+        """A socket is over."""
+        self._sockets.pop(connection_id, None)
+
+    async def deliver(self, turn: OpenTurn) -> None:
+        """Hand a prompt over. See `agents.ports.Link`."""
+        ask = turn.ask
+        prompt = Prompt(ask.chat_id, turn.connection_id, self._me, ask.caller_login, ask.question, ask.wait_s)
+        if turn.link_process == self._me:
+            await self._hand_over(prompt)
+        else:
+            await self._deliver_far(turn.link_process, prompt)
+
+    async def report(self, reports: Iterable[Report]) -> None:
+        """Pass replies of this process' sockets to whoever waits for them."""
+        for one in reports:
+            if one.home == self._me:
+                self._reply_to(one.message)
+            elif isinstance(one.message, Chunk):
+                await self._post.send(one.home, one.message)
+            else:
+                await self._send_final(one.home, one.message)
+
+    async def evict(self, process_id: str, connection_id: int, *, same_program: bool) -> None:
+        """Close a connection that a newer one replaced, wherever it is."""
+        message = Evict(connection_id, same_program)
+        if process_id == self._me:
+            await self.take(message)
+        else:
+            await self._post.send(process_id, message)
+
+    async def take(self, message: Message) -> None:
+        """A message from another process. Quick: what may wait runs in a task."""
+        match message:
+            case Prompt():
+                self._tasks.start(self._take_prompt(message), name=f"prompt {message.chat_id}")
+            case Taken() | Refused():
+                receipt = self._receipts.get(message.chat_id)
+                if receipt is not None and not receipt.done():
+                    receipt.set_result(isinstance(message, Taken))
+            case Chunk():
+                self._reply_to(message)
+            case Final():
+                self._reply_to(message)
+                self._tasks.start(self._post.send(message.reply_to, Got(message.chat_id)), name="got")
+            case Got():
+                if got := self._finals.pop(message.chat_id, None):
+                    got.set()
+            case Evict():
+                if socket := self._sockets.get(message.connection_id):
+                    self._tasks.start(socket.evict(same_program=message.same_program), name="evict")
+
+    def tend(self, now: float) -> None:
+        """Look after the sockets; call it about once a second."""
+        for socket in self._sockets.values():
+            if socket.is_due(now):
+                self._tasks.start(socket.tend(now), name="tend")
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run something for a socket in the background."""
+        self._tasks.start(work, name)
+
+    async def close(self) -> None:
+        """Stop what is still being sent."""
+        await self._tasks.cancel()
+
+    def _reply_to(self, message: Chunk | Final) -> None:
+        """Pass a reply to who waits here. A final nobody waits for is a late one: the agent is free again."""
+        if not self._waiting.take(message) and isinstance(message, Final):
+            self._tasks.start(self._release(message.chat_id), name="release")
+
+    async def _hand_over(self, prompt: Prompt) -> None:
+        socket = self._sockets.get(prompt.connection_id)
+        if socket is None:
+            raise NotDelivered
+        await socket.prompt(prompt)
+
+    async def _take_prompt(self, prompt: Prompt) -> None:
+        receipt: Taken | Refused = Taken(prompt.chat_id)
+        try:
+            await self._hand_over(prompt)
+        except NotDelivered:
+            receipt = Refused(prompt.chat_id)
+        await self._post.send(prompt.home, receipt)
+
+    async def _deliver_far(self, process_id: str, prompt: Prompt) -> None:
+        """Send once and wait for the receipt; without one the prompt may have left, so it is not given back."""
+        receipt = self._receipts[prompt.chat_id] = asyncio.get_running_loop().create_future()
+        try:
+            if not await self._post.send(process_id, prompt):
+                raise NotDelivered
+            async with asyncio.timeout(RECEIPT_WITHIN_S):
+                taken = await receipt
+        except TimeoutError:
+            self._reply_to(Final(prompt.chat_id, 0, reason="channel_lost"))
+            return
+        finally:
+            del self._receipts[prompt.chat_id]
+        if not taken:
+            raise NotDelivered
+
+    async def _send_final(self, home: str, final: Final) -> None:
+        addressed = Final(final.chat_id, final.chunks, final.text, final.reason, self._me)
+        got = self._finals[final.chat_id] = asyncio.Event()
+        if await self._post.send(home, addressed):
+            self._tasks.start(self._until_got(home, addressed, got), name=f"final {final.chat_id}")
+        else:
+            del self._finals[final.chat_id]  # the home is gone: the reaper ends its turns
+
+    async def _until_got(self, home: str, final: Final, got: asyncio.Event) -> None:
+        try:
+            for _ in range(FINAL_TRIES):
+                try:
+                    async with asyncio.timeout(FINAL_AGAIN_S):
+                        await got.wait()
+                        return
+                except TimeoutError:
+                    await self._post.send(home, final)
+        finally:
+            self._finals.pop(final.chat_id, None)

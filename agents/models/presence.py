@@ -1,0 +1,35 @@
+"""Who is connected where, as data."""
+
+from django.db import models
+from django.utils import timezone
+
+from accounts.models import Credential
+from agents.models.session import Session
+
+
+class Process(models.Model):
+    """One running hub process and its heartbeat; dead when the beat is older than PROCESS_DEAD_S."""
+
+    id = models.CharField(max_length=32, primary_key=True)
+    host = models.CharField(max_length=255)
+    pid = models.IntegerField()
+    started_at = models.DateTimeField(default=timezone.now)
+    beat_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        verbose_name_plural = "processes"
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid}"
+
+
+class Connection(models.Model):
+    """The live way to a session. Its id is the epoch: ids only grow, the newest connection wins."""
+
+    session = models.OneToOneField(Session, models.CASCADE, related_name="connection")
+    process = models.ForeignKey(Process, models.CASCADE, related_name="connections")
+    credential = models.ForeignKey(Credential, models.CASCADE, related_name="connections")
+    connected_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"connection {self.pk}"

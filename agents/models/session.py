@@ -1,0 +1,45 @@
+"""A registered running agent."""
+
+import uuid
+from typing import Any, ClassVar
+
+from django.db import models
+from django.utils import timezone
+
+from accounts.models import Credential, User
+
+
+class SessionQuerySet(models.QuerySet["Session"]):
+    def owned_by(self, user: User) -> "SessionQuerySet":
+        return self.filter(owner=user)
+
+    def kept(self) -> "SessionQuerySet":
+        """Neither archived nor gone."""
+        return self.filter(archived_at=None)
+
+
+class Session(models.Model):
+    """One agent program of one owner; it outlives its sockets, and a returning agent finds it by `public_id`."""
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    owner = models.ForeignKey(User, models.CASCADE, related_name="agent_sessions")
+    routing_name = models.CharField(max_length=80, help_text="Without the @; unique among an owner's live ones.")
+    host = models.CharField(max_length=255, blank=True)
+    cwd = models.CharField(max_length=1024, blank=True)
+    os_user = models.CharField(max_length=255, blank=True)
+    pid = models.BigIntegerField(null=True, blank=True)
+    channel_version = models.CharField(max_length=64, blank=True)
+    credential = models.ForeignKey(
+        Credential, models.SET_NULL, null=True, blank=True, help_text="The channel token it last came with."
+    )
+    started_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_seen_at = models.DateTimeField(default=timezone.now)
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    objects: ClassVar[Any] = SessionQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["owner", "routing_name"], name="session_by_name")]
+
+    def __str__(self) -> str:
+        return f"@{self.routing_name}"

@@ -1,0 +1,81 @@
+"""One ask: its audit record, its claim, its accounting entry and its one end."""
+
+from typing import Any, ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+from accounts.models import User
+from agents.models.agent import Agent
+from agents.models.session import Session
+
+
+class TurnQuerySet(models.QuerySet["Turn"]):
+    def open(self) -> "TurnQuerySet":
+        """Not ended yet. An open turn always holds; saying so lets the small partial index serve."""
+        return self.filter(outcome=None, released_at=None)
+
+    def holding(self) -> "TurnQuerySet":
+        """Those whose claim was not released; it may have run out all the same."""
+        return self.filter(released_at=None)
+
+    def of_agents_of(self, user: User) -> "TurnQuerySet":
+        return self.filter(agent__owner=user)
+
+
+class Turn(models.Model):
+    """A row for every ask, allowed or denied; the native API calls the table the agent query log.
+
+    Open while `outcome` is null. It holds its session for its caller until `released_at`, or until
+    `claim_until` passes. `usage_day` is the day it was counted on; null when it was never counted or given back.
+    """
+
+    class Surface(models.TextChoices):
+        A2A = "a2a", "A2A"
+
+    class Outcome(models.TextChoices):
+        COMPLETED = "completed"
+        FAILED = "failed"
+        DENIED = "denied"
+
+    chat_id = models.CharField(max_length=64, unique=True, help_text="Also the audit's route id.")
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="turns", db_index=False)
+    session = models.ForeignKey(Session, models.CASCADE, related_name="turns", db_index=False)
+    caller = models.ForeignKey(User, models.SET_NULL, null=True, related_name="turns", db_index=False)
+    surface = models.CharField(max_length=16, choices=Surface)
+    question = models.TextField()
+    asked_at = models.DateTimeField()
+    outcome = models.CharField(max_length=9, choices=Outcome, null=True)  # noqa: DJ001  null is "still open"
+    reason = models.CharField(max_length=20, blank=True)
+    settled_at = models.DateTimeField(null=True)
+    latency_ms = models.PositiveIntegerField(null=True)
+    usage_day = models.DateField(null=True)
+    released_at = models.DateTimeField(null=True)
+    claim_until = models.DateTimeField(null=True)
+    home = models.CharField(max_length=32, blank=True, help_text="The process whose caller waits.")
+    connection_id = models.BigIntegerField(null=True, help_text="The connection that got the prompt.")
+    repeats = models.PositiveIntegerField(default=1, help_text="Like refusals within one minute share a row.")
+
+    objects: ClassVar[Any] = TurnQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(outcome__isnull=False) | Q(claim_until__isnull=False), name="an_open_turn_has_a_lease"
+            ),
+            models.CheckConstraint(
+                condition=Q(outcome__isnull=True) | Q(settled_at__isnull=False), name="an_ended_turn_has_an_end"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["agent", "asked_at"], name="turn_by_agent"),
+            models.Index(fields=["session"], condition=Q(released_at=None), name="turn_holding_a_session"),
+            models.Index(
+                fields=["agent", "caller", "reason", "asked_at"],
+                condition=Q(outcome="denied"),
+                name="turn_denied_lately",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"turn {self.chat_id}"

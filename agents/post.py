@@ -1,0 +1,94 @@
+"""What travels between hub processes, and the contract of who carries it.
+
+Each message names no process: the post addresses it. Prompts and finals are receipted by messages of their own
+(Taken or Refused, Got); a prompt is never sent twice, a final is sent again until it is Got.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import msgspec
+
+
+class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
+    """A question for an agent whose socket another process holds; `home` waits `wait_s` for the reply."""
+
+    chat_id: str
+    connection_id: int
+    home: str
+    asker: str
+    text: str
+    wait_s: float
+
+
+class Taken(msgspec.Struct, frozen=True, tag="taken"):
+    """The prompt went to the agent's socket."""
+
+    chat_id: str
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """The prompt did not leave: the connection is gone."""
+
+    chat_id: str
+
+
+class Chunk(msgspec.Struct, frozen=True, tag="chunk"):
+    """A piece of a reply; the link numbers them from 0."""
+
+    chat_id: str
+    seq: int
+    text: str
+
+
+class Final(msgspec.Struct, frozen=True, tag="final"):
+    """The end of a reply. `text` None: the chunks are the reply. `reason`: why it failed, else empty."""
+
+    chat_id: str
+    chunks: int
+    text: str | None = None
+    reason: str = ""
+    reply_to: str = ""
+
+
+class Got(msgspec.Struct, frozen=True, tag="got"):
+    """The final reached its home."""
+
+    chat_id: str
+
+
+class Evict(msgspec.Struct, frozen=True, tag="evict"):
+    """A newer connection took over this one's session."""
+
+    connection_id: int
+    same_program: bool
+
+
+Message = Prompt | Taken | Refused | Chunk | Final | Got | Evict
+Handler = Callable[[Message], Awaitable[None]]
+
+
+class Post(Protocol):
+    """Carries messages to processes by name, at most once, in the order of one sender."""
+
+    async def send(self, process_id: str, message: Message) -> bool:
+        """Send; False when it provably reached nobody, True when it may have."""
+
+    async def start(self, process_id: str, handler: Handler) -> None:
+        """Receive for this process from now on; returns once messages can arrive."""
+
+    async def close(self) -> None:
+        """Stop receiving."""
+
+
+class LocalPost:
+    """The post of a hub that is one process: nobody else is there to reach."""
+
+    async def send(self, process_id: str, message: Message) -> bool:
+        return False
+
+    async def start(self, process_id: str, handler: Handler) -> None:
+        return None
+
+    async def close(self) -> None:
+        return None

@@ -1,0 +1,174 @@
+"""Who is connected where: registering, leaving, and the heartbeat that tells the living from the dead."""
+
+import os
+import re
+import socket
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from accounts.models import User
+from agents.ledger.statements import PROCESS_DEAD_S
+from agents.models import Connection, Process, Session
+from kit.clock import db_now
+
+ORPHAN_AFTER = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What an agent said of itself when it connected."""
+
+    user_id: int
+    credential_id: int
+    session_id: str | None
+    routing_name: str | None
+    host: str
+    cwd: str
+    os_user: str
+    pid: int | None
+    channel_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evicted:
+    """The connection that the new one replaced. `same_program`: the same host and pid, so merely a reconnect."""
+
+    process_id: str
+    connection_id: int
+    same_program: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """A connection as it now stands."""
+
+    connection_id: int
+    session_id: int
+    public_id: str
+    routing_name: str
+    evicted: Evicted | None
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a heartbeat found out: own connections no longer in the table, own ones whose token was revoked,
+    and others' connections that are gone."""
+
+    missing: set[int]
+    revoked: set[int]
+    lost: set[int]
+
+
+@transaction.atomic
+def register(registration: Registration, *, process_id: str) -> Registered:
+    """Bind a connection to its session, a new one when none of the owner's has that id. The newest wins."""
+    list(User.objects.select_for_update(no_key=True).filter(pk=registration.user_id))  # names are unique per owner
+    session = _find_session(registration)
+    same_program = session is not None and (session.host, session.pid) == (registration.host, registration.pid)
+    if session is None:
+        session = Session(owner_id=registration.user_id)
+        session.routing_name = _free_name(registration, session)
+    _describe(session, registration)
+    evicted = _evict(session, same_program=same_program)
+    connection = Connection.objects.create(
+        session=session, process_id=process_id, credential_id=registration.credential_id
+    )
+    return Registered(
+        connection_id=connection.pk,
+        session_id=session.pk,
+        public_id=str(session.public_id),
+        routing_name=session.routing_name,
+        evicted=evicted,
+    )
+
+
+@transaction.atomic
+def leave(connection_id: int, *, delete_session: bool = False) -> None:
+    """A socket closed. Its own row goes, never that of a newer connection."""
+    connection = Connection.objects.filter(pk=connection_id).select_related("session").first()
+    if connection is None:
+        return
+    session = connection.session
+    connection.delete()
+    if delete_session and not session.agents.exists():
+        session.delete()
+    else:
+        Session.objects.filter(pk=session.pk).update(last_seen_at=db_now())
+
+
+@transaction.atomic
+def beat(process_id: str, *, mine: Collection[int], others: Collection[int]) -> Beat:
+    """Say that this process lives; learn which of these connections do not."""
+    now = db_now()
+    start = {"host": socket.gethostname()[:255], "pid": os.getpid(), "started_at": now, "beat_at": now}
+    Process.objects.update_or_create(id=process_id, defaults={"beat_at": now}, create_defaults=start)
+    rows = Connection.objects.filter(pk__in=mine, process_id=process_id)
+    ownerless = Connection.objects.filter(process_id=process_id, connected_at__lt=now - ORPHAN_AFTER)
+    ownerless.exclude(pk__in=mine).delete()
+    gone = Q(credential__revoked_at__isnull=False) | Q(credential__expires_at__lt=now)
+    alive = now - timedelta(seconds=PROCESS_DEAD_S)
+    present = set(rows.values_list("pk", flat=True))
+    reachable = Connection.objects.filter(pk__in=others, process__beat_at__gt=alive)
+    return Beat(
+        missing=set(mine) - present,
+        revoked=set(rows.filter(gone | Q(session__owner__is_active=False)).values_list("pk", flat=True)),
+        lost=set(others) - set(reachable.values_list("pk", flat=True)),
+    )
+
+
+def retire(process_id: str) -> None:
+    """This process is leaving: its row and its connections go."""
+    Process.objects.filter(pk=process_id).delete()
+
+
+def retire_all() -> None:
+    """No process lives (the embedded hub holds the lock on its data): forget those a crash left behind."""
+    Process.objects.all().delete()
+
+
+def _find_session(registration: Registration) -> Session | None:
+    try:
+        public_id = uuid.UUID(registration.session_id or "")
+    except ValueError:
+        return None
+    mine = Session.objects.select_for_update(no_key=True).filter(owner_id=registration.user_id)
+    found: Session | None = mine.filter(public_id=public_id).first()
+    return found
+
+
+def _describe(session: Session, registration: Registration) -> None:
+    session.host, session.cwd = registration.host[:255], registration.cwd[:1024]
+    session.os_user, session.pid = registration.os_user[:255], registration.pid
+    session.channel_version = registration.channel_version[:64]
+    session.credential_id = registration.credential_id
+    session.last_seen_at = db_now()
+    session.archived_at = None
+    session.save()
+
+
+def _evict(session: Session, *, same_program: bool) -> Evicted | None:
+    old = Connection.objects.filter(session=session).first()
+    if old is None:
+        return None
+    evicted = Evicted(process_id=old.process_id, connection_id=old.pk, same_program=same_program)
+    old.delete()
+    return evicted
+
+
+def _free_name(registration: Registration, session: Session) -> str:
+    name = slug_of(registration.routing_name or "") or slug_of(
+        re.split(r"[/\\]", registration.cwd.rstrip("/\\"))[-1]
+    )
+    name = name or "session"
+    taken = Connection.objects.filter(session__owner_id=registration.user_id, session__routing_name=name)
+    return f"{name}-{session.public_id.hex[:8]}" if taken.exists() else name
+
+
+def slug_of(text: str) -> str:
+    """A text as a routing name or agent slug: lower case, `[a-z0-9-]`, at most 64 characters."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:64].strip("-")

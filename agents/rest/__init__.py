@@ -1,0 +1,1 @@
+"""Sessions and agents over REST (docs/reference/rest.md)."""

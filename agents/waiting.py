@@ -1,0 +1,119 @@
+"""Who waits in this process, and for which reply."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+
+from agents.post import Chunk, Final
+from agents.types import Ending, Failure, OpenTurn, Outcome, SettledTurn
+
+
+class RunningTurn:
+    """One open turn of this process: its reply so far, and its end.
+
+    Links fill it; any number of surfaces follow it, each from the beginning. It is bounded by the caps the
+    link keeps on chunks and reply size.
+    """
+
+    def __init__(self, turn: OpenTurn) -> None:
+        loop = asyncio.get_running_loop()
+        self.turn = turn
+        self.chunks: list[str] = []
+        self.reply: asyncio.Future[Ending] = loop.create_future()
+        self.settled: asyncio.Future[SettledTurn] = loop.create_future()
+        self._bell: asyncio.Event | None = None
+
+    def take(self, message: Chunk | Final) -> None:
+        """Add a piece or the end of the reply; what comes after the end is ignored."""
+        if self.reply.done():
+            return
+        if isinstance(message, Chunk):
+            self._add(message)
+        else:
+            self.reply.set_result(self._ending(message))
+
+    def end(self, ending: Ending) -> None:
+        """End the wait for a reason of the hub's own."""
+        if not self.reply.done():
+            self.reply.set_result(ending)
+
+    def publish(self, settled: SettledTurn) -> None:
+        """Tell every follower the end, once it is durable."""
+        self.settled.set_result(settled)
+        self._ring()
+
+    async def follow(self, idle_s: float) -> AsyncGenerator[str | None, None]:
+        """The reply's chunks from the first until the turn is settled; None after each `idle_s` of silence."""
+        told = 0
+        while True:
+            while told < len(self.chunks):
+                told += 1
+                yield self.chunks[told - 1]
+            if self.settled.done():
+                return
+            if not await self._news(idle_s):
+                yield None
+
+    def _add(self, chunk: Chunk) -> None:
+        if chunk.seq != len(self.chunks):
+            self.reply.set_result(_failed(Failure.REPLY_LOST))
+            return
+        self.chunks.append(chunk.text)
+        self._ring()
+
+    def _ending(self, final: Final) -> Ending:
+        if final.reason:
+            return _failed(Failure(final.reason))
+        if final.chunks != len(self.chunks):
+            return _failed(Failure.REPLY_LOST)
+        text = final.text if final.text is not None else "".join(self.chunks)
+        return Ending(outcome=Outcome.COMPLETED, text=text)
+
+    async def _news(self, within_s: float) -> bool:
+        if self._bell is None:
+            self._bell = asyncio.Event()
+        try:
+            async with asyncio.timeout(within_s):
+                await self._bell.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _ring(self) -> None:
+        if self._bell is not None:
+            self._bell.set()
+            self._bell = None
+
+
+def _failed(reason: Failure) -> Ending:
+    return Ending(outcome=Outcome.FAILED, reason=reason)
+
+
+class WaitingTurns:
+    """The turns this process waits for, by chat id."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, RunningTurn] = {}
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def __iter__(self) -> Iterator[RunningTurn]:
+        return iter(list(self._turns.values()))
+
+    @contextmanager
+    def expect(self, running: RunningTurn) -> Iterator[None]:
+        """Take replies for this turn, until the block ends."""
+        chat_id = running.turn.ask.chat_id
+        self._turns[chat_id] = running
+        try:
+            yield
+        finally:
+            del self._turns[chat_id]
+
+    def take(self, message: Chunk | Final) -> bool:
+        """Pass a message to the turn it belongs to; False when nobody waits for it here."""
+        running = self._turns.get(message.chat_id)
+        if running is not None:
+            running.take(message)
+        return running is not None
