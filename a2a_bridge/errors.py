@@ -1,0 +1,81 @@
+"""What the bridge says when it cannot do as asked: one table for denials, one list of protocol errors.
+
+A denial is an answer: a FAILED task on HTTP 200. Only broken requests become JSON-RPC errors. Codes outside
+-32001 to -32009 are the hub's own (docs/reference/errors.md).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from agents.errors import Busy, Denied, Offline, OverBudget, OverCap, RateLimited
+from agents.types import Failure
+from kit.jsonrpc import RpcError
+
+TASK_NOT_FOUND = -32001
+CONTENT_TYPE_NOT_SUPPORTED = -32005
+VERSION_NOT_SUPPORTED = -32009
+UNAUTHENTICATED = -32010
+FOREIGN_ORIGIN = -32011
+AGENT_NOT_FOUND = -32012
+UNAVAILABLE = -32013
+TOO_MANY_STREAMS = -32014
+
+DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
+    Offline: lambda denied, handle: "agent channel offline",
+    Busy: lambda denied, handle: "agent is processing a turn for another caller",
+    OverCap: lambda denied, handle: f"agent already holds {denied.held} of your questions",
+    OverBudget: lambda denied, handle: f"agent @{handle} hit its daily budget ({denied.budget})",
+    RateLimited: lambda denied, handle: f"over your rate limit, retry in {denied.retry_in_s} s",
+}
+
+FAILURE_TEXT: dict[str, str] = {
+    Failure.TIMEOUT: "agent did not reply within {wait_s:g}s",
+    Failure.CHANNEL_LOST: "agent channel offline",
+    Failure.NOT_DELIVERED: "agent channel offline",
+    Failure.REPLY_TOO_LARGE: "agent reply was over the size limit",
+    Failure.REPLY_LOST: "part of the agent's reply was lost",
+    Failure.PROCESS_DIED: "the hub stopped before the agent answered",
+    Failure.SHUTDOWN: "the hub stopped before the agent answered",
+    Failure.NOT_RECORDED: "the hub could not record the answer",
+}
+
+
+def denied_text(denied: Denied, handle: str) -> str:
+    """The public words of a refusal."""
+    return DENIED_TEXT[type(denied)](denied, handle)
+
+
+def failure_text(reason: str, wait_s: float) -> str:
+    """The public words of a failed turn; `wait_s` is how long its caller waited."""
+    text = FAILURE_TEXT.get(reason, "the agent was removed")
+    return text.format(wait_s=wait_s)
+
+
+def task_not_found() -> RpcError:
+    """The same for absent, expired and foreign tasks."""
+    return RpcError(TASK_NOT_FOUND, "task not found")
+
+
+def agent_not_found() -> RpcError:
+    """The same for absent, draft and deleted agents."""
+    return RpcError(AGENT_NOT_FOUND, "no such agent", status=404)
+
+
+def unauthenticated() -> RpcError:
+    """No live token; the answer carries WWW-Authenticate."""
+    return RpcError(UNAUTHENTICATED, "sign in: send a live token as Authorization: Bearer", status=401)
+
+
+def foreign_origin() -> RpcError:
+    """A cookie from somebody else's page."""
+    return RpcError(FOREIGN_ORIGIN, "the cookie is accepted from this hub's own pages only", status=403)
+
+
+def too_many_streams(limit: int) -> RpcError:
+    """End one of the open streams first; nothing was sent."""
+    return RpcError(TOO_MANY_STREAMS, f"you hold {limit} streams open, the most there may be", status=429)
+
+
+def unavailable() -> RpcError:
+    """Try again shortly; nothing was sent."""
+    return RpcError(UNAVAILABLE, "the hub takes no questions right now, try again shortly", status=503)

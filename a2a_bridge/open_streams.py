@@ -1,0 +1,32 @@
+"""How many streams each caller holds open in this process."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from a2a_bridge.errors import too_many_streams
+
+
+class OpenStreams:
+    """Counts streams; a caller over the limit gets HTTP 429 before anything is asked."""
+
+    def __init__(self, per_caller: int) -> None:
+        self._per_caller = per_caller
+        self._open: Counter[int] = Counter()
+
+    @contextmanager
+    def one_of(self, caller_id: int) -> Iterator[None]:
+        """Hold one stream open for the length of the block.
+
+        Raises:
+            RpcError: the caller holds as many as it may.
+        """
+        if self._open[caller_id] >= self._per_caller:
+            raise too_many_streams(self._per_caller)
+        self._open[caller_id] += 1
+        try:
+            yield
+        finally:
+            self._open[caller_id] -= 1
+            if not self._open[caller_id]:
+                del self._open[caller_id]
