@@ -1,0 +1,18 @@
+"""Make any program an agent of a Clawbridge hub.
+
+This folder stands alone: copy it anywhere, `pip install websockets`, and run `python -m connect --help`.
+Another asyncio program can be the agent itself:
+
+    async def answer(question: Question) -> AsyncIterator[str]:
+        yield f"you asked: {question.text}"
+
+    await Agent(hub="https://hub.example", token="ck_live_...", answer=answer).run()
+"""
+
+from connect.agent import Agent
+from connect.answers import Answer, AnswerFailed, echo
+from connect.command import Command
+from connect.ending import Ending
+from connect.frames import Question, Welcome
+
+__all__ = ["Agent", "Answer", "AnswerFailed", "Command", "Ending", "Question", "Welcome", "echo"]

@@ -1,0 +1,123 @@
+"""One socket to the hub, from its first frame to its end."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from connect import frames
+from connect.answers import Answer
+from connect.ending import Ending
+from connect.frames import Bye, HubError, HubFrame, Ping, Question, Welcome
+from connect.questions import Questions
+from connect.replies import send_streamed, send_whole
+
+logger = logging.getLogger(__name__)
+
+CLOSE_WAIT_S = 1.5
+FINISH_WAIT_S = 5.0
+FATAL_CODES = frozenset({"auth_failed", "token_revoked"})
+
+
+class Connection:
+    """Reads the hub's frames and answers its questions, until the socket or its purpose ends."""
+
+    def __init__(
+        self,
+        socket: ClientConnection,
+        *,
+        answer: Answer,
+        streams: bool,
+        silence_s: float,
+        on_welcome: Callable[[Welcome], None],
+    ) -> None:
+        self._socket = socket
+        self._answer = answer
+        self._send_answer = send_streamed if streams else send_whole
+        self._silence_s = silence_s
+        self._on_welcome = on_welcome
+        self._questions = Questions(self._reply)
+        self._send_lock = asyncio.Lock()
+
+    async def serve(self, register: str) -> Ending:
+        """Register and stay; the answer says why it ended. Questions left open then are dropped."""
+        try:
+            await self._send(register)
+            while (ending := await self._next()) is None:
+                pass
+            return ending
+        except ConnectionClosed as closed:
+            logger.info("the hub's socket closed (%s)", closed)
+            return Ending.LOST
+        except TimeoutError:
+            logger.warning("no word from the hub for %g s", self._silence_s)
+            return Ending.LOST
+        finally:
+            try:
+                await self._questions.cancel()
+            finally:
+                await self._close()
+
+    async def finish(self) -> None:
+        """Take no more questions, give running ones 5 s, and close the socket."""
+        await self._questions.finish(within_s=FINISH_WAIT_S)
+        await self._questions.cancel()
+        await self._close()
+
+    async def _next(self) -> Ending | None:
+        async with asyncio.timeout(self._silence_s):
+            raw = await self._socket.recv()
+            try:
+                frame = frames.decode(raw)
+            except frames.BadFrame as bad:
+                logger.warning("a frame of the hub was ignored: %s", bad)
+                return None
+            return await self._handle(frame)
+
+    async def _handle(self, frame: HubFrame | None) -> Ending | None:
+        match frame:
+            case Question():
+                self._questions.take(frame)
+            case Ping():
+                await self._send(frames.pong(frame))
+            case Welcome():
+                self._on_welcome(frame)
+            case HubError():
+                return error_ending(frame)
+            case Bye():
+                return bye_ending(frame)
+        return None
+
+    async def _reply(self, question: Question) -> None:
+        await self._send_answer(question, self._answer, self._send)
+
+    async def _send(self, text: str) -> None:
+        async with self._send_lock:
+            await self._socket.send(text)
+
+    async def _close(self) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_WAIT_S):  # a peer that reads nothing blocks the close frame too
+                await self._socket.close(1000, "stop")
+        except TimeoutError:
+            self._socket.transport.abort()
+
+
+def error_ending(error: HubError) -> Ending | None:
+    """Log an error of the hub, and say whether it is the end."""
+    if error.code not in FATAL_CODES:
+        logger.warning("the hub reports %s: %s", error.code, error.message)
+        return None
+    logger.error("the hub refused the token (%s): %s", error.code, error.message)
+    return Ending.REFUSED
+
+
+def bye_ending(bye: Bye) -> Ending:
+    """Log the hub's goodbye, and say what kind of end it is."""
+    if bye.retry:
+        logger.info("the hub says goodbye for now: %s", bye.reason)
+        return Ending.LOST
+    logger.warning("the hub says goodbye: %s", bye.reason)
+    return Ending.SUPERSEDED if bye.reason == "superseded" else Ending.DISMISSED

@@ -1,0 +1,52 @@
+"""The questions of one connection, each answered in a task of its own."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from websockets.exceptions import ConnectionClosed
+
+from connect.frames import Question
+from connect.tasks import cancel_all
+
+logger = logging.getLogger(__name__)
+
+MAX_AT_ONCE = 20
+MAX_HELD = 1_000
+"""A hub that sends more unanswered questions than this is broken; its questions are dropped."""
+
+
+class Questions:
+    """Answers up to 20 questions at a time; more wait for their turn."""
+
+    def __init__(self, answer: Callable[[Question], Awaitable[None]]) -> None:
+        self._answer = answer
+        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_open = True
+
+    def take(self, question: Question) -> None:
+        """Set the answer going and return at once."""
+        if not self._is_open or len(self._tasks) >= MAX_HELD:
+            logger.warning("question %r dropped: not taking more", question.chat_id)
+            return
+        task = asyncio.create_task(self._see_through(question))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def finish(self, *, within_s: float) -> None:
+        """Take no more questions, and give those at hand some time to end."""
+        self._is_open = False
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=within_s)
+
+    async def cancel(self) -> None:
+        """Drop every question; returns when their answers have cleaned up."""
+        self._is_open = False
+        await cancel_all(set(self._tasks))
+
+    async def _see_through(self, question: Question) -> None:
+        async with self._slots:
+            with suppress(ConnectionClosed):
+                await self._answer(question)
