@@ -1,0 +1,63 @@
+"""The door of a hub process: what waits or streams goes straight to its callable, the rest to Django."""
+
+import asyncio
+import os
+from contextlib import suppress
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
+
+from django.conf import settings
+from django.core.asgi import get_asgi_application
+
+django_application = get_asgi_application()
+
+from a2a_bridge.asgi import handle_of  # noqa: E402
+from hub import wiring  # noqa: E402
+from hub.health import draining  # noqa: E402
+from hub.runtime import Runtime  # noqa: E402
+from kit.asgi import BodyTooLarge, Receive, Scope, Send, bounded_receive, respond  # noqa: E402
+
+runtime = Runtime(wiring.build())
+TOO_LARGE = b'{"error":"payload_too_large","message":"the body is over the limit"}'
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve one connection or request."""
+    if scope["type"] == "lifespan":
+        with suppress(asyncio.CancelledError):  # a forced exit: the loop is about to close
+            await _lifespan(receive, send)
+        return
+    await runtime.ensure_started()
+    if scope["type"] == "websocket":
+        await _websocket(scope, receive, send)
+    elif handle_of(scope["path"]) is not None:
+        await runtime.house.bridge(scope, receive, send)
+    else:
+        await _django(scope, receive, send)
+
+
+async def _django(scope: Scope, receive: Receive, send: Send) -> None:
+    """Django would spool a body of any size before a view could refuse it."""
+    try:
+        bounded = bounded_receive(scope, receive, limit_bytes=settings.MAX_BODY_BYTES)
+    except BodyTooLarge:
+        await respond(send, 413, TOO_LARGE)
+    else:
+        await django_application(scope, bounded, send)
+
+
+async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["path"] == "/channel" and not draining.is_set():
+        await runtime.house.agent_socket()(scope, receive, send)
+        return
+    await receive()
+    await send({"type": "websocket.close", "code": 1008, "reason": "no such socket here now"})
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while (message := await receive())["type"] != "lifespan.shutdown":
+        if message["type"] == "lifespan.startup":
+            await runtime.ensure_started()
+            await send({"type": "lifespan.startup.complete"})
+    await runtime.stop()
+    await send({"type": "lifespan.shutdown.complete"})

@@ -1,0 +1,95 @@
+"""Settings from the environment: a bad value stops the start with one sentence."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def text(name: str, default: str = "") -> str:
+    """A string; `NAME_FILE` names a file that holds it instead."""
+    if file := os.environ.get(f"{name}_FILE"):
+        return Path(file).read_text().strip()
+    return os.environ.get(name) or default
+
+
+def flag(name: str, *, default: bool = False) -> bool:
+    """0 or 1."""
+    raw = os.environ.get(name) or str(int(default))
+    if raw not in ("0", "1"):
+        raise ImproperlyConfigured(f"{name}={raw!r}: want 0 or 1")
+    return raw == "1"
+
+
+def choice(name: str, default: str, among: Sequence[str]) -> str:
+    """One of a few words, in any case."""
+    value = (os.environ.get(name) or default).upper()
+    if value not in among:
+        raise ImproperlyConfigured(f"{name}={value!r}: want one of {', '.join(among)}")
+    return value
+
+
+def whole(name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
+    """A whole number within bounds."""
+    raw = os.environ.get(name) or str(default)
+    try:
+        value = int(raw)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}={raw!r}: want a whole number") from None
+    if not least <= value <= most:
+        raise ImproperlyConfigured(f"{name}={raw!r}: want a number from {least} to {most}")
+    return value
+
+
+def seconds(name: str, default: float) -> float:
+    """A length of time above zero."""
+    raw = os.environ.get(name) or str(default)
+    try:
+        value = float(raw)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}={raw!r}: want a number of seconds") from None
+    if not 0 < value < float("inf"):
+        raise ImproperlyConfigured(f"{name}={raw!r}: must be above zero and finite")
+    return value
+
+
+def origin(name: str, default: str) -> str:
+    """An http or https origin without path: scheme, host and port."""
+    raw = (os.environ.get(name) or default).rstrip("/")
+    parts = urlsplit(raw)
+    if parts.scheme not in ("http", "https") or not parts.hostname or raw != f"{parts.scheme}://{parts.netloc}":
+        raise ImproperlyConfigured(f"{name}={raw!r}: want an origin like https://hub.example.org")
+    return raw
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an origin names this machine only."""
+    return urlsplit(url).hostname in LOOPBACK
+
+
+def postgres(url: str) -> dict[str, object]:
+    """Django's connection settings from postgres://user:password@host:port/name?sslmode=require.
+
+    What follows the question mark goes to libpq as it is.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgres", "postgresql") or not parts.path.strip("/"):
+        raise ImproperlyConfigured("DATABASE_URL: want postgres://user:password@host:port/name")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.strip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": parts.hostname or "",
+        "PORT": parts.port or "",
+        "OPTIONS": {
+            "options": "-c lock_timeout=4000 -c statement_timeout=30000 -c timezone=UTC",
+            "connect_timeout": 5,
+            **dict(parse_qsl(parts.query)),
+            "pool": {"min_size": 1, "max_size": 10, "timeout": 10},
+        },
+    }

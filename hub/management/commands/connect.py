@@ -1,0 +1,29 @@
+"""`manage.py connect`: make any program an agent (the `connect` package, from the hub's own checkout)."""
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from connect.cli import add_arguments, run
+
+
+class Command(BaseCommand):
+    help = "Make a program an agent of a hub; the same as `python -m connect`."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Those of `python -m connect`."""
+        add_arguments(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run until told to stop."""
+        del args
+        sys.exit(run(_namespace(options)))
+
+
+def _namespace(options: dict[str, Any]) -> Any:
+    namespace = ArgumentParser().parse_args([])
+    vars(namespace).update(options)
+    return namespace

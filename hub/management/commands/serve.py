@@ -1,0 +1,47 @@
+"""`manage.py serve`: run one hub process."""
+
+import socket
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from hub.data_lock import DataDirInUse, lock
+from hub.server import HubServer
+
+
+class Command(BaseCommand):
+    help = (
+        "Run one hub process on HOST:PORT. Embedded (no DATABASE_URL): migrates its SQLite database and runs the"
+        " jobs too. With DATABASE_URL and REDIS_URL: run `migrate` before, and a Celery worker with beat beside."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Serve until a signal; exits 0 after a clean drain."""
+        _check_port()
+        if settings.IS_EMBEDDED:
+            try:
+                lock(settings.DATA_DIR)
+            except DataDirInUse as taken:
+                raise CommandError(str(taken)) from None
+            call_command("migrate", verbosity=0, interactive=False)
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        server = HubServer()
+        server.run()
+        if not server.started:
+            raise CommandError("the hub could not start")
+
+
+SWITCH_INTERVAL_S = 0.001
+
+
+def _check_port() -> None:
+    family = socket.AF_INET6 if ":" in settings.HOST else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.HOST, settings.PORT))
+        except OSError as taken:
+            raise CommandError(f"cannot listen on {settings.HOST}:{settings.PORT}: {taken.strerror}") from None

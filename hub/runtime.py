@@ -1,0 +1,110 @@
+"""A hub process while it runs: what starts with the first request, beats while it lives, and drains at the end."""
+
+import asyncio
+import logging
+import time
+
+from django.conf import settings
+
+from agents import jobs, presence
+from hub.health import draining
+from hub.job_thread import JobThread
+from hub.wiring import House
+from kit.async_db import db_call
+from kit.tasks import TaskSet
+
+logger = logging.getLogger(__name__)
+
+BEAT_EVERY_S = 5.0
+TEND_EVERY_S = 1.0
+DRAIN_STEP_S = 0.05
+LAST_WORDS_S = 5.0
+SERVICE_RESTART = 1012
+
+
+class Runtime:
+    """Starts lazily, because not every server sends lifespan events."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self._tasks = TaskSet()
+        self._starting: asyncio.Task[None] | None = None
+        self._is_started = False
+        self._jobs = JobThread() if settings.IS_EMBEDDED else None
+
+    async def ensure_started(self) -> None:
+        """Ready when this returns; cheap once it was."""
+        if self._is_started:
+            return
+        if self._starting is None or self._starting.done():  # first, or the try before failed
+            self._starting = asyncio.get_running_loop().create_task(self._start(), name="start")
+        await asyncio.shield(self._starting)
+
+    async def drain(self) -> None:
+        """Take no new asks, let the open ones end, send the agents elsewhere. At most about DRAIN_S."""
+        draining.set()
+        deadline = time.monotonic() + settings.DRAIN_S
+        self._tasks.start(self.house.dispatcher.drain(settings.DRAIN_S), name="drain turns")
+        while (turns := self.house.dispatcher.open_turns) or self.house.link.sockets:
+            await self._dismiss(idle_only=time.monotonic() < deadline)
+            if time.monotonic() > deadline + LAST_WORDS_S:
+                logger.error("drain.unfinished", extra={"turns": turns})
+                return
+            await asyncio.sleep(DRAIN_STEP_S)
+
+    async def stop(self) -> None:
+        """Leave nothing behind: no row of this process, no thread, no connection."""
+        await self._tasks.cancel()
+        if self._jobs is not None:
+            self._jobs.stop()
+        await self.house.link.close()
+        await self.house.post.close()
+        await self.house.tasks.close()
+        await db_call(presence.retire)(self.house.process_id)
+        await asyncio.to_thread(self.house.ledger.close)
+
+    async def _start(self) -> None:
+        house = self.house
+        if settings.IS_EMBEDDED:
+            await db_call(presence.retire_all)()
+        await house.post.start(house.process_id, house.link.take)
+        await db_call(presence.beat)(house.process_id, mine=[], others=[])
+        if self._jobs is not None:
+            await db_call(jobs.reap)()
+            self._jobs.start()
+        self._tasks.start(self._beat(), name="beat")
+        self._tasks.start(self._tend(), name="tend")
+        self._is_started = True
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_EVERY_S)
+            try:
+                await self._beat_once()
+            except Exception:
+                logger.exception("beat.failed")
+
+    async def _beat_once(self) -> None:
+        link, dispatcher = self.house.link, self.house.dispatcher
+        mine = link.connection_ids
+        others = dispatcher.connections() - set(mine)
+        beat = await db_call(presence.beat)(self.house.process_id, mine=mine, others=others)
+        dispatcher.lose(beat.lost)
+        for connection_id in beat.revoked:
+            if socket := link.socket(connection_id):
+                self._tasks.start(socket.refuse("token_revoked", "this token was revoked"), name="revoked")
+        for connection_id in beat.missing:
+            if socket := link.socket(connection_id):
+                self._tasks.start(socket.leave(SERVICE_RESTART, bye="reregister"), name="missing")
+
+    async def _tend(self) -> None:
+        while True:
+            await asyncio.sleep(TEND_EVERY_S)
+            self.house.link.tend(time.monotonic())
+
+    async def _dismiss(self, *, idle_only: bool) -> None:
+        """Say bye to agents, those whose last turn is over first."""
+        now = time.monotonic()
+        leaving = [one for one in self.house.link.sockets if one.is_idle(now) or not idle_only]
+        goodbyes = (socket.leave(SERVICE_RESTART, bye="restart") for socket in leaving)
+        await asyncio.gather(*goodbyes, return_exceptions=True)

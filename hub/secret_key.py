@@ -1,0 +1,22 @@
+"""Django's secret key: from the environment, else made once and kept in DATA_DIR."""
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+
+def secret_key(data_dir: Path, given: str) -> str:
+    """The key; a new file is written whole and readable by its owner alone."""
+    file = data_dir / "secret_key"
+    if given:
+        return given
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not file.exists():
+        draft = data_dir / f"secret_key.{os.getpid()}"
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_urlsafe(50))
+        with contextlib.suppress(FileExistsError):  # another process was first: its key stands
+            os.link(draft, file)
+        draft.unlink()
+    return file.read_text()

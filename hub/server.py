@@ -1,0 +1,88 @@
+"""uvicorn, with our own end: a signal drains the hub first, a second one leaves at once."""
+
+import asyncio
+import socket
+import sys
+import time
+import warnings
+from types import FrameType
+
+import uvicorn
+from django.conf import settings
+
+from agents.links.channel.protocol import MAX_FRAME_BYTES
+from hub.asgi import runtime
+from hub.demo import Demo
+from kit.tasks import TaskSet
+
+SAME_SIGNAL_S = 0.5
+
+# WhiteNoise's files are small and read in the thread that Django gives them anyway.
+warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
+
+
+def config() -> uvicorn.Config:
+    """How the hub is served: JSON pings instead of protocol pings, no deflate (25 KiB a socket saved)."""
+    return uvicorn.Config(
+        "hub.asgi:application",
+        host=settings.HOST,
+        port=settings.PORT,
+        loop="uvloop",
+        http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=MAX_FRAME_BYTES,
+        ws_ping_interval=None,
+        ws_per_message_deflate=False,
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=5,
+    )
+
+
+class HubServer(uvicorn.Server):
+    """Says `ready …` when it serves, and drains before it leaves."""
+
+    def __init__(self) -> None:
+        super().__init__(config())
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._demo = Demo() if settings.DEMO else None
+        self._signalled_at = 0.0
+        self._tasks = TaskSet()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so on standard output once the demo agent is online too."""
+        await super().startup(sockets)
+        self._loop = asyncio.get_running_loop()
+        if self.started:
+            self._tasks.start(self._say_ready(), name="ready")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """First signal: drain, then exit. Another, unless it is the same one delivered twice: exit now."""
+        if self._loop is None or (self._signalled_at and time.monotonic() - self._signalled_at > SAME_SIGNAL_S):
+            self.should_exit = self.force_exit = True
+        if self._loop is None or self._signalled_at:
+            return
+        self._signalled_at = time.monotonic()
+        self._loop.call_soon_threadsafe(lambda: self._tasks.start(self._drain_and_exit(), name="drain"))
+
+    async def _say_ready(self) -> None:
+        lines = [f"ready {settings.LOCAL_URL}"]
+        if self._demo is not None:
+            try:
+                lines += await self._demo.start()
+            except TimeoutError:
+                sys.stderr.write("the demo agent did not come online\n")
+                self.should_exit = True
+                return
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()
+
+    async def _drain_and_exit(self) -> None:
+        sys.stderr.write("draining: waiting for open questions, press Ctrl-C again to leave at once\n")
+        await runtime.drain()
+        if self._demo is not None:
+            await self._demo.stop()
+        self.should_exit = True

@@ -1,0 +1,163 @@
+"""All settings, read from the environment once (docs/reference/settings.md). Only `hub` reads them."""
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from hub import env
+from hub.secret_key import secret_key
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# Where it serves.
+HOST = env.text("HOST", "127.0.0.1")
+PORT = env.whole("PORT", 8787, least=1, most=65535)
+LOCAL_URL = f"http://[{HOST}]:{PORT}" if ":" in HOST else f"http://{HOST}:{PORT}"
+PUBLIC_URL = env.origin("PUBLIC_URL", LOCAL_URL)
+DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "data"))).resolve()
+DATABASE_URL = env.text("DATABASE_URL")
+REDIS_URL = env.text("REDIS_URL")
+
+# How it behaves.
+DEV_LOGIN = env.flag("DEV_LOGIN")
+DEMO = env.flag("DEMO")
+REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
+DRAIN_S = env.seconds("DRAIN_S", 25)
+CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
+STREAMS_PER_CALLER = env.whole("STREAMS_PER_CALLER", 100, least=1)
+TURNS_KEPT_DAYS = env.whole("TURNS_KEPT_DAYS", 400, least=1)
+LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
+
+if DEV_LOGIN and not env.is_loopback(PUBLIC_URL):
+    raise ImproperlyConfigured(
+        f"DEV_LOGIN=1 lets anybody become anybody, but PUBLIC_URL={PUBLIC_URL} is not loopback: set DEV_LOGIN=0"
+    )
+if bool(DATABASE_URL) != bool(REDIS_URL):
+    raise ImproperlyConfigured("DATABASE_URL and REDIS_URL go together: set both, or neither for the embedded hub")
+
+IS_EMBEDDED = not DATABASE_URL
+
+# Django's own.
+SECRET_KEY = secret_key(DATA_DIR, env.text("SECRET_KEY"))
+DEBUG = False
+ALLOWED_HOSTS = [urlsplit(PUBLIC_URL).hostname or HOST, *env.LOOPBACK, "[::1]", *env.text("ALLOWED_HOSTS").split()]
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+CSRF_FAILURE_VIEW = "accounts.error_pages.csrf_failure"
+IS_HTTPS = PUBLIC_URL.startswith("https://")
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("BEHIND_PROXY") else None
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE = IS_HTTPS
+SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
+MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
+APPEND_SLASH = False
+ROOT_URLCONF = "hub.urls"
+ASGI_APPLICATION = "hub.asgi.application"
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+LOGIN_URL = "/signin"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+MAX_BODY_BYTES = DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "rest_framework",
+    "accounts",
+    "agents",
+    "a2a_bridge",
+    "hub",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "accounts.middleware.CredentialMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
+if IS_EMBEDDED:
+    DATABASES: dict[str, dict[str, object]] = {
+        "default": {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": DATA_DIR / "hub.sqlite3",
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 10,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-16000",
+            },
+        }
+    }
+else:
+    DATABASES = {"default": env.postgres(DATABASE_URL)}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.rest.CredentialAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["accounts.rest.StrictJSONParser"],
+    "EXCEPTION_HANDLER": "accounts.rest.error_response",
+    "UNAUTHENTICATED_USER": None,
+}
+
+CELERY_BROKER_URL = REDIS_URL or None
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
+CELERY_BEAT_SCHEDULE = {
+    "reap": {"task": "agents.reap", "schedule": 5.0, "options": {"expires": 10}},
+    "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
+}
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"event": {"()": "hub.logs.EventFormatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "event"}},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {
+        "django": {"handlers": ["stderr"], "level": LOG_LEVEL, "propagate": False},
+        "django.request": {"level": "ERROR"},
+        "uvicorn": {"handlers": ["stderr"], "level": LOG_LEVEL, "propagate": False},
+    },
+}

@@ -1,0 +1,23 @@
+"""Every address Django serves. The bridge's POST and the sockets are in hub/asgi.py."""
+
+from django.urls import URLPattern, URLResolver, include, path
+
+from accounts.admin_site import site
+from hub import health
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("agents.page_urls")),
+    path("", include("accounts.page_urls")),
+    path("livez", health.livez),
+    path("readyz", health.readyz),
+    path("api/a2a/v1/", include("a2a_bridge.urls")),
+    path("api/v1/", include("accounts.urls")),
+    path("api/v1/", include("agents.urls")),
+    path("api/channel/", include("agents.links.channel.urls")),
+    path("admin/", site.urls),
+]
+
+handler400 = "accounts.rest.bad_request"
+handler403 = "accounts.rest.forbidden"
+handler404 = "accounts.rest.not_found"
+handler500 = "accounts.rest.server_error"

@@ -1,0 +1,73 @@
+"""Names the parts. The one place where the embedded hub and the grown one differ."""
+
+import time
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from a2a_bridge.asgi import Bridge
+from a2a_bridge.exchange import Exchanges
+from a2a_bridge.methods import Services
+from a2a_bridge.open_streams import OpenStreams
+from a2a_bridge.tasks.finder import TaskFinder
+from a2a_bridge.tasks.memory import MemoryTaskStore
+from a2a_bridge.tasks.record import TaskStore
+from a2a_bridge.tasks.redis import RedisTaskStore
+from agents.dispatch import Dispatcher
+from agents.ledger import Ledger
+from agents.links.channel.consumer import AgentSocket
+from agents.links.channel.link import ChannelLink
+from agents.ports import Limits
+from agents.post import LocalPost, Post
+from agents.waiting import WaitingTurns
+from hub.limits import CallerRate, NoLimits
+from hub.redis_post import RedisPost
+from kit.ids import unguessable
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The parts of one hub process."""
+
+    process_id: str
+    ledger: Ledger
+    post: Post
+    link: ChannelLink
+    dispatcher: Dispatcher
+    tasks: TaskStore
+    bridge: Bridge
+
+    def agent_socket(self) -> AgentSocket:
+        """A consumer for one agent's socket."""
+        return AgentSocket(link=self.link, ledger=self.ledger, process_id=self.process_id, clock=time.monotonic)
+
+
+def build() -> House:
+    """Put the parts together; nothing runs yet."""
+    process_id = unguessable()
+    ledger = Ledger(home=process_id)
+    waiting = WaitingTurns()
+    post = _post()
+    link = ChannelLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
+    dispatcher = Dispatcher(link=link, ledger=ledger, waiting=waiting, limits=_limits(), clock=time.monotonic)
+    tasks = _tasks()
+    exchanges = Exchanges(dispatcher=dispatcher, tasks=tasks, reply_wait_s=settings.REPLY_WAIT_S)
+    services = Services(exchanges, TaskFinder(tasks, reply_wait_s=settings.REPLY_WAIT_S))
+    streams = OpenStreams(settings.STREAMS_PER_CALLER)
+    bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL)
+    return House(process_id, ledger, post, link, dispatcher, tasks, bridge)
+
+
+def _post() -> Post:
+    return LocalPost() if settings.IS_EMBEDDED else RedisPost(settings.REDIS_URL)
+
+
+def _tasks() -> TaskStore:
+    return MemoryTaskStore(time.monotonic) if settings.IS_EMBEDDED else RedisTaskStore(settings.REDIS_URL)
+
+
+def _limits() -> Limits:
+    if not settings.CALLER_RATE_PER_MINUTE:
+        return NoLimits()
+    storage = "async+memory://" if settings.IS_EMBEDDED else f"async+{settings.REDIS_URL}"
+    return CallerRate(settings.CALLER_RATE_PER_MINUTE, storage)
