@@ -1,0 +1,137 @@
+"""What is measured: the SDK's echo server, and the hub on each of its homes; each started with all it needs."""
+
+import itertools
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.children import ROOT, SERVER_CORE, Child, child, free_port, python
+from bench.databases import databases
+
+USERS = 32
+QUESTION = "what is the status of the build on the main branch, and who broke it last? " * 2
+SDK = "a2a-sdk"
+HOMES = ("embedded", "postgres")
+COUNTER_DIGITS = 10
+
+_folders = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """One user's way in: where they ask, and the headers that say who they are."""
+
+    path: str
+    headers: str
+
+
+@dataclass(frozen=True)
+class Template:
+    """A request but for its counter: every messageId is new, because the hub joins identical open questions."""
+
+    head: str
+    tail: str
+
+    def fill(self, number: int) -> bytes:
+        """The bytes of the request of that number."""
+        return f"{self.head}{number:0{COUNTER_DIGITS}}{self.tail}".encode()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A running server to measure. `channel_token`: of any user of a hub, to connect more agents."""
+
+    name: str
+    port: int
+    server: Child
+    callers: tuple[Caller, ...]
+    agents: Child | None = None
+    channel_token: str = ""
+
+    def templates(self, method: str, kind: str = "say") -> list[Template]:
+        """One request for each caller; `kind` is the first word of the question."""
+        return [self._template(caller, method, kind) for caller in self.callers]
+
+    def _template(self, caller: Caller, method: str, kind: str) -> Template:
+        mark = secrets.token_hex(6)
+        message = {"messageId": f"{mark}-", "role": "ROLE_USER", "parts": [{"text": f"{kind}: {QUESTION}"}]}
+        call = {"jsonrpc": "2.0", "id": "1", "method": method, "params": {"message": message}}
+        before, _, after = json.dumps(call).partition(f"{mark}-")
+        head = (
+            f"POST {caller.path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n{caller.headers}"
+            "Content-Type: application/json\r\n"
+            f"Content-Length: {len(before) + len(mark) + 1 + COUNTER_DIGITS + len(after)}\r\n\r\n"
+        )
+        return Template(f"{head}{before}{mark}-", after)
+
+
+Start = Callable[[Path], AbstractContextManager[Target]]
+
+
+@contextmanager
+def sdk(folder: Path) -> Iterator[Target]:
+    """The yardstick."""
+    port = free_port()
+    command = python("-m", "bench.sdk_server", str(port))
+    with child(command, _log(folder, SDK), core=SERVER_CORE, ready="ready http://") as server:
+        yield Target(SDK, port, server, (Caller("/", "A2A-Version: 1.0\r\n"),))
+
+
+@contextmanager
+def hub(home: str, folder: Path) -> Iterator[Target]:
+    """A hub with nothing in it but the bench's users and their agents, which are online."""
+    with ExitStack() as stack:
+        mine = folder / f"{home}-{next(_folders)}"
+        mine.mkdir(mode=0o755)
+        env = {"DATA_DIR": str(mine / "data"), "HOST": "127.0.0.1", "PORT": str(free_port()), "PUBLIC_URL": ""}
+        env |= {
+            "CALLER_RATE_PER_MINUTE": "0",
+            "DEMO": "0",
+            "DEV_LOGIN": "0",
+            "DRAIN_S": "1",
+            "LOG_LEVEL": "WARNING",
+        }
+        env |= {"DATABASE_URL": "", "REDIS_URL": "", "DJANGO_SETTINGS_MODULE": "hub.settings"}
+        if home == "postgres":
+            env |= stack.enter_context(databases(mine))
+            _run(python("manage.py", "migrate", "--verbosity", "0"), env)
+        serve = python("manage.py", "serve")
+        server = stack.enter_context(
+            child(serve, _log(folder, home), core=SERVER_CORE, env=env, ready="ready http://")
+        )
+        seeded = json.loads(_run(python("-m", "bench.seed", str(USERS)), env))
+        port = int(env["PORT"])
+        connected = stack.enter_context(agents(port, seeded, _log(folder, f"{home}-agents")))
+        callers = tuple(
+            Caller(f"/api/a2a/v1/agents/{user['asks']}", f"Authorization: Bearer {user['session_token']}\r\n")
+            for user in seeded
+        )
+        yield Target(home, port, server, callers, connected, seeded[0]["channel_token"])
+
+
+@contextmanager
+def agents(port: int, which: list[dict[str, str]], log: Path) -> Iterator[Child]:
+    """A process with these agents, all registered."""
+    lines = "".join(json.dumps(one) + "\n" for one in which)
+    with child(python("-m", "bench.agents", str(port)), log, ready="ready", stdin=lines) as running:
+        yield running
+
+
+def _run(command: list[str], env: Mapping[str, str]) -> str:
+
+    done = subprocess.run(
+        command, env={**os.environ, **env}, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        sys.exit(f"{' '.join(command[1:])} failed:\n{done.stderr}")
+    return done.stdout
+
+
+def _log(folder: Path, name: str) -> Path:
+    return folder / f"{name}-{next(_folders)}.log"

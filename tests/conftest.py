@@ -1,0 +1,99 @@
+"""The hubs that tests talk to: real processes, started when first needed, one set for each pytest process."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.homes import GrownHomes, Home, MakeHome, embedded_home
+from tests.hub_process import HubProcess, StartHub
+from tests.servers import running_servers
+
+HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.grown])]
+
+
+@pytest.fixture(scope="session")
+def grown_homes() -> Iterator[GrownHomes]:
+    """A running PostgreSQL and Redis, and fresh homes on them."""
+    with running_servers() as servers:
+        yield GrownHomes(servers)
+
+
+@pytest.fixture(scope="session")
+def make_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> MakeHome:
+    """A new, empty home of the named kind."""
+    numbers = itertools.count()
+
+    def make(name: str) -> Home:
+        folder = tmp_path_factory.mktemp(f"{name}-{next(numbers)}") / "data"
+        if name == "embedded":
+            return embedded_home(folder)
+        grown: GrownHomes = request.getfixturevalue("grown_homes")
+        return grown.new(folder)
+
+    return make
+
+
+@pytest.fixture(params=HOMES)
+def home(request: pytest.FixtureRequest, make_home: MakeHome) -> Home:
+    """A new home, once of each kind."""
+    return make_home(request.param)
+
+
+@pytest.fixture
+def start_hub() -> Iterator[StartHub]:
+    """Starts hubs of one test's own; they end with it."""
+    started: list[HubProcess] = []
+
+    def start(home: Home, **options: Any) -> HubProcess:
+        started.append(HubProcess.start(home, **options))
+        return started[-1]
+
+    yield start
+    for hub in started:
+        hub.stop()
+
+
+def _serving(home: Home, **options: Any) -> Iterator[HubProcess]:
+    hub = HubProcess.start(home, **options)
+    yield hub
+    hub.stop()
+
+
+@pytest.fixture(scope="session")
+def embedded_hub(make_home: MakeHome) -> Iterator[HubProcess]:
+    """One process on SQLite."""
+    yield from _serving(make_home("embedded"))
+
+
+@pytest.fixture(scope="session")
+def impatient_hub(make_home: MakeHome) -> Iterator[HubProcess]:
+    """One process on SQLite that waits 2 s for a reply."""
+    yield from _serving(make_home("embedded"), REPLY_WAIT_S=2)
+
+
+@pytest.fixture(scope="session")
+def two_process_hub(make_home: MakeHome) -> Iterator[HubProcess]:
+    """Two processes on PostgreSQL and Redis."""
+    yield from _serving(make_home("grown"), processes=2)
+
+
+@pytest.fixture(params=HOMES, scope="session")
+def hub(request: pytest.FixtureRequest) -> HubProcess:
+    """A hub of each kind; on the grown one a test sees two processes."""
+    name = {"embedded": "embedded_hub", "grown": "two_process_hub"}[request.param]
+    serving: HubProcess = request.getfixturevalue(name)
+    return serving
+
+
+@pytest.fixture
+def alice(hub: HubProcess) -> str:
+    """A caller's token."""
+    return hub.mint("alice", "session")
+
+
+@pytest.fixture
+def bob(hub: HubProcess) -> str:
+    """Another caller's token."""
+    return hub.mint("bob", "session")

@@ -1,0 +1,168 @@
+"""A hub to talk to and the real command to talk with; both on free ports, both gone after the test."""
+
+import asyncio
+import json
+import os
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.server import serve
+from websockets.exceptions import ConnectionClosed
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "ck_live_test"
+WAIT_S = 8
+
+
+class Visit:
+    """One connection of an agent, as the hub sees it."""
+
+    def __init__(self, socket):
+        self.socket = socket
+        self.headers = socket.request.headers
+        self.path = socket.request.path
+
+    async def receive(self):
+        async with asyncio.timeout(WAIT_S):
+            return json.loads(await self.socket.recv())
+
+    async def send(self, **frame):
+        await self.socket.send(json.dumps(frame))
+
+    async def welcome(self, session_id="5a0c4b6e-7b4e-4a43-9a0f-3f6f8f1f0001", name="tester"):
+        """Take the register frame and accept the agent."""
+        register = await self.receive()
+        await self.send(type="welcome", sessionId=session_id, routingName=name, channelTokenName="t")
+        return register
+
+    async def ask(self, text, chat_id="c1", **more):
+        await self.send(type="prompt", chatId=chat_id, text=text, **more)
+
+    async def chunks(self):
+        """Give the chunks of one reply, without the final empty one."""
+        texts = []
+        while not (payload := (await self.receive())["payload"])["done"]:
+            texts.append(payload["text"])
+        assert payload["text"] == ""
+        return texts
+
+    async def answer(self, text, **more):
+        """Ask, and give the whole streamed reply."""
+        await self.ask(text, **more)
+        return "".join(await self.chunks())
+
+
+class Hub:
+    """Hands each connection to the test, which plays the hub's part."""
+
+    def __init__(self):
+        self.visits = asyncio.Queue()
+        self.url = ""
+
+    async def next_visit(self):
+        async with asyncio.timeout(WAIT_S):
+            return await self.visits.get()
+
+    async def serve_one(self, socket):
+        await self.visits.put(Visit(socket))
+        await socket.wait_closed()
+
+
+@pytest.fixture
+async def hub():
+    part = Hub()
+    async with serve(part.serve_one, "127.0.0.1", 0, close_timeout=1, max_size=2**20) as server:
+        port = server.sockets[0].getsockname()[1]
+        part.url = f"http://127.0.0.1:{port}"
+        yield part
+
+
+class Program:
+    """A running `python -m connect`."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    async def line(self):
+        async with asyncio.timeout(WAIT_S):
+            return (await self.process.stderr.readline()).decode()
+
+    async def ended(self):
+        """Give the exit code and what was left on standard error."""
+        async with asyncio.timeout(WAIT_S):
+            errors = await self.process.stderr.read()
+            return await self.process.wait(), errors.decode()
+
+
+@asynccontextmanager
+async def running_program(*arguments, **environ):
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "connect",
+        *arguments,
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], **environ},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Program(process)
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            process.terminate()
+        await process.communicate()
+
+
+@pytest.fixture
+async def start(hub):
+    """Start the command against the hub: `start("--echo")`; give `hub=` to say it otherwise."""
+    async with AsyncExitStack() as stack:
+
+        async def start(*arguments, where=None, **environ):
+            where = ("--hub", hub.url, "--token", TOKEN) if where is None else where
+            return await stack.enter_async_context(running_program(*where, *arguments, **environ))
+
+        yield start
+
+
+@pytest.fixture
+async def online(hub, start):
+    """Start the command and welcome it; the answer is the visit."""
+
+    async def online(*arguments):
+        await start(*arguments)
+        visit = await hub.next_visit()
+        await visit.welcome()
+        return visit
+
+    return online
+
+
+class Lifeline:
+    """A named pipe: while any process that opened `path` for writing lives, it has no end."""
+
+    def __init__(self, path):
+        os.mkfifo(path)
+        self.path = path
+        self._end = asyncio.create_task(asyncio.to_thread(path.read_bytes))
+
+    async def all_gone(self, *, within_s):
+        async with asyncio.timeout(within_s):
+            await self._end
+
+
+@pytest.fixture
+async def lifeline(tmp_path):
+    return Lifeline(tmp_path / "lifeline")
+
+
+@pytest.fixture
+def closed():
+    """The error of a socket that was closed."""
+    return ConnectionClosed

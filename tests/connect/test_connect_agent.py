@@ -1,0 +1,126 @@
+"""`Agent` as a library: an asyncio program that is itself the agent."""
+
+import asyncio
+from itertools import islice
+
+import pytest
+
+from connect import Agent, AnswerFailed, Ending, echo
+from connect.backoff import delays_s
+from connect.chunks import MAX_CHUNK_CHARS, Chunks
+
+TOKEN = "ck_live_test"
+
+
+async def test_it_tells_when_it_is_online_and_stops_when_told(hub):
+    welcomes = asyncio.Queue()
+    agent = Agent(hub=hub.url, token=TOKEN, answer=echo, streams=False, on_welcome=welcomes.put_nowait)
+    run = asyncio.create_task(agent.run())
+    visit = await hub.next_visit()
+    await visit.welcome(name="demo")
+    assert (await welcomes.get()).routing_name == "demo"
+    await visit.ask("hi")
+    assert (await visit.receive())["payload"] == {"chatId": "c1", "text": "hi"}
+    await agent.stop()
+    assert await run is Ending.STOPPED
+    assert (visit.socket.close_code, visit.socket.close_reason) == (1000, "stop")
+
+
+async def test_cancelling_it_closes_the_answer_and_the_socket(hub):
+    events = asyncio.Queue()
+
+    async def answer(question):
+        try:
+            yield "begun"
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            events.put_nowait("closed")
+
+    run = asyncio.create_task(Agent(hub=hub.url, token=TOKEN, answer=answer).run())
+    visit = await hub.next_visit()
+    await visit.welcome()
+    await visit.ask("hi")
+    assert (await visit.receive())["payload"]["text"] == "begun"
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert events.get_nowait() == "closed"
+    assert visit.socket.close_code == 1000
+
+
+async def test_stopping_before_the_hub_answers_is_quick():
+    agent = Agent(hub="http://127.0.0.1:1", token=TOKEN, answer=echo)
+    run = asyncio.create_task(agent.run())
+    await asyncio.sleep(0)
+    await agent.stop()
+    assert await run is Ending.STOPPED
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (AnswerFailed("no idea"), "so far\nno idea"),
+        (RuntimeError("secret"), "so far\nthe agent failed to answer"),
+    ],
+)
+async def test_a_failed_answer_ends_in_words(hub, error, expected):
+    async def answer(question):
+        yield "so far"
+        raise error
+
+    agent = Agent(hub=hub.url, token=TOKEN, answer=answer)
+    run = asyncio.create_task(agent.run())
+    visit = await hub.next_visit()
+    await visit.welcome()
+    assert await visit.answer("hi") == expected
+    await agent.stop()
+    await run
+
+
+async def test_a_silent_hub_is_left_and_visited_again(hub):
+    agent = Agent(hub=hub.url, token=TOKEN, answer=echo, silence_s=0.2)
+    run = asyncio.create_task(agent.run())
+    await (await hub.next_visit()).welcome()
+    assert (await (await hub.next_visit()).receive())["type"] == "register"
+    await agent.stop()
+    await run
+
+
+async def test_at_most_twenty_questions_are_answered_at_once(hub):
+    begun, go_on = asyncio.Queue(), asyncio.Event()
+
+    async def answer(question):
+        begun.put_nowait(question.chat_id)
+        await go_on.wait()
+        yield "ok"
+
+    agent = Agent(hub=hub.url, token=TOKEN, answer=answer, streams=False)
+    run = asyncio.create_task(agent.run())
+    visit = await hub.next_visit()
+    await visit.welcome()
+    for number in range(25):
+        await visit.ask("hi", f"c{number}")
+    await visit.send(type="ping", ts="now")
+    assert await visit.receive() == {"type": "pong", "ts": "now"}
+    assert begun.qsize() == 20
+    go_on.set()
+    replied = {(await visit.receive())["payload"]["chatId"] for _ in range(25)}
+    assert replied == {f"c{number}" for number in range(25)}
+    await agent.stop()
+    await run
+
+
+def test_the_waits_grow_to_a_minute_and_vary_by_a_fifth():
+    assert list(islice(delays_s(lambda: 0.0), 8)) == [1, 2, 5, 15, 30, 60, 60, 60]
+    assert next(delays_s(lambda: 1.0)) == 1.2
+
+
+def test_any_reply_of_a_megabyte_fits_in_1000_chunks():
+    chunks, taken = Chunks(), 0
+    for _ in range(1_000_000):
+        chunks.add("x")
+        if chunks.is_full or chunks.linger_s is not None:
+            assert len(chunks.take()) <= MAX_CHUNK_CHARS
+            taken += 1
+    assert taken + 1 < 1000

@@ -1,0 +1,87 @@
+"""What dead processes leave behind is ended, once, by whoever sweeps."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import Credential
+from accounts.tokens import mint
+from agents import jobs, presence
+from agents.models import Connection, Process, Turn
+from agents.types import Ending, Failure, Outcome
+from tests.contracts.house import HOME, admitted, ask, beating, decide, end, published, user
+
+pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
+
+LONG_AGO = timedelta(days=500)
+
+
+def test_open_turns_of_a_dead_process_fail_and_let_go() -> None:
+    agent = published()
+    beating("other")
+    decide(ask(agent), home="other")
+    Process.objects.filter(id="other").update(beat_at=timezone.now() - timedelta(seconds=21))
+    assert jobs.reap()["orphans"] == 1
+    row = Turn.objects.get()
+    assert (row.outcome, row.reason) == ("failed", "process_died")
+    assert row.released_at is not None
+    admitted(ask(agent, "bob"))
+
+
+def test_open_turns_of_a_process_that_retired_without_them_fail_too() -> None:
+    decide(ask(published()), home="gone")
+    assert jobs.reap()["orphans"] == 1
+
+
+def test_turns_of_the_living_are_left_alone() -> None:
+    turn = admitted(ask(published()))
+    assert jobs.reap() == {"orphans": 0, "overdue": 0, "released": 0, "dead": 0}
+    assert Turn.objects.get(chat_id=turn.ask.chat_id).outcome is None
+
+
+def test_a_turn_past_its_lease_fails_whoever_still_lives() -> None:
+    admitted(ask(published()))
+    Turn.objects.update(claim_until=timezone.now() - timedelta(seconds=1))
+    assert jobs.reap()["overdue"] == 1
+    assert Turn.objects.get().reason == "timeout"
+
+
+def test_a_lingering_claim_that_ran_out_is_closed_in_the_row_as_well() -> None:
+    end(admitted(ask(published())), Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True))
+    Turn.objects.update(claim_until=timezone.now() - timedelta(seconds=1))
+    assert jobs.reap()["released"] == 1
+    assert Turn.objects.get().released_at is not None
+
+
+def test_the_dead_are_forgotten_with_their_connections() -> None:
+    published()
+    Process.objects.filter(id=HOME).update(beat_at=timezone.now() - timedelta(seconds=21))
+    jobs.reap()
+    assert not Process.objects.exists()
+    assert not Connection.objects.exists()
+
+
+def test_a_beat_tells_what_was_lost() -> None:
+    mine, other = published(), published()
+    kept = Connection.objects.get(session_id=mine.ref.session_id)
+    gone = Connection.objects.get(session_id=other.ref.session_id).pk
+    kept.credential.revoked_at = timezone.now()
+    kept.credential.save()
+    Connection.objects.filter(pk=gone).delete()
+    beat = presence.beat(HOME, mine=[kept.pk, gone], others=[gone])
+    assert (beat.missing, beat.revoked, beat.lost) == ({gone}, {kept.pk}, {gone})
+
+
+def test_retention_deletes_old_turns_and_long_dead_credentials_and_keeps_the_rest() -> None:
+    agent = published()
+    end(admitted(ask(agent)))
+    Turn.objects.update(asked_at=timezone.now() - LONG_AGO)
+    end(admitted(ask(agent)))
+    dead = mint(user("alice"), Credential.Kind.APP, "old").credential
+    Credential.objects.filter(pk=dead.pk).update(revoked_at=timezone.now() - LONG_AGO)
+    alive = mint(user("alice"), Credential.Kind.APP, "new").credential
+    assert jobs.retain(400) == 1
+    assert Turn.objects.count() == 1
+    assert not Credential.objects.filter(pk=dead.pk).exists()
+    assert Credential.objects.filter(pk=alive.pk).exists()

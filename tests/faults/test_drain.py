@@ -1,0 +1,95 @@
+"""SIGTERM: what runs may finish, nothing new begins, and the next start finds everything in order."""
+
+import asyncio
+import time
+
+import httpx
+import pytest
+
+from tests.callers import bearer, envelope, inbound, open_stream, question, reply_text, rpc_path, send, web
+from tests.homes import Home
+from tests.hub_process import HubProcess, StartHub
+from tests.peers import Echo, Held, Stall, online
+from tests.waiting import eventually
+
+SERVICE_RESTART = 1012
+
+
+async def status_of_an_ask(hub: HubProcess, handle: str, token: str) -> int:
+    """The HTTP status of one more question; 0 when nobody listens."""
+    async with web(hub.url) as client:
+        try:
+            body = envelope("SendMessage", question("one more"))
+            response = await client.post(rpc_path(handle), json=body, headers=bearer(token))
+        except httpx.TransportError:
+            return 0
+    assert response.status_code != 503 or response.json()["error"]["message"]
+    return response.status_code
+
+
+async def test_a_turn_that_runs_finishes_while_new_questions_get_503(home: Home, start_hub: StartHub) -> None:
+    hub = start_hub(home)
+    alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
+    async with online(hub, Held) as agent:
+        asking = asyncio.create_task(send(hub.url, agent.handle, "hello", alice))
+        await agent.heard("prompt")
+        hub.terminate()
+
+        async def refused() -> bool:
+            return await status_of_an_ask(hub, agent.handle, bob) == 503
+
+        await eventually(refused, "new questions get 503", every_s=0.05)
+        agent.release.set()
+        assert reply_text(await asking) == "echo: hello"
+        bye = await agent.heard("bye")
+        assert bye["retry"] is True
+        await agent.closed.wait()
+        assert agent.socket.close_code == SERVICE_RESTART
+        assert await hub.exit_code() == 0
+
+
+@pytest.mark.slow
+async def test_the_next_start_after_a_drain_is_clean(home: Home, start_hub: StartHub) -> None:
+    hub = start_hub(home)
+    alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
+    async with online(hub, Held) as agent:
+        asking = asyncio.create_task(send(hub.url, agent.handle, "before", alice))
+        await agent.heard("prompt")
+        hub.terminate()
+        agent.release.set()
+        assert reply_text(await asking) == "echo: before"
+        assert await hub.exit_code() == 0
+        await agent.closed.wait()
+        await asyncio.to_thread(hub.serve, 0)
+        await agent.connect()
+        assert reply_text(await send(hub.url, agent.handle, "after", bob)) == "echo: after"
+        log = await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session"))
+    assert [(row["question"], row["ok"]) for row in log["recent"]] == [("after", True), ("before", True)]
+
+
+@pytest.mark.slow
+async def test_a_turn_that_outlasts_the_drain_fails_and_the_hub_leaves(home: Home, start_hub: StartHub) -> None:
+    hub = start_hub(home, DRAIN_S=1)
+    alice = hub.mint("alice", "session")
+    async with online(hub, Stall) as agent, open_stream(hub.url, agent.handle, "hello", alice) as answer:
+        await agent.heard("prompt")
+        hub.terminate()
+        began = time.monotonic()
+        states = [task["status"]["state"] async for task in answer.tasks()]
+        assert states == ["WORKING", "FAILED"]
+        assert await hub.exit_code() == 0
+        assert time.monotonic() - began < 20
+    await asyncio.to_thread(hub.serve, 0)
+    log = await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session"))
+    assert [row["ok"] for row in log["recent"]] == [False]
+    assert log["recent"][0]["deniedReason"]
+
+
+async def test_an_idle_hub_sends_its_agents_away_and_leaves(home: Home, start_hub: StartHub) -> None:
+    hub = start_hub(home)
+    async with online(hub, Echo) as agent:
+        hub.terminate()
+        assert (await agent.heard("bye"))["retry"] is True
+        await agent.closed.wait()
+        assert agent.socket.close_code == SERVICE_RESTART
+        assert await hub.exit_code() == 0

@@ -1,0 +1,116 @@
+"""kill -9 of a hub process leaves no open turn and no claim behind after 35 s."""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+
+import httpx
+import pytest
+
+from tests.callers import Json, failed_text, inbound, reply_text, send
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess, StartHub
+from tests.peers import Echo, Stall, online
+from tests.waiting import eventually
+
+WITHIN_S = 35
+SLACK_S = 5  # for asking every second on a busy machine
+
+pytestmark = pytest.mark.slow
+
+
+async def check_served_again(url: str, agent: Stall, token: str, since: float) -> None:
+    """Another caller's question is answered, 35 s after the death at the latest."""
+
+    async def served() -> bool:
+        task = await send(url, agent.handle, "next", token)
+        return bool(task["status"]["state"] == "COMPLETED")
+
+    left_s = since + WITHIN_S + SLACK_S - time.monotonic()
+    await eventually(served, "another caller is served", within_s=left_s, every_s=1)
+
+
+async def check_nothing_open(hub: HubProcess, url: str, agent: Stall) -> None:
+    """Every question of the audit has an end."""
+    log = await inbound(url, agent.agent["id"], hub.mint("owner", "session"))
+    lost = [row for row in log["recent"] if row["question"] == "lost"]
+    assert [row["ok"] for row in lost] == [False]
+    assert not {row["deniedReason"] for row in log["recent"] if not row["ok"]} & {None, "", "in_progress"}
+
+
+async def swallow(asking: Awaitable[Json]) -> Json | None:
+    """The answer, or None when the connection broke."""
+    try:
+        return await asking
+    except httpx.TransportError:
+        return None
+
+
+@pytest.mark.grown
+async def test_when_the_callers_process_dies_the_agent_serves_others_again(
+    make_home: MakeHome, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_home("grown"), processes=2, worker=True)
+    alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
+    async with online(hub, Stall, at=0, only_first=True) as agent:
+        asking = asyncio.create_task(swallow(send(hub.urls[1], agent.handle, "lost", alice)))
+        await agent.heard("prompt")
+        hub.kill9(1)
+        died = time.monotonic()
+        assert await asking is None
+        await check_served_again(hub.urls[0], agent, bob, died)
+        await check_nothing_open(hub, hub.urls[0], agent)
+
+
+@pytest.mark.grown
+async def test_when_the_agents_process_dies_its_caller_is_told_and_others_are_served(
+    make_home: MakeHome, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_home("grown"), processes=2, worker=True)
+    alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
+    async with online(hub, Stall, at=0, only_first=True) as agent:
+        asking = asyncio.create_task(send(hub.urls[1], agent.handle, "lost", alice))
+        await agent.heard("prompt")
+        hub.kill9(0)
+        died = time.monotonic()
+        await agent.closed.wait()
+        await agent.connect(hub.urls[1])
+        await check_served_again(hub.urls[1], agent, bob, died)
+        task = await asyncio.wait_for(asking, WITHIN_S + SLACK_S)
+        assert failed_text(task) == "agent channel offline"
+        await check_nothing_open(hub, hub.urls[1], agent)
+
+
+async def test_when_the_only_process_dies_the_next_start_is_clean(
+    make_home: MakeHome, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_home("embedded"))
+    alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
+    async with online(hub, Stall, only_first=True, agent={"dailyBudgetQueries": 2}) as agent:
+        asking = asyncio.create_task(swallow(send(hub.url, agent.handle, "lost", alice)))
+        await agent.heard("prompt")
+        hub.kill9(0)
+        died = time.monotonic()
+        assert await asking is None
+        await agent.closed.wait()
+        await asyncio.to_thread(hub.serve, 0)
+        await agent.connect()
+        await check_served_again(hub.url, agent, bob, died)
+        await check_nothing_open(hub, hub.url, agent)
+        spent = failed_text(await send(hub.url, agent.handle, "over", bob))
+    assert spent == f"agent @{agent.handle} hit its daily budget (2)"
+
+
+async def test_answers_given_before_a_kill_are_in_the_audit_after_it(
+    make_home: MakeHome, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_home("embedded"))
+    alice = hub.mint("alice", "session")
+    async with online(hub, Echo) as agent:
+        for number in range(5):
+            assert reply_text(await send(hub.url, agent.handle, f"kept {number}", alice)) == f"echo: kept {number}"
+        hub.kill9(0)
+        await agent.closed.wait()
+    await asyncio.to_thread(hub.serve, 0)
+    log = await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session"))
+    assert {row["question"] for row in log["recent"] if row["ok"]} == {f"kept {number}" for number in range(5)}

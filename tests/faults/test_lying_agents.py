@@ -1,0 +1,95 @@
+"""Agents that answer what they were not asked: none of it reaches a caller."""
+
+import asyncio
+
+import pytest
+
+from tests.callers import failed_text, get_task, open_stream, reply_text, send, stream
+from tests.hub_process import HubProcess
+from tests.peer import Peer
+from tests.peers import Echo, SpeaksWhenEvicted, Stall, TwoAnswers, online
+
+
+async def check_refused(agent: Peer, errors_before: int) -> None:
+    """The agent hears a non-fatal error and stays connected."""
+    error = await agent.heard("error", count=errors_before + 1)
+    assert error["code"] not in ("auth_failed", "token_revoked")
+    assert not agent.closed.is_set()
+
+
+@pytest.mark.parametrize("liar_at", [0, -1])
+async def test_a_reply_under_anothers_chat_id_reaches_nobody(hub: HubProcess, alice: str, liar_at: int) -> None:
+    async with online(hub, Stall) as honest, online(hub, Echo, at=liar_at) as liar:
+        asking = asyncio.create_task(send(hub.urls[-1], honest.handle, "hello", alice))
+        chat_id = (await honest.heard("prompt"))["chatId"]
+        await liar.reply(chat_id, "a lie")
+        await check_refused(liar, 0)
+        await liar.chunk(chat_id, "a lie in pieces", done=True)
+        await check_refused(liar, 1)
+        await honest.reply(chat_id, "the truth")
+        assert reply_text(await asking) == "the truth"
+
+
+async def test_a_lie_of_the_same_owner_under_a_second_session_reaches_nobody(hub: HubProcess, alice: str) -> None:
+    async with (
+        online(hub, Stall) as honest,
+        Peer(hub.urls[-1], hub.mint("owner", "channel")) as sibling,
+        open_stream(hub.url, honest.handle, "hello", alice) as answer,
+    ):
+        chat_id = (await honest.heard("prompt"))["chatId"]
+        await sibling.reply(chat_id, "a lie")
+        await check_refused(sibling, 0)
+        await honest.reply(chat_id, "the truth")
+        assert reply_text([task async for task in answer.tasks()][-1]) == "the truth"
+
+
+async def test_of_two_answers_the_first_stands(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TwoAnswers) as agent:
+        for url in hub.urls:
+            task = await send(url, agent.handle, "hello", alice)
+            assert reply_text(task) == "the first answer"
+            await agent.heard("error", count=2)
+            assert (await get_task(url, agent.handle, task["id"], alice))["result"] == task
+            tasks = await stream(url, agent.handle, "hello", alice)
+            assert [one["status"]["state"] for one in tasks] == ["WORKING", "COMPLETED"]
+            assert reply_text(tasks[-1]) == "the first answer"
+            agent.frames = [frame for frame in agent.frames if frame["type"] != "error"]
+
+
+@pytest.mark.slow
+async def test_a_reply_after_the_end_changes_nothing(impatient_hub: HubProcess) -> None:
+    hub, alice = impatient_hub, impatient_hub.mint("alice", "session")
+    async with online(hub, Stall, only_first=True) as agent:
+        task = await send(hub.url, agent.handle, "stall", alice)
+        assert failed_text(task) == "agent did not reply within 2s"
+        await agent.reply(agent.prompts[0]["chatId"], "late")
+        assert reply_text(await send(hub.url, agent.handle, "next", alice)) == "echo: next"
+        assert (await get_task(hub.url, agent.handle, task["id"], alice))["result"] == task
+
+
+async def test_a_reply_on_an_evicted_socket_reaches_nobody(hub: HubProcess, alice: str) -> None:
+    async with online(hub, SpeaksWhenEvicted) as old:
+        asking = asyncio.create_task(send(hub.urls[-1], old.handle, "hello", alice))
+        await old.heard("prompt")
+        async with Echo(hub.urls[-1], hub.mint("owner", "channel"), session_id=old.session_id, pid=77_777) as new:
+            assert failed_text(await asking) == "agent channel offline"
+            await old.closed.wait()
+            assert reply_text(await send(hub.url, old.handle, "again", alice)) == "echo: again"
+            assert [prompt["text"] for prompt in new.prompts] == ["again"]
+
+
+async def test_the_new_socket_cannot_answer_what_the_old_one_was_asked(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Stall) as old:
+        asking = asyncio.create_task(send(hub.url, old.handle, "hello", alice))
+        chat_id = (await old.heard("prompt"))["chatId"]
+        async with Echo(hub.urls[-1], hub.mint("owner", "channel"), session_id=old.session_id, pid=88_888) as new:
+            await new.reply(chat_id, "taken over")
+            await check_refused(new, 0)
+            assert failed_text(await asking) == "agent channel offline"
+
+
+@pytest.mark.parametrize("chat_id", ["", "guess", "x" * 128, "x" * 5000, "../", "\u0000"])
+async def test_a_guessed_chat_id_is_refused(embedded_hub: HubProcess, chat_id: str) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        await agent.reply(chat_id, "hello?")
+        await check_refused(agent, 0)

@@ -1,0 +1,15 @@
+"""Keeps tests that run inside pytest's own process away from the developer's data.
+
+A plugin (`-p tests.isolation`), because pytest-django reads the settings before it loads any conftest.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+for name in ("DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN"):
+    os.environ.pop(name, None)
+_folder = tempfile.mkdtemp(prefix="hub-tests-")
+atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+os.environ["DATA_DIR"] = _folder

@@ -1,0 +1,365 @@
+"""The admin as an owner's desk."""
+
+import asyncio
+import csv
+import io
+from typing import Any
+
+import pytest
+from django.test import AsyncClient, Client
+
+from accounts.authn import COOKIE
+from accounts.models import Credential, User
+from agents.models import Agent, Turn
+from tests.native.house import Person, browser, connect, make_agent, make_session, make_turn, spend
+
+AGENTS = "/admin/agents/agent/"
+TURNS = "/admin/agents/turn/"
+CREDENTIALS = "/admin/accounts/credential/"
+STAFF_ONLY = [
+    "/admin/accounts/user/",
+    "/admin/agents/session/",
+    "/admin/agents/process/",
+    "/admin/agents/connection/",
+    "/admin/agents/dailyusage/",
+]
+SETTINGS = {
+    **{"name": "Helper", "tagline": "", "description": "", "status": "draft", "isolated": "on"},
+    **{"daily_budget": "1000", "concurrency_cap": "5", "suggested_prompts": "", "claude_md": ""},
+    "personalization_prompt": "",
+}
+
+
+def text(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, (path, answer.status_code)
+    return answer.content.decode()
+
+
+def act(client: Client, path: str, action: str, *rows: Any, **more: str) -> Any:
+    chosen = {"action": action, "_selected_action": [row.pk for row in rows], **more}
+    return client.post(path, chosen, follow=True)
+
+
+def test_a_visitor_is_sent_to_the_sign_in_and_back(db: None) -> None:
+    first = browser().get(AGENTS)
+    assert first["Location"] == f"/admin/login/?next={AGENTS}"
+    assert browser().get(first["Location"])["Location"] == "/signin?next=%2Fadmin%2Fagents%2Fagent%2F"
+
+
+def test_the_admin_opens_for_everybody_signed_in_and_not_suspended(alice: Person) -> None:
+    client = browser(alice.session)
+    assert "Your desk" in text(client, "/admin/")
+    assert client.get("/admin/login/")["Location"] == "/admin/"
+    alice.user.is_active = False
+    alice.user.save()
+    assert client.get("/admin/").status_code == 302
+
+
+def test_a_channel_token_opens_no_admin(alice: Person) -> None:
+    assert browser(alice.session).get("/admin/").status_code == 200
+    assert browser(alice.channel).get("/admin/").status_code == 302
+
+
+def test_signing_out_of_the_admin_revokes_the_session(alice: Person) -> None:
+    client = browser(alice.session)
+    assert client.get("/admin/logout/").status_code == 405
+    answer = client.post("/admin/logout/")
+    assert (answer["Location"], answer.cookies[COOKIE].value) == ("/", "")
+    assert browser(alice.session).get("/admin/").status_code == 302
+
+
+def test_there_are_no_passwords_to_change(alice: Person) -> None:
+    client = browser(alice.session)
+    assert client.get("/admin/password_change/").status_code in (302, 404)
+    assert "assword" not in text(client, "/admin/")
+
+
+def test_admin_forms_keep_their_csrf_token(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    client = browser(alice.session, enforce_csrf_checks=True)
+    assert client.post(f"{AGENTS}{agent.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert Agent.objects.kept().exists()
+
+
+def test_owners_see_their_own_rows_and_staff_see_all(alice: Person, bob: Person, staff: Person) -> None:
+    for person in (alice, bob):
+        make_turn(
+            make_agent(person.user, f"of-{person.user.login}"), person.user, question=f"ask {person.user.login}"
+        )
+    for path, hers, his in (
+        (AGENTS, "alice/of-alice", "bob/of-bob"),
+        (TURNS, "alice/of-alice", "bob/of-bob"),
+        (CREDENTIALS, alice.session[:14], bob.session[:14]),
+    ):
+        assert hers in text(browser(alice.session), path)
+        assert his not in text(browser(alice.session), path)
+        assert his in text(browser(staff.session), path)
+        assert hers in text(browser(staff.session), path)
+
+
+def test_a_row_of_somebody_else_is_as_absent_as_one_that_is_not(alice: Person, bob: Person) -> None:
+    agent = make_agent(bob.user)
+    turn = make_turn(agent, alice.user)
+    credential = Credential.objects.get(prefix=bob.session[:14])
+    client = browser(alice.session)
+    for path, row in ((AGENTS, agent), (TURNS, turn), (CREDENTIALS, credential)):
+        assert browser(bob.session).get(f"{path}{row.pk}/change/").status_code == 200
+        for page in ("change", "history", "delete"):
+            theirs = client.get(f"{path}{row.pk}/{page}/")
+            absent = client.get(f"{path}{row.pk + 1000}/{page}/")
+            assert theirs.status_code == absent.status_code
+            assert theirs.status_code in (302, 403)
+
+
+def test_an_owner_cannot_act_on_rows_of_somebody_else(alice: Person, bob: Person) -> None:
+    agent = make_agent(bob.user)
+    client = browser(alice.session)
+    act(client, AGENTS, "unpublish", agent)
+    act(client, AGENTS, "delete_selected", agent, post="yes")
+    client.post(f"{AGENTS}{agent.pk}/delete/", {"post": "yes"})
+    client.post(f"{AGENTS}{agent.pk}/change/", {**SETTINGS, "daily_budget": "1"})
+    act(client, CREDENTIALS, "revoke", Credential.objects.get(prefix=bob.session[:14]))
+    agent.refresh_from_db()
+    assert (agent.status, agent.deleted_at, agent.daily_budget) == ("published", None, 1000)
+    assert Credential.objects.get(prefix=bob.session[:14]).is_live
+
+
+@pytest.mark.parametrize("path", STAFF_ONLY)
+def test_the_hubs_own_rows_are_for_the_staff(alice: Person, staff: Person, path: str) -> None:
+    connect(make_agent(alice.user).session)
+    spend(Agent.objects.get(), 1)
+    text(browser(staff.session), path)
+    assert browser(alice.session).get(path).status_code == 403
+    assert browser(staff.session).get(f"{path}add/").status_code == 403
+
+
+def test_the_list_shows_what_is_spent_of_the_budget_and_who_is_online(alice: Person) -> None:
+    agent = make_agent(alice.user, daily_budget=50)
+    connect(agent.session)
+    spend(agent, 7)
+    page = text(browser(alice.session), AGENTS)
+    assert "7 / 50" in page
+    assert 'alt="True"' in page
+    assert "7 / 50" in text(browser(alice.session), f"{AGENTS}{agent.pk}/change/")
+
+
+def test_an_owner_publishes_and_unpublishes_in_the_list(alice: Person) -> None:
+    agent, client = make_agent(alice.user, status="draft"), browser(alice.session)
+    act(client, AGENTS, "publish", agent)
+    agent.refresh_from_db()
+    assert agent.status == "published"
+    assert agent.published_at is not None
+    act(client, AGENTS, "unpublish", agent)
+    agent.refresh_from_db()
+    assert agent.status == "draft"
+
+
+def test_an_owner_changes_settings_but_not_the_place(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user, status="draft")
+    moved = {"handle": "bob/x", "owner": bob.user.pk, "session": make_session(bob.user).pk}
+    changed = {
+        **SETTINGS,
+        **moved,
+        "status": "published",
+        "daily_budget": "9",
+        "suggested_prompts": "one\n\n two \n",
+    }
+    answer = browser(alice.session).post(f"{AGENTS}{agent.pk}/change/", changed)
+    assert answer.status_code == 302
+    before, session_id = agent.handle, agent.session_id
+    agent.refresh_from_db()
+    assert (agent.status, agent.daily_budget, agent.suggested_prompts) == ("published", 9, ["one", "two"])
+    assert agent.published_at is not None
+    assert (agent.handle, agent.owner, agent.session_id) == (before, alice.user, session_id)
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("daily_budget", "100000", "100001"),
+        ("concurrency_cap", "20", "21"),
+        ("name", "x", ""),
+        ("suggested_prompts", "a\n" * 6, "a\n" * 7),
+        ("suggested_prompts", "x" * 400, "x" * 401),
+    ],
+)
+def test_a_bad_setting_is_refused_in_the_form(alice: Person, field: str, good: str, bad: str) -> None:
+    url = f"{AGENTS}{make_agent(alice.user).pk}/change/"
+    assert browser(alice.session).post(url, {**SETTINGS, field: good}).status_code == 302
+    answer = browser(alice.session).post(url, {**SETTINGS, field: bad})
+    assert answer.status_code == 200
+    assert "errorlist" in answer.content.decode()
+
+
+def test_a_new_agent_is_published_from_a_session_of_ones_own(alice: Person, bob: Person) -> None:
+    session, foreign = make_session(alice.user, "notes", host="box"), make_session(bob.user, "foreign")
+    make_agent(alice.user, "used")
+    client = browser(alice.session)
+    page = text(client, f"{AGENTS}add/")
+    assert "@notes (box)" in page
+    assert "@foreign" not in page
+    assert "@used" not in page
+    refused = client.post(f"{AGENTS}add/", {**SETTINGS, "session": foreign.pk, "slug": "x"})
+    assert (refused.status_code, Agent.objects.filter(owner=alice.user).count()) == (200, 1)
+    answer = client.post(f"{AGENTS}add/", {**SETTINGS, "session": session.pk, "slug": "", "status": "published"})
+    assert answer.status_code == 302
+    agent = Agent.objects.get(handle="alice/notes")
+    assert (agent.owner, agent.session, agent.status) == (alice.user, session, "published")
+
+
+@pytest.mark.parametrize(("slug", "reason"), [("used", "@alice/used is taken"), ("Bad Slug", "lower-case")])
+def test_a_place_one_cannot_have_is_said_in_the_form(alice: Person, slug: str, reason: str) -> None:
+    make_agent(alice.user, "used")
+    body = {**SETTINGS, "session": make_session(alice.user, "notes").pk, "slug": slug, "name": "Kept"}
+    answer = browser(alice.session).post(f"{AGENTS}add/", body)
+    assert answer.status_code == 200
+    assert reason in answer.content.decode()
+    assert 'value="Kept"' in answer.content.decode()
+
+
+def test_publishing_a_deleted_handle_in_the_admin_restores_it(alice: Person) -> None:
+    old = make_agent(alice.user, "notes")
+    old.soft_delete()
+    body = {**SETTINGS, "session": make_session(alice.user).pk, "slug": "notes"}
+    assert browser(alice.session).post(f"{AGENTS}add/", body).status_code == 302
+    assert Agent.objects.kept().get().pk == old.pk
+
+
+def test_deleting_is_soft_one_by_one_and_in_numbers(alice: Person) -> None:
+    one, two = make_agent(alice.user, "one"), make_agent(alice.user, "two")
+    turn = make_turn(one, alice.user)
+    client = browser(alice.session)
+    assert "Are you sure" in text(client, f"{AGENTS}{one.pk}/delete/")
+    client.post(f"{AGENTS}{one.pk}/delete/", {"post": "yes"})
+    assert list(Agent.objects.kept()) == [two]
+    act(client, AGENTS, "delete_selected", two, post="yes")
+    assert not Agent.objects.kept().exists()
+    assert Agent.objects.count() == 2
+    assert Turn.objects.get() == turn
+    assert "alice/one" in text(client, TURNS)
+
+
+def test_turns_can_be_read_and_nothing_else(alice: Person) -> None:
+    turn = make_turn(make_agent(alice.user), alice.user, question="<script>alert(1)</script>")
+    client = browser(alice.session)
+    page = text(client, f"{TURNS}{turn.pk}/change/")
+    assert "&lt;script&gt;alert(1)" in page
+    assert 'name="_save"' not in page
+    for url in (f"{TURNS}add/", f"{TURNS}{turn.pk}/delete/"):
+        assert client.get(url).status_code == 403
+    assert client.post(f"{TURNS}{turn.pk}/change/", {"question": "other"}).status_code == 403
+    assert "delete_selected" not in text(client, TURNS)
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("", 3),
+        ("outcome__exact=denied", 1),
+        ("why=timeout", 1),
+        ("surface__exact=a2a", 3),
+        ("q=weather", 1),
+        ("q=bob", 1),
+        ("agent={one}", 2),
+        ("agent=999999", 0),
+        ("agent=x", 3),
+        (f"agent={10**30}", 3),
+    ],
+)
+def test_turns_can_be_filtered_and_searched(alice: Person, bob: Person, query: str, count: int) -> None:
+    one, two = make_agent(alice.user, "one"), make_agent(alice.user, "two")
+    make_turn(one, bob.user, question="the weather?")
+    make_turn(one, alice.user, "denied", reason="offline")
+    make_turn(two, alice.user, "failed", reason="timeout")
+    answer = browser(alice.session).get(f"{TURNS}?{query.format(one=one.pk)}")
+    assert len(answer.context["cl"].result_list) == count
+
+
+@pytest.mark.parametrize(
+    "path", [f"{TURNS}?why=%00", f"{TURNS}?q=%00", f"{AGENTS}?status__exact=%00", f"{AGENTS}%00/"]
+)
+def test_nul_in_an_address_of_the_admin_is_a_400(alice: Person, path: str) -> None:
+    assert browser(alice.session).get(path.replace("%00", "0")).status_code in (200, 301, 302, 404)
+    assert browser(alice.session).get(path).status_code == 400
+
+
+@pytest.mark.parametrize(("chosen", "status"), [("999999", 302), ("x", 400), ("\0", 400), (str(10**30), 400)])
+def test_rows_are_chosen_by_number(alice: Person, chosen: str, status: int) -> None:
+    make_turn(make_agent(alice.user), alice.user)
+    for path, action in ((AGENTS, "publish"), (CREDENTIALS, "revoke")):
+        answer = browser(alice.session).post(path, {"action": action, "_selected_action": chosen})
+        assert answer.status_code == status
+
+
+def test_the_agent_filter_names_own_agents_only(alice: Person, bob: Person) -> None:
+    make_agent(bob.user, "foreign")
+    make_agent(alice.user, "one")
+    make_agent(alice.user, "two")
+    page = text(browser(alice.session), TURNS)
+    assert "@alice/two" in page
+    assert "foreign" not in page
+
+
+ASKED = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", 'plain, with "quotes"\nand lines']
+
+
+@pytest.mark.django_db(transaction=True)
+def test_turns_leave_as_csv_whose_formulas_are_text(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    turns = [make_turn(agent, bob.user, question=question) for question in ASKED]
+    turns.append(make_turn(agent, None, "denied", reason="offline", question="-"))
+    turns.append(make_turn(make_agent(bob.user), alice.user, question="not hers"))
+    with asyncio.Runner() as loop:
+        head, body = loop.run(download(alice, turns))
+    assert head["Content-Type"] == "text/csv; charset=utf-8"
+    assert head["Content-Disposition"] == 'attachment; filename="turns.csv"'
+    lines = list(csv.DictReader(io.StringIO(body)))
+    assert [line["question"] for line in lines] == ["'-", ASKED[5], "'\tx", "'@SUM(A1)", "'-1", "'+1", "'=1+1"]
+    assert (lines[0]["caller"], lines[0]["reason"], lines[0]["outcome"]) == ("(public)", "offline", "denied")
+    assert lines[1]["agent"] == "alice/helper"
+
+
+async def download(person: Person, turns: list[Turn]) -> tuple[Any, str]:
+    """Export these turns as the hub serves it, over ASGI."""
+    client = AsyncClient()
+    client.cookies[COOKIE] = person.session
+    chosen = {"action": "export_csv", "_selected_action": [turn.pk for turn in turns]}
+    answer = await client.post(TURNS, chosen)
+    return answer, b"".join([chunk async for chunk in answer.streaming_content]).decode()
+
+
+def test_credentials_are_revoked_and_never_shown(alice: Person) -> None:
+    credential = Credential.objects.get(prefix=alice.app[:14])
+    client = browser(alice.session)
+    for path in (CREDENTIALS, f"{CREDENTIALS}{credential.pk}/change/"):
+        page = text(client, path)
+        assert credential.prefix in page
+        assert alice.app not in page
+        assert credential.digest not in page
+    for url in (f"{CREDENTIALS}add/", f"{CREDENTIALS}{credential.pk}/delete/"):
+        assert client.get(url).status_code == 403
+    act(client, CREDENTIALS, "revoke", credential)
+    credential.refresh_from_db()
+    assert not credential.is_live
+    assert credential.prefix not in text(client, f"{CREDENTIALS}?good=yes")
+    assert credential.prefix in text(client, f"{CREDENTIALS}?good=no")
+    assert client.get(f"{CREDENTIALS}?name__startswith=t").status_code == 200
+    assert client.get(f"{CREDENTIALS}?digest__startswith=a").status_code == 400
+
+
+def test_staff_suspend_users_and_change_nothing_else_of_them(alice: Person, staff: Person) -> None:
+    url = f"/admin/accounts/user/{alice.user.pk}/change/"
+    client = browser(staff.session)
+    assert "password" not in text(client, url)
+    assert client.post(url, {"login": "mallory", "is_staff": "on"}).status_code == 302
+    user = User.objects.get(pk=alice.user.pk)
+    assert (user.login, user.is_staff, user.is_active) == ("alice", False, False)
+    assert client.post(url, {"is_active": "on"}).status_code == 302
+    assert User.objects.get(pk=alice.user.pk).is_active
+
+
+def test_staff_cannot_suspend_themselves(staff: Person) -> None:
+    url = f"/admin/accounts/user/{staff.user.pk}/change/"
+    assert browser(staff.session).post(url, {}).status_code == 403
+    assert User.objects.get(pk=staff.user.pk).is_active

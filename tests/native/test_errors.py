@@ -1,0 +1,207 @@
+"""Whatever goes wrong over REST is `{"error", "message"}`; elsewhere it is a plain page."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from django.test import Client, RequestFactory
+from rest_framework.test import APIRequestFactory
+from rest_framework.views import APIView
+
+from accounts import error_pages
+from accounts.authn import COOKIE
+from accounts.models import Credential
+from tests.native.house import Person, api, browser, make_agent, make_session
+
+AGENTS = "/api/v1/agents"
+OURS = "http://127.0.0.1:8787"
+
+
+@pytest.fixture(autouse=True)
+def _public_url(settings: Any) -> None:
+    settings.PUBLIC_URL = OURS
+
+
+def assert_error(answer: Any, status: int, code: str) -> str:
+    assert answer.status_code == status, answer.content
+    assert answer["Content-Type"].startswith("application/json")
+    body = answer.json()
+    assert set(body) == {"error", "message"}
+    assert body["error"] == code
+    assert body["message"]
+    message: str = body["message"]
+    return message
+
+
+def post(person: Person, body: bytes, content_type: str = "application/json") -> Any:
+    return api(person.session).post(AGENTS, body, content_type=content_type)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"",
+        b"[]",
+        b"null",
+        b'"text"',
+        b"\xff\xfe",
+        b'{"name": NaN}',
+        b'{"name": 1' + b"0" * 5000 + b"}",
+        b"[" * 100_000,
+        b'{"a":' * 20_000 + b"1" + b"}" * 20_000,
+        b'{"name": "\\u0000", "sessionId": "x"}',
+        b'{"name": "\\ud800", "sessionId": "x"}',
+        b'{"name": {"a": 1}, "sessionId": {"b": []}}',
+    ],
+)
+def test_a_body_that_cannot_be_read_is_a_400(alice: Person, body: bytes) -> None:
+    assert_error(post(alice, body), 400, "validation_failed")
+
+
+def test_a_body_of_a_mebibyte_is_read_and_one_byte_more_is_a_413(alice: Person) -> None:
+    start = b'{"sessionId": "%s", "name": "x", "ignored": "' % str(make_session(alice.user).public_id).encode()
+    fill = b"y" * (1_048_576 - len(start) - 2)
+    assert post(alice, start + fill + b'"}').status_code == 201
+    assert_error(post(alice, start + fill + b'y"}'), 413, "payload_too_large")
+
+
+def test_a_body_of_another_media_type_is_a_415(alice: Person) -> None:
+    assert_error(post(alice, b"name=x", "application/x-www-form-urlencoded"), 415, "unsupported_media_type")
+
+
+def test_a_method_a_route_does_not_have_is_a_405(alice: Person) -> None:
+    answer = api(alice.session).put(AGENTS, {}, format="json")
+    assert_error(answer, 405, "method_not_allowed")
+    assert answer["Allow"] == "GET, POST, HEAD, OPTIONS"
+
+
+def test_without_a_token_the_challenge_is_bearer(db: None) -> None:
+    answer = api(None).get(AGENTS)
+    assert_error(answer, 401, "unauthorized")
+    assert answer["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    "header", ["Basic abc", "Bearer", "Bearer ", "Bearer cw_pat_1", "Bearer \xff", "nonsense"]
+)
+def test_a_token_nobody_minted_is_a_401(db: None, header: str) -> None:
+    assert_error(Client().get(AGENTS, headers={"authorization": header}), 401, "unauthorized")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v1/nothing", "/api/v1/agents/", "/api/nothing", "/api/v1/sessions/not-a-uuid", "/api/v1/agents/1x"],
+)
+def test_an_unknown_address_of_the_api_is_a_404_in_json(alice: Person, path: str) -> None:
+    assert_error(api(alice.session).get(path), 404, "not_found")
+
+
+def test_an_id_larger_than_the_database_counts_is_a_404(alice: Person) -> None:
+    assert_error(api(alice.session).delete(f"{AGENTS}/{10**30}"), 404, "not_found")
+
+
+def test_an_unknown_page_is_a_page_and_asks_no_database(client: Client) -> None:
+    answer = client.get("/nothing")
+    assert answer.status_code == 404
+    assert b"<h1>Not found</h1>" in answer.content
+
+
+def test_several_wrong_fields_make_one_sentence_each(alice: Person) -> None:
+    message = assert_error(post(alice, b'{"concurrencyCap": 99}'), 400, "validation_failed")
+    assert "name: This field is required." in message
+    assert "sessionId: This field is required." in message
+    assert "concurrencyCap: " in message
+
+
+def test_the_place_in_a_list_is_named(alice: Person) -> None:
+    prompts = {"suggestedPrompts": ["good", "x" * 401]}
+    answer = api(alice.session).patch(f"{AGENTS}/{make_agent(alice.user).pk}", prompts, format="json")
+    assert answer.json()["message"].startswith("suggestedPrompts[1]: ")
+
+
+def test_an_unforeseen_failure_tells_nothing_and_is_logged(
+    alice: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(APIView):
+        def get(self, request: Any) -> Any:
+            raise RuntimeError("the secret reason")
+
+    request = APIRequestFactory().get("/api/v1/broken", HTTP_AUTHORIZATION=f"Bearer {alice.session}")
+    with caplog.at_level(logging.ERROR):
+        answer = Broken.as_view()(request).render()
+    assert answer.status_code == 500
+    assert json.loads(answer.content) == {"error": "internal", "message": "internal error"}
+    assert "the secret reason" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("handler", "status", "code"),
+    [
+        (error_pages.bad_request, 400, "validation_failed"),
+        (error_pages.forbidden, 403, "forbidden"),
+        (error_pages.not_found, 404, "not_found"),
+    ],
+)
+def test_django_s_own_refusals_speak_json_to_programs_and_html_to_people(
+    handler: Any, status: int, code: str
+) -> None:
+    answer = handler(RequestFactory().get("/api/v1/x"), Exception("the secret reason"))
+    assert (answer.status_code, json.loads(answer.content)["error"]) == (status, code)
+    page = handler(RequestFactory().get("/x"), Exception("the secret reason"))
+    assert (page.status_code, page["Content-Type"]) == (status, "text/html; charset=utf-8")
+    assert b"secret" not in page.content
+
+
+def test_a_broken_view_outside_drf_is_a_500_without_a_traceback() -> None:
+    answer = error_pages.server_error(RequestFactory().get("/api/v1/x"))
+    assert json.loads(answer.content) == {"error": "internal", "message": "internal error"}
+    assert error_pages.server_error(RequestFactory().get("/x")).status_code == 500
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": OURS}, 204),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "same-origin"}, 204),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"origin": "http://evil.example", "sec-fetch-site": "same-origin"}, 403),
+        ({}, 403),
+    ],
+)
+def test_a_cookie_writes_only_from_our_own_pages(alice: Person, headers: dict[str, str], status: int) -> None:
+    agent = make_agent(alice.user)
+    answer = browser(alice.session).delete(f"{AGENTS}/{agent.pk}", headers=headers)
+    assert answer.status_code == status
+    if status == 403:
+        assert_error(answer, 403, "forbidden_origin")
+
+
+def test_a_cookie_reads_from_anywhere_and_a_bearer_token_writes_from_anywhere(alice: Person) -> None:
+    agent, foreign = make_agent(alice.user), {"origin": "http://evil.example"}
+    assert browser(alice.session).get(AGENTS, headers=foreign).status_code == 200
+    assert api(alice.session).delete(f"{AGENTS}/{agent.pk}", headers=foreign).status_code == 204
+
+
+def test_a_bearer_token_beside_a_cookie_decides(alice: Person, bob: Person) -> None:
+    both = browser(alice.session).get("/api/v1/me", headers={"authorization": f"Bearer {bob.session}"})
+    assert both.json()["githubLogin"] == "bob"
+
+
+def test_a_malformed_cookie_beside_ours_does_no_harm(alice: Person) -> None:
+    answer = Client().get("/api/v1/me", headers={"cookie": f'odd={{"a":1}}; {COOKIE}={alice.session}'})
+    assert answer.status_code == 200
+
+
+def test_the_last_use_is_noted_once_a_minute(alice: Person) -> None:
+    credential = Credential.objects.get(prefix=alice.session[:14])
+    assert credential.last_used_at is None
+    api(alice.session).get("/api/v1/me")
+    first = Credential.objects.get(pk=credential.pk).last_used_at
+    assert first is not None
+    api(alice.session).get("/api/v1/me")
+    assert Credential.objects.get(pk=credential.pk).last_used_at == first

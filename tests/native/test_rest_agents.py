@@ -1,0 +1,415 @@
+"""Agents over REST: the directory, publishing, revising, deleting, and the audit."""
+
+import threading
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import Credential
+from agents import publishing
+from agents.models import Agent
+from tests.native.house import Person, api, connect, make_agent, make_session, make_turn, names, spend
+
+AGENTS = "/api/v1/agents"
+FIELDS = {
+    "id",
+    "handle",
+    "ownerLogin",
+    "sessionId",
+    "routingName",
+    "name",
+    "tagline",
+    "description",
+    "status",
+    "online",
+    "concurrencyCap",
+    "dailyBudgetQueries",
+    "queriesToday",
+    "queriesAllTime",
+    "lastQueryAt",
+    "publishedAt",
+    "createdAt",
+    "isolated",
+    "claudeMd",
+    "personalizationPrompt",
+    "liveView",
+    "publicAsk",
+    "liveViewEnabledAt",
+    "suggestedPrompts",
+}
+
+
+def publish(person: Person, session: Any, **body: Any) -> Any:
+    return api(person.session).post(
+        AGENTS,
+        {"sessionId": str(session.public_id), "name": "Helper", "status": "published", **body},
+        format="json",
+    )
+
+
+def patch(person: Person, agent: Agent, **body: Any) -> Any:
+    return api(person.session).patch(f"{AGENTS}/{agent.pk}", body, format="json")
+
+
+def test_publishing_a_session_answers_the_whole_agent(alice: Person) -> None:
+    session = make_session(alice.user, "notes")
+    connect(session)
+    answer = publish(alice, session, tagline="Knows things", suggestedPrompts=["What is new?"], claudeMd="# Notes")
+    assert answer.status_code == 201
+    agent = answer.json()
+    assert set(agent) == FIELDS | {"restored"}
+    assert agent["handle"] == "alice/notes"
+    assert agent["ownerLogin"] == "alice"
+    assert agent["sessionId"] == str(session.public_id)
+    assert agent["routingName"] == "@notes"
+    assert (agent["online"], agent["isolated"], agent["restored"]) == (True, True, False)
+    assert (agent["dailyBudgetQueries"], agent["concurrencyCap"]) == (1000, 5)
+    assert (agent["queriesToday"], agent["queriesAllTime"], agent["lastQueryAt"]) == (0, 0, None)
+    assert (agent["liveView"], agent["publicAsk"], agent["liveViewEnabledAt"]) == (False, False, None)
+    assert (agent["claudeMd"], agent["personalizationPrompt"]) == ("# Notes", None)
+    assert agent["suggestedPrompts"] == ["What is new?"]
+    assert agent["createdAt"].endswith("Z")
+    assert agent["publishedAt"].endswith("Z")
+
+
+def test_an_agent_without_a_status_is_a_draft(alice: Person) -> None:
+    body = {"sessionId": str(make_session(alice.user).public_id), "name": "Helper"}
+    answer = api(alice.session).post(AGENTS, body, format="json").json()
+    assert (answer["status"], answer["publishedAt"]) == ("draft", None)
+
+
+def test_the_handle_takes_the_slug_that_was_asked_for(alice: Person) -> None:
+    assert publish(alice, make_session(alice.user), slug="my-agent").json()["handle"] == "alice/my-agent"
+
+
+@pytest.mark.parametrize("slug", ["My-Agent", "my agent", "-agent", "a/b", "@agent", "", "x" * 65, "ag\0ent"])
+def test_a_slug_not_written_as_one_is_refused(alice: Person, slug: str) -> None:
+    answer = publish(alice, make_session(alice.user), slug=slug)
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "validation_failed"
+    assert answer.json()["message"].startswith("slug: ")
+
+
+def test_a_session_of_somebody_else_is_as_absent_as_one_that_is_not(alice: Person, bob: Person) -> None:
+    theirs = publish(alice, make_session(bob.user))
+    absent = api(alice.session).post(AGENTS, {"sessionId": str(uuid.uuid4()), "name": "x"}, format="json")
+    assert theirs.status_code == absent.status_code == 404
+    assert theirs.json() == absent.json() == {"error": "not_found", "message": "no such session"}
+
+
+def test_a_session_carries_one_agent(alice: Person) -> None:
+    session = make_session(alice.user)
+    publish(alice, session, slug="first")
+    for slug in (None, "first", "second"):
+        answer = publish(alice, session, slug=slug)
+        assert answer.status_code == 409
+        assert answer.json() == {
+            "error": "conflict",
+            "message": "the session is published as @alice/first already",
+        }
+
+
+def test_a_handle_carries_one_agent(alice: Person) -> None:
+    publish(alice, make_session(alice.user), slug="taken")
+    answer = publish(alice, make_session(alice.user), slug="taken")
+    assert answer.status_code == 409
+    assert "@alice/taken" in answer.json()["message"]
+
+
+def test_publishing_a_deleted_handle_again_restores_it_with_its_log(alice: Person) -> None:
+    old = make_agent(alice.user, "notes", tagline="From before", isolated=False)
+    old.soft_delete()
+    session = make_session(alice.user)
+    answer = publish(alice, session, slug="notes", name="Again").json()
+    assert (answer["id"], answer["restored"]) == (old.pk, True)
+    assert (answer["sessionId"], answer["name"], answer["status"]) == (
+        str(session.public_id),
+        "Again",
+        "published",
+    )
+    assert answer["tagline"] == "From before"
+    assert answer["isolated"] is True
+
+
+def test_a_handle_is_never_handed_over_to_another_owner(alice: Person, bob: Person) -> None:
+    make_agent(alice.user, "notes").soft_delete()
+    alice.user.login = "alice-moved"
+    alice.user.save()
+    bob.user.login = "alice"
+    bob.user.save()
+    answer = publish(bob, make_session(bob.user), slug="notes")
+    assert answer.status_code == 409
+    assert Agent.objects.get().owner == alice.user
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_publish_one_session_at_once_one_wins(alice: Person) -> None:
+    session = make_session(alice.user)
+    barrier, won, lost = threading.Barrier(2), [], []
+
+    def race(slug: str) -> None:
+        barrier.wait()
+        try:
+            won.append(publishing.publish(alice.user, session, {"name": "x"}, slug=slug))
+        except publishing.Taken as taken:
+            lost.append(taken)
+        finally:
+            connections.close_all()
+
+    racers = [threading.Thread(target=race, args=[slug]) for slug in ("one", "two")]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join()
+    assert (len(won), len(lost)) == (1, 1)
+
+
+def test_a_patch_changes_what_it_names_and_nothing_else(alice: Person) -> None:
+    agent = make_agent(alice.user, tagline="old", daily_budget=7)
+    answer = patch(
+        alice, agent, tagline="new", suggestedPrompts=["a", "b"], personalizationPrompt="be kind", zzz=1
+    )
+    assert answer.status_code == 200
+    assert answer.json()["tagline"] == "new"
+    assert answer.json()["suggestedPrompts"] == ["a", "b"]
+    assert answer.json()["personalizationPrompt"] == "be kind"
+    assert answer.json()["dailyBudgetQueries"] == 7
+
+
+def test_a_patch_to_draft_hides_the_agent_from_others_at_once(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    assert names(api(bob.session).get(AGENTS).json()["items"]) == ["alice/helper"]
+    patch(alice, agent, status="draft")
+    assert api(bob.session).get(AGENTS).json()["items"] == []
+    assert api(bob.session).get(f"{AGENTS}/by-handle/alice/helper").status_code == 404
+    assert api(alice.session).get(f"{AGENTS}/by-handle/alice/helper").status_code == 200
+
+
+GOOD_AND_BAD = [
+    ("name", "n" * 120, "n" * 121),
+    ("name", "n", ""),
+    ("tagline", "t" * 160, "t" * 161),
+    ("tagline", "t", "t\0"),
+    ("description", "d" * 4096, "d" * 4097),
+    ("status", "draft", "archived"),
+    ("dailyBudgetQueries", 100_000, 100_001),
+    ("dailyBudgetQueries", 0, -1),
+    ("dailyBudgetQueries", 5, "many"),
+    ("concurrencyCap", 20, 21),
+    ("concurrencyCap", 1, 0),
+    ("isolated", False, None),
+    ("suggestedPrompts", ["p"] * 6, ["p"] * 7),
+    ("suggestedPrompts", ["p" * 400], ["p" * 401]),
+    ("suggestedPrompts", [], "p"),
+    ("claudeMd", "c" * 65_536, "c" * 65_537),
+    ("claudeMd", None, ["c"]),
+    ("liveView", False, True),
+    ("publicAsk", False, True),
+]
+
+
+@pytest.mark.parametrize(("field", "good", "bad"), GOOD_AND_BAD)
+def test_a_patch_takes_the_good_value_and_names_the_field_of_the_bad(
+    alice: Person, field: str, good: Any, bad: Any
+) -> None:
+    agent = make_agent(alice.user)
+    assert patch(alice, agent, **{field: good}).status_code == 200
+    answer = patch(alice, agent, **{field: bad})
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "validation_failed"
+    assert answer.json()["message"].startswith(field)
+
+
+def test_the_slug_and_the_session_are_fixed_at_publishing(alice: Person) -> None:
+    agent, other = make_agent(alice.user), make_session(alice.user)
+    assert patch(alice, agent, slug="helper", sessionId=str(agent.session.public_id)).status_code == 200
+    for change in ({"slug": "other"}, {"sessionId": str(other.public_id)}):
+        answer = patch(alice, agent, **change)
+        assert answer.status_code == 400
+        assert "fixed at publishing" in answer.json()["message"]
+
+
+def test_a_deleted_agent_is_gone_for_everybody_and_its_handle_is_free(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    answer = api(alice.session).delete(f"{AGENTS}/{agent.pk}")
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert api(alice.session).get(f"{AGENTS}?mine=true").json() == {"items": [], "total": 0}
+    assert api(alice.session).delete(f"{AGENTS}/{agent.pk}").status_code == 404
+    assert publish(alice, make_session(alice.user), slug="helper").status_code == 201
+
+
+def test_the_directory_lists_published_agents_and_with_mine_ones_own_drafts(alice: Person, bob: Person) -> None:
+    make_agent(alice.user, "draft", "draft")
+    make_agent(alice.user, "open")
+    make_agent(bob.user, "draft", "draft")
+    make_agent(bob.user, "open")
+    assert names(api(alice.session).get(AGENTS).json()["items"]) == ["alice/open", "bob/open"]
+    mine = api(alice.session).get(f"{AGENTS}?mine=true").json()["items"]
+    assert names(mine) == ["alice/draft", "alice/open", "bob/open"]
+
+
+def test_agents_of_a_suspended_owner_are_invisible(alice: Person, bob: Person) -> None:
+    make_agent(bob.user)
+    assert api(alice.session).get(AGENTS).json()["total"] == 1
+    bob.user.is_active = False
+    bob.user.save()
+    assert api(alice.session).get(AGENTS).json()["total"] == 0
+    assert api(alice.session).get(f"{AGENTS}/by-handle/bob/helper").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("owner=BOB", ["bob/cook", "bob/notes"]),
+        ("q=cook", ["bob/cook"]),
+        ("q=NOTES", ["alice/notes", "bob/notes"]),
+        ("q=recipes", ["bob/cook"]),
+        ("q=%25", []),
+        ("limit=1", ["alice/notes"]),
+        ("limit=1&offset=2", ["bob/notes"]),
+        ("limit=5000", ["alice/notes", "bob/cook", "bob/notes"]),
+    ],
+)
+def test_the_directory_can_be_searched_and_paged(alice: Person, bob: Person, query: str, found: list[str]) -> None:
+    make_agent(alice.user, "notes")
+    make_agent(bob.user, "cook", tagline="Knows recipes")
+    make_agent(bob.user, "notes")
+    assert names(api(alice.session).get(f"{AGENTS}?{query}").json()["items"]) == found
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=x", "offset=-1", "q=%00", "mine=perhaps"])
+def test_a_query_that_makes_no_sense_is_a_400(alice: Person, query: str) -> None:
+    answer = api(alice.session).get(f"{AGENTS}?{query}")
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith(query.partition("=")[0])
+
+
+def test_by_handle_finds_in_any_case(alice: Person, bob: Person) -> None:
+    make_agent(alice.user, "notes")
+    answer = api(bob.session).get(f"{AGENTS}/by-handle/Alice/NOTES")
+    assert answer.status_code == 200
+    assert set(answer.json()) == FIELDS
+
+
+@pytest.mark.parametrize("handle", ["alice/", "alice/absent", "alice/%00", "alice", "a/b/c"])
+def test_by_handle_answers_404_in_json_for_whatever_is_no_agent(alice: Person, handle: str) -> None:
+    answer = api(alice.session).get(f"{AGENTS}/by-handle/{handle}")
+    assert answer.status_code == 404
+    assert answer.json()["error"] == "not_found"
+
+
+def test_a_list_costs_the_same_queries_for_one_agent_and_for_many(alice: Person) -> None:
+    def cost() -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            assert api(alice.session).get(AGENTS).status_code == 200
+        return len(queries)
+
+    make_agent(alice.user, "first")
+    api(alice.session).get(AGENTS)
+    before = cost()
+    for number in range(20):
+        connect(make_agent(alice.user, f"agent-{number}").session)
+    assert cost() == before
+
+
+def test_counts_are_of_the_utc_day_and_of_all_days(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    spend(agent, 3)
+    spend(agent, 4, days_ago=1)
+    turn = make_turn(agent, alice.user)
+    make_turn(agent, alice.user, "denied", reason="offline", asked_at=turn.asked_at + timedelta(minutes=1))
+    shown = api(alice.session).get(f"{AGENTS}/by-handle/alice/helper").json()
+    assert (shown["queriesToday"], shown["queriesAllTime"]) == (3, 7)
+    assert shown["lastQueryAt"][:19] == turn.asked_at.isoformat()[:19]
+
+
+def test_an_agent_is_online_only_while_its_process_beats(alice: Person) -> None:
+    lively, dead = make_agent(alice.user, "lively"), make_agent(alice.user, "dead")
+    connect(lively.session)
+    connect(dead.session, beat_at=timezone.now() - timedelta(minutes=1))
+    online = {item["handle"]: item["online"] for item in api(alice.session).get(AGENTS).json()["items"]}
+    assert online == {"alice/lively": True, "alice/dead": False}
+
+
+def test_inbound_sums_the_window_and_shows_the_newest_first(alice: Person, bob: Person) -> None:
+    agent, now = make_agent(alice.user), timezone.now()
+    long_ago = now - timedelta(days=8)
+    make_turn(agent, bob.user, asked_at=long_ago, latency_ms=9_000)
+    make_turn(
+        agent, bob.user, asked_at=now - timedelta(minutes=5), latency_ms=100, chat_id="chat-1", question="one"
+    )
+    make_turn(agent, None, asked_at=now - timedelta(minutes=4), latency_ms=201)
+    make_turn(agent, bob.user, "denied", reason="busy", repeats=30, asked_at=now - timedelta(minutes=3))
+    make_turn(agent, bob.user, "failed", reason="timeout", latency_ms=60_000, asked_at=now - timedelta(minutes=2))
+    make_turn(agent, alice.user, None, asked_at=now - timedelta(minutes=1))
+    body = api(alice.session).get(f"{AGENTS}/{agent.pk}/inbound").json()
+    assert set(body) == {"agent", "window", "summary", "publicThreadStats", "topAskers", "recent"}
+    assert set(body["agent"]) == FIELDS
+    assert body["window"]["days"] == 7
+    assert body["summary"] == {"total": 33, "ok": 2, "denied": 31, "avgLatencyMs": 150, "distinctAskers": 2}
+    assert body["publicThreadStats"] == {"total": 0, "today": 0, "active": 0}
+    assert [(top["login"], top["count"]) for top in body["topAskers"]] == [("bob", 32), ("(public)", 1)]
+    assert names(body["recent"], "deniedReason") == ["in_progress", "timeout", "busy", None, None]
+    assert names(body["recent"], "ok") == [False, False, False, True, True]
+    assert names(body["recent"], "latencyMs") == [None, None, None, 201, 100]
+    assert names(body["recent"], "askerLogin") == ["alice", "bob", "bob", "(public)", "bob"]
+    assert body["recent"][2]["routeId"] is None
+    assert (body["recent"][4]["routeId"], body["recent"][4]["question"]) == ("chat-1", "one")
+    assert body["recent"][4]["ts"].endswith("Z")
+
+
+def test_inbound_of_an_agent_nobody_asked_is_all_zeros(alice: Person) -> None:
+    body = api(alice.session).get(f"{AGENTS}/{make_agent(alice.user).pk}/inbound").json()
+    assert body["summary"] == {"total": 0, "ok": 0, "denied": 0, "avgLatencyMs": None, "distinctAskers": 0}
+    assert (body["topAskers"], body["recent"]) == ([], [])
+
+
+def test_inbound_looks_back_as_far_as_asked(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    make_turn(agent, alice.user, asked_at=timezone.now() - timedelta(days=20))
+    url = f"{AGENTS}/{agent.pk}/inbound"
+    assert api(alice.session).get(f"{url}?days=30").json()["summary"]["total"] == 1
+    assert api(alice.session).get(f"{url}?days=19").json()["summary"]["total"] == 0
+    for days in ("0", "31", "week"):
+        assert api(alice.session).get(f"{url}?days={days}").status_code == 400
+
+
+OWNER_ONLY = [("patch", ""), ("delete", ""), ("get", "/inbound")]
+CALLERS = ["owner", "owner's app", "other", "anonymous", "revoked", "channel", "suspended"]
+ALLOWED = {"owner", "owner's app"}
+
+
+def token_of(caller: str, alice: Person, bob: Person) -> str | None:
+    if caller == "revoked":
+        Credential.objects.filter(prefix=alice.session[:14]).revoke()
+    if caller == "suspended":
+        alice.user.is_active = False
+        alice.user.save()
+    tokens = {"owner's app": alice.app, "other": bob.session, "anonymous": None, "channel": alice.channel}
+    return tokens.get(caller, alice.session)
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize(("method", "path"), OWNER_ONLY)
+def test_an_agent_obeys_its_owner_alone(alice: Person, bob: Person, method: str, path: str, caller: str) -> None:
+    agent = make_agent(alice.user)
+    client = api(token_of(caller, alice, bob))
+    answer = getattr(client, method)(f"{AGENTS}/{agent.pk}{path}")
+    if caller in ALLOWED:
+        assert answer.status_code in (200, 204)
+    elif caller == "other":
+        absent = getattr(client, method)(f"{AGENTS}/{agent.pk + 1}{path}")
+        assert answer.status_code == absent.status_code == 404
+        assert answer.content == absent.content
+    else:
+        assert answer.status_code == 401
+        assert answer["WWW-Authenticate"] == "Bearer"
+        assert answer.json()["error"] == "unauthorized"
+    assert Agent.objects.kept().filter(pk=agent.pk).exists() is not (method == "delete" and caller in ALLOWED)

@@ -1,0 +1,175 @@
+"""Signing in and out with a browser, and the front page."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.authn import COOKIE
+from accounts.models import Credential, User
+from tests.native.house import Person, browser, connect, make_agent, spend
+
+
+@pytest.fixture(autouse=True)
+def _dev_login(settings: Any, db: None) -> None:
+    settings.DEV_LOGIN = True
+
+
+def sign_in(client: Client, login: str = "alice", next_path: str = "") -> Any:
+    return client.post("/signin", {"login": login, "next": next_path}, headers={"user-agent": "Firefox"})
+
+
+def test_signing_in_makes_the_account_and_sets_a_guarded_cookie() -> None:
+    client = browser()
+    answer = sign_in(client)
+    assert (answer.status_code, answer["Location"]) == (302, "/")
+    cookie = answer.cookies[COOKIE]
+    assert re.fullmatch("cw_sess_[0-9a-f]{32}", cookie.value)
+    assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Lax", "/")
+    assert (cookie["max-age"], cookie["secure"]) == (30 * 86_400, "")
+    credential = Credential.objects.get()
+    assert (credential.kind, credential.user.login, credential.user_agent) == ("session", "alice", "Firefox")
+    assert timezone.now() + timedelta(days=29) < credential.expires_at < timezone.now() + timedelta(days=31)
+    assert "@alice" in client.get("/").content.decode()
+
+
+def test_behind_https_the_cookie_is_secure(settings: Any) -> None:
+    settings.IS_HTTPS = True
+    assert sign_in(browser()).cookies[COOKIE]["secure"] is True
+
+
+def test_a_login_in_another_case_is_the_same_account(alice: Person) -> None:
+    sign_in(browser(), "ALICE")
+    assert User.objects.get().login == "alice"
+
+
+@pytest.mark.parametrize("login", ["", "two words", "-x", "x" * 40, "a/b", "nul\0", "<script>"])
+def test_what_is_no_login_gets_the_form_back_with_the_reason(login: str) -> None:
+    answer = sign_in(browser(), login, "/admin/")
+    assert answer.status_code == 400
+    page = answer.content.decode()
+    assert 'role="alert">A login is' in page
+    assert 'name="next" value="/admin/"' in page
+    assert "<script>" not in page
+    assert COOKIE not in answer.cookies
+
+
+def test_a_suspended_user_does_not_get_in(alice: Person) -> None:
+    assert sign_in(browser()).status_code == 302
+    alice.user.is_active = False
+    alice.user.save()
+    answer = sign_in(browser())
+    assert answer.status_code == 403
+    assert "suspended" in answer.content.decode()
+    assert COOKIE not in answer.cookies
+
+
+def test_suspension_ends_what_was_signed_in(alice: Person) -> None:
+    client = browser(alice.session)
+    assert "@alice" in client.get("/").content.decode()
+    alice.user.is_active = False
+    alice.user.save()
+    assert "@alice" not in client.get("/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "leads_to"),
+    [
+        ("/admin/?x=1", "/admin/?x=1"),
+        ("", "/"),
+        ("https://evil.example/", "/"),
+        ("//evil.example/", "/"),
+        ("/\\evil.example", "/"),
+        ("\\\\evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("evil", "/"),
+        ("/a\r\nSet-Cookie: x=1", "/a%0D%0ASet-Cookie:%20x=1"),
+    ],
+)
+def test_next_leads_nowhere_but_into_this_hub(wanted: str, leads_to: str) -> None:
+    assert sign_in(browser(), next_path=wanted)["Location"] == leads_to
+
+
+def test_the_form_carries_next_over() -> None:
+    page = browser().get("/signin", {"next": "/admin/agents/turn/?q=a&b=1"}).content.decode()
+    assert 'name="next" value="/admin/agents/turn/?q=a&amp;b=1"' in page
+
+
+def test_signing_in_and_out_needs_the_token_of_our_form(alice: Person) -> None:
+    client = browser(enforce_csrf_checks=True)
+    assert sign_in(client).status_code == 403
+    token = client.get("/signin").cookies["csrftoken"].value
+    assert client.post("/signin", {"login": "alice", "csrfmiddlewaretoken": token}).status_code == 302
+    assert client.post("/signout").status_code == 403
+
+
+def test_signing_in_anew_revokes_the_session_before() -> None:
+    client = browser()
+    sign_in(client, "alice")
+    sign_in(client, "bob")
+    assert [c.user.login for c in Credential.objects.live()] == ["bob"]
+
+
+def test_signing_out_kills_the_session_on_the_hub_too(alice: Person) -> None:
+    client, copied = browser(alice.session), browser(alice.session)
+    assert copied.get("/api/v1/me").status_code == 200
+    answer = client.post("/signout")
+    assert (answer.status_code, answer["Location"], answer.cookies[COOKIE].value) == (302, "/", "")
+    assert copied.get("/api/v1/me").status_code == 401
+    assert client.post("/signout").status_code == 302
+
+
+def test_signing_out_is_never_a_link(alice: Person) -> None:
+    client = browser(alice.session)
+    assert client.get("/signout").status_code == 405
+    assert client.get("/api/v1/me").status_code == 200
+
+
+def test_where_no_sign_in_is_set_up_the_page_says_so(settings: Any) -> None:
+    assert browser().get("/signin").status_code == 200
+    settings.DEV_LOGIN = False
+    for answer in (browser().get("/signin"), sign_in(browser())):
+        assert answer.status_code == 503
+        assert "mint_token" in answer.content.decode()
+    assert not User.objects.exists()
+
+
+def test_the_front_page_of_an_empty_hub_says_what_to_do() -> None:
+    answer = browser().get("/")
+    assert answer.status_code == 200
+    page = answer.content.decode()
+    assert "No agent is published yet" in page
+    assert "/signin" in page
+    assert "no-store" in answer["Cache-Control"]
+
+
+def test_the_front_page_lists_published_agents_with_what_is_left_today(alice: Person) -> None:
+    agent = make_agent(alice.user, "notes", tagline="<b>Knows</b> things", daily_budget=10)
+    make_agent(alice.user, "hidden", "draft")
+    connect(agent.session)
+    spend(agent, 3)
+    page = browser().get("/").content.decode()
+    assert "@alice/notes" in page
+    assert "7 of 10 questions left today" in page
+    assert '"state on"' in page
+    assert "&lt;b&gt;Knows" in page
+    assert "hidden" not in page
+
+
+def test_the_front_page_lists_fifty_and_says_that_there_are_more(alice: Person) -> None:
+    for number in range(51):
+        make_agent(alice.user, f"a{number:02}")
+    page = browser().get("/").content.decode()
+    assert page.count('class="agent"') == 50
+    assert "These are the first 50" in page
+
+
+def test_no_page_holds_inline_script_or_style(alice: Person) -> None:
+    make_agent(alice.user)
+    client = browser(alice.session)
+    for path in ("/", "/signin", "/nothing"):
+        page = client.get(path).content.decode()
+        assert not re.search(r"<script|<style|\sstyle=|\son[a-z]+=", page)

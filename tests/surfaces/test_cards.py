@@ -1,0 +1,98 @@
+"""The AgentCard, as section 2 of the bridge page prints it."""
+
+import httpx
+
+from tests.callers import bearer, rpc_path, send, web
+from tests.hub_process import HubProcess
+from tests.peers import Echo, online
+from tests.waiting import eventually
+
+
+async def card_of(hub: HubProcess, handle: str, **headers: str) -> httpx.Response:
+    async with web(hub.url) as client:
+        return await client.get(f"{rpc_path(handle)}/agent-card.json", headers=headers)
+
+
+async def patch(hub: HubProcess, agent_id: int, **fields: object) -> None:
+    async with web(hub.url) as client:
+        headers = bearer(hub.mint("owner", "session"))
+        response = await client.patch(f"/api/v1/agents/{agent_id}", json=fields, headers=headers)
+    assert response.status_code == 200, response.text
+
+
+async def rpc_status(hub: HubProcess, handle: str, token: str) -> int:
+    body = {"jsonrpc": "2.0", "method": "GetTask", "params": {"id": "task-x"}, "id": 1}
+    async with web(hub.url) as client:
+        return (await client.post(rpc_path(handle), json=body, headers=bearer(token))).status_code
+
+
+async def test_the_card_is_public_and_says_what_the_page_promises(hub: HubProcess) -> None:
+    fields = {"name": "rust expert", "description": "answers Rust questions", "dailyBudgetQueries": 17}
+    async with online(hub, Echo, agent=fields) as agent:
+        response = await card_of(hub, agent.handle)
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("application/json")
+    card = response.json()
+    assert (card["name"], card["description"], card["version"]) == ("rust expert", "answers Rust questions", "1")
+    assert card["url"] == f"{hub.url}{rpc_path(agent.handle)}"
+    assert card["provider"]["url"] == hub.url
+    assert card["capabilities"] == {"streaming": True, "pushNotifications": False, "extendedAgentCard": False}
+    assert card["skills"][0].items() >= {"id": "ask", "name": "ask"}.items()
+    assert card["securitySchemes"]["bearerSession"].items() >= {"type": "http", "scheme": "Bearer"}.items()
+    assert card["security"] == [{"bearerSession": []}]
+    private = card["_clawborrator"]
+    assert (private["handle"], private["ownerLogin"]) == (agent.handle, "owner")
+    assert (private["dailyBudget"], private["queriesToday"]) == (17, 0)
+    assert (private["online"], private["isolated"]) == (True, True)
+    assert "isolationNote" in private
+
+
+async def test_the_card_counts_todays_questions_and_sees_the_agent_leave(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        await send(hub.url, agent.handle, "one", alice)
+        await send(hub.url, agent.handle, "two", alice)
+        assert (await card_of(hub, agent.handle)).json()["_clawborrator"]["queriesToday"] == 2
+        await agent.leave()
+
+        async def offline() -> bool:
+            return not (await card_of(hub, agent.handle)).json()["_clawborrator"]["online"]
+
+        await eventually(offline, "the card says offline")
+
+
+async def test_the_card_is_built_from_public_url_and_never_from_the_host_header(hub: HubProcess) -> None:
+    async with online(hub, Echo) as agent:
+        honest = await card_of(hub, agent.handle)
+        forged = await card_of(hub, agent.handle, **{"X-Forwarded-Host": "evil.example", "Forwarded": "host=evil"})
+        hostile = await card_of(hub, agent.handle, Host="evil.example")
+    assert honest.json() == forged.json()
+    assert "evil" not in hostile.text
+
+
+async def test_a_draft_is_404_on_the_very_next_request_and_back_when_published(
+    hub: HubProcess, alice: str
+) -> None:
+    async with online(hub, Echo) as agent:
+        for _ in range(3):
+            await patch(hub, agent.agent["id"], status="draft")
+            assert (await card_of(hub, agent.handle)).status_code == 404
+            assert await rpc_status(hub, agent.handle, alice) == 404
+            await patch(hub, agent.agent["id"], status="published")
+            assert (await card_of(hub, agent.handle)).status_code == 200
+            assert await rpc_status(hub, agent.handle, alice) == 200
+
+
+async def test_a_deleted_agent_is_404_on_the_very_next_request(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        async with web(hub.url) as client:
+            headers = bearer(hub.mint("owner", "session"))
+            gone = await client.delete(f"/api/v1/agents/{agent.agent['id']}", headers=headers)
+        assert gone.status_code in (200, 204)
+        assert (await card_of(hub, agent.handle)).status_code == 404
+        assert await rpc_status(hub, agent.handle, alice) == 404
+
+
+async def test_an_agent_that_never_was_is_404_with_or_without_a_token(hub: HubProcess, alice: str) -> None:
+    assert (await card_of(hub, "owner/never-was")).status_code == 404
+    assert await rpc_status(hub, "owner/never-was", alice) == 404
+    assert await rpc_status(hub, "owner/never-was", "cw_sess_wrong") == 404

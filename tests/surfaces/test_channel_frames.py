@@ -1,0 +1,180 @@
+"""`/channel` after welcome: frames that are odd, too large, or no frames at all, and the hooks' REST beside it."""
+
+import asyncio
+import contextlib
+import uuid
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.callers import bearer, failed_text, reply_text, send, stream, web
+from tests.hub_process import HubProcess
+from tests.peer import Peer
+from tests.peers import Chunker, Echo, Flood, Stall, online
+from tests.waiting import eventually
+
+BUSY = "agent is processing a turn for another caller"
+KIB = 1024
+
+
+async def check_alive(hub: HubProcess, agent: Peer, token: str) -> None:
+    """The connection that misbehaved still serves."""
+    assert not agent.closed.is_set()
+    assert reply_text(await send(hub.url, agent.handle, "still there?", token)) == "echo: still there?"
+
+
+@pytest.mark.parametrize("kind", ["list_agents_request", "no_such_frame", "", "welcome", "prompt"])
+async def test_a_frame_the_hub_does_not_know_is_a_non_fatal_error_at_most(
+    hub: HubProcess, alice: str, kind: str
+) -> None:
+    async with online(hub, Echo) as agent:
+        await agent.send(type=kind, correlationId="c1")
+        await check_alive(hub, agent, alice)
+        assert {frame["type"] for frame in agent.frames} <= {"welcome", "error", "prompt"}
+
+
+MALFORMED = [
+    "",
+    "not json",
+    "null",
+    "[]",
+    "5",
+    "{}",
+    '{"type": 5}',
+    '{"type": "pong"',
+    '{"type":"chat_event"}',
+    '{"type":"chat_event","eventType":"reply","payload":5}',
+    '{"type":"chat_event","eventType":"reply","payload":{"chatId":5,"text":"x"}}',
+    '{"type":"chat_event","eventType":"reply","payload":{"text":"no chat"}}',
+    '{"type":"chat_event","eventType":"reply_chunk","payload":{"chatId":"x","text":"x","done":"yes"}}',
+    '{"type":"register","pid":"x"}',
+    '{"type":"pong","ts":"\\ud800"}',
+    '{"type":"pong","ts":' + "[" * 5000 + "]" * 5000 + "}",
+    '{"type":"pong","ts":' + "9" * 5000 + "}",
+    '{"type":"tail_event","eventType":"x","payload":' + '{"a":' * 20000 + "1" + "}" * 20000 + "}",
+    b"\x00\xff",
+    b'{"type":"pong"}',
+]
+
+
+@pytest.mark.parametrize("malformed", MALFORMED, ids=lambda frame: repr(frame)[:40])
+async def test_a_malformed_frame_never_ends_the_connection(
+    embedded_hub: HubProcess, malformed: str | bytes
+) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        await agent.socket.send(malformed)
+        await check_alive(embedded_hub, agent, embedded_hub.mint("alice", "session"))
+
+
+async def test_a_second_register_changes_nothing(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        await agent.send(type="register", osUser=None, sessionId=str(uuid.uuid4()), **agent.register)
+        await agent.heard("error")
+        await check_alive(hub, agent, alice)
+
+
+async def test_a_frame_over_the_cap_gets_an_error_or_a_clean_close_and_the_hub_stays(
+    embedded_hub: HubProcess,
+) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        await agent.send(type="pong", ts="x" * 1500 * KIB)
+        await agent.heard("error")
+        await check_alive(embedded_hub, agent, embedded_hub.mint("alice", "session"))
+    async with online(embedded_hub, Echo) as agent:
+        with contextlib.suppress(ConnectionClosed):
+            await agent.send(type="pong", ts="x" * 4000 * KIB)
+        await asyncio.wait_for(agent.closed.wait(), 15)
+        assert agent.socket.close_code == 1009
+
+
+@pytest.mark.parametrize(
+    ("chunks", "chunk_bytes"), [(1, 64 * KIB + 1), (1001, 1), (20, 60 * KIB)], ids=["wide", "many", "long"]
+)
+async def test_a_flood_of_chunks_fails_its_turn_and_nobody_elses(
+    hub: HubProcess, chunks: int, chunk_bytes: int
+) -> None:
+    alice = hub.mint("alice", "session")
+    async with online(hub, Flood, chunks=chunks, chunk_bytes=chunk_bytes) as agent:
+        tasks = await stream(hub.urls[-1], agent.handle, "go", alice)
+        assert failed_text(tasks[-1])
+        error = await agent.heard("error")
+        assert error["code"] not in ("auth_failed", "token_revoked")
+        assert not agent.closed.is_set()
+        agent.chunks, agent.chunk_bytes = 3, 5
+        assert reply_text(await send(hub.url, agent.handle, "again", hub.mint("bob", "session"))) == "x" * 15
+
+
+async def test_a_reply_up_to_the_cap_arrives_whole(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Chunker, pieces=["y" * 64 * KIB] * 16) as agent:
+        assert reply_text(await send(hub.urls[-1], agent.handle, "go", alice)) == "y" * 1024 * KIB
+
+
+async def test_a_reply_in_one_frame_over_the_cap_fails_its_turn(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Stall) as agent:
+        asked = asyncio.create_task(send(hub.url, agent.handle, "go", alice))
+        chat_id = (await agent.heard("prompt"))["chatId"]
+        await agent.reply(chat_id, "z" * 1100 * KIB)
+        assert failed_text(await asked)
+        assert (await agent.heard("error"))["code"] not in ("auth_failed", "token_revoked")
+
+
+async def report(
+    hub: HubProcess, token: str, session_id: str | None, kind: str = "Stop", **more: Any
+) -> httpx.Response:
+    event = {
+        "sessionId": session_id,
+        "kind": "tail",
+        "type": kind,
+        "payload": {},
+        "ts": "2026-01-01T00:00:00Z",
+    } | more
+    async with web(hub.url) as client:
+        return await client.post("/api/channel/event", json=event, headers=bearer(token))
+
+
+async def test_stop_frees_the_claim_of_a_turn_that_ran_out(impatient_hub: HubProcess) -> None:
+    hub = impatient_hub
+    alice, bob, token = hub.mint("alice", "session"), hub.mint("bob", "session"), hub.mint("owner", "channel")
+    async with online(hub, Stall, only_first=True) as agent:
+        assert failed_text(await send(hub.url, agent.handle, "stall", alice)) == "agent did not reply within 2s"
+        assert failed_text(await send(hub.url, agent.handle, "mine?", bob)) == BUSY
+        assert (await report(hub, token, agent.session_id, "PreToolUse")).is_success
+        assert failed_text(await send(hub.url, agent.handle, "mine?", bob)) == BUSY
+        assert (await report(hub, token, agent.session_id)).is_success
+        assert reply_text(await send(hub.url, agent.handle, "mine?", bob)) == "echo: mine?"
+
+
+@pytest.mark.slow
+async def test_a_late_reply_frees_the_claim_and_does_not_revive_the_task(impatient_hub: HubProcess) -> None:
+    hub = impatient_hub
+    alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
+    async with online(hub, Stall, only_first=True) as agent:
+        assert failed_text(await send(hub.url, agent.handle, "stall", alice)) == "agent did not reply within 2s"
+        assert failed_text(await send(hub.url, agent.handle, "mine?", bob)) == BUSY
+        await agent.reply(agent.prompts[0]["chatId"], "late")
+
+        async def free() -> bool:
+            task = await send(hub.url, agent.handle, "mine?", bob)
+            return bool(task["status"]["state"] == "COMPLETED")
+
+        await eventually(free, "the claim is free")
+
+
+async def test_events_are_for_the_token_that_registered_the_session(hub: HubProcess) -> None:
+    async with online(hub, Echo) as agent:
+        assert (await report(hub, hub.mint("owner", "channel"), agent.session_id)).is_success
+        for token in (hub.mint("bob", "channel"), hub.mint("owner", "session"), "ck_live_wrong"):
+            assert (await report(hub, token, agent.session_id)).status_code in (401, 403, 404)
+        assert (await report(hub, hub.mint("owner", "channel"), str(uuid.uuid4()))).status_code in (403, 404)
+
+
+@pytest.mark.parametrize(
+    "change", [{"sessionId": 5}, {"sessionId": "x"}, {"kind": 5}, {"type": None}, {"ts": {}}], ids=str
+)
+async def test_a_broken_event_is_refused_in_json(embedded_hub: HubProcess, change: dict[str, Any]) -> None:
+    token = embedded_hub.mint("owner", "channel")
+    response = await report(embedded_hub, token, None, **change)
+    assert 400 <= response.status_code < 500
+    assert {"error", "message"} <= set(response.json())

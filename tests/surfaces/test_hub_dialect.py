@@ -1,0 +1,126 @@
+"""The methods of the bridge page: what each answers, to the letter."""
+
+import re
+
+from tests.callers import call, chunks_of, get_task, open_stream, question, reply_text, send, stream, text_of
+from tests.hub_process import HubProcess
+from tests.peers import Chunker, Echo, Held, online
+
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+async def test_a_question_gets_its_answer_in_the_shape_of_the_page(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        params = question("what's a lifetime?", "msg-1")
+        answer = (await call(hub.url, agent.handle, alice, "SendMessage", params)).json()
+    task = answer["result"]
+    assert set(answer) == {"jsonrpc", "result", "id"}
+    assert (answer["jsonrpc"], answer["id"]) == ("2.0", "client-1")
+    assert set(task) == {"id", "contextId", "status", "history"}
+    assert task["id"].startswith("task-")
+    assert task["contextId"] == "msg-1"
+    assert set(task["status"]) == {"state", "timestamp"}
+    assert task["status"]["state"] == "COMPLETED"
+    assert TIMESTAMP.fullmatch(task["status"]["timestamp"])
+    asked, replied = task["history"]
+    assert asked == {"messageId": "msg-1", "role": "ROLE_USER", "parts": [{"text": "what's a lifetime?"}]}
+    assert set(replied) == {"messageId", "role", "parts"}
+    assert replied["role"] == "ROLE_AGENT"
+    assert replied["parts"] == [{"text": "echo: what's a lifetime?"}]
+
+
+async def test_the_agent_learns_who_asks_and_a_safe_chat_id(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        await send(hub.url, agent.handle, "hello", alice)
+        prompt = agent.prompts[0]
+    assert (prompt["text"], prompt["askerUser"]) == ("hello", "alice")
+    assert re.fullmatch(r"[A-Za-z0-9_-]{16,128}", prompt["chatId"])
+
+
+async def test_text_arrives_and_returns_unchanged(hub: HubProcess, alice: str) -> None:
+    text = 'ünï "quoted" \\ back\nlines\t🦀 <tag> \u2028 end '
+    async with online(hub, Echo) as agent:
+        assert reply_text(await send(hub.url, agent.handle, text, alice)) == f"echo: {text}"
+
+
+async def test_every_process_of_the_hub_reaches_the_agent(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        for url in hub.urls:
+            assert reply_text(await send(url, agent.handle, url, alice)) == f"echo: {url}"
+
+
+async def test_chunks_of_an_agent_become_one_answer(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Chunker, pieces=["a lifetime ", "is ", "a region"]) as agent:
+        for url in hub.urls:
+            assert reply_text(await send(url, agent.handle, "?", alice)) == "a lifetime is a region"
+
+
+async def test_a_stream_begins_working_carries_each_chunk_and_ends_with_the_whole_task(
+    hub: HubProcess, alice: str
+) -> None:
+    pieces = ["a lifetime ", "is ", "a region"]
+    async with online(hub, Chunker, pieces=pieces) as agent:
+        for url in hub.urls:
+            tasks = await stream(url, agent.handle, "?", alice)
+            assert tasks[0]["status"]["state"] == "WORKING"
+            assert "message" not in tasks[0]["status"]
+            assert [task["status"]["state"] for task in tasks[:-1]] == ["WORKING"] * 4
+            assert chunks_of(tasks) == pieces
+            assert reply_text(tasks[-1]) == "a lifetime is a region"
+            assert len({task["id"] for task in tasks}) == 1
+
+
+async def test_a_streamed_chunk_has_exactly_the_promised_shape(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Chunker, pieces=["piece"]) as agent:
+        first, chunk, _ = await stream(hub.url, agent.handle, "?", alice)
+    assert set(chunk) == {"id", "contextId", "status"}
+    assert (chunk["id"], chunk["contextId"]) == (first["id"], first["contextId"])
+    assert set(chunk["status"]) == {"state", "timestamp", "message"}
+    assert TIMESTAMP.fullmatch(chunk["status"]["timestamp"])
+    message = chunk["status"]["message"]
+    assert set(message) == {"messageId", "role", "parts"}
+    assert (message["role"], message["parts"]) == ("ROLE_AGENT", [{"text": "piece"}])
+
+
+async def test_a_stream_is_an_event_stream_without_a_length(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent, open_stream(hub.url, agent.handle, "hello", alice) as answer:
+        headers = answer.response.headers
+        assert headers["content-type"].startswith("text/event-stream")
+        assert "content-length" not in headers
+        assert "no-store" in headers["cache-control"]
+        assert [task["status"]["state"] async for task in answer.tasks()] == ["WORKING", "COMPLETED"]
+
+
+async def test_a_task_can_be_read_while_it_works_and_after_its_end(hub: HubProcess, alice: str) -> None:
+    async with (
+        online(hub, Held) as agent,
+        open_stream(hub.url, agent.handle, "hello", alice) as answer,
+    ):
+        tasks = answer.tasks()
+        task_id = (await anext(tasks))["id"]
+        for url in hub.urls:
+            assert (await get_task(url, agent.handle, task_id, alice))["result"]["status"]["state"] == "WORKING"
+        agent.release.set()
+        last = [task async for task in tasks][-1]
+        for url in hub.urls:
+            assert (await get_task(url, agent.handle, task_id, alice))["result"] == last
+    assert text_of(last["history"][-1]) == "echo: hello"
+
+
+async def test_a_task_exists_for_its_own_caller_only(hub: HubProcess, alice: str, bob: str) -> None:
+    async with online(hub, Echo) as agent:
+        task = await send(hub.url, agent.handle, "mine", alice)
+        foreign = await get_task(hub.url, agent.handle, task["id"], bob)
+        owners = await get_task(hub.url, agent.handle, task["id"], hub.mint("owner", "session"))
+        unknown = await get_task(hub.url, agent.handle, "task-unknown", bob)
+        assert (await get_task(hub.url, agent.handle, task["id"], alice))["result"] == task
+    assert foreign == owners == unknown
+    assert foreign["error"]["code"] == -32001
+
+
+async def test_cancel_is_not_a_method_of_this_hub(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        task = await send(hub.url, agent.handle, "hello", alice)
+        answer = (await call(hub.url, agent.handle, alice, "CancelTask", {"id": task["id"]})).json()
+    assert answer["error"]["code"] == -32601
+    assert "result" not in answer

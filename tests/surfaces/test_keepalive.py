@@ -1,0 +1,53 @@
+"""Clients in use give up after 5 s of silence; the hub is never silent that long."""
+
+import json
+import time
+
+import httpx
+import pytest
+
+from tests.callers import bearer, envelope, open_stream, question, reply_text, rpc_path
+from tests.hub_process import HubProcess
+from tests.peers import Echo, Slow, online
+
+GIVES_UP_AFTER_S = 5
+THINKS_S = 6.5
+
+
+@pytest.mark.slow
+async def test_a_slow_answer_begins_with_spaces_and_is_json_all_the_same(hub: HubProcess, alice: str) -> None:
+    body = envelope("SendMessage", question("hello"))
+    async with (
+        online(hub, Slow, delay_s=THINKS_S) as agent,
+        httpx.AsyncClient(timeout=GIVES_UP_AFTER_S, trust_env=False) as client,
+    ):
+        response = await client.post(hub.url + rpc_path(agent.handle), json=body, headers=bearer(alice))
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("application/json")
+    assert "content-length" not in response.headers
+    assert response.text.startswith("  {")
+    assert reply_text(json.loads(response.text)["result"]) == "echo: hello"
+
+
+async def test_a_quick_answer_has_a_length_and_no_padding(hub: HubProcess, alice: str) -> None:
+    body = envelope("SendMessage", question("hello"))
+    async with online(hub, Echo) as agent, httpx.AsyncClient(trust_env=False) as client:
+        response = await client.post(hub.url + rpc_path(agent.handle), json=body, headers=bearer(alice))
+    assert response.text.startswith("{")
+    assert int(response.headers["content-length"]) == len(response.content)
+
+
+@pytest.mark.slow
+async def test_a_silent_stream_carries_comments_until_its_end(hub: HubProcess, alice: str) -> None:
+    async with (
+        online(hub, Slow, delay_s=THINKS_S) as agent,
+        open_stream(hub.url, agent.handle, "hello", alice) as answer,
+    ):
+        first = await answer.next_line()
+        began = time.monotonic()
+        assert (await answer.next_line()).startswith(":")
+        assert time.monotonic() - began < GIVES_UP_AFTER_S
+        last = [task async for task in answer.tasks()][-1]
+    assert json.loads(first.removeprefix("data: "))["task"]["status"]["state"] == "WORKING"
+    assert len(answer.comments) == 1
+    assert reply_text(last) == "echo: hello"

@@ -1,0 +1,28 @@
+"""Waiting for something to come true, with a deadline; never for time to pass."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+Seen = TypeVar("Seen")
+
+
+def until(look: Callable[[], Seen], what: str, *, within_s: float) -> Seen:
+    """Look again until it is truthy, and give it."""
+    deadline = time.monotonic() + within_s
+    while not (seen := look()):
+        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
+        time.sleep(0.05)
+    return seen
+
+
+async def eventually(
+    look: Callable[[], Awaitable[Seen | None]], what: str, *, within_s: float = 10, every_s: float = 0.1
+) -> Seen:
+    """Look again until it is truthy, and give it."""
+    deadline = time.monotonic() + within_s
+    while not (seen := await look()):
+        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
+        await asyncio.sleep(every_s)
+    return seen
