@@ -23,6 +23,9 @@ class Limits(Protocol):
     async def retry_in_s(self, caller_id: int) -> int:
         """Count one ask; 0 when it is within the rate, else seconds until the next would be."""
 
+    async def close(self) -> None:
+        """Let go of what it holds open."""
+
 
 Clock = Callable[[], float]
 Release = Callable[[str], Coroutine[Any, Any, None]]

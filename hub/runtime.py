@@ -60,6 +60,7 @@ class Runtime:
         await self.house.link.close()
         await self.house.post.close()
         await self.house.tasks.close()
+        await self.house.limits.close()
         await db_call(presence.retire)(self.house.process_id)
         await asyncio.to_thread(self.house.ledger.close)
 

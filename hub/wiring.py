@@ -34,6 +34,7 @@ class House:
     post: Post
     link: ChannelLink
     dispatcher: Dispatcher
+    limits: Limits
     tasks: TaskStore
     bridge: Bridge
 
@@ -47,15 +48,16 @@ def build() -> House:
     process_id = unguessable()
     ledger = Ledger(home=process_id)
     waiting = WaitingTurns()
+    limits = _limits()
     post = _post()
     link = ChannelLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
-    dispatcher = Dispatcher(link=link, ledger=ledger, waiting=waiting, limits=_limits(), clock=time.monotonic)
+    dispatcher = Dispatcher(link=link, ledger=ledger, waiting=waiting, limits=limits, clock=time.monotonic)
     tasks = _tasks()
     exchanges = Exchanges(dispatcher=dispatcher, tasks=tasks, reply_wait_s=settings.REPLY_WAIT_S)
     services = Services(exchanges, TaskFinder(tasks, reply_wait_s=settings.REPLY_WAIT_S))
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL)
-    return House(process_id, ledger, post, link, dispatcher, tasks, bridge)
+    return House(process_id, ledger, post, link, dispatcher, limits, tasks, bridge)
 
 
 def _post() -> Post:
@@ -69,5 +71,4 @@ def _tasks() -> TaskStore:
 def _limits() -> Limits:
     if not settings.CALLER_RATE_PER_MINUTE:
         return NoLimits()
-    storage = "async+memory://" if settings.IS_EMBEDDED else f"async+{settings.REDIS_URL}"
-    return CallerRate(settings.CALLER_RATE_PER_MINUTE, storage)
+    return CallerRate(settings.CALLER_RATE_PER_MINUTE, settings.REDIS_URL)

@@ -8,7 +8,8 @@ import os
 import shutil
 import tempfile
 
-for name in ("DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN"):
+_homes = () if os.environ.get("KEEP_HOME") else ("DATABASE_URL", "REDIS_URL")
+for name in (*_homes, "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN"):
     os.environ.pop(name, None)
 _folder = tempfile.mkdtemp(prefix="hub-tests-")
 atexit.register(shutil.rmtree, _folder, ignore_errors=True)

@@ -1,0 +1,134 @@
+"""The reply side of a socket, without a socket."""
+
+import json
+
+import pytest
+
+from agents.links.channel import frames
+from agents.links.channel.frames import BadFrame, ChatEvent
+from agents.links.channel.protocol import MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_REPLY_BYTES, ChannelProtocol, TooLarge
+from agents.post import Chunk, Final
+
+
+def event(kind: str, **payload: object) -> ChatEvent:
+    frame = frames.decode(json.dumps({"type": "chat_event", "eventType": kind, "payload": payload, "ts": "now"}))
+    assert isinstance(frame, ChatEvent)
+    return frame
+
+
+def said(protocol: ChannelProtocol, kind: str, **payload: object) -> list[Chunk | Final]:
+    reports = protocol.receive(event(kind, **payload))
+    assert all(report.home == "home" for report in reports)
+    return [report.message for report in reports]
+
+
+@pytest.fixture
+def protocol() -> ChannelProtocol:
+    asked = ChannelProtocol()
+    asked.expect("c", "home", until=100)
+    return asked
+
+
+def test_a_reply_ends_its_chat(protocol: ChannelProtocol) -> None:
+    assert said(protocol, "reply", chatId="c", text="so") == [Final("c", 0, "so")]
+    assert protocol.is_idle(0)
+
+
+def test_chunks_are_numbered_and_the_end_counts_them(protocol: ChannelProtocol) -> None:
+    assert said(protocol, "reply_chunk", chatId="c", text="a", done=False) == [Chunk("c", 0, "a")]
+    assert said(protocol, "reply_chunk", chatId="c", text="b", done=True) == [Chunk("c", 1, "b"), Final("c", 2)]
+
+
+def test_a_last_chunk_may_be_empty(protocol: ChannelProtocol) -> None:
+    assert said(protocol, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 0)]
+
+
+@pytest.mark.parametrize("kind", ["reply", "reply_chunk"])
+def test_a_foreign_chat_id_and_a_reply_after_the_end_are_refused(protocol: ChannelProtocol, kind: str) -> None:
+    with pytest.raises(BadFrame, match="unknown_chat"):
+        said(protocol, kind, chatId="other", text="x")
+    said(protocol, "reply", chatId="c", text="so")
+    with pytest.raises(BadFrame, match="unknown_chat"):
+        said(protocol, kind, chatId="c", text="x")
+
+
+def test_a_lost_socket_fails_what_it_owes_once(protocol: ChannelProtocol) -> None:
+    assert [report.message for report in protocol.lost()] == [Final("c", 0, None, "channel_lost")]
+    assert protocol.lost() == []
+
+
+def test_a_chunk_over_the_cap_ends_the_reply_as_too_large(protocol: ChannelProtocol) -> None:
+    said(protocol, "reply_chunk", chatId="c", text="x" * MAX_CHUNK_BYTES)
+    with pytest.raises(TooLarge):
+        said(protocol, "reply_chunk", chatId="c", text="ä" * (MAX_CHUNK_BYTES // 2 + 1))
+    report = protocol.too_large("c")
+    assert report is not None
+    assert report.message == Final("c", 1, None, "reply_too_large")
+    assert protocol.too_large("c") is None
+
+
+def test_a_reply_holds_so_many_bytes_and_chunks_and_no_more(protocol: ChannelProtocol) -> None:
+    protocol.expect("many", "home", until=100)
+    for _ in range(MAX_CHUNKS):
+        said(protocol, "reply_chunk", chatId="many", text="x")
+    with pytest.raises(TooLarge):
+        said(protocol, "reply_chunk", chatId="many", text="x")
+    for _ in range(MAX_REPLY_BYTES // MAX_CHUNK_BYTES):
+        said(protocol, "reply_chunk", chatId="c", text="x" * MAX_CHUNK_BYTES)
+    with pytest.raises(TooLarge):
+        said(protocol, "reply_chunk", chatId="c", text="x")
+
+
+def test_a_whole_reply_over_the_cap_is_too_large_and_one_at_it_is_not(protocol: ChannelProtocol) -> None:
+    with pytest.raises(TooLarge):
+        said(protocol, "reply", chatId="c", text="x" * (MAX_REPLY_BYTES + 1))
+    assert said(protocol, "reply", chatId="c", text="x" * MAX_REPLY_BYTES)
+
+
+def test_a_prompt_nobody_waits_for_makes_the_socket_idle_but_is_still_taken_late(
+    protocol: ChannelProtocol,
+) -> None:
+    assert not protocol.is_idle(99)
+    assert protocol.is_idle(101)
+    protocol.forget_before(99)
+    assert said(protocol, "reply_chunk", chatId="c", text="late") == [Chunk("c", 0, "late")]
+    protocol.forget_before(101)
+    with pytest.raises(BadFrame):
+        said(protocol, "reply", chatId="c", text="too late")
+
+
+def test_events_that_are_no_reply_say_nothing(protocol: ChannelProtocol) -> None:
+    assert said(protocol, "prompt", text="typed by hand") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "7",
+        '"x"',
+        "{",
+        '{"type":7}',
+        '{"type":"reply"}',
+        "[" * 100_000,
+        '{"type":"pong","ts":"\\ud800"}',
+    ],
+)
+def test_what_is_no_frame_is_refused_by_name(text: str) -> None:
+    with pytest.raises(BadFrame):
+        frames.decode(text)
+
+
+@pytest.mark.parametrize(
+    "payload", ["7", "{}", '{"chatId":"c"}', '{"chatId":7,"text":"x"}', '{"chatId":"","text":"x"}']
+)
+def test_a_reply_of_the_wrong_shape_is_refused_and_the_chat_stays_open(
+    protocol: ChannelProtocol, payload: str
+) -> None:
+    frame = frames.decode(f'{{"type":"chat_event","eventType":"reply","payload":{payload},"ts":"now"}}')
+    assert isinstance(frame, ChatEvent)
+    with pytest.raises(BadFrame):
+        protocol.receive(frame)
+    assert said(protocol, "reply", chatId="c", text="so")

@@ -1,0 +1,65 @@
+"""The callers' rate, in memory and over a real Redis; open when Redis is gone."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from hub.limits import CallerRate, NoLimits
+from tests.homes import GrownHomes
+from tests.servers import free_port
+
+MakeRate = Callable[..., CallerRate]
+
+
+@pytest.fixture
+async def make_rate() -> AsyncIterator[MakeRate]:
+    """Makes rates and closes them after the test."""
+    made: list[CallerRate] = []
+
+    def make(per_minute: int, redis_url: str = "") -> CallerRate:
+        made.append(CallerRate(per_minute, redis_url))
+        return made[-1]
+
+    yield make
+    for rate in made:
+        await rate.close()
+
+
+@pytest.fixture(params=["memory", pytest.param("redis", marks=[pytest.mark.grown, pytest.mark.slow])])
+def redis_url(request: pytest.FixtureRequest) -> str:
+    if request.param == "memory":
+        return ""
+    homes: GrownHomes = request.getfixturevalue("grown_homes")
+    return homes.servers.redis_url(502)
+
+
+async def test_asks_within_the_rate_pass_and_the_next_is_told_how_long(
+    make_rate: MakeRate, redis_url: str
+) -> None:
+    rate = make_rate(3, redis_url)
+    assert [await rate.retry_in_s(1) for _ in range(3)] == [0, 0, 0]
+    assert 1 <= await rate.retry_in_s(1) <= 60
+
+
+async def test_each_caller_has_a_rate_of_their_own(make_rate: MakeRate, redis_url: str) -> None:
+    rate = make_rate(1, redis_url)
+    assert [await rate.retry_in_s(caller) for caller in (11, 12)] == [0, 0]
+
+
+@pytest.mark.grown
+@pytest.mark.slow
+async def test_the_rate_is_one_over_all_processes(make_rate: MakeRate, grown_homes: GrownHomes) -> None:
+    url = grown_homes.servers.redis_url(503)
+    first, second = make_rate(2, url), make_rate(2, url)
+    assert [await first.retry_in_s(1), await second.retry_in_s(1)] == [0, 0]
+    assert await first.retry_in_s(1)
+    assert await second.retry_in_s(1)
+
+
+async def test_the_limit_opens_when_redis_is_out_of_reach(make_rate: MakeRate) -> None:
+    rate = make_rate(1, f"redis://127.0.0.1:{free_port()}/0")
+    assert [await rate.retry_in_s(1) for _ in range(3)] == [0, 0, 0]
+
+
+async def test_no_limit_lets_everybody_pass() -> None:
+    assert [await NoLimits().retry_in_s(1) for _ in range(100)] == [0] * 100
