@@ -28,7 +28,10 @@ class Host:
 
 @dataclass(frozen=True, kw_only=True)
 class Welcome:
-    """The hub accepted the agent; `session_id` brings it back to the same session later."""
+    """The hub accepted the agent; `session_id` brings it back to the same session later.
+
+    `routing_name` is without the @ it has on the wire.
+    """
 
     session_id: str
     routing_name: str
@@ -143,7 +146,8 @@ def _shown(fields: Fields, name: str) -> str:
 
 
 def _welcome(fields: Fields) -> Welcome:
-    return Welcome(session_id=_text(fields, "sessionId"), routing_name=_shown(fields, "routingName"))
+    name = _shown(fields, "routingName").removeprefix("@")
+    return Welcome(session_id=_text(fields, "sessionId"), routing_name=name)
 
 
 def _question(fields: Fields) -> Question:
