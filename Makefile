@@ -19,10 +19,10 @@ run: $(VENV)/.base ## Start a hub with a demo agent on http://HOST:PORT (Ctrl-C 
 setup: $(VENV)/.dev ## Install everything, also for tests and checks
 
 test: $(VENV)/.dev ## Run the whole suite, on both homes
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2
 
 fast: $(VENV)/.dev ## Run the quick tests (under 30 s)
-	@$(BIN)/python -m pytest -m "not slow and not grown" -x -q
+	@$(BIN)/python -m pytest -n 2 -m "not slow and not grown" -x -q
 
 check: $(VENV)/.dev ## Lint, types, imports, migrations
 	@$(BIN)/ruff check .

@@ -4,6 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import httptools
 import uvloop
@@ -78,8 +79,7 @@ class _Asker(asyncio.Protocol):
         self._over = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not inherit from it
         self._ask()
 
     def data_received(self, data: bytes) -> None:

@@ -158,6 +158,7 @@ LOGGING = {
     "loggers": {
         "django": {"handlers": ["stderr"], "level": LOG_LEVEL, "propagate": False},
         "django.request": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
         "uvicorn": {"handlers": ["stderr"], "level": LOG_LEVEL, "propagate": False},
     },
 }

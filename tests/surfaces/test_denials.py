@@ -9,6 +9,7 @@ from tests.callers import Json, failed_text, get_task, inbound, reply_text, send
 from tests.homes import Home
 from tests.hub_process import HubProcess, StartHub
 from tests.peers import Echo, Held, Stall, online
+from tests.waiting import eventually
 
 OFFLINE = "agent channel offline"
 BUSY = "agent is processing a turn for another caller"
@@ -103,6 +104,11 @@ async def test_a_caller_over_the_rate_is_told_when_to_come_back(home: Home, star
 async def test_every_refusal_is_audited_and_a_storm_of_them_shares_rows(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent:
         await send(hub.url, agent.handle, "answered", alice)
+
+    async def offline() -> bool:
+        return not (await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session")))["agent"]["online"]
+
+    await eventually(offline, "the agent is off line")
     for _ in range(30):
         assert failed_text(await send(hub.url, agent.handle, "refused", alice)) == OFFLINE
     log = await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session"))
