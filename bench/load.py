@@ -10,7 +10,7 @@ import httptools
 import uvloop
 
 from bench import wrk
-from bench.children import LOAD_CORE, TICKS_A_SECOND
+from bench.children import LOAD_CORE, SERVER_CORE, TICKS_A_SECOND
 from bench.targets import Target, Template
 
 ANSWERED = b'COMPLETED"'
@@ -18,7 +18,10 @@ ANSWERED = b'COMPLETED"'
 
 @dataclass(frozen=True)
 class Run:
-    """What one run measured. `load_core` and `server_cpu` are shares of one core, 1.0 is all of it."""
+    """What one run measured. The last four are shares of one core, 1.0 is all of it.
+
+    `stolen`: what others, on this machine or its host, took of the server's core.
+    """
 
     target: str
     connections: int
@@ -28,6 +31,7 @@ class Run:
     errors: int
     first_error: str
     server_cpu: float
+    stolen: float
     load_core: float
     generator_cpu: float
 
@@ -35,16 +39,19 @@ class Run:
 def measure(target: Target, connections: int, seconds: int) -> Run:
     """Load one target."""
     templates = target.templates("SendMessage")
-    cpu, busy, began = target.server.cpu_s(), _busy_s(LOAD_CORE), time.monotonic()
+    cpu, busy, server_busy = target.server.cpu_s(), _busy_s(LOAD_CORE), _busy_s(SERVER_CORE)
+    began = time.monotonic()
     if wrk.is_there():
         said = wrk.run(templates, target.port, connections, seconds)
     else:
         said = uvloop.run(_run(templates, target.port, connections, seconds))
     took = time.monotonic() - began
+    server_cpu = (target.server.cpu_s() - cpu) / took
     return Run(
         target=target.name,
         connections=connections,
-        server_cpu=(target.server.cpu_s() - cpu) / took,
+        server_cpu=server_cpu,
+        stolen=max(0.0, (_busy_s(SERVER_CORE) - server_busy) / took - server_cpu),
         load_core=(_busy_s(LOAD_CORE) - busy) / took,
         **said,
     )
@@ -53,8 +60,8 @@ def measure(target: Target, connections: int, seconds: int) -> Run:
 def _busy_s(core: int) -> float:
     """How long a core has worked since the machine started, for whomever."""
     line = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith(f"cpu{core} "))
-    user, nice, system, _idle, _wait, irq, softirq, *_ = map(int, line.split()[1:])
-    return (user + nice + system + irq + softirq) / TICKS_A_SECOND
+    user, nice, system, _idle, _wait, irq, softirq, steal, *_ = map(int, line.split()[1:])
+    return (user + nice + system + irq + softirq + steal) / TICKS_A_SECOND
 
 
 @dataclass

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from bench.children import LOAD_CORE, SERVER_CORE
 from bench.load import Run
 from bench.memory import Memory
 from bench.targets import SDK
 
 SATURATED = 0.95
+DISTURBED = 0.1
 
 SPEED_GOALS = [("embedded", 32, 5.0), ("embedded", 1, 1.2), ("postgres", 32, 3.0)]
 SOCKET_GOAL_KIB = 32.0
@@ -56,14 +58,30 @@ def _speed(found: Findings) -> str:
             f"{median(run.p99_ms for run in runs):.1f}",
             str(sum(run.errors for run in runs)),
             f"{median(run.server_cpu for run in runs):.0%}",
+            f"{median(run.stolen for run in runs):.0%}",
             f"{load_core:.0%}" + (" full" if load_core > SATURATED else ""),
         ])  # fmt: skip
-    head = ["target", "conns", "asks/s", "x SDK", "p50 ms", "p99 ms", "errors", "server cpu", "load's core"]
+    head = [
+        "target",
+        "conns",
+        "asks/s",
+        "x SDK",
+        "p50 ms",
+        "p99 ms",
+        "errors",
+        "server cpu",
+        "stolen",
+        "load's core",
+    ]
     errors = {run.first_error for runs in found.rounds for run in runs if run.first_error}
     notes = [f"SendMessage, load by {found.generator}, medians of {len(found.rounds)} rounds"]
     if any(run.generator_cpu > SATURATED for runs in found.rounds for run in runs):
         notes.append(
             "the load generator used up its core: it is the bottleneck, and the servers are faster than this"
+        )
+    if any(run.stolen > DISTURBED for runs in found.rounds for run in runs) and SERVER_CORE != LOAD_CORE:
+        notes.append(
+            "others worked on the servers' core meanwhile: these figures are low and uneven, run it again"
         )
     return "\n".join([*notes, _table(head, rows), *(f"an error: {error}" for error in sorted(errors)[:5])])
 

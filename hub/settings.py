@@ -47,9 +47,15 @@ CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 CSRF_FAILURE_VIEW = "accounts.error_pages.csrf_failure"
 IS_HTTPS = PUBLIC_URL.startswith("https://")
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("BEHIND_PROXY") else None
+SECURE_HSTS_SECONDS = 30 * 24 * 3600 if IS_HTTPS else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+SILENCED_SYSTEM_CHECKS = [
+    "security.W005",  # HSTS for subdomains and
+    "security.W021",  # preloading concern the operator's whole domain, not this hub
+    "security.W008",  # TLS ends at the proxy, and a redirected POST would lose its body
+]
 CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE = IS_HTTPS
 SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
