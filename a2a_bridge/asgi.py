@@ -6,7 +6,6 @@ of silence, so a waiting answer is padded with a space, and a waiting stream wit
 
 import asyncio
 import logging
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
@@ -18,14 +17,16 @@ from a2a_bridge.dialects import hub
 from a2a_bridge.exchange import Exchange, timestamp
 from a2a_bridge.methods import Caller, Method, Services
 from a2a_bridge.open_streams import OpenStreams
+from a2a_bridge.tasks.record import Task
 from a2a_bridge.versions import choose
 from accounts.authn import CALLER_KINDS, ForeignOrigin, check_origin, presented
 from agents.errors import NotPublished, Unavailable
 from agents.ledger import Ledger
+from agents.waiting import RunningTurn
 from kit import sse
 from kit.asgi import BodyTooLarge, BodyTooSlow, ClientLeft, Receive, Scope, Send, headers_named, read_body, respond
 from kit.ids import unguessable
-from kit.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Call, RpcError, RpcId, read_call
+from kit.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError, RpcId, read_call
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,16 @@ def handle_of(path: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """A request that is sound: what to run, for whom, with what."""
+
+    rpc_id: RpcId
+    method: Method
+    caller: Caller
+    params: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Bridge:
     """The endpoint of every published agent. `public_origin`: whose pages may use the cookie."""
 
@@ -80,13 +91,13 @@ class Bridge:
                 await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
                 await send({"type": "http.response.body", "body": b""})
                 return
-            call, method, caller = await self._read(scope, receive)
-            rpc_id = call.rpc_id
-            params = _with_id(rpc_id, hub.read_params, method.params, call.params)
-            if method.streams:
-                await self._stream(send, method, caller, params)
+            request = await self._read(scope, receive)
+            rpc_id = request.rpc_id
+            if request.method.streams:
+                with self.streams.one_of(request.caller.identity.user_id):
+                    await _stream(send, await self._run(request))
             else:
-                await _answer(send, rpc_id, await method.run(self.services, caller, params))
+                await _answer(send, rpc_id, await self._run(request))
         except RpcError as error:
             await _refuse(send, error, rpc_id)
         except NotPublished:
@@ -99,12 +110,11 @@ class Bridge:
             logger.exception("bridge.failed", extra={"path": scope["path"]})
             await _refuse(send, RpcError(INTERNAL_ERROR, "internal error", status=500), rpc_id)
 
-    async def _stream(self, send: Send, method: Method, caller: Caller, params: Any) -> None:
-        with self.streams.one_of(caller.identity.user_id):
-            await _stream(send, await method.run(self.services, caller, params))
+    async def _run(self, request: Request) -> Exchange:
+        return await request.method.run(self.services, request.caller, request.params)
 
-    async def _read(self, scope: Scope, receive: Receive) -> tuple[Call, Method, Caller]:
-        """Check a request in the order: agent, HTTP method, media type, size, caller, JSON, method."""
+    async def _read(self, scope: Scope, receive: Receive) -> Request:
+        """Check a request in the order: agent, HTTP method, media type, size, caller, JSON, method, params."""
         headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
         wrong = _transport_error(scope["method"], headers)
         body = b""
@@ -117,7 +127,12 @@ class Bridge:
                 wrong = RpcError(INVALID_REQUEST, f"the body took over {BODY_WITHIN_S:g} s", status=408)
         caller = await self._find_caller(scope, headers, wrong)
         call = read_call(body)
-        return call, choose(call, _versions(scope)), caller
+        method = choose(call, _versions(scope))
+        try:
+            return Request(call.rpc_id, method, caller, hub.read_params(method.params, call.params))
+        except RpcError as error:
+            error.rpc_id = call.rpc_id
+            raise
 
     async def _find_caller(self, scope: Scope, headers: dict[str, str], wrong: RpcError | None) -> Caller:
         token = presented(headers)
@@ -150,14 +165,6 @@ def _versions(scope: Scope) -> list[str]:
     return named or parse_qs(str(scope.get("query_string", b""), "latin-1")).get("A2A-Version", [])
 
 
-def _with_id(rpc_id: RpcId, read: Any, *arguments: Any) -> Any:
-    try:
-        return read(*arguments)
-    except RpcError as error:
-        error.rpc_id = rpc_id
-        raise
-
-
 async def _refuse(send: Send, error: RpcError, rpc_id: RpcId) -> None:
     if error.rpc_id is None:
         error.rpc_id = rpc_id
@@ -183,20 +190,24 @@ def _result(rpc_id: RpcId, exchange: Exchange) -> bytes:
 
 
 async def _stream(send: Send, exchange: Exchange) -> None:
-    """First the task as it is, then its chunks, last its end; a refused one is a single FAILED frame."""
+    """First the task as it began, then its chunks, last its end; a refused one is a single FAILED frame."""
     await _send(send, {"type": "http.response.start", "status": 200, "headers": [*sse.HEADERS, *CORS]})
     await _send_event(send, hub.frame(exchange.opening))
     if exchange.running is not None:
-        message_id = unguessable("msg-")
-        async with aclosing(exchange.running.follow(KEEPALIVE_S)) as chunks:
-            async for chunk in chunks:
-                if chunk is None:
-                    await _send(send, {"type": "http.response.body", "body": sse.KEEPALIVE, "more_body": True})
-                    continue
-                frame = hub.chunk_frame(exchange.opening, chunk, message_id=message_id, timestamp=timestamp())
-                await _send_event(send, frame)
+        await _send_chunks(send, exchange.opening, exchange.running)
         await _send_event(send, hub.frame(exchange.task))
     await _send(send, {"type": "http.response.body", "body": b""})
+
+
+async def _send_chunks(send: Send, task: Task, running: RunningTurn) -> None:
+    message_id = unguessable("msg-")
+    told = 0
+    while told < len(running.chunks) or not running.settled.done():
+        if not await running.more_than(told, KEEPALIVE_S):
+            await _send(send, {"type": "http.response.body", "body": sse.KEEPALIVE, "more_body": True})
+        for chunk in running.chunks[told:]:
+            told += 1
+            await _send_event(send, hub.chunk_frame(task, chunk, message_id=message_id, timestamp=timestamp()))
 
 
 async def _send_event(send: Send, frame: hub.Json) -> None:

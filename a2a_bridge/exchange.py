@@ -14,6 +14,7 @@ from agents.errors import Denied
 from agents.types import AgentRef, Ask, Outcome, SettledTurn
 from agents.waiting import RunningTurn
 from kit.ids import time_ordered, unguessable
+from kit.waits import done_within
 
 Key = tuple[int, int, str, bytes]
 
@@ -29,10 +30,7 @@ class Exchange:
 
     async def ended(self, within_s: float) -> bool:
         """Wait for the end; whether it came in time. Leaving does not stop the turn."""
-        if self.running is None or self.running.settled.done():
-            return True
-        done, _ = await asyncio.wait([self.running.settled], timeout=within_s)
-        return bool(done)
+        return self.running is None or await done_within(self.running.settled, within_s)
 
 
 class Exchanges:

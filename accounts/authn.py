@@ -1,6 +1,6 @@
 """One way to know a caller, for HTTP and for sockets: a Bearer token, or the cookie `cw_session`."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from django.db import connection
@@ -83,8 +83,14 @@ def check_origin(method: str, headers: Mapping[str, str], *, public_origin: str)
 
 def identify(digests: Collection[str]) -> dict[str, Identity]:
     """The live identities among these digests, one query for all."""
-    if not digests:
-        return {}
-    statement = _FIND.format(marks=sql.marks(digests), **_CLOCK[connection.vendor])
-    found = sql.rows(statement, list(digests))
+    return identities(sql.rows(*identity_query(digests))) if digests else {}
+
+
+def identity_query(digests: Collection[str]) -> sql.Query:
+    """The query behind `identify`, for who asks it together with others; at least one digest."""
+    return sql.Query(_FIND.format(marks=sql.marks(digests), **_CLOCK[connection.vendor]), list(digests))
+
+
+def identities(found: Iterable[sql.Row]) -> dict[str, Identity]:
+    """What the rows of `identity_query` stand for."""
     return {row[0]: Identity(*row[1:]) for row in found}

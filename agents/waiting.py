@@ -1,11 +1,12 @@
 """Who waits in this process, and for which reply."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agents.post import Chunk, Final
 from agents.types import Ending, Failure, OpenTurn, Outcome, SettledTurn
+from kit.waits import done_within
 
 
 class RunningTurn:
@@ -21,7 +22,7 @@ class RunningTurn:
         self.chunks: list[str] = []
         self.reply: asyncio.Future[Ending] = loop.create_future()
         self.settled: asyncio.Future[SettledTurn] = loop.create_future()
-        self._bell: asyncio.Event | None = None
+        self._news: asyncio.Future[None] | None = None
 
     def take(self, message: Chunk | Final) -> None:
         """Add a piece or the end of the reply; what comes after the end is ignored."""
@@ -42,17 +43,13 @@ class RunningTurn:
         self.settled.set_result(settled)
         self._ring()
 
-    async def follow(self, idle_s: float) -> AsyncGenerator[str | None, None]:
-        """The reply's chunks from the first until the turn is settled; None after each `idle_s` of silence."""
-        told = 0
-        while True:
-            while told < len(self.chunks):
-                told += 1
-                yield self.chunks[told - 1]
-            if self.settled.done():
-                return
-            if not await self._news(idle_s):
-                yield None
+    async def more_than(self, told: int, within_s: float) -> bool:
+        """Wait until there are more than so many chunks, or the end; False when neither came in time."""
+        if len(self.chunks) > told or self.settled.done():
+            return True
+        if self._news is None:
+            self._news = asyncio.get_running_loop().create_future()
+        return await done_within(self._news, within_s)
 
     def _add(self, chunk: Chunk) -> None:
         if chunk.seq != len(self.chunks):
@@ -69,20 +66,10 @@ class RunningTurn:
         text = final.text if final.text is not None else "".join(self.chunks)
         return Ending(outcome=Outcome.COMPLETED, text=text)
 
-    async def _news(self, within_s: float) -> bool:
-        if self._bell is None:
-            self._bell = asyncio.Event()
-        try:
-            async with asyncio.timeout(within_s):
-                await self._bell.wait()
-        except TimeoutError:
-            return False
-        return True
-
     def _ring(self) -> None:
-        if self._bell is not None:
-            self._bell.set()
-            self._bell = None
+        if self._news is not None:
+            self._news.set_result(None)
+            self._news = None
 
 
 def _failed(reason: Failure) -> Ending:

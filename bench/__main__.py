@@ -35,7 +35,7 @@ def main() -> None:
         generator="wrk" if wrk.is_there() else "our own generator (apt-get install wrk for a faster one)"
     )
     sockets = memory.room_for(SOCKETS)
-    starts: dict[str, Start] = {targets.SDK: targets.sdk}
+    starts: dict[str, Start] = {targets.SDK: partial(targets.sdk, short=options.short_sdk)}
     starts |= {home: partial(targets.hub, home) for home in options.homes}
     try:
         with tempfile.TemporaryDirectory(prefix="bench-") as name:
@@ -92,6 +92,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--homes", default=",".join(targets.HOMES), help="embedded, postgres, or both (default)")
     parser.add_argument("--rounds", type=int, help="rounds over all targets (default 3)")
     parser.add_argument("--seconds", type=int, help="length of one run (default 4)")
+    parser.add_argument(
+        "--short-sdk",
+        action="store_true",
+        help="the SDK answers in one event, its quickest, not in the usual four",
+    )
     parser.add_argument("--no-memory", dest="memory", action="store_false", help="leave memory out")
     parser.add_argument(
         "--profile", action="store_true", help="profile each server with py-spy, into bench/results/"

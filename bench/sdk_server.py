@@ -1,7 +1,7 @@
-"""`python -m bench.sdk_server PORT`: the yardstick, an echo agent on the official `a2a-sdk`.
+"""`python -m bench.sdk_server PORT [short]`: the yardstick, an echo agent on the official `a2a-sdk`.
 
-SendMessage is answered by one finished task. A question that begins with `stream` gets the four events of a
-streamed reply, one that begins with `hold` stays open.
+It answers as the SDK's own helpers make an agent answer, by four events: task, working, artifact, completed. With
+`short` a plain question gets one finished task at once. A question that begins with `hold` stays open.
 """
 
 import asyncio
@@ -20,7 +20,10 @@ from starlette.applications import Starlette
 
 
 class Echo(AgentExecutor):
-    """Says what it is asked."""
+    """Says what it is asked; `short`: in one event where it can."""
+
+    def __init__(self, *, short: bool) -> None:
+        self._short = short
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         assert context.message is not None
@@ -30,7 +33,7 @@ class Echo(AgentExecutor):
         task = new_task(
             context.task_id, context.context_id, TaskState.TASK_STATE_SUBMITTED, history=[context.message]
         )
-        if not text.startswith(("stream", "hold")):
+        if self._short and not text.startswith(("stream", "hold")):
             task.artifacts.append(new_text_artifact("reply", f"echo: {text}"))
             task.status.state = TaskState.TASK_STATE_COMPLETED
             task.status.timestamp.GetCurrentTime()
@@ -50,7 +53,7 @@ class Echo(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-def application(port: int) -> Starlette:
+def application(port: int, *, short: bool) -> Starlette:
     """The SDK's own stack around Echo, on `/`."""
     card = AgentCard(
         name="Echo",
@@ -64,7 +67,9 @@ def application(port: int) -> Starlette:
         default_output_modes=["text/plain"],
         skills=[AgentSkill(id="echo", name="Echo", description="Says what it is asked.", tags=["echo"])],
     )
-    handler = DefaultRequestHandler(agent_executor=Echo(), task_store=InMemoryTaskStore(), agent_card=card)
+    handler = DefaultRequestHandler(
+        agent_executor=Echo(short=short), task_store=InMemoryTaskStore(), agent_card=card
+    )
 
     return Starlette(routes=create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True))
 
@@ -81,6 +86,11 @@ if __name__ == "__main__":
     port = int(sys.argv[1])
     Server(
         uvicorn.Config(
-            application(port), port=port, loop="uvloop", http="httptools", access_log=False, log_level="warning"
+            application(port, short="short" in sys.argv[2:]),
+            port=port,
+            loop="uvloop",
+            http="httptools",
+            access_log=False,
+            log_level="warning",
         )
     ).run()

@@ -1,6 +1,7 @@
 """uvicorn, with our own end: a signal drains the hub first, a second one leaves at once."""
 
 import asyncio
+import gc
 import socket
 import sys
 import time
@@ -55,6 +56,7 @@ class HubServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so on standard output once the demo agent is online too."""
         await super().startup(sockets)
+        _settle_garbage_collection()
         self._loop = asyncio.get_running_loop()
         if self.started:
             self._tasks.start(self._say_ready(), name="ready")
@@ -86,3 +88,10 @@ class HubServer(uvicorn.Server):
         if self._demo is not None:
             await self._demo.stop()
         self.should_exit = True
+
+
+def _settle_garbage_collection() -> None:
+    """What was loaded stays: do not search it for garbage again and again (docs/adr/0014)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)

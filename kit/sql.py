@@ -2,11 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
 Row = tuple[Any, ...]
+
+
+class Query(NamedTuple):
+    """A SELECT and its values."""
+
+    statement: str
+    values: Sequence[Any] = ()
 
 
 def rows(statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -15,6 +22,22 @@ def rows(statement: str, values: Sequence[Any] = ()) -> list[Row]:
         cursor.execute(statement, values)
         fetched: list[Row] = cursor.fetchall()
         return fetched
+
+
+def rows_of_each(queries: Sequence[Query]) -> list[list[Row]]:
+    """The rows of several SELECTs, in their order; PostgreSQL is asked them all in one round trip.
+
+    Each still sees what was committed before it ran, not before the first.
+    """
+    if connection.vendor != "postgresql":
+        return [rows(query.statement, query.values) for query in queries]
+    with connection.cursor() as cursor:
+        values = [value for query in queries for value in query.values]
+        cursor.execute("; ".join(query.statement for query in queries), values)
+        found: list[list[Row]] = [cursor.fetchall()]
+        while cursor.nextset():
+            found.append(cursor.fetchall())
+        return found
 
 
 def run(statement: str, values: Sequence[Any] = ()) -> int:

@@ -16,7 +16,7 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One ask as its caller sees it. `text`: the reply when completed, the reason when failed."""
 
     id: str

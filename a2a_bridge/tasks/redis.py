@@ -1,7 +1,7 @@
 """Tasks in Redis: for several web processes, so that any of them answers GetTask."""
 
 import logging
-import time
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 
 import msgspec
@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 
 WITHIN_S = 1.0
 OPEN_TTL_S = 15 * 60
-TASKS_A_CALLER = 5_000
+TASKS_A_CALLER = 2_000
+CALLERS = 10_000
 BYTES_A_TASK = 2 * 1024 * 1024
 
 _decode = msgspec.json.Decoder(Task).decode
@@ -24,15 +25,16 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RedisTaskStore:
-    """See `TaskStore`. A caller's tasks stand in one sorted set, so that the oldest go when there are too many.
+    """See `TaskStore`. Every task is one key that expires; tasks put at the same time travel together.
 
-    The memory in all is bounded by the server's own `maxmemory`. Lost with Redis: an ask does not fail for it.
-    Tasks that are put at the same time travel together.
+    Each process remembers the tasks it put and deletes a caller's oldest above the limit; the memory in all is
+    bounded by the server's own `maxmemory`. Lost with Redis: an ask does not fail for it.
     """
 
     def __init__(self, url: str, *, tasks_a_caller: int = TASKS_A_CALLER) -> None:
         self._redis = Redis.from_url(url, socket_timeout=WITHIN_S, socket_connect_timeout=WITHIN_S)
         self._tasks_a_caller = tasks_a_caller
+        self._put: OrderedDict[int, deque[str]] = OrderedDict()
         self._writing = Batcher(self._write)
 
     async def put(self, task: Task) -> None:
@@ -57,36 +59,23 @@ class RedisTaskStore:
         await self._redis.aclose()
 
     async def _write(self, tasks: Sequence[Task]) -> None:
-        now = time.time()
-        indexed: dict[int, dict[str, float]] = {}
         pipe = self._redis.pipeline(transaction=False)
         for task in tasks:
             ttl_s = TASK_TTL_S if task.is_terminal else OPEN_TTL_S
             pipe.set(_key(task.caller_id, task.id), _encode(task), ex=ttl_s)
-            indexed.setdefault(task.caller_id, {})[task.id] = now + ttl_s
-        for caller_id, expiries in indexed.items():
-            pipe.zadd(_index(caller_id), expiries)
-            pipe.expire(_index(caller_id), TASK_TTL_S)
-            pipe.zcard(_index(caller_id))
-        counts = (await pipe.execute())[-1 : -3 * len(indexed) - 1 : -3]
-        for caller_id, kept in zip(reversed(indexed), counts, strict=True):
-            if kept > self._tasks_a_caller:
-                await self._shrink(caller_id, now)
+            if task.is_terminal and (victim := self._remember(task)):
+                pipe.delete(victim)
+        await pipe.execute()
 
-    async def _shrink(self, caller_id: int, now: float) -> None:
-        """Forget what expired, then the oldest above the limit."""
-        await self._redis.zremrangebyscore(_index(caller_id), "-inf", now)
-        over = await self._redis.zcard(_index(caller_id)) - self._tasks_a_caller
-        victims: list[tuple[bytes, float]] = []
-        if over > 0:
-            victims = await self._redis.zpopmin(_index(caller_id), over)  # type: ignore[assignment]
-        if victims:
-            await self._redis.delete(*(_key(caller_id, str(task_id, "ascii")) for task_id, _ in victims))
+    def _remember(self, task: Task) -> str | None:
+        """Note a finished task; the key of the caller's oldest when that makes one too many."""
+        mine = self._put.setdefault(task.caller_id, deque())
+        self._put.move_to_end(task.caller_id)
+        if len(self._put) > CALLERS:
+            self._put.popitem(last=False)  # their tasks expire by themselves
+        mine.append(_key(task.caller_id, task.id))
+        return mine.popleft() if len(mine) > self._tasks_a_caller else None
 
 
 def _key(caller_id: int, task_id: str) -> str:
     return f"clawbridge:task:{caller_id}:{task_id}"
-
-
-def _index(caller_id: int) -> str:
-    return f"clawbridge:tasks:{caller_id}"

@@ -15,7 +15,6 @@ from agents.ledger.rows import GRACE, Moment, open_row
 from agents.ledger.statements import EndingRow, TurnRow
 from agents.ledger.work import Admit, Deny, Release, Result, Settle, Touch, Work
 from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
-from kit.clock import db_now
 
 
 def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> list[Result]:
@@ -25,8 +24,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> list[
     """
     results: dict[int, Result] = {}
     with transaction.atomic():
-        _lock(batch)
-        moment = Moment(db_now())
+        moment = Moment(_lock(batch))
         now = moment.now
         _settle({i: work for i, work in enumerate(batch) if isinstance(work, Settle)}, now, results)
         _release([work for work in batch if isinstance(work, Release)], now)
@@ -41,7 +39,8 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> list[
     return [results.get(i) for i in range(len(batch))]
 
 
-def _lock(batch: Sequence[Work]) -> None:
+def _lock(batch: Sequence[Work]) -> datetime:
+    """Lock the sessions of all this work, in one order; when that was done."""
     sessions: list[int] = []
     for work in batch:
         if isinstance(work, Admit | Deny):
@@ -52,7 +51,7 @@ def _lock(batch: Sequence[Work]) -> None:
             sessions.append(work.session_id)
     if late := [work.chat_id for work in batch if isinstance(work, Release) and work.chat_id]:
         sessions += statements.sessions_of(late)
-    statements.lock_sessions(sessions)
+    return statements.lock_sessions(sessions)
 
 
 def _settle(settles: dict[int, Settle], now: datetime, results: dict[int, Result]) -> None:
@@ -113,7 +112,9 @@ def _admit(
     """Decide the asks in order and write the admitted; those denied, with why."""
     if not asks:
         return []
-    house = _read_house(list(asks.values()), moment)
+    agent_ids = list({ask.agent.agent_id for ask in asks.values()})
+    session_ids = list({ask.agent.session_id for ask in asks.values()})
+    house = statements.read_house(agent_ids, session_ids, moment.now)
     turns: list[TurnRow] = []
     refused: list[tuple[Ask, Denied]] = []
     for i, ask in asks.items():
@@ -130,16 +131,6 @@ def _admit(
         raise RuntimeError("a budget changed under the batch")
     statements.insert_turns(turns)
     return refused
-
-
-def _read_house(asks: Sequence[Ask], moment: Moment) -> admission.House:
-    agent_ids = list({ask.agent.agent_id for ask in asks})
-    agents = statements.read_agents(agent_ids, moment.now)
-    claims = statements.read_claims(list({ask.agent.session_id for ask in asks}), moment.now)
-    for agent_id, queries in statements.read_usage(agent_ids, moment.day).items():
-        if agent_id in agents:
-            agents[agent_id].spent = queries
-    return admission.House(agents, claims)
 
 
 def _open_turn(ask: Ask, house: admission.House) -> OpenTurn:

@@ -1,8 +1,9 @@
 """The read before admission: whose token is this, and is the agent in the path published?"""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from accounts.authn import Identity, identify
+from accounts import authn
+from accounts.authn import Identity
 from agents.types import AgentRef, Found
 from kit import sql
 
@@ -15,18 +16,14 @@ Wanted = tuple[str | None, str | None]  # a token's digest, a handle
 
 
 def look_up(wanted: Sequence[Wanted]) -> list[Found]:
-    """Identities and published agents for a whole batch, two queries for all; credentials are never cached."""
-    identities = identify({digest for digest, _ in wanted if digest})
-    agents = find_agents({handle.lower() for _, handle in wanted if handle})
-    return [_found(digest, handle, identities, agents) for digest, handle in wanted]
-
-
-def find_agents(handle_keys: Collection[str]) -> dict[str, AgentRef]:
-    """The published agents among these handles (in lower case)."""
-    if not handle_keys:
-        return {}
-    found = sql.rows(_FIND.format(marks=sql.marks(handle_keys)), list(handle_keys))
-    return {row[0]: AgentRef(*row[1:]) for row in found}
+    """Identities and published agents for a whole batch, one round trip for all; nothing is ever cached."""
+    digests = {digest for digest, _ in wanted if digest} or {""}
+    handles = {handle.lower() for _, handle in wanted if handle} or {""}
+    query = sql.Query(_FIND.format(marks=sql.marks(handles)), list(handles))
+    callers, agents = sql.rows_of_each([authn.identity_query(digests), query])
+    identities = authn.identities(callers)
+    by_handle = {row[0]: AgentRef(*row[1:]) for row in agents}
+    return [_found(digest, handle, identities, by_handle) for digest, handle in wanted]
 
 
 def _found(

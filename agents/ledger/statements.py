@@ -1,14 +1,14 @@
 """The ledger's SQL, for SQLite and PostgreSQL alike. Callers hold the session locks (`lock_sessions`) first."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from django.db import connection
 
-from agents.admission import AgentState
+from agents.admission import AgentState, House
 from kit import sql
+from kit.clock import db_now
 
 PROCESS_DEAD_S = 20
 REFUSALS_WINDOW = timedelta(seconds=60)
@@ -61,11 +61,16 @@ RETURNING chat_id, agent_id, usage_day
 """
 _AGENTS = """
 SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id,
-       a.daily_budget, a.concurrency_cap, c.id, c.process_id
+       a.daily_budget, a.concurrency_cap, c.id, c.process_id, COALESCE(d.queries, 0)
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
 LEFT JOIN (agents_connection c JOIN agents_process p ON p.id = c.process_id AND p.beat_at > %s)
   ON c.session_id = a.session_id
+LEFT JOIN agents_dailyusage d ON d.agent_id = a.id AND d.day = %s
 WHERE a.id IN ({marks})
+"""
+_CLAIMS = """
+SELECT session_id, caller_id FROM agents_turn
+WHERE released_at IS NULL AND claim_until > %s AND session_id IN ({marks})
 """
 _SPEND = """
 INSERT INTO agents_dailyusage (agent_id, day, queries)
@@ -77,12 +82,17 @@ WHERE agents_dailyusage.queries + excluded.queries
 """
 
 
-def lock_sessions(session_ids: Iterable[int]) -> None:
-    """Serialise with every other process on these sessions. SQLite already holds its one write lock."""
+def lock_sessions(session_ids: Iterable[int]) -> datetime:
+    """Serialise with every other process on these sessions; the database's time once they are locked.
+
+    SQLite already holds its one write lock.
+    """
     wanted = sorted(set(session_ids))
-    if wanted and connection.vendor == "postgresql":
-        marks = sql.marks(wanted)
-        sql.rows(f"SELECT id FROM agents_session WHERE id IN ({marks}) ORDER BY id FOR NO KEY UPDATE", wanted)
+    if not wanted or connection.vendor != "postgresql":
+        return db_now()
+    lock = f"SELECT id FROM agents_session WHERE id IN ({sql.marks(wanted)}) ORDER BY id FOR NO KEY UPDATE"
+    _, [(now,)] = sql.rows_of_each([sql.Query(lock, wanted), sql.Query("SELECT clock_timestamp()")])
+    return now.astimezone(UTC)  # type: ignore[no-any-return]
 
 
 def sessions_of(chat_ids: Collection[str]) -> list[int]:
@@ -93,35 +103,19 @@ def sessions_of(chat_ids: Collection[str]) -> list[int]:
     return [row[0] for row in found]
 
 
-def read_agents(agent_ids: Collection[int], now: datetime) -> dict[int, AgentState]:
-    """These agents, each with its connection if the process that holds it still beats."""
-    alive = sql.moment(now - timedelta(seconds=PROCESS_DEAD_S))
-    found = sql.rows(_AGENTS.format(marks=sql.marks(agent_ids)), [alive, *agent_ids])
-    return {row[0]: AgentState(bool(row[1]), *row[2:]) for row in found}
-
-
-def read_claims(session_ids: Collection[int], now: datetime) -> dict[int, Counter[int]]:
-    """How many turns each caller holds of each session."""
-    found = sql.rows(
-        "SELECT session_id, caller_id FROM agents_turn"
-        f" WHERE released_at IS NULL AND claim_until > %s AND session_id IN ({sql.marks(session_ids)})",
-        [sql.moment(now), *session_ids],
+def read_house(agent_ids: Sequence[int], session_ids: Sequence[int], now: datetime) -> House:
+    """All that decides about asks of these agents: one round trip, after the locks."""
+    alive, day = sql.moment(now - timedelta(seconds=PROCESS_DEAD_S)), _day(now.date())
+    agents, claims = sql.rows_of_each(
+        [
+            sql.Query(_AGENTS.format(marks=sql.marks(agent_ids)), [alive, day, *agent_ids]),
+            sql.Query(_CLAIMS.format(marks=sql.marks(session_ids)), [sql.moment(now), *session_ids]),
+        ]
     )
-    claims: dict[int, Counter[int]] = {}
-    for session_id, caller_id in found:
-        claims.setdefault(session_id, Counter())[caller_id] += 1
-    return claims
-
-
-def read_usage(agent_ids: Collection[int], day: date) -> dict[int, int]:
-    """What each of these agents has accepted on that day."""
-    return dict(
-        sql.rows(
-            "SELECT agent_id, queries FROM agents_dailyusage"
-            f" WHERE day = %s AND agent_id IN ({sql.marks(agent_ids)})",
-            [_day(day), *agent_ids],
-        )
-    )
+    house = House({row[0]: AgentState(bool(row[1]), *row[2:]) for row in agents})
+    for session_id, caller_id in claims:
+        house.held(session_id)[caller_id] += 1
+    return house
 
 
 def spend(counts: Mapping[int, int], day: date) -> int:
