@@ -1,0 +1,188 @@
+"""What an operator meets: the demo and its curl, refusals to start, health, the second hub, the second signal."""
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.callers import bearer, envelope, question, rpc_path, web
+from tests.homes import ROOT, hub_env, manage
+from tests.hub_process import HubProcess, StartHub
+from tests.peers import Echo, Stall, online
+from tests.servers import free_port
+from tests.homes import MakeHome
+from tests.waiting import eventually
+
+
+def start_and_fail(tmp_path: Path, **env: str) -> tuple[int, str]:
+    """How a hub that must not start leaves: its exit code and all it said."""
+    settings = {"DATA_DIR": str(tmp_path), "PORT": str(free_port())} | env
+    done = subprocess.run(
+        [sys.executable, "manage.py", "serve"], env=hub_env(settings), cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+async def test_the_curl_that_the_demo_prints_gets_its_answer(make_home: MakeHome, start_hub: StartHub) -> None:
+    hub = start_hub(make_home("embedded"), DEMO=1, DEV_LOGIN=1)
+    said = hub.programs[0].said
+    command = said[said.index("curl ") :].replace("\\\n", " ").strip()
+    _, _, url, *arguments = shlex.split(command)
+    headers = dict(each.split(": ") for flag, each in zip(arguments, arguments[1:], strict=False) if flag == "-H")
+    body = arguments[arguments.index("-d") + 1]
+    async with web(hub.url) as client:
+        task = (await client.post(url, content=body, headers=headers)).json()["result"]
+    assert task["status"]["state"] == "COMPLETED"
+    assert task["history"][-1]["parts"] == [{"text": "hello"}]
+
+
+async def test_the_demo_is_online_again_after_a_restart_and_its_old_token_is_gone(
+    make_home: MakeHome, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_home("embedded"), DEMO=1, DEV_LOGIN=1)
+    old = next(word for word in hub.programs[0].said.split() if word.startswith("cw_sess_"))
+    hub.terminate()
+    assert await hub.exit_code() == 0
+    hub.serve(0)
+    new = next(word for word in hub.programs[0].said.split() if word.startswith("cw_sess_"))
+    async with web(hub.url) as client:
+        card = (await client.get(f"{rpc_path('demo/echo')}/agent-card.json")).json()
+        assert card["_clawborrator"]["online"] is True
+        me = "/api/v1/me"
+        assert (await client.get(me, headers=bearer(old))).status_code == 401
+        assert (await client.get(me, headers=bearer(new))).json()["githubLogin"] == "you"
+
+
+@pytest.mark.parametrize(
+    ("env", "sentence"),
+    [
+        ({"DEV_LOGIN": "1", "PUBLIC_URL": "https://hub.example"}, "DEV_LOGIN=1 lets anybody become anybody"),
+        ({"PORT": "eighty"}, "want a whole number"),
+        ({"PUBLIC_URL": "hub.example/path"}, "want an origin"),
+        ({"DRAIN_S": "-1"}, "must be above zero"),
+        ({"DEMO": "yes"}, "want 0 or 1"),
+        ({"LOG_LEVEL": "loud"}, "want one of"),
+        ({"REDIS_URL": "redis://127.0.0.1/0"}, "go together"),
+    ],
+)
+def test_a_bad_setting_stops_the_start_and_is_named(tmp_path: Path, env: dict[str, str], sentence: str) -> None:
+    code, said = start_and_fail(tmp_path, **env)
+    assert code != 0
+    assert sentence in said
+    assert next(iter(env)) in said
+
+
+def test_a_second_hub_on_the_same_data_is_refused(embedded_hub: HubProcess) -> None:
+    code, said = start_and_fail(embedded_hub.home.folder)
+    assert code != 0
+    assert "another hub runs on" in said
+    assert "Traceback" not in said
+
+
+def test_a_taken_port_is_named(embedded_hub: HubProcess, tmp_path: Path) -> None:
+    code, said = start_and_fail(tmp_path, PORT=embedded_hub.url.rpartition(":")[2])
+    assert code != 0
+    assert "cannot listen on 127.0.0.1" in said
+    assert "Traceback" not in said
+
+
+def test_state_is_private_to_its_owner(embedded_hub: HubProcess) -> None:
+    folder = embedded_hub.home.folder
+    assert folder.stat().st_mode & 0o077 == 0
+    assert (folder / "secret_key").stat().st_mode & 0o077 == 0
+
+
+def test_mint_token_prints_the_json_and_nothing_else(embedded_hub: HubProcess) -> None:
+    said = manage(embedded_hub.home.env, "mint_token", "--login", "Nina", "--kind", "app", "--json")
+    minted = json.loads(said)
+    assert set(minted) == {"token", "login", "kind"}
+    assert minted["token"].startswith("cw_app_")
+    assert (minted["login"], minted["kind"]) == ("Nina", "app")
+    again = json.loads(manage(embedded_hub.home.env, "mint_token", "--login", "nina", "--kind", "session", "--json"))
+    assert again["login"] == "Nina"  # the first holder keeps it, in whatever case
+
+
+@pytest.mark.parametrize("login", ["", "a b", "-x", "x" * 40, "../x"])
+def test_mint_token_refuses_what_is_no_login(embedded_hub: HubProcess, login: str) -> None:
+    with pytest.raises(AssertionError, match="mint_token failed"):
+        manage(embedded_hub.home.env, "mint_token", "--login", login, "--kind", "app", "--json")
+
+
+async def test_a_draining_hub_says_it_is_not_ready(make_home: MakeHome, start_hub: StartHub) -> None:
+    hub = start_hub(make_home("embedded"), DRAIN_S=5)
+    token = hub.mint("alice", "session")
+    async with online(hub, Stall) as agent, web(hub.url) as client:
+        assert (await client.get("/readyz")).status_code == 200
+        body = envelope("SendMessage", question("hold"))
+        asking = asyncio.create_task(client.post(rpc_path(agent.handle), json=body, headers=bearer(token)))
+        await agent.peer.asked()
+        hub.terminate()
+
+        async def not_ready() -> bool:
+            return (await client.get("/readyz")).status_code == 503
+
+        await eventually(not_ready, "503 of /readyz")
+        assert (await client.get("/livez")).status_code == 200
+        assert (await asking).json()["result"]["status"]["state"] == "FAILED"
+    assert await hub.exit_code() == 0
+
+
+async def test_a_second_signal_ends_the_drain(make_home: MakeHome, start_hub: StartHub) -> None:
+    hub = start_hub(make_home("embedded"), DRAIN_S=60)
+    token = hub.mint("alice", "session")
+    async with online(hub, Stall) as agent, web(hub.url) as client:
+        body = envelope("SendMessage", question("hold"))
+        asking = asyncio.create_task(client.post(rpc_path(agent.handle), json=body, headers=bearer(token)))
+        await agent.peer.asked()
+        hub.terminate()
+
+        async def draining() -> bool:
+            return (await client.get("/readyz")).status_code == 503
+
+        await eventually(draining, "the drain")
+        await asyncio.sleep(0.6)  # a repeat of the same signal within half a second counts as one
+        os.kill(hub.programs[0].process.pid, signal.SIGINT)
+        await hub.exit_code(within_s=20)
+        with pytest.raises(httpx.HTTPError):
+            await asking
+
+
+async def test_a_browser_elsewhere_may_ask_with_a_bearer_token(embedded_hub: HubProcess) -> None:
+    async with online(embedded_hub, Echo) as agent, web(embedded_hub.url) as client:
+        preflight = await client.options(rpc_path(agent.handle), headers={"Origin": "https://elsewhere.example"})
+        assert preflight.status_code == 204
+        allowed = {name.strip() for name in preflight.headers["access-control-allow-headers"].split(",")}
+        assert allowed >= {"Authorization", "Content-Type", "A2A-Version", "A2A-Extensions", "X-A2A-Extensions"}
+        assert preflight.headers["access-control-allow-origin"] == "*"
+        assert "access-control-allow-credentials" not in preflight.headers
+
+
+@pytest.mark.parametrize("version", ["1.0", "99.0", "abc", "0.5"])
+async def test_a_version_not_spoken_here_is_refused_as_such(embedded_hub: HubProcess, version: str) -> None:
+    async with online(embedded_hub, Echo) as agent, web(embedded_hub.url) as client:
+        headers = bearer(embedded_hub.mint("alice", "session")) | {"A2A-Version": version}
+        answer = await client.post(rpc_path(agent.handle), json=envelope("SendMessage", question("x")), headers=headers)
+    assert answer.json()["error"]["code"] == -32009
+
+
+async def test_streams_beyond_a_callers_share_get_429_and_ask_nothing(
+    make_home: MakeHome, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_home("embedded"), STREAMS_PER_CALLER=1)
+    token = hub.mint("alice", "session")
+    body = envelope("SendStreamingMessage", question("hold"))
+    async with online(hub, Stall) as agent, web(hub.url) as client:
+        async with client.stream("POST", rpc_path(agent.handle), json=body, headers=bearer(token)):
+            await agent.peer.asked()
+            other = envelope("SendStreamingMessage", question("another"))
+            refused = await client.post(rpc_path(agent.handle), json=other, headers=bearer(token))
+        assert refused.status_code == 429
+        assert refused.json()["error"]["code"] == -32014
+        assert len(agent.peer.prompts) == 1
