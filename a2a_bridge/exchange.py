@@ -82,6 +82,10 @@ class Exchanges:
             self._open.pop(key, None)
             exchange.task = exchange.opening = _end(task, State.FAILED, denied_text(denied, agent.handle))
             await self._tasks.put(exchange.task)
+        except BaseException:
+            if told_early:
+                await self._tasks.drop(task)
+            raise
         return exchange
 
     def _ask_of(self, task: Task, agent: AgentRef, login: str) -> Ask:

@@ -4,14 +4,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 
-from agents.errors import NotDelivered, RateLimited, Unavailable
+from agents.errors import NoReceipt, NotDelivered, RateLimited, Unavailable
 from agents.ledger import Ledger
 from agents.ports import Clock, Limits, Link
-from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
+from agents.types import Ask, Ending, Failure, Outcome, SettledTurn
 from agents.waiting import RunningTurn, WaitingTurns
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
+
+DRAIN_STEP_S = 0.05
 
 OnSettled = Callable[[SettledTurn], Awaitable[None]]
 
@@ -26,6 +28,7 @@ class Dispatcher:
         self._clock = clock
         self._waiting = waiting
         self._tasks = TaskSet()
+        self._admitting = 0
         self._draining = False
 
     async def ask(self, ask: Ask, on_settled: OnSettled) -> RunningTurn:
@@ -42,14 +45,18 @@ class Dispatcher:
             await self._ledger.deny(ask, denied)
             raise denied
         started = self._clock()
-        running = RunningTurn(await self._ledger.admit(ask))
+        self._admitting += 1
+        try:
+            running = RunningTurn(await self._ledger.admit(ask))
+        finally:
+            self._admitting -= 1
         self._tasks.start(self._see_through(running, started, on_settled), name=f"turn {ask.chat_id}")
         return running
 
     @property
     def open_turns(self) -> int:
         """How many turns of this process have not ended."""
-        return len(self._tasks)
+        return len(self._tasks) + self._admitting
 
     def connections(self) -> set[int]:
         """The connections that turns of this process wait on."""
@@ -64,16 +71,17 @@ class Dispatcher:
     async def drain(self, within_s: float) -> None:
         """Refuse new asks, wait for the open turns, then fail those still open."""
         self._draining = True
-        if await self._tasks.finish(within_s):
-            return
-        for running in self._waiting:
-            running.end(Ending(outcome=Outcome.FAILED, reason=Failure.SHUTDOWN))
-        await self._tasks.finish(within_s=5)
+        deadline = self._clock() + within_s
+        while self.open_turns:
+            if self._clock() >= deadline:
+                for running in self._waiting:
+                    running.end(Ending(outcome=Outcome.FAILED, reason=Failure.SHUTDOWN, keeps_claim=True))
+            await asyncio.sleep(DRAIN_STEP_S)
 
     async def _see_through(self, running: RunningTurn, started: float, on_settled: OnSettled) -> None:
         with self._waiting.expect(running):
             ending = await self._reach_end(running)
-        settled = await self._settle(running.turn, ending, started)
+        settled = await self._settle(running, ending, started)
         try:
             await on_settled(settled)
         except Exception:
@@ -87,24 +95,26 @@ class Dispatcher:
                 return await running.reply
         except TimeoutError:
             return Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
+        except NoReceipt:
+            return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
         except NotDelivered:
             return Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, gives_back=True)
         except Exception:  # whatever happens, the turn ends
             logger.exception("turn.broken", extra={"chat_id": running.turn.ask.chat_id})
             return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
 
-    async def _settle(self, turn: OpenTurn, ending: Ending, started: float) -> SettledTurn:
+    async def _settle(self, running: RunningTurn, ending: Ending, started: float) -> SettledTurn:
         latency_ms = int((self._clock() - started) * 1000)
         timed = Ending(
             outcome=ending.outcome,
             reason=ending.reason,
             text=ending.text,
             latency_ms=latency_ms,
-            keeps_claim=ending.keeps_claim,
+            keeps_claim=ending.keeps_claim and not running.agent_is_done,
             gives_back=ending.gives_back,
         )
         try:
-            return await self._ledger.settle(turn, timed)
+            return await self._ledger.settle(running.turn, timed)
         except Unavailable:
-            logger.error("turn.not_recorded", extra={"chat_id": turn.ask.chat_id})
+            logger.error("turn.not_recorded", extra={"chat_id": running.turn.ask.chat_id})
             return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)

@@ -59,5 +59,9 @@ class Unavailable(Exception):
     """The hub takes no asks now: draining, its queue full, or its database out of reach. Nothing was sent."""
 
 
+class NoReceipt(Exception):
+    """Nobody confirmed the prompt: it may have left, and the agent may be working."""
+
+
 class NotDelivered(Exception):
     """The prompt provably never left the hub; the ask is given back."""

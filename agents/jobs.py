@@ -8,7 +8,7 @@ from django.db.models import F, Q
 
 from accounts.models import Credential
 from agents.ledger.statements import PROCESS_DEAD_S
-from agents.models import Process, Turn
+from agents.models import Connection, Process, Turn
 from agents.types import Failure, Outcome
 from kit.clock import db_now
 
@@ -26,9 +26,10 @@ def reap() -> dict[str, int]:
         ended = {"outcome": Outcome.FAILED, "settled_at": now, "released_at": now}
         orphans = Turn.objects.open().exclude(home__in=living).update(reason=Failure.PROCESS_DIED, **ended)
         overdue = Turn.objects.open().filter(claim_until__lt=now).update(reason=Failure.TIMEOUT, **ended)
-        lingering = Turn.objects.holding().exclude(outcome=None).filter(claim_until__lt=now)
-        released = lingering.update(released_at=F("claim_until"))
         dead, _ = Process.objects.filter(beat_at__lte=alive).delete()
+        lingering = Turn.objects.holding().exclude(outcome=None)
+        released = lingering.filter(claim_until__lt=now).update(released_at=F("claim_until"))
+        released += lingering.exclude(connection_id__in=Connection.objects.values("pk")).update(released_at=now)
     return {"orphans": orphans, "overdue": overdue, "released": released, "dead": dead}
 
 

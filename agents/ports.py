@@ -14,6 +14,7 @@ class Link(Protocol):
 
         Raises:
             NotDelivered: it provably never left.
+            NoReceipt: nobody can tell whether it left.
         """
 
 

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.models import User
-from agents.ledger.statements import PROCESS_DEAD_S
+from agents.ledger.statements import PROCESS_DEAD_S, release_sessions
 from agents.models import Connection, Process, Session
 from kit.clock import db_now
 
@@ -69,7 +69,8 @@ def register(registration: Registration, *, process_id: str) -> Registered:
     """Bind a connection to its session, a new one when none of the owner's has that id. The newest wins."""
     list(User.objects.select_for_update(no_key=True).filter(pk=registration.user_id))  # names are unique per owner
     session = _find_session(registration)
-    same_program = session is not None and (session.host, session.pid) == (registration.host, registration.pid)
+    program = (registration.host, registration.pid)
+    same_program = session is not None and registration.pid is not None and (session.host, session.pid) == program
     if session is None:
         session = Session(owner_id=registration.user_id)
         session.routing_name = _free_name(registration, session)
@@ -89,12 +90,13 @@ def register(registration: Registration, *, process_id: str) -> Registered:
 
 @transaction.atomic
 def leave(connection_id: int, *, delete_session: bool = False) -> None:
-    """A socket closed. Its own row goes, never that of a newer connection."""
-    connection = Connection.objects.filter(pk=connection_id).select_related("session").first()
-    if connection is None:
+    """A socket closed. Its own row goes, never that of a newer connection; claims that linger on it go too."""
+    locked = Session.objects.select_for_update(no_key=True, of=("self",))  # the session first, as `register` does
+    session = locked.filter(connection__pk=connection_id).first()
+    if session is None:
         return
-    session = connection.session
-    connection.delete()
+    Connection.objects.filter(pk=connection_id).delete()
+    release_sessions([session.pk], db_now())
     if delete_session and not session.agents.exists():
         session.delete()
     else:
@@ -157,6 +159,7 @@ def _evict(session: Session, *, same_program: bool) -> Evicted | None:
         return None
     evicted = Evicted(process_id=old.process_id, connection_id=old.pk, same_program=same_program)
     old.delete()
+    release_sessions([session.pk], db_now())
     return evicted
 
 

@@ -20,12 +20,15 @@ class RunningTurn:
         loop = asyncio.get_running_loop()
         self.turn = turn
         self.chunks: list[str] = []
+        self.agent_is_done = False
         self.reply: asyncio.Future[Ending] = loop.create_future()
         self.settled: asyncio.Future[SettledTurn] = loop.create_future()
         self._news: asyncio.Future[None] | None = None
 
     def take(self, message: Chunk | Final) -> None:
-        """Add a piece or the end of the reply; what comes after the end is ignored."""
+        """Add a piece or the end of the reply; what comes after the end only tells that the agent is done."""
+        if isinstance(message, Final) and message.reason != Failure.REPLY_TOO_LARGE:
+            self.agent_is_done = True
         if self.reply.done():
             return
         if isinstance(message, Chunk):
@@ -53,14 +56,15 @@ class RunningTurn:
 
     def _add(self, chunk: Chunk) -> None:
         if chunk.seq != len(self.chunks):
-            self.reply.set_result(_failed(Failure.REPLY_LOST))
+            self.reply.set_result(_failed(Failure.REPLY_LOST, keeps_claim=True))
             return
         self.chunks.append(chunk.text)
         self._ring()
 
     def _ending(self, final: Final) -> Ending:
         if final.reason:
-            return _failed(Failure(final.reason))
+            reason = Failure(final.reason)
+            return _failed(reason, keeps_claim=reason is Failure.REPLY_TOO_LARGE)
         if final.chunks != len(self.chunks):
             return _failed(Failure.REPLY_LOST)
         text = final.text if final.text is not None else "".join(self.chunks)
@@ -72,8 +76,8 @@ class RunningTurn:
             self._news = None
 
 
-def _failed(reason: Failure) -> Ending:
-    return Ending(outcome=Outcome.FAILED, reason=reason)
+def _failed(reason: Failure, *, keeps_claim: bool = False) -> Ending:
+    return Ending(outcome=Outcome.FAILED, reason=reason, keeps_claim=keeps_claim)
 
 
 class WaitingTurns:

@@ -86,10 +86,11 @@ def postgres(url: str) -> dict[str, object]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": parts.hostname or "",
         "PORT": parts.port or "",
+        "CONN_HEALTH_CHECKS": True,  # after a restart of the server the pool holds connections that are dead
         "OPTIONS": {
             "options": "-c lock_timeout=4000 -c statement_timeout=30000 -c timezone=UTC",
             "connect_timeout": 5,
             **dict(parse_qsl(parts.query)),
-            "pool": {"min_size": 1, "max_size": 10, "timeout": 10},
+            "pool": {"min_size": 1, "max_size": 10, "timeout": 3},
         },
     }

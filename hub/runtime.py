@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from contextlib import suppress
 
 from django.conf import settings
 
@@ -16,9 +17,11 @@ from kit.tasks import TaskSet
 logger = logging.getLogger(__name__)
 
 BEAT_EVERY_S = 5.0
+BEAT_TRIES = 3
 TEND_EVERY_S = 1.0
 DRAIN_STEP_S = 0.05
 LAST_WORDS_S = 5.0
+GOODBYE_WITHIN_S = 2.0
 SERVICE_RESTART = 1012
 
 
@@ -43,6 +46,7 @@ class Runtime:
     async def drain(self) -> None:
         """Take no new asks, let the open ones end, send the agents elsewhere. At most about DRAIN_S."""
         draining.set()
+        self.house.link.refuses_far_prompts = True
         deadline = time.monotonic() + settings.DRAIN_S
         self._tasks.start(self.house.dispatcher.drain(settings.DRAIN_S), name="drain turns")
         while (turns := self.house.dispatcher.open_turns) or self.house.link.sockets:
@@ -80,10 +84,12 @@ class Runtime:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(BEAT_EVERY_S)
-            try:
-                await self._beat_once()
-            except Exception:
-                logger.exception("beat.failed")
+            for attempt in range(BEAT_TRIES):
+                try:
+                    await self._beat_once()
+                    break
+                except Exception:
+                    logger.exception("beat.failed", extra={"attempt": attempt})
 
     async def _beat_once(self) -> None:
         link, dispatcher = self.house.link, self.house.dispatcher
@@ -108,4 +114,5 @@ class Runtime:
         now = time.monotonic()
         leaving = [one for one in self.house.link.sockets if one.is_idle(now) or not idle_only]
         goodbyes = (socket.leave(SERVICE_RESTART, bye="restart") for socket in leaving)
-        await asyncio.gather(*goodbyes, return_exceptions=True)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*goodbyes, return_exceptions=True), GOODBYE_WITHIN_S)

@@ -75,7 +75,7 @@ def bounded_receive(scope: Scope, receive: Receive, *, limit_bytes: int) -> Rece
 
 
 async def _collect(receive: Receive, limit_bytes: int) -> bytes:
-    body = b""
+    body = bytearray()
     more = True
     while more:
         message = await receive()
@@ -85,7 +85,7 @@ async def _collect(receive: Receive, limit_bytes: int) -> bytes:
         if len(body) > limit_bytes:
             raise BodyTooLarge
         more = message.get("more_body", False)
-    return body
+    return bytes(body)
 
 
 async def respond(send: Send, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:

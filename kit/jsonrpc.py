@@ -17,6 +17,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 MAX_DEPTH = 64
+MAX_BRACKETS = 10_000  # half a million empty arrays in one body would hold up everybody else
 INT64 = 2**63
 
 RpcId = str | int | None
@@ -81,6 +82,9 @@ def _decode(body: bytes) -> str:
 
 
 def _parse(text: str) -> Any:
+    brackets = text.count("[") + text.count("{")
+    if brackets > MAX_BRACKETS:
+        raise RpcError(INVALID_REQUEST, f"more than {MAX_BRACKETS} objects and arrays")
     try:
         value = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
     except json.JSONDecodeError as wrong:
@@ -91,7 +95,7 @@ def _parse(text: str) -> Any:
         raise RpcError(INVALID_REQUEST, f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError:
         raise RpcError(INVALID_REQUEST, "a number is too long") from None
-    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper_than(value, MAX_DEPTH):
+    if brackets > MAX_DEPTH and _is_deeper_than(value, MAX_DEPTH):
         raise RpcError(INVALID_REQUEST, f"nested deeper than {MAX_DEPTH} levels")
     return value
 

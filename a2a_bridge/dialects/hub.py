@@ -14,6 +14,7 @@ from a2a_bridge.tasks.record import State, Task
 from kit.jsonrpc import INVALID_PARAMS, RpcError
 
 MAX_ID_CHARS = 128
+MAX_PARTS = 64
 
 Json = dict[str, Any]
 
@@ -33,7 +34,7 @@ class Message(Struct, frozen=True, rename="camel"):
 
     message_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
     role: Literal["ROLE_USER"]
-    parts: Annotated[list[Part], Meta(min_length=1)]
+    parts: Annotated[list[Part], Meta(min_length=1, max_length=MAX_PARTS)]
     metadata: Json | UnsetType = UNSET
 
 

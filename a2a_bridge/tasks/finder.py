@@ -1,5 +1,7 @@
 """Finding a task for its caller. An open one is checked against its turn, which alone knows whether it ended."""
 
+from datetime import timedelta
+
 import msgspec
 
 from a2a_bridge.errors import failure_text
@@ -7,6 +9,9 @@ from a2a_bridge.tasks.record import State, Task, TaskStore
 from agents.models import Turn
 from agents.types import Failure
 from kit.async_db import db_call
+from kit.clock import db_now
+
+TOLD_WITHIN = timedelta(seconds=30)
 
 
 class TaskFinder:
@@ -37,4 +42,7 @@ def failure_of(chat_id: str) -> str | None:
     turn = Turn.objects.filter(chat_id=chat_id).first()
     if turn is None:
         return Failure.NOT_RECORDED
+    ended = turn.settled_at
+    if turn.outcome == Turn.Outcome.COMPLETED and ended is not None and ended < db_now() - TOLD_WITHIN:
+        return Failure.REPLY_LOST
     return turn.reason if turn.outcome == Turn.Outcome.FAILED else None

@@ -1,24 +1,25 @@
 """Tasks in this process: the default of a hub that is one process."""
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable
 
-from a2a_bridge.tasks.record import TASK_TTL_S, Task
+from a2a_bridge.tasks.record import OPEN_TTL_S, TASK_TTL_S, Task
 
 MAX_BYTES = 256 * 1024 * 1024
 MAX_BYTES_A_CALLER = 16 * 1024 * 1024
 
 
 class _Shelf:
-    """One caller's tasks, oldest first, each with the moment it expires (None while it is open)."""
+    """One caller's tasks, oldest first, each with the moment it expires."""
 
     __slots__ = ("size_bytes", "tasks")
 
     def __init__(self) -> None:
-        self.tasks: OrderedDict[str, tuple[Task, float | None]] = OrderedDict()
+        self.tasks: OrderedDict[str, tuple[Task, float]] = OrderedDict()
         self.size_bytes = 0
 
-    def put(self, task: Task, expires: float | None) -> int:
+    def put(self, task: Task, expires: float) -> int:
         """Keep a task; by how many bytes the shelf grew."""
         grown = task.size_bytes - self.drop(task.id)
         self.tasks[task.id] = (task, expires)
@@ -34,7 +35,11 @@ class _Shelf:
 
     def oldest_finished(self) -> str | None:
         """The task to give up first."""
-        return next((task_id for task_id, (_, expires) in self.tasks.items() if expires is not None), None)
+        return next((task_id for task_id, (task, _) in self.tasks.items() if task.is_terminal), None)
+
+    def expired(self, now: float) -> list[str]:
+        """The tasks whose time is over, looked for from the oldest."""
+        return list(itertools.takewhile(lambda task_id: self.tasks[task_id][1] <= now, self.tasks))
 
 
 class MemoryTaskStore:
@@ -57,8 +62,8 @@ class MemoryTaskStore:
         """See `TaskStore`."""
         shelf = self._shelves.setdefault(task.caller_id, _Shelf())
         self._shelves.move_to_end(task.caller_id)
-        expires = self._clock() + TASK_TTL_S if task.is_terminal else None
-        self._size_bytes += shelf.put(task, expires)
+        ttl_s = TASK_TTL_S if task.is_terminal else OPEN_TTL_S
+        self._size_bytes += shelf.put(task, self._clock() + ttl_s)
         while shelf.size_bytes > self._max_bytes_a_caller and (victim := shelf.oldest_finished()):
             self._size_bytes -= shelf.drop(victim)
         self._sweep(next(iter(self._shelves)))
@@ -68,23 +73,26 @@ class MemoryTaskStore:
         """See `TaskStore`."""
         self._sweep(caller_id)
         shelf = self._shelves.get(caller_id)
-        kept = shelf.tasks.get(task_id) if shelf else None
-        return kept[0] if kept else None
+        task, expires = shelf.tasks.get(task_id, (None, 0.0)) if shelf else (None, 0.0)
+        return task if expires > self._clock() else None
+
+    async def drop(self, task: Task) -> None:
+        """See `TaskStore`."""
+        if shelf := self._shelves.get(task.caller_id):
+            self._size_bytes -= shelf.drop(task.id)
 
     async def close(self) -> None:
         """See `TaskStore`."""
         self._shelves.clear()
 
     def _sweep(self, caller_id: int) -> None:
-        """Drop a caller's expired tasks: they stand first, in the order they ended."""
+        """Drop a caller's expired tasks."""
         shelf = self._shelves.get(caller_id)
-        now = self._clock()
-        while shelf and (victim := shelf.oldest_finished()):
-            expires = shelf.tasks[victim][1]
-            if expires is None or expires > now:
-                break
+        if shelf is None:
+            return
+        for victim in shelf.expired(self._clock()):
             self._size_bytes -= shelf.drop(victim)
-        if shelf is not None and not shelf.tasks:
+        if not shelf.tasks:
             del self._shelves[caller_id]
 
     def _shrink(self) -> None:

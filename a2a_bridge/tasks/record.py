@@ -1,11 +1,13 @@
 """The internal task: what every dialect renders, and the contract of who keeps it."""
 
+import sys
 from enum import StrEnum
 from typing import Protocol
 
 import msgspec
 
 TASK_TTL_S = 30 * 60
+OPEN_TTL_S = 15 * 60
 
 
 class State(StrEnum):
@@ -38,7 +40,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def size_bytes(self) -> int:
         """About what it weighs in memory."""
-        return 600 + len(self.text) + sum(map(len, self.question))
+        return 600 + sys.getsizeof(self.text) + sum(8 + sys.getsizeof(text) for text in self.question)
 
 
 class TaskStore(Protocol):
@@ -56,6 +58,9 @@ class TaskStore(Protocol):
         Raises:
             Unavailable: the store is out of reach.
         """
+
+    async def drop(self, task: Task) -> None:
+        """Forget a task that nobody was told of."""
 
     async def close(self) -> None:
         """Let go of what the store holds open."""

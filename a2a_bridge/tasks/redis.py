@@ -8,14 +8,13 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from a2a_bridge.tasks.record import TASK_TTL_S, Task
+from a2a_bridge.tasks.record import OPEN_TTL_S, TASK_TTL_S, Task
 from agents.errors import Unavailable
 from kit.batcher import Batcher
 
 logger = logging.getLogger(__name__)
 
 WITHIN_S = 1.0
-OPEN_TTL_S = 15 * 60
 TASKS_A_CALLER = 2_000
 CALLERS = 10_000
 BYTES_A_TASK = 2 * 1024 * 1024
@@ -53,6 +52,13 @@ class RedisTaskStore:
         except (RedisError, OSError):
             raise Unavailable("the task store is out of reach") from None
         return _decode(kept) if kept else None
+
+    async def drop(self, task: Task) -> None:
+        """See `TaskStore`."""
+        try:
+            await self._redis.delete(_key(task.caller_id, task.id))
+        except (RedisError, OSError) as failure:
+            logger.warning("tasks.not_dropped", extra={"failure": type(failure).__name__})
 
     async def close(self) -> None:
         """See `TaskStore`."""

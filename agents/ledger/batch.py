@@ -1,7 +1,7 @@
 """One batch of the ledger: everything that waited, decided in order, in one transaction."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from django.db import transaction
@@ -13,7 +13,7 @@ from agents.ledger import statements
 from agents.ledger.refusals import write_refusals
 from agents.ledger.rows import GRACE, Moment, open_row
 from agents.ledger.statements import EndingRow, TurnRow
-from agents.ledger.work import Admit, Deny, Release, Result, Settle, Touch, Work
+from agents.ledger.work import Admit, Deny, Release, Result, Settle, Touch, Withdraw, Work
 from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
 
 
@@ -28,6 +28,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> list[
         now = moment.now
         _settle({i: work for i, work in enumerate(batch) if isinstance(work, Settle)}, now, results)
         _release([work for work in batch if isinstance(work, Release)], now)
+        _withdraw([work.ask for work in batch if isinstance(work, Withdraw)], now)
         asks = {i: work.ask for i, work in enumerate(batch) if isinstance(work, Admit)}
         if is_retry:
             _skip_written(asks, now, results)
@@ -43,7 +44,7 @@ def _lock(batch: Sequence[Work]) -> datetime:
     """Lock the sessions of all this work, in one order; when that was done."""
     sessions: list[int] = []
     for work in batch:
-        if isinstance(work, Admit | Deny):
+        if isinstance(work, Admit | Deny | Withdraw):
             sessions.append(work.ask.agent.session_id)
         elif isinstance(work, Settle):
             sessions.append(work.turn.ask.agent.session_id)
@@ -95,15 +96,21 @@ def _release(releases: Sequence[Release], now: datetime) -> None:
 
 def _skip_written(asks: dict[int, Ask], now: datetime, results: dict[int, Result]) -> None:
     """A retried batch may find that the commit it lost sight of did happen: those asks are ended unsent."""
-    written = statements.existing([ask.chat_id for ask in asks.values()]) if asks else {}
+    written = _withdraw(list(asks.values()), now)
     for i, ask in list(asks.items()):
         if ask.chat_id in written:
             results[i] = Unavailable()
             del asks[i]
+
+
+def _withdraw(asks: Sequence[Ask], now: datetime) -> Collection[str]:
+    """End those of the asks that are written and open, and give them back; which are written at all."""
+    written = statements.existing([ask.chat_id for ask in asks]) if asks else {}
     if open_ids := [chat_id for chat_id, is_open in written.items() if is_open]:
         unsent = [EndingRow(chat_id, Outcome.FAILED, Failure.NOT_DELIVERED, None, 0) for chat_id in open_ids]
         for chat_id, (agent_id, day) in statements.settle(unsent, now, GRACE).items():
             statements.give_back(agent_id, day, chat_id)
+    return written
 
 
 def _admit(

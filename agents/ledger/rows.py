@@ -7,6 +7,7 @@ from agents.types import Ask, Outcome
 from kit import sql
 
 GRACE = timedelta(seconds=60)
+REFUSED_QUESTION_CHARS = 1_000
 
 
 class Moment:
@@ -48,14 +49,14 @@ def open_row(ask: Ask, connection_id: int, home: str, moment: Moment) -> TurnRow
 
 
 def refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
-    """A refused ask: ended as it began, nothing counted, nothing held."""
+    """A refused ask: ended as it began, nothing counted, nothing held; of its question the beginning."""
     return TurnRow(
         chat_id=ask.chat_id,
         agent_id=ask.agent.agent_id,
         session_id=ask.agent.session_id,
         caller_id=ask.caller_id,
         surface=ask.surface,
-        question=ask.question,
+        question=ask.question[:REFUSED_QUESTION_CHARS],
         asked_at=moment.stored,
         outcome=Outcome.DENIED.value,
         reason=reason,

@@ -19,7 +19,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from agents.errors import Denied, Unavailable
 from agents.ledger import lookup
 from agents.ledger.batch import commit
-from agents.ledger.work import Admit, Deny, Release, Result, Settle, Touch, Work
+from agents.ledger.work import Admit, Deny, Release, Result, Settle, Touch, Withdraw, Work
 from agents.types import Ask, Ending, Found, OpenTurn, SettledTurn
 
 logger = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ MAX_WAITING = 1024
 TRIES = 3
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
+LOCK_FAILURES = frozenset({"40P01", "55P03"})
 
 
 @dataclass(slots=True)
@@ -71,6 +72,8 @@ class Ledger:
 
     async def admit(self, ask: Ask) -> OpenTurn:
         """Decide an ask; it is durable, counted and holds its claim when this returns.
+
+        An ask that is answered `Unavailable` although its commit happened is withdrawn when the database is back.
 
         Raises:
             Denied, NotPublished: refused; the audit row of a Denied is durable too.
@@ -123,8 +126,11 @@ class Ledger:
 
     def _run(self) -> None:
         while (items := self._take()) is not None:
-            if items:
+            try:
                 self._serve(items)
+            except Exception:  # the thread outlives whatever a batch does
+                logger.exception("ledger.broken", extra={"size": len(items)})
+                self._answer_or_postpone(items, [Unavailable()] * len(items))
         connection.close()
 
     def _take(self) -> list[Item] | None:
@@ -163,27 +169,42 @@ class Ledger:
             return [Unavailable()]
         return [self._look_up([item])[0] for item in items]
 
-    def _commit(self, batch: Sequence[Work]) -> Sequence[Result]:
+    def _commit(self, batch: Sequence[Work], *, is_retry: bool = False) -> Sequence[Result]:
+        """Commit a batch; one by one when a piece of it may be at fault, not at all when the database is away."""
+        is_away = False
         for attempt in range(TRIES):
             try:
-                return commit(batch, home=self._home, is_retry=attempt > 0)
+                return commit(batch, home=self._home, is_retry=is_retry or attempt > 0)
             except (OperationalError, InterfaceError) as failure:
+                is_away = not _is_lock_failure(failure)
                 _recover("ledger.batch_failed", failure, attempt)
             except Exception:
                 logger.exception("ledger.batch_broken", extra={"size": len(batch)})
+                is_away = False
                 break
-        if len(batch) == 1:
-            return [Unavailable()]
-        return [self._commit([work])[0] for work in batch]
+        if is_away or len(batch) == 1:
+            return [Unavailable()] * len(batch)
+        return [self._commit([work], is_retry=True)[0] for work in batch]
 
     def _answer_or_postpone(self, items: Sequence[Item], results: Sequence[Result]) -> None:
+        answered: list[Item] = []
+        answers: list[Result] = []
         for item, result in zip(items, results, strict=True):
-            if isinstance(item.work, Settle) and isinstance(result, Unavailable) and item.tries < SETTLE_TRIES:
+            must_happen = isinstance(item.work, Settle | Withdraw)
+            if isinstance(result, Unavailable) and must_happen and item.tries < SETTLE_TRIES:
                 item.tries += 1
                 self._postponed.append(item)
-        postponed = set(map(id, self._postponed))
-        done = [(i, r) for i, r in zip(items, results, strict=True) if id(i) not in postponed]
-        _answer([i for i, _ in done], [r for _, r in done])
+                continue
+            if isinstance(result, Unavailable) and isinstance(item.work, Admit):
+                self._postponed.append(Item(Withdraw(item.work.ask), item.loop, item.loop.create_future()))
+            answered.append(item)
+            answers.append(result)
+        _answer(answered, answers)
+
+
+def _is_lock_failure(failure: Exception) -> bool:
+    """Whether a deadlock or a lock timeout failed the batch: one of its sessions, not the database."""
+    return getattr(failure.__cause__, "sqlstate", None) in LOCK_FAILURES
 
 
 def _unobserved(future: asyncio.Future[Any]) -> None:

@@ -30,6 +30,13 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdraw:
+    """End an ask unsent, if a commit nobody saw did write it. Result: None."""
+
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """Free the lingering claim of one ended turn, or all of a session's. Result: None."""
 
@@ -44,5 +51,5 @@ class Touch:
     credential_id: int
 
 
-Work = Admit | Deny | Settle | Release | Touch
+Work = Admit | Deny | Settle | Withdraw | Release | Touch
 Result = OpenTurn | SettledTurn | Exception | None

@@ -57,14 +57,24 @@ def test_a_lost_socket_fails_what_it_owes_once(protocol: ChannelProtocol) -> Non
     assert protocol.lost() == []
 
 
-def test_a_chunk_over_the_cap_ends_the_reply_as_too_large(protocol: ChannelProtocol) -> None:
+def test_a_chunk_over_the_cap_fails_the_reply_and_its_end_comes_late(protocol: ChannelProtocol) -> None:
     said(protocol, "reply_chunk", chatId="c", text="x" * MAX_CHUNK_BYTES)
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLarge) as large:
         said(protocol, "reply_chunk", chatId="c", text="ä" * (MAX_CHUNK_BYTES // 2 + 1))
-    report = protocol.too_large("c")
-    assert report is not None
-    assert report.message == Final("c", 1, None, "reply_too_large")
-    assert protocol.too_large("c") is None
+    assert [one.message for one in protocol.too_large(large.value)] == [Final("c", 1, None, "reply_too_large")]
+    assert said(protocol, "reply_chunk", chatId="c", text="more") == []
+    assert said(protocol, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 1)]
+    with pytest.raises(BadFrame, match="unknown_chat"):
+        said(protocol, "reply_chunk", chatId="c", text="again")
+
+
+def test_a_whole_reply_over_the_cap_fails_and_is_finished(protocol: ChannelProtocol) -> None:
+    with pytest.raises(TooLarge) as large:
+        said(protocol, "reply", chatId="c", text="x" * (MAX_REPLY_BYTES + 1))
+    failed, finished = (one.message for one in protocol.too_large(large.value))
+    assert failed == Final("c", 0, None, "reply_too_large")
+    assert finished == Final("c", 0)
+    assert protocol.is_idle(0)
 
 
 def test_a_reply_holds_so_many_bytes_and_chunks_and_no_more(protocol: ChannelProtocol) -> None:

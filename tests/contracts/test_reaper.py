@@ -85,3 +85,19 @@ def test_retention_deletes_old_turns_and_long_dead_credentials_and_keeps_the_res
     assert Turn.objects.count() == 1
     assert not Credential.objects.filter(pk=dead.pk).exists()
     assert Credential.objects.filter(pk=alive.pk).exists()
+
+
+def test_a_claim_does_not_linger_on_a_connection_that_is_gone() -> None:
+    agent = published()
+    end(admitted(ask(agent)), Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True))
+    connection = Connection.objects.get(session_id=agent.ref.session_id)
+    assert jobs.reap()["released"] == 0
+    Connection.objects.filter(pk=connection.pk).delete()
+    assert jobs.reap()["released"] == 1
+
+
+def test_a_socket_that_leaves_takes_its_lingering_claims_along() -> None:
+    agent = published()
+    end(admitted(ask(agent)), Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True))
+    presence.leave(Connection.objects.get(session_id=agent.ref.session_id).pk)
+    assert Turn.objects.get().released_at is not None

@@ -8,7 +8,7 @@ import pytest
 import redis.asyncio
 
 from a2a_bridge.tasks.memory import MemoryTaskStore
-from a2a_bridge.tasks.record import TASK_TTL_S, State, Task, TaskStore
+from a2a_bridge.tasks.record import OPEN_TTL_S, TASK_TTL_S, State, Task, TaskStore
 from a2a_bridge.tasks.redis import RedisTaskStore
 from agents.errors import Unavailable
 from tests.homes import GrownHomes
@@ -94,12 +94,27 @@ async def test_a_finished_task_is_gone_30_minutes_after_its_end() -> None:
     assert await store.find("task-1", caller_id=1) is None
 
 
-async def test_an_open_task_does_not_expire() -> None:
+async def test_an_open_task_whose_end_never_came_is_forgotten_too() -> None:
     clock = Clock()
     store = MemoryTaskStore(clock)
     await store.put(task(state=State.WORKING))
-    clock.now += 10 * TASK_TTL_S
+    clock.now += OPEN_TTL_S - 1
     assert await store.find("task-1", caller_id=1) is not None
+    clock.now += 1
+    assert await store.find("task-1", caller_id=1) is None
+
+
+async def test_a_task_nobody_was_told_of_can_be_dropped(store: TaskStore) -> None:
+    await store.put(task(state=State.WORKING))
+    await store.drop(task())
+    await store.drop(task("never-put"))
+    assert await store.find("task-1", caller_id=1) is None
+
+
+def test_a_task_weighs_what_its_texts_weigh_in_memory() -> None:
+    assert task(text="x" * 1000 + "\U0001f980").size_bytes > 4_000
+    many = msgspec.structs.replace(task(), question=("ab",) * 64)
+    assert many.size_bytes > 64 * 50
 
 
 async def test_a_callers_oldest_finished_tasks_go_first_when_they_fill_their_share() -> None:

@@ -7,17 +7,18 @@ import shlex
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.callers import bearer, envelope, question, rpc_path, web
-from tests.homes import ROOT, hub_env, manage
+from tests.homes import ROOT, MakeHome, hub_env, manage
 from tests.hub_process import HubProcess, StartHub
 from tests.peers import Echo, Stall, online
 from tests.servers import free_port
-from tests.homes import MakeHome
 from tests.waiting import eventually
 
 
@@ -25,7 +26,12 @@ def start_and_fail(tmp_path: Path, **env: str) -> tuple[int, str]:
     """How a hub that must not start leaves: its exit code and all it said."""
     settings = {"DATA_DIR": str(tmp_path), "PORT": str(free_port())} | env
     done = subprocess.run(
-        [sys.executable, "manage.py", "serve"], env=hub_env(settings), cwd=ROOT, capture_output=True, text=True, timeout=60
+        [sys.executable, "manage.py", "serve"],
+        env=hub_env(settings),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -35,7 +41,7 @@ async def test_the_curl_that_the_demo_prints_gets_its_answer(make_home: MakeHome
     said = hub.programs[0].said
     command = said[said.index("curl ") :].replace("\\\n", " ").strip()
     _, _, url, *arguments = shlex.split(command)
-    headers = dict(each.split(": ") for flag, each in zip(arguments, arguments[1:], strict=False) if flag == "-H")
+    headers = dict(each.split(": ") for flag, each in pairwise(arguments) if flag == "-H")
     body = arguments[arguments.index("-d") + 1]
     async with web(hub.url) as client:
         task = (await client.post(url, content=body, headers=headers)).json()["result"]
@@ -105,7 +111,9 @@ def test_mint_token_prints_the_json_and_nothing_else(embedded_hub: HubProcess) -
     assert set(minted) == {"token", "login", "kind"}
     assert minted["token"].startswith("cw_app_")
     assert (minted["login"], minted["kind"]) == ("Nina", "app")
-    again = json.loads(manage(embedded_hub.home.env, "mint_token", "--login", "nina", "--kind", "session", "--json"))
+    again = json.loads(
+        manage(embedded_hub.home.env, "mint_token", "--login", "nina", "--kind", "session", "--json")
+    )
     assert again["login"] == "Nina"  # the first holder keeps it, in whatever case
 
 
@@ -122,7 +130,7 @@ async def test_a_draining_hub_says_it_is_not_ready(make_home: MakeHome, start_hu
         assert (await client.get("/readyz")).status_code == 200
         body = envelope("SendMessage", question("hold"))
         asking = asyncio.create_task(client.post(rpc_path(agent.handle), json=body, headers=bearer(token)))
-        await agent.peer.asked()
+        await agent.heard("prompt")
         hub.terminate()
 
         async def not_ready() -> bool:
@@ -140,7 +148,7 @@ async def test_a_second_signal_ends_the_drain(make_home: MakeHome, start_hub: St
     async with online(hub, Stall) as agent, web(hub.url) as client:
         body = envelope("SendMessage", question("hold"))
         asking = asyncio.create_task(client.post(rpc_path(agent.handle), json=body, headers=bearer(token)))
-        await agent.peer.asked()
+        await agent.heard("prompt")
         hub.terminate()
 
         async def draining() -> bool:
@@ -150,8 +158,8 @@ async def test_a_second_signal_ends_the_drain(make_home: MakeHome, start_hub: St
         await asyncio.sleep(0.6)  # a repeat of the same signal within half a second counts as one
         os.kill(hub.programs[0].process.pid, signal.SIGINT)
         await hub.exit_code(within_s=20)
-        with pytest.raises(httpx.HTTPError):
-            await asking
+        with suppress(httpx.HTTPError):  # it may be told that the agent's channel went away
+            assert (await asking).json()["result"]["status"]["state"] == "FAILED"
 
 
 async def test_a_browser_elsewhere_may_ask_with_a_bearer_token(embedded_hub: HubProcess) -> None:
@@ -168,7 +176,9 @@ async def test_a_browser_elsewhere_may_ask_with_a_bearer_token(embedded_hub: Hub
 async def test_a_version_not_spoken_here_is_refused_as_such(embedded_hub: HubProcess, version: str) -> None:
     async with online(embedded_hub, Echo) as agent, web(embedded_hub.url) as client:
         headers = bearer(embedded_hub.mint("alice", "session")) | {"A2A-Version": version}
-        answer = await client.post(rpc_path(agent.handle), json=envelope("SendMessage", question("x")), headers=headers)
+        answer = await client.post(
+            rpc_path(agent.handle), json=envelope("SendMessage", question("x")), headers=headers
+        )
     assert answer.json()["error"]["code"] == -32009
 
 
@@ -180,9 +190,9 @@ async def test_streams_beyond_a_callers_share_get_429_and_ask_nothing(
     body = envelope("SendStreamingMessage", question("hold"))
     async with online(hub, Stall) as agent, web(hub.url) as client:
         async with client.stream("POST", rpc_path(agent.handle), json=body, headers=bearer(token)):
-            await agent.peer.asked()
+            await agent.heard("prompt")
             other = envelope("SendStreamingMessage", question("another"))
             refused = await client.post(rpc_path(agent.handle), json=other, headers=bearer(token))
         assert refused.status_code == 429
         assert refused.json()["error"]["code"] == -32014
-        assert len(agent.peer.prompts) == 1
+        assert len(agent.prompts) == 1

@@ -2,6 +2,9 @@
 
 import asyncio
 import logging
+from contextlib import suppress
+
+from django.db import DatabaseError
 
 from accounts.authn import Identity, presented
 from accounts.models import Credential
@@ -67,17 +70,12 @@ class AgentSocket(SocketConsumer):
         if self._over:
             return
         try:
-            if text_data is None:
-                raise BadFrame("bad_frame", "want JSON text")
-            await self._handle(frames.decode(text_data))
-        except TooLarge as large:
-            await self._send(large.error)
-            if report := self._protocol.too_large(large.chat_id):
-                await self._link.report([report])
-        except BadFrame as bad:
-            await self._send(bad.error)
+            await self._take(text_data)
         except OSError:  # the other end is gone, or takes nothing
             await self._lose()
+        except (DatabaseError, Unavailable):
+            logger.exception("socket.database_away")
+            await self.leave(SERVICE_RESTART)
 
     async def disconnect(self, code: int) -> None:
         """The socket is over, from whichever side."""
@@ -97,6 +95,9 @@ class AgentSocket(SocketConsumer):
         self._protocol.expect(prompt.chat_id, prompt.home, until=self._clock() + prompt.wait_s)
         try:
             await self._send_text(frames.Prompt(chat_id=prompt.chat_id, text=prompt.text, asker_user=prompt.asker))
+        except asyncio.CancelledError:  # still waiting for room: nothing left, and nothing may leave later
+            self._protocol.withdraw(prompt.chat_id)
+            raise
         except OSError:  # the server raises before it writes, so nothing left
             self._protocol.withdraw(prompt.chat_id)
             await self._lose()
@@ -105,9 +106,7 @@ class AgentSocket(SocketConsumer):
     async def evict(self, *, same_program: bool) -> None:
         """A newer connection has the session: fail what is open here, then leave."""
         await self._lose()
-        if not same_program:
-            await self._send(frames.Bye(reason="superseded", retry=False))
-        await self._end(NORMAL)
+        await self._part(NORMAL, None if same_program else frames.Bye(reason="superseded", retry=False))
 
     # From the hub's clock.
 
@@ -122,7 +121,10 @@ class AgentSocket(SocketConsumer):
             await self.leave(GOING_AWAY)
         elif now - self._last_pinged >= PING_EVERY_S:
             self._last_pinged = now
-            await self._send(frames.Ping(ts=frames.now()))
+            try:
+                await self._send(frames.Ping(ts=frames.now()))
+            except OSError:
+                await self.leave(GOING_AWAY)
 
     def is_due(self, now: float) -> bool:
         """Whether `tend` has something to do."""
@@ -131,17 +133,25 @@ class AgentSocket(SocketConsumer):
     async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
         """End the connection from the hub's side."""
         await self._lose()
-        if bye:
-            await self._send(frames.Bye(reason=bye, retry=retry))
-        await self._end(code)
+        await self._part(code, frames.Bye(reason=bye, retry=retry) if bye else None)
 
     async def refuse(self, code: str, message: str) -> None:
         """Reject the agent for good: it must not come back with this token."""
         await self._lose()
-        await self._send(Error(code=code, message=message))
-        await self._end(POLICY_VIOLATION)
+        await self._part(POLICY_VIOLATION, Error(code=code, message=message))
 
     # Inside.
+
+    async def _take(self, text: str | None) -> None:
+        try:
+            if text is None:
+                raise BadFrame("bad_frame", "want JSON text")
+            await self._handle(frames.decode(text))
+        except TooLarge as large:
+            await self._link.report(self._protocol.too_large(large))
+            await self._send(large.error)
+        except BadFrame as bad:
+            await self._send(bad.error)
 
     async def _handle(self, frame: frames.Frame) -> None:
         match frame:
@@ -158,7 +168,7 @@ class AgentSocket(SocketConsumer):
         try:
             found = await self._ledger.look_up(digest, None)
         except Unavailable:
-            await self._end(SERVICE_RESTART)
+            await self._part(SERVICE_RESTART, None)
             return False
         if found.identity is None or found.identity.kind != Credential.Kind.CHANNEL:
             await self.refuse("auth_failed", "no live channel token: mint one and connect with it")
@@ -171,6 +181,8 @@ class AgentSocket(SocketConsumer):
             raise BadFrame("already_registered", "this connection is registered")
         if self._identity is None and not await self._authenticate(_digest(frame)):
             return
+        if self._over:
+            return
         assert self._identity is not None  # noqa: S101  for the type checker
         if self._timer is not None:
             self._timer.cancel()
@@ -180,6 +192,8 @@ class AgentSocket(SocketConsumer):
             )
         self._registered = registered
         self._deletes_session = frame.delete_on_disconnect
+        if self._over:  # it was told to leave meanwhile; `disconnect` takes the row away
+            return
         self._link.attach(registered.connection_id, self)
         if (old := registered.evicted) is not None:
             await self._link.evict(old.process_id, old.connection_id, same_program=old.same_program)
@@ -214,11 +228,20 @@ class AgentSocket(SocketConsumer):
         except RuntimeError:  # the peer's close was answered, but not yet told to us
             raise ConnectionResetError from None
 
+    async def _part(self, code: int, last: frames.Frame | None) -> None:
+        """Send a last frame if the agent takes it, and close either way."""
+        with suppress(OSError):
+            if last is not None:
+                await self._send(last)
+        with suppress(OSError):
+            await self._end(code)
+
     async def _end(self, code: int) -> None:
         self._over = True
         if not self._closed:
             self._closed = True
-            await self.close(code)
+            async with asyncio.timeout(SEND_WITHIN_S):
+                await self.close(code)
 
     def _expire(self) -> None:
         self._link.start(self.leave(POLICY_VIOLATION, bye="register_timeout"), "register timeout")

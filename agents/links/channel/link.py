@@ -5,7 +5,7 @@ import logging
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
-from agents.errors import NotDelivered
+from agents.errors import NoReceipt, NotDelivered
 from agents.links.channel.protocol import Report
 from agents.ports import Release
 from agents.post import Chunk, Evict, Final, Got, Message, Post, Prompt, Refused, Taken
@@ -62,6 +62,7 @@ class ChannelLink:
         self._receipts: dict[str, asyncio.Future[bool]] = {}
         self._finals: dict[str, asyncio.Event] = {}
         self._tasks = TaskSet()
+        self.refuses_far_prompts = False
         self.registering = asyncio.Semaphore(REGISTERING_AT_ONCE)
 
     @property
@@ -155,15 +156,16 @@ class ChannelLink:
 
     async def _hand_over(self, prompt: Prompt) -> None:
         socket = self._sockets.get(prompt.connection_id)
-        if socket is None:
+        if socket is None or (self.refuses_far_prompts and prompt.home != self._me):
             raise NotDelivered
         await socket.prompt(prompt)
 
     async def _take_prompt(self, prompt: Prompt) -> None:
         receipt: Taken | Refused = Taken(prompt.chat_id)
         try:
-            await self._hand_over(prompt)
-        except NotDelivered:
+            async with asyncio.timeout(RECEIPT_WITHIN_S):
+                await self._hand_over(prompt)
+        except (NotDelivered, TimeoutError):  # the server writes at once or waits with nothing written
             receipt = Refused(prompt.chat_id)
         await self._post.send(prompt.home, receipt)
 
@@ -176,8 +178,7 @@ class ChannelLink:
             async with asyncio.timeout(RECEIPT_WITHIN_S):
                 taken = await receipt
         except TimeoutError:
-            self._reply_to(Final(prompt.chat_id, 0, reason="channel_lost"))
-            return
+            raise NoReceipt from None
         finally:
             del self._receipts[prompt.chat_id]
         if not taken:
@@ -186,10 +187,8 @@ class ChannelLink:
     async def _send_final(self, home: str, final: Final) -> None:
         addressed = Final(final.chat_id, final.chunks, final.text, final.reason, self._me)
         got = self._finals[final.chat_id] = asyncio.Event()
-        if await self._post.send(home, addressed):
-            self._tasks.start(self._until_got(home, addressed, got), name=f"final {final.chat_id}")
-        else:
-            del self._finals[final.chat_id]  # the home is gone: the reaper ends its turns
+        await self._post.send(home, addressed)  # reaching nobody proves nothing: the home may be resubscribing
+        self._tasks.start(self._until_got(home, addressed, got), name=f"final {final.chat_id}")
 
     async def _until_got(self, home: str, final: Final, got: asyncio.Event) -> None:
         try:

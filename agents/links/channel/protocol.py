@@ -19,10 +19,14 @@ MAX_REPLY_BYTES = 1_048_576
 
 @dataclass(slots=True)
 class Expected:
-    """A prompt this socket got and has not answered: who waits, and what has come so far."""
+    """A prompt this socket got and has not answered: who waits, and what has come so far.
+
+    `is_over`: the reply passed a cap and was reported as failed, but the agent has not finished it.
+    """
 
     home: str
     until: float
+    is_over: bool = False
     chunks: int = 0
     size_bytes: int = 0
 
@@ -78,45 +82,50 @@ class ChannelProtocol:
         self._expected.clear()
         return reports
 
-    def too_large(self, chat_id: str) -> Report | None:
-        """End an over-long reply; None when it is over already."""
-        expected = self._expected.pop(chat_id, None)
-        return _final(chat_id, expected, reason=Failure.REPLY_TOO_LARGE) if expected else None
+    def too_large(self, large: "TooLarge") -> list[Report]:
+        """End an over-long reply as failed; once the agent has finished it, a late final frees the claim."""
+        expected = self._expected[large.chat_id]
+        expected.is_over = True
+        failed = _final(large.chat_id, expected, reason=Failure.REPLY_TOO_LARGE)
+        return [failed, *self._finish(large.chat_id)] if large.is_finished else [failed]
 
     def _whole(self, reply: Reply, expected: Expected) -> list[Report]:
         if size_of(reply.text) > MAX_REPLY_BYTES:
-            raise TooLarge(reply.chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes")
+            raise TooLarge(reply.chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=True)
         del self._expected[reply.chat_id]
         return [_final(reply.chat_id, expected, text=reply.text)]
 
     def _piece(self, chunk: ReplyChunk, expected: Expected) -> list[Report]:
+        if expected.is_over:
+            return self._finish(chunk.chat_id) if chunk.done else []
         reports: list[Report] = []
         if chunk.text:
             self._check_caps(chunk, expected)
             reports.append(Report(expected.home, Chunk(chunk.chat_id, expected.chunks, chunk.text)))
             expected.chunks += 1
-        if chunk.done:
-            del self._expected[chunk.chat_id]
-            reports.append(_final(chunk.chat_id, expected))
-        return reports
+        return reports + self._finish(chunk.chat_id) if chunk.done else reports
+
+    def _finish(self, chat_id: str) -> list[Report]:
+        return [_final(chat_id, self._expected.pop(chat_id))]
 
     def _check_caps(self, chunk: ReplyChunk, expected: Expected) -> None:
         size = size_of(chunk.text)
         expected.size_bytes += size
         if size > MAX_CHUNK_BYTES:
-            raise TooLarge(chunk.chat_id, f"a chunk holds at most {MAX_CHUNK_BYTES} bytes")
+            raise TooLarge(chunk.chat_id, f"a chunk holds at most {MAX_CHUNK_BYTES} bytes", is_finished=chunk.done)
         if expected.chunks >= MAX_CHUNKS:
-            raise TooLarge(chunk.chat_id, f"a reply has at most {MAX_CHUNKS} chunks")
+            raise TooLarge(chunk.chat_id, f"a reply has at most {MAX_CHUNKS} chunks", is_finished=chunk.done)
         if expected.size_bytes > MAX_REPLY_BYTES:
-            raise TooLarge(chunk.chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes")
+            raise TooLarge(chunk.chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=chunk.done)
 
 
 class TooLarge(BadFrame):
-    """A reply passed a cap; it ends as failed."""
+    """A reply passed a cap; it ends as failed. `is_finished`: nothing more of it will come."""
 
-    def __init__(self, chat_id: str, message: str) -> None:
+    def __init__(self, chat_id: str, message: str, *, is_finished: bool) -> None:
         super().__init__("reply_too_large", message)
         self.chat_id = chat_id
+        self.is_finished = is_finished
 
 
 def size_of(text: str) -> int:
