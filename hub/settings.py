@@ -125,7 +125,7 @@ if IS_EMBEDDED:
             "NAME": DATA_DIR / "hub.sqlite3",
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
-                "timeout": 10,
+                "timeout": 5,
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-16000",
             },
         }

@@ -9,3 +9,4 @@ def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> No
     """SQLite in memory locks whole tables between threads and never waits."""
     if connection.vendor == "sqlite":
         connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("contracts") / "test.sqlite3")
+        connection.settings_dict["OPTIONS"]["timeout"] = 0.2  # a lock that is held is held on purpose here

@@ -1,0 +1,111 @@
+"""The ledger's thread when the database misbehaves: nothing twice, nothing lost, nobody waits for ever.
+
+The faults are real: SQLite triggers refuse a row, and a second connection holds the write lock.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from django.db import connection
+
+from agents.errors import Offline, Unavailable
+from agents.ledger import Ledger
+from agents.models import Turn
+from agents.types import OpenTurn, Outcome
+from tests.contracts.house import COMPLETED, HOME, ask, published
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+
+@pytest.fixture
+def ledger() -> Iterator[Ledger]:
+    if connection.vendor != "sqlite":
+        pytest.fail("these faults are made with SQLite; deselect the module elsewhere")
+    serving = Ledger(home=HOME)
+    yield serving
+    serving.close()
+
+
+@contextmanager
+def other_program() -> Iterator[sqlite3.Connection]:
+    """A connection that is not the hub's."""
+    other = sqlite3.connect(str(connection.settings_dict["NAME"]), isolation_level=None)
+    try:
+        yield other
+    finally:
+        other.close()
+
+
+@contextmanager
+def refusing(question: str) -> Iterator[None]:
+    """The database refuses to store one question, and only that."""
+    refusal = f"WHEN NEW.question = '{question}' BEGIN SELECT RAISE(ABORT, 'refused'); END"
+    with other_program() as other:
+        other.execute(f"CREATE TRIGGER refuse BEFORE INSERT ON agents_turn {refusal}")
+        yield
+        other.execute("DROP TRIGGER refuse")
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Another program holds SQLite's write lock."""
+    with other_program() as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+async def test_asks_that_arrive_together_are_all_answered(ledger: Ledger) -> None:
+    agents = await asyncio.to_thread(lambda: [published() for _ in range(20)])
+    asks = await asyncio.to_thread(lambda: [ask(agent) for agent in agents])
+    turns = await asyncio.gather(*(ledger.admit(one) for one in asks))
+    assert [turn.ask for turn in turns] == asks
+    ends = await asyncio.gather(*(ledger.settle(turn, COMPLETED) for turn in turns))
+    assert {end.outcome for end in ends} == {Outcome.COMPLETED}
+
+
+async def test_one_row_the_database_refuses_does_not_fail_its_neighbours(ledger: Ledger) -> None:
+    good, bad = await asyncio.to_thread(lambda: (ask(published()), ask(published())))
+    with refusing("poison"):
+        both = ledger.admit(good), ledger.admit(replace(bad, question="poison"))
+        results = await asyncio.gather(*both, return_exceptions=True)
+    assert isinstance(results[0], OpenTurn)
+    assert isinstance(results[1], Unavailable)
+    assert await asyncio.to_thread(Turn.objects.count) == 1
+
+
+async def test_a_settle_outlives_a_database_that_is_away(ledger: Ledger) -> None:
+    one = await asyncio.to_thread(lambda: ask(published()))
+    turn = await ledger.admit(one)
+    with locked():
+        settling = asyncio.ensure_future(ledger.settle(turn, COMPLETED))
+        refused = await asyncio.gather(ledger.admit(one), return_exceptions=True)
+        assert isinstance(refused[0], Unavailable)
+        assert not settling.done()
+    assert (await asyncio.wait_for(settling, 20)).outcome is Outcome.COMPLETED
+
+
+async def test_an_ask_refused_because_the_database_was_away_leaves_nothing_open(ledger: Ledger) -> None:
+    agent = await asyncio.to_thread(published)
+    one = await asyncio.to_thread(lambda: ask(agent))
+    with locked():
+        refused = await asyncio.gather(ledger.admit(one), return_exceptions=True)
+        assert isinstance(refused[0], Unavailable)
+
+    async def nothing_open() -> bool:
+        return not await asyncio.to_thread(Turn.objects.open().exists)
+
+    await eventually(nothing_open, "the ask is withdrawn")
+    assert isinstance(await ledger.admit(await asyncio.to_thread(lambda: ask(agent, "bob"))), OpenTurn)
+
+
+async def test_denials_are_raised_and_their_rows_are_there(ledger: Ledger) -> None:
+    one = await asyncio.to_thread(lambda: ask(published(online=False)))
+    with pytest.raises(Offline):
+        await ledger.admit(one)
+    assert await asyncio.to_thread(lambda: Turn.objects.get().reason) == "offline"

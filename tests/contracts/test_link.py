@@ -1,0 +1,170 @@
+"""The link between two processes, over a real Redis: each end has its own post, as in life."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from agents.errors import NoReceipt, NotDelivered
+from agents.links.channel.link import ChannelLink
+from agents.links.channel.protocol import Report
+from agents.post import Chunk, Final, Message, Post, Prompt
+from agents.types import AgentRef, Ask, OpenTurn, Outcome
+from agents.waiting import RunningTurn, WaitingTurns
+from hub.redis_post import RedisPost
+from tests.homes import GrownHomes
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.grown, pytest.mark.slow]
+
+
+class Desk:
+    """An agent's socket that only notes what it is given."""
+
+    def __init__(self) -> None:
+        self.prompts: list[Prompt] = []
+        self.is_over = False
+
+    async def prompt(self, prompt: Prompt) -> None:
+        if self.is_over:
+            raise NotDelivered
+        self.prompts.append(prompt)
+
+    async def evict(self, *, same_program: bool) -> None:
+        self.is_over = True
+
+    async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
+        self.is_over = True
+
+    async def refuse(self, code: str, message: str) -> None:
+        self.is_over = True
+
+    def is_idle(self, now: float) -> bool:
+        return True
+
+    def is_due(self, now: float) -> bool:
+        return False
+
+    async def tend(self, now: float) -> None:
+        return None
+
+
+@dataclass
+class End:
+    """One process: its post, its link, who waits there, which claims it freed."""
+
+    name: str
+    post: Post
+    waiting: WaitingTurns = field(default_factory=WaitingTurns)
+    released: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.link = ChannelLink(process_id=self.name, post=self.post, waiting=self.waiting, release=self.release)
+
+    async def release(self, chat_id: str) -> None:
+        self.released.append(chat_id)
+
+
+@pytest.fixture
+async def ends(grown_homes: GrownHomes) -> AsyncIterator[tuple[End, End]]:
+    url = grown_homes.servers.redis_url(505)
+    pair = End("home", RedisPost(url)), End("far", RedisPost(url))
+    for end in pair:
+        await end.post.start(end.name, end.link.take)
+    yield pair
+    for end in pair:
+        await end.link.close()
+        await end.post.close()
+
+
+def turn(chat_id: str = "chat", *, connection_id: int = 7, process: str = "far") -> OpenTurn:
+    ask = Ask(
+        chat_id=chat_id,
+        agent=AgentRef(1, 1, "o/s"),
+        caller_id=1,
+        caller_login="alice",
+        surface="a2a",
+        question="what?",
+        wait_s=30,
+    )
+    return OpenTurn(ask=ask, connection_id=connection_id, link_process=process)
+
+
+async def test_a_prompt_and_its_reply_cross_and_arrive_whole(ends: tuple[End, End]) -> None:
+    home, far = ends
+    desk = Desk()
+    far.link.attach(7, desk)
+    running = RunningTurn(turn())
+    with home.waiting.expect(running):
+        await home.link.deliver(running.turn)
+        assert [(one.chat_id, one.text, one.home) for one in desk.prompts] == [("chat", "what?", "home")]
+        pieces = [Report("home", Chunk("chat", number, str(number))) for number in range(50)]
+        await far.link.report([*pieces, Report("home", Final("chat", 50))])
+        ending = await asyncio.wait_for(running.reply, 5)
+    assert (ending.outcome, ending.text) == (Outcome.COMPLETED, "".join(map(str, range(50))))
+
+
+async def test_a_connection_that_is_gone_provably_got_nothing(ends: tuple[End, End]) -> None:
+    home, far = ends
+    with pytest.raises(NotDelivered):
+        await home.link.deliver(turn())
+    desk = Desk()
+    desk.is_over = True
+    far.link.attach(7, desk)
+    with pytest.raises(NotDelivered):
+        await home.link.deliver(turn("other"))
+    with pytest.raises(NotDelivered):
+        await home.link.deliver(turn("third", process="never-was"))
+
+
+async def test_a_draining_process_takes_no_prompts_of_others(ends: tuple[End, End]) -> None:
+    home, far = ends
+    far.link.attach(7, Desk())
+    far.link.refuses_far_prompts = True
+    with pytest.raises(NotDelivered):
+        await home.link.deliver(turn())
+
+
+async def test_without_a_receipt_nobody_claims_to_know(ends: tuple[End, End], grown_homes: GrownHomes) -> None:
+    deaf = RedisPost(grown_homes.servers.redis_url(505))
+
+    async def ignore(message: Message) -> None:
+        return None
+
+    await deaf.start("deaf", ignore)
+    with pytest.raises(NoReceipt):
+        await ends[0].link.deliver(turn(process="deaf"))
+    await deaf.close()
+
+
+async def test_a_final_is_sent_again_until_its_home_listens(ends: tuple[End, End]) -> None:
+    home, far = ends
+    running = RunningTurn(turn())
+    with home.waiting.expect(running):
+        await home.post.close()
+        await far.link.report([Report("home", Final("chat", 0, "so"))])
+        await asyncio.sleep(0.2)
+        assert not running.reply.done()
+        await home.post.start("home", home.link.take)
+        assert (await asyncio.wait_for(running.reply, 10)).text == "so"
+
+
+async def test_a_final_that_comes_late_frees_the_claim_at_its_home(ends: tuple[End, End]) -> None:
+    home, far = ends
+    await far.link.report([Report("home", Final("chat", 0, "late"))])
+
+    async def freed() -> bool:
+        return home.released[:1] == ["chat"]
+
+    await eventually(freed, "the claim is freed")
+
+
+async def test_a_missing_chunk_is_an_error_not_a_shorter_reply() -> None:
+    running = RunningTurn(turn())
+    running.take(Chunk("chat", 0, "a"))
+    running.take(Chunk("chat", 2, "c"))
+    running.take(Final("chat", 3))
+    ending = running.reply.result()
+    assert (ending.outcome, ending.reason, ending.keeps_claim) == (Outcome.FAILED, "reply_lost", True)
+    assert running.agent_is_done
