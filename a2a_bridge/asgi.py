@@ -161,8 +161,10 @@ def _transport_error(http_method: str, headers: dict[str, str]) -> RpcError | No
 
 
 def _versions(scope: Scope) -> list[str]:
-    named = headers_named(scope, b"a2a-version")
-    return named or parse_qs(str(scope.get("query_string", b""), "latin-1")).get("A2A-Version", [])
+    if named := headers_named(scope, b"a2a-version"):
+        return named
+    query = scope.get("query_string", b"")
+    return parse_qs(str(query, "latin-1")).get("A2A-Version", []) if query else []
 
 
 async def _refuse(send: Send, error: RpcError, rpc_id: RpcId) -> None:
