@@ -10,10 +10,12 @@ from agents.ports import Clock, Limits, Link
 from agents.types import Ask, Ending, Failure, Outcome, SettledTurn
 from agents.waiting import RunningTurn, WaitingTurns
 from kit.tasks import TaskSet
+from kit.waits import done_within
 
 logger = logging.getLogger(__name__)
 
 DRAIN_STEP_S = 0.05
+NO_REPLY = Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
 
 OnSettled = Callable[[SettledTurn], Awaitable[None]]
 
@@ -89,12 +91,15 @@ class Dispatcher:
         running.publish(settled)
 
     async def _reach_end(self, running: RunningTurn) -> Ending:
+        deadline = self._clock() + running.turn.ask.wait_s
         try:
             async with asyncio.timeout(running.turn.ask.wait_s):
                 await self._link.deliver(running.turn)
-                return await running.reply
+            if await done_within(running.reply, deadline - self._clock()):
+                return running.reply.result()
+            return NO_REPLY
         except TimeoutError:
-            return Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
+            return NO_REPLY
         except NoReceipt:
             return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
         except NotDelivered:
