@@ -6,8 +6,9 @@ of silence, so a waiting answer is padded with a space, and a waiting stream wit
 
 import asyncio
 import logging
+from collections.abc import Coroutine, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -18,6 +19,7 @@ from a2a_bridge.dialects import hub
 from a2a_bridge.exchange import Exchange, timestamp
 from a2a_bridge.methods import Caller, Method, Services
 from a2a_bridge.open_streams import OpenStreams
+from a2a_bridge.served import Served
 from a2a_bridge.versions import choose
 from accounts.authn import CALLER_KINDS, ForeignOrigin, check_origin, presented
 from agents.errors import NotPublished, Unavailable
@@ -71,6 +73,7 @@ class Bridge:
     ledger: Ledger
     streams: OpenStreams
     public_origin: str
+    callers: Served = field(default_factory=Served)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
@@ -86,7 +89,10 @@ class Bridge:
             if method.streams:
                 await self._stream(send, method, caller, params)
             else:
-                await _answer(send, rpc_id, await method.run(self.services, caller, params))
+                exchange = await method.run(self.services, caller, params)
+                answer = Answer(send)
+                if not await self._serve(caller, _answer(answer, rpc_id, exchange)):
+                    await answer.cut_off(errors.unauthenticated(), rpc_id)
         except RpcError as error:
             await _refuse(send, error, rpc_id)
         except NotPublished:
@@ -101,7 +107,13 @@ class Bridge:
 
     async def _stream(self, send: Send, method: Method, caller: Caller, params: Any) -> None:
         with self.streams.one_of(caller.identity.user_id):
-            await _stream(send, await method.run(self.services, caller, params))
+            exchange = await method.run(self.services, caller, params)
+            if not await self._serve(caller, _stream(send, exchange)):
+                await _send(send, {"type": "http.response.body", "body": b""})
+
+    async def _serve(self, caller: Caller, answer: Coroutine[Any, Any, None]) -> bool:
+        """Run what may take long; False when the caller's credential was revoked before its end."""
+        return await self.callers.serve(caller.identity.credential_id, answer)
 
     async def _read(self, scope: Scope, receive: Receive) -> tuple[Call, Method, Caller]:
         """Check a request in the order: agent, HTTP method, media type, size, caller, JSON, method."""
@@ -162,6 +174,26 @@ async def _refuse(send: Send, error: RpcError, rpc_id: RpcId) -> None:
     if error.rpc_id is None:
         error.rpc_id = rpc_id
     await respond(send, error.status, error.body(), [*CORS, *EXTRA_HEADERS.get(error.status, ())])
+
+
+class Answer:
+    """A `send` that knows whether the answer has begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._plain = send
+        self._has_begun = False
+
+    async def __call__(self, message: Mapping[str, Any]) -> None:
+        self._has_begun = True
+        await self._plain(message)
+
+    async def cut_off(self, error: RpcError, rpc_id: RpcId) -> None:
+        """End with an error, whichever half of the answer is out."""
+        error.rpc_id = rpc_id
+        if self._has_begun:
+            await _send(self._plain, {"type": "http.response.body", "body": error.body()})
+        else:
+            await _refuse(self._plain, error, rpc_id)
 
 
 async def _answer(send: Send, rpc_id: RpcId, exchange: Exchange) -> None:
