@@ -181,6 +181,7 @@ LOGGING = {
     "loggers": {
         "django": {"handlers": ["stderr"], "level": LOG_LEVEL, "propagate": False},
         "django.request": {"level": "ERROR"},
+        "websockets": {"level": "INFO"},  # at DEBUG it logs the headers of every handshake
         "uvicorn": {"handlers": ["stderr"], "level": LOG_LEVEL, "propagate": False},
     },
 }

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from rest_framework.exceptions import ParseError
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -31,9 +32,18 @@ logger = logging.getLogger(__name__)
 BROWSER_KEY_CHARS = 40
 
 
+class Indifferent(DefaultContentNegotiation):
+    """Does not look at Accept: a browser that wants a page is sent on to one."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        """JSON."""
+        return renderers[0], renderers[0].media_type
+
+
 class Open(APIView):
     """For callers who are on their way to a credential: whatever they bring along is not looked at."""
 
+    content_negotiation_class = Indifferent
     authentication_classes = []
     permission_classes = []
 
