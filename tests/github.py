@@ -39,8 +39,9 @@ class Exchange:
     def answer(self, status: int, body: Any = b"", **headers: str) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.handler.send_response(status)
-        for name, value in ({"Content-Type": "application/json"} | headers).items():
-            self.handler.send_header(name.replace("_", "-"), value)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        for name, value in ({"Content-Type": "application/json"} | named).items():
+            self.handler.send_header(name, value)
         self.handler.send_header("Content-Length", str(len(data)))
         self.handler.end_headers()
         self.handler.wfile.write(data)
@@ -133,6 +134,8 @@ class GitHub:
         match exchange.path:
             case "/login/oauth/authorize":
                 self._authorize(exchange)
+            case "/favicon.ico":
+                exchange.answer(204)
             case "/login/oauth/access_token":
                 self._token(exchange)
             case "/api/v3/user":

@@ -14,7 +14,7 @@ AVATAR_CHARS = 200
 CLOSED = "this hub lets nobody new in, or not @{login}: ask its operator"
 TAKEN = (
     "@{login} is the name of a local account of this hub, so it was not given to you. Its operator can settle"
-    " this: manage.py link_github --login {login} --github-id {id} when it is your account, or with --rename when not"
+    " this: manage.py link_github --login {login} --github-id {id} when it is your account, else with --rename"
 )
 SUSPENDED = "@{login} is suspended on this hub: ask its operator"
 

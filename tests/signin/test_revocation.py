@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.callers import bearer, open_stream, web
+from tests.callers import Stream, bearer, open_stream, web
 from tests.homes import ROOT
 from tests.hub_process import HubProcess
 from tests.peers import Echo, Stall, online
@@ -35,6 +35,12 @@ async def mint_channel(hub: HubProcess, token: str) -> tuple[int, str]:
     return answer.json()["id"], answer.json()["token"]
 
 
+async def read_on(stream: Stream) -> None:
+    """Until it ends."""
+    while True:
+        await stream.next_line()
+
+
 async def check_closed(agent: Echo, since: float) -> None:
     assert (await agent.heard("error", within_s=WITHIN_S + 1))["code"] == "token_revoked"
     await asyncio.wait_for(agent.closed.wait(), WITHIN_S)
@@ -45,17 +51,16 @@ async def check_closed(agent: Echo, since: float) -> None:
 async def test_a_revoked_channel_token_closes_its_sockets_in_every_process(hub: HubProcess) -> None:
     owner = hub.mint("owner", "session")
     token_id, token = await mint_channel(hub, owner)
-    async with Echo(hub.urls[0], token) as here, Echo(hub.urls[-1], token) as there:
-        async with web(hub.url) as client:
-            answer = await client.delete(f"/api/v1/tokens/{token_id}", headers=bearer(owner))
-            assert answer.status_code == 204
-            since = time.monotonic()
-            await asyncio.gather(check_closed(here, since), check_closed(there, since))
-            listed = (await client.get("/api/v1/sessions", headers=bearer(owner))).json()["items"]
-            assert not {here.session_id, there.session_id} & {one["id"] for one in listed}
-            event = {"sessionId": here.session_id, "kind": "tail", "type": "Stop"}
-            hook = await client.post("/api/channel/event", json=event, headers=bearer(token))
-            assert hook.status_code == 401
+    async with Echo(hub.urls[0], token) as here, Echo(hub.urls[-1], token) as there, web(hub.url) as client:
+        answer = await client.delete(f"/api/v1/tokens/{token_id}", headers=bearer(owner))
+        assert answer.status_code == 204
+        since = time.monotonic()
+        await asyncio.gather(check_closed(here, since), check_closed(there, since))
+        listed = (await client.get("/api/v1/sessions", headers=bearer(owner))).json()["items"]
+        assert not {here.session_id, there.session_id} & {one["id"] for one in listed}
+        event = {"sessionId": here.session_id, "kind": "tail", "type": "Stop"}
+        hook = await client.post("/api/channel/event", json=event, headers=bearer(token))
+        assert hook.status_code == 401
 
 
 async def test_another_token_of_the_same_owner_stays(hub: HubProcess) -> None:
@@ -88,10 +93,9 @@ async def test_a_revoked_session_loses_its_open_stream(hub: HubProcess, at: int)
         async with web(hub.url) as client:
             assert (await client.post("/api/v1/auth/logout", headers=bearer(asker))).status_code == 204
         since = time.monotonic()
-        with pytest.raises(EOFError):
-            async with asyncio.timeout(WITHIN_S + 1):
-                while True:
-                    await stream.next_line()
+        async with asyncio.timeout(WITHIN_S + 1):
+            with pytest.raises(EOFError):
+                await read_on(stream)
         assert time.monotonic() - since < WITHIN_S
 
 
