@@ -3,6 +3,7 @@
 import json
 import re
 import secrets
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -10,8 +11,11 @@ import httpx
 import pytest
 
 from tests.callers import Json, bearer
+from tests.github import GitHub
+from tests.homes import MakeHome
 from tests.hub_process import HubProcess
 from tests.signin.clients import Browser, Pkce, program, refused
+from tests.signin.conftest import PLENTY
 
 HOME = "http://127.0.0.1:8765"
 EXCHANGE = "/api/v1/auth/spa/exchange"
@@ -127,6 +131,57 @@ def test_an_app_token_mints_no_app_token(browser: Browser) -> None:
     with program(browser.hub.url, app_token(browser)["token"]) as client:
         refused(client.post("/api/v1/auth/apps/mint", json={"name": "child"}), "forbidden", 403)
         refused(client.get("/api/v1/auth-sessions"), "forbidden", 403)
+
+
+AT_HOME = "https://app.example"
+
+
+@pytest.fixture(scope="module")
+def hosting_hub(make_home: MakeHome, _github: GitHub) -> Iterator[HubProcess]:
+    """A hub that knows an app at home elsewhere."""
+    hub = HubProcess.start(make_home("embedded"), **_github.settings, **PLENTY, APP_ORIGINS=AT_HOME)
+    yield hub
+    hub.stop()
+
+
+@pytest.mark.parametrize(
+    ("redirect_uri", "status_code"),
+    [
+        (f"{AT_HOME}/callback", 302),
+        (AT_HOME, 302),
+        ("http://localhost:1/callback", 302),
+        (f"{AT_HOME}.evil.example/callback", 400),
+        (f"{AT_HOME}:444/callback", 400),
+        (f"{AT_HOME}@evil.example/", 400),
+        (f"{AT_HOME}/callback?x=1", 400),
+        ("http://app.example/callback", 400),
+        ("https://app.example.evil/", 400),
+    ],
+)
+def test_an_app_comes_home_only_where_the_operator_said(
+    hosting_hub: HubProcess, redirect_uri: str, status_code: int
+) -> None:
+    with program(hosting_hub.url) as client:
+        query = Pkce().query(redirect_uri, app_name="x")
+        assert client.get("/api/v1/auth/spa/start", params=query).status_code == status_code
+        if redirect_uri.startswith("https"):  # a command line is at home on loopback alone
+            assert client.get("/api/v1/auth/oauth/start", params=query).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed"), [(AT_HOME, AT_HOME), ("https://evil.example", None), ("null", None)]
+)
+def test_only_such_an_apps_pages_may_read_answers(
+    hosting_hub: HubProcess, origin: str, allowed: str | None
+) -> None:
+    preflight = {"Origin": origin, "Access-Control-Request-Method": "GET"}
+    with program(hosting_hub.url, hosting_hub.mint("cora", "app")) as client:
+        for answer in (
+            client.get("/api/v1/me", headers={"Origin": origin}),
+            client.options("/api/v1/me", headers=preflight),
+        ):
+            assert answer.headers.get("access-control-allow-origin") == allowed
+            assert "access-control-allow-credentials" not in answer.headers
 
 
 # Devices.

@@ -363,6 +363,32 @@ def test_starts_exchanges_and_codes_are_limited_per_address(
         assert client.post("/api/v1/auth/spa/exchange", json=body).status_code == 429
 
 
+@pytest.mark.slow
+@pytest.mark.grown
+def test_two_processes_count_together(start_hub: StartHub, make_home: MakeHome, github: GitHub) -> None:
+    hub = start_hub(make_home("grown"), processes=2, **github.settings, SIGNIN_RATE_PER_MINUTE=20)
+    answers = []
+    for turn in range(24):
+        with program(hub.urls[turn % 2]) as client:
+            answers.append(client.get(START).status_code)
+    assert answers == [302] * 20 + [429] * 4
+
+
+def test_behind_a_proxy_each_caller_counts_for_themselves(
+    start_hub: StartHub, make_home: MakeHome, github: GitHub
+) -> None:
+    hub = start_hub(make_home("embedded"), **github.settings, SIGNIN_RATE_PER_MINUTE=20, BEHIND_PROXY=1)
+
+    def start(forwarded: str) -> int:
+        with program(hub.url) as client:
+            return client.get(START, headers={"X-Forwarded-For": forwarded}).status_code
+
+    assert [start("203.0.113.1") for _ in range(21)] == [302] * 20 + [429]
+    assert start("203.0.113.2") == 302
+    assert start("203.0.113.2, 203.0.113.1") == 429  # what the caller made up comes first
+    assert [start(f"2001:db8::{n}") for n in range(1, 22)] == [302] * 20 + [429]  # one /64 is one caller
+
+
 def test_a_rate_below_twenty_a_minute_is_refused(make_home: MakeHome) -> None:
     env = hub_env(dict(make_home("embedded").env) | {"SIGNIN_RATE_PER_MINUTE": "19"})
     done = subprocess.run(
