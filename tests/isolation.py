@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 
-for name in ("DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN"):
+for name in ("DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN", "GITHUB_CLIENT_ID"):
     os.environ.pop(name, None)
 _folder = tempfile.mkdtemp(prefix="hub-tests-")
 atexit.register(shutil.rmtree, _folder, ignore_errors=True)

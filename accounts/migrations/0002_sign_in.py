@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('state_digest', models.CharField(max_length=64, unique=True)),
                 ('browser_digest', models.CharField(help_text='Of the cookie of the browser that began.', max_length=64)),
-                ('next_path', models.CharField(blank=True, max_length=2000)),
+                ('next_path', models.CharField(blank=True, max_length=4000)),
                 ('redirect_uri', models.CharField(blank=True, max_length=300)),
                 ('client_state', models.CharField(blank=True, max_length=512)),
                 ('code_challenge', models.CharField(blank=True, max_length=43)),

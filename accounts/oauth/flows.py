@@ -35,6 +35,7 @@ SLOWER_BY_S = 5
 USER_CODE_LETTERS = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels: no words
 USER_CODE_LENGTH = 8
 MINTED_APPS = 20
+MAX_PATH_CHARS = 4000
 BAD_GRANT = "the code is unknown, expired, used, or not for this client"
 BAD_STATE = "this sign-in was not begun in this browser, is over 10 minutes old, or is over already: begin again"
 
@@ -68,7 +69,7 @@ def begin(browser: str, *, next_path: str = "", asked: Asked | None = None) -> S
     LoginAttempt.objects.create(
         state_digest=digest(state),
         browser_digest=digest(browser),
-        next_path=next_path[:2000],
+        next_path=next_path if len(next_path) <= MAX_PATH_CHARS else "/",
         redirect_uri=asked.redirect_uri if asked else "",
         client_state=asked.state if asked else "",
         code_challenge=asked.code_challenge if asked else "",

@@ -9,7 +9,7 @@ class LoginAttempt(models.Model):
 
     state_digest = models.CharField(max_length=64, unique=True)
     browser_digest = models.CharField(max_length=64, help_text="Of the cookie of the browser that began.")
-    next_path = models.CharField(max_length=2000, blank=True)
+    next_path = models.CharField(max_length=4000, blank=True)
     redirect_uri = models.CharField(max_length=300, blank=True)
     client_state = models.CharField(max_length=512, blank=True)
     code_challenge = models.CharField(max_length=43, blank=True)

@@ -47,6 +47,11 @@ async def test_a_person_signs_in_makes_a_token_and_signs_out(
     assert await page.evaluate("document.querySelector('[data-copy]').hidden") is False
     assert token in await page.evaluate("document.querySelector('#snippet').textContent")
     assert await page.evaluate(FITS)
+    for path in ("/admin/", "/admin/agents/agent/", "/admin/accounts/credential/"):  # under the same policy
+        await page.go(signin_hub.url + path)
+        await page.until(f"location.pathname === '{path}' && document.readyState === 'complete'")
+    await page.go(f"{signin_hub.url}/account")
+    await page.until("!!document.querySelector('form[action=\"/signout\"] button')")
     await page.evaluate("document.querySelector('form[action=\"/signout\"] button').click()")
     await page.until("location.pathname === '/' && document.body.textContent.includes('signed out')")
     assert page.complaints == []

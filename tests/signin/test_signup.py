@@ -10,6 +10,7 @@ from tests.homes import MakeHome, manage
 from tests.hub_process import HubProcess, StartHub
 from tests.signin.clients import Browser, CommandLine, program, refused
 from tests.signin.conftest import PLENTY
+from tests.signin.test_revocation import set_active
 
 MakeBrowser = Callable[[HubProcess], Browser]
 SignIn = Callable[[str], Browser]
@@ -167,6 +168,18 @@ def test_a_login_a_local_account_holds_is_refused_until_an_operator_settles_it(
 def test_the_command_says_what_it_cannot_do(signin_hub: HubProcess, arguments: tuple[str, ...]) -> None:
     with pytest.raises(AssertionError, match=r"no account|required"):
         manage(signin_hub.home.env, "link_github", *arguments)
+
+
+def test_who_is_suspended_does_not_get_in_by_github(
+    signin_hub: HubProcess, make_browser: MakeBrowser, sign_in: SignIn
+) -> None:
+    sign_in("quinn")
+    set_active(signin_hub, "quinn", is_active=False)
+    browser = make_browser(signin_hub)
+    answer = browser.sign_in("quinn")
+    assert answer.status_code == 403
+    assert "is suspended" in answer.text
+    assert browser.session is None
 
 
 @pytest.mark.parametrize(
