@@ -20,7 +20,7 @@ from accounts.callers import find_caller
 from accounts.models import LoginAttempt
 from accounts.oauth import asked, flows, github, people
 from accounts.oauth.asked import Asked
-from accounts.oauth.errors import AccessDenied, InvalidState, Refused
+from accounts.oauth.errors import AccessDenied, InvalidGrant, InvalidState, Refused
 from accounts.oauth.flows import Purpose
 from accounts.rest import REFUSED_STATUS
 from accounts.throttle import check_address
@@ -185,9 +185,12 @@ class DeviceToken(Open):
     """`/auth/device/token`"""
 
     def post(self, request: Request) -> Response:
-        """The app token, once the user has allowed it."""
-        check_address(request._request, "exchange")
-        minted = flows.poll_device(_field(request, "device_code"), user_agent=user_agent_of(request))
+        """The app token, once the user has allowed it. Polling is paced by the grant; only guesses are counted."""
+        try:
+            minted = flows.poll_device(_field(request, "device_code"), user_agent=user_agent_of(request))
+        except InvalidGrant:
+            check_address(request._request, "exchange")
+            raise
         return Response({"access_token": minted.token, "token_type": "Bearer"}, headers=NO_STORE)
 
 

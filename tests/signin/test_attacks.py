@@ -361,6 +361,8 @@ def test_starts_exchanges_and_codes_are_limited_per_address(
         tries = [client.post("/api/v1/auth/oauth/token", json=body).status_code for _ in range(25)]
         assert tries == [400] * 20 + [429] * 5
         assert client.post("/api/v1/auth/spa/exchange", json=body).status_code == 429
+        guess = {"device_code": "cw_dev_" + "0" * 32}
+        assert client.post("/api/v1/auth/device/token", json=guess).status_code == 429
 
 
 @pytest.mark.slow
