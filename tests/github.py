@@ -46,6 +46,15 @@ class Exchange:
         self.handler.end_headers()
         self.handler.wfile.write(data)
 
+    def drip_headers(self, seconds: float) -> None:
+        """A head that never ends, a byte at a time."""
+        self.handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.handler.wfile.write(b"a")
+            self.handler.wfile.flush()
+            time.sleep(0.2)
+
     def drip(self, seconds: float) -> None:
         """A body that never ends, a byte at a time."""
         self.handler.send_response(200)

@@ -5,9 +5,11 @@ GitHub's token lives as long as the leg: it is neither stored nor logged.
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
@@ -175,7 +177,7 @@ class _Bounded(HTTPAdapter):
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
         """See requests; the body is read here, piece by piece, so that a trickle ends in time too."""
         kwargs |= {"stream": True, "timeout": (min(CONNECT_WITHIN_S, self._left()), self._left())}
-        response = super().send(request, *args, **kwargs)
+        response = self._answer_to(request, *args, **kwargs)
         body = b""
         while piece := response.raw.read1(65_536, decode_content=True):
             body += piece
@@ -185,6 +187,27 @@ class _Bounded(HTTPAdapter):
             self._left()
         response._content = body  # what requests itself sets after reading
         return response
+
+    def _answer_to(self, *args: Any, **kwargs: Any) -> requests.Response:
+        """The answer's head, in a thread that is left behind at the deadline: a timeout of a socket begins anew
+        with every byte, so headers that trickle would hold us for ever."""
+        answers: SimpleQueue[requests.Response | Exception] = SimpleQueue()
+        send = super().send
+
+        def ask() -> None:
+            try:
+                answers.put(send(*args, **kwargs))
+            except Exception as failure:  # noqa: BLE001  raised again where it is waited for
+                answers.put(failure)
+
+        threading.Thread(target=ask, name="github", daemon=True).start()
+        try:
+            answer = answers.get(timeout=self._left())
+        except Empty:
+            raise requests.exceptions.ReadTimeout("no answer before the deadline of the leg") from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def _left(self) -> float:
         left = self._deadline - time.monotonic()

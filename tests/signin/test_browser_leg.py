@@ -1,6 +1,7 @@
 """Signing in with a browser, over real HTTP, against a GitHub on a real port."""
 
 import re
+from collections.abc import Callable
 
 import httpx
 import pytest
@@ -136,9 +137,13 @@ def test_a_failing_github_lets_nobody_in(browser: Browser, github: GitHub, path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", ["/login/oauth/access_token", "/api/v3/user"])
-def test_a_slow_github_is_given_up_after_one_deadline(browser: Browser, github: GitHub, path: str) -> None:
-    github.instead[path] = lambda exchange: exchange.drip(25)
+@pytest.mark.parametrize(
+    ("path", "slow"), [("/login/oauth/access_token", Exchange.drip_headers), ("/api/v3/user", Exchange.drip)]
+)
+def test_a_slow_github_is_given_up_after_one_deadline(
+    browser: Browser, github: GitHub, path: str, slow: Callable[[Exchange, float], None]
+) -> None:
+    github.instead[path] = lambda exchange: slow(exchange, 25)
     answer = browser.sign_in("ann")
     assert answer.status_code == 502
     assert answer.elapsed.total_seconds() < 14
