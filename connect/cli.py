@@ -78,7 +78,9 @@ def build_agent(options: argparse.Namespace, command: Command | None) -> Agent:
     path: Path | None = options.session_file
 
     def on_welcome(welcome: Welcome) -> None:
-        sys.stderr.write(f"connected as @{welcome.routing_name.removeprefix('@')} (session {welcome.session_id})\n")
+        sys.stderr.write(
+            f"connected as @{welcome.routing_name.removeprefix('@')} (session {welcome.session_id})\n"
+        )
         if path:
             save_session(path, welcome.session_id)
 
