@@ -6,7 +6,8 @@ of silence, so a waiting answer is padded with a space, and a waiting stream wit
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -17,6 +18,7 @@ from a2a_bridge.dialects import hub
 from a2a_bridge.exchange import Exchange, timestamp
 from a2a_bridge.methods import Caller, Method, Services
 from a2a_bridge.open_streams import OpenStreams
+from a2a_bridge.served import Served
 from a2a_bridge.tasks.record import Task
 from a2a_bridge.versions import choose
 from accounts.authn import CALLER_KINDS, ForeignOrigin, check_origin, presented
@@ -82,6 +84,7 @@ class Bridge:
     ledger: Ledger
     streams: OpenStreams
     public_origin: str
+    callers: Served = field(default_factory=Served)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
@@ -93,11 +96,7 @@ class Bridge:
                 return
             request = await self._read(scope, receive)
             rpc_id = request.rpc_id
-            if request.method.streams:
-                with self.streams.one_of(request.caller.identity.user_id):
-                    await _stream(send, await self._run(request))
-            else:
-                await _answer(send, rpc_id, await self._run(request))
+            await (self._stream(send, request) if request.method.streams else self._answer(send, request))
         except RpcError as error:
             await _refuse(send, error, rpc_id)
         except NotPublished:
@@ -110,8 +109,28 @@ class Bridge:
             logger.exception("bridge.failed", extra={"path": scope["path"]})
             await _refuse(send, RpcError(INTERNAL_ERROR, "internal error", status=500), rpc_id)
 
+    async def _answer(self, send: Send, request: Request) -> None:
+        exchange = await self._run(request)
+        answer = Answer(send)
+        if not await self._serve(request, _answer(answer, request.rpc_id, exchange)):
+            await answer.cut_off(errors.unauthenticated(), request.rpc_id)
+
+    async def _stream(self, send: Send, request: Request) -> None:
+        caller_id = request.caller.identity.user_id
+        self.streams.enter(caller_id)
+        try:
+            exchange = await self._run(request)
+            if not await self._serve(request, _stream(send, exchange)):
+                await _send(send, {"type": "http.response.body", "body": b""})
+        finally:
+            self.streams.leave(caller_id)
+
     async def _run(self, request: Request) -> Exchange:
         return await request.method.run(self.services, request.caller, request.params)
+
+    async def _serve(self, request: Request, answer: Coroutine[Any, Any, None]) -> bool:
+        """Run what may take long; False when the caller's credential was revoked before its end."""
+        return await self.callers.serve(request.caller.identity.credential_id, answer)
 
     async def _read(self, scope: Scope, receive: Receive) -> Request:
         """Check a request in the order: agent, HTTP method, media type, size, caller, JSON, method, params."""
@@ -171,6 +190,28 @@ async def _refuse(send: Send, error: RpcError, rpc_id: RpcId) -> None:
     if error.rpc_id is None:
         error.rpc_id = rpc_id
     await respond(send, error.status, error.body(), [*CORS, *EXTRA_HEADERS.get(error.status, ())])
+
+
+class Answer:
+    """A `send` that knows whether the answer has begun."""
+
+    __slots__ = ("_has_begun", "_plain")
+
+    def __init__(self, send: Send) -> None:
+        self._plain = send
+        self._has_begun = False
+
+    async def __call__(self, message: Mapping[str, Any]) -> None:
+        self._has_begun = True
+        await self._plain(message)
+
+    async def cut_off(self, error: RpcError, rpc_id: RpcId) -> None:
+        """End with an error, whichever half of the answer is out."""
+        error.rpc_id = rpc_id
+        if self._has_begun:
+            await _send(self._plain, {"type": "http.response.body", "body": error.body()})
+        else:
+            await _refuse(self._plain, error, rpc_id)
 
 
 async def _answer(send: Send, rpc_id: RpcId, exchange: Exchange) -> None:

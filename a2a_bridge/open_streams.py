@@ -1,8 +1,6 @@
 """How many streams each caller holds open in this process."""
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from a2a_bridge.errors import too_many_streams
 
@@ -14,9 +12,8 @@ class OpenStreams:
         self._per_caller = per_caller
         self._open: Counter[int] = Counter()
 
-    @contextmanager
-    def one_of(self, caller_id: int) -> Iterator[None]:
-        """Hold one stream open for the length of the block.
+    def enter(self, caller_id: int) -> None:
+        """Count a stream that opens; `leave` when it ends.
 
         Raises:
             RpcError: the caller holds as many as it may.
@@ -24,9 +21,9 @@ class OpenStreams:
         if self._open[caller_id] >= self._per_caller:
             raise too_many_streams(self._per_caller)
         self._open[caller_id] += 1
-        try:
-            yield
-        finally:
-            self._open[caller_id] -= 1
-            if not self._open[caller_id]:
-                del self._open[caller_id]
+
+    def leave(self, caller_id: int) -> None:
+        """A stream has ended."""
+        self._open[caller_id] -= 1
+        if not self._open[caller_id]:
+            del self._open[caller_id]

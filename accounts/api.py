@@ -1,14 +1,155 @@
-"""Accounts over REST."""
+"""Accounts over REST: who calls, which sessions and tokens they have, and ending them."""
 
 from typing import Any
 
+from django.db import models
+from rest_framework import serializers
+from rest_framework.exceptions import NotAuthenticated, NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.models import User
-from accounts.rest import caller_of
-from kit.iso import iso
+from accounts.authn import CALLER_KINDS, COOKIE
+from accounts.callers import presented_by
+from accounts.models import Credential, User
+from accounts.oauth import flows
+from accounts.rest import BySession, Conflict, caller_of, identity_of
+from accounts.tokens import Minted, mint
+from kit.iso import iso, iso_or_none
+
+Kind = Credential.Kind
+LISTED = 1000
+MIN_PREFIX = 4
+HEX = frozenset("0123456789abcdef")
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+class Me(APIView):
+    """Whose credential this is."""
+
+    def get(self, request: Request) -> Response:
+        """ApiUser."""
+        return Response(api_user(caller_of(request)))
+
+
+class NamedToken(serializers.Serializer[Any]):
+    """The body of a mint."""
+
+    name = serializers.CharField(max_length=100)
+
+
+class ListQuery(serializers.Serializer[Any]):
+    """What belongs in a list."""
+
+    includeRevoked = serializers.BooleanField(default=False)
+
+
+class ChannelTokens(APIView):
+    """`/tokens/channel`"""
+
+    def post(self, request: Request) -> Response:
+        """A new channel token; its text is in this answer and nowhere else."""
+        minted = mint(
+            caller_of(request),
+            Kind.CHANNEL,
+            _name(request),
+            user_agent=user_agent_of(request),
+            source=Credential.Source.MINT,
+        )
+        return Response(api_token(minted.credential) | {"token": minted.token}, status=201, headers=NO_STORE)
+
+
+class Tokens(APIView):
+    """`/tokens`"""
+
+    def get(self, request: Request) -> Response:
+        """The caller's channel and app tokens, newest first."""
+        return Response({"items": [api_token(one) for one in _listed(request, [Kind.CHANNEL, Kind.APP])]})
+
+
+class OneToken(APIView):
+    """`/tokens/{id}`"""
+
+    def delete(self, request: Request, token_id: int) -> Response:
+        """Revoke it; again is fine."""
+        own = Credential.objects.filter(user=caller_of(request), kind__in=[Kind.CHANNEL, Kind.APP], pk=token_id)
+        if not own.exists():
+            raise NotFound("no such token")
+        own.revoke()
+        return Response(status=204)
+
+
+class MintApp(APIView):
+    """`/auth/apps/mint`"""
+
+    permission_classes = [BySession]
+
+    def post(self, request: Request) -> Response:
+        """A new app token, of which one may hold 20."""
+        minted = flows.mint_app(caller_of(request), _name(request), user_agent=user_agent_of(request))
+        shown = {
+            "token": minted.token,
+            "tokenName": minted.credential.name,
+            "kind": "app",
+            "createdAt": iso(minted.credential.created_at),
+        }
+        return Response(shown, status=201, headers=NO_STORE)
+
+
+class AuthSessions(APIView):
+    """`/auth-sessions`"""
+
+    permission_classes = [BySession]
+
+    def get(self, request: Request) -> Response:
+        """Where the caller is signed in, newest first."""
+        current = identity_of(request).credential_id
+        return Response({"items": [api_auth_session(one, current) for one in _listed(request, [Kind.SESSION])]})
+
+
+class RevokeAuthSession(APIView):
+    """`/auth-sessions/{prefix}/revoke`"""
+
+    permission_classes = [BySession]
+
+    def post(self, request: Request, prefix: str) -> Response:
+        """Sign another place out, named by the beginning of its id."""
+        wanted = prefix.lower()
+        if not MIN_PREFIX <= len(wanted) <= 64 or not HEX.issuperset(wanted):
+            raise ValidationError({"prefix": f"want at least {MIN_PREFIX} hex digits of the id"})
+        own = Credential.objects.filter(user=caller_of(request), kind=Kind.SESSION, digest__startswith=wanted)
+        found = list(own.live()[:2]) or list(own[:2])
+        if not found:
+            raise NotFound("no such session")
+        if len(found) > 1:
+            raise Conflict("several sessions begin like this: give more digits")
+        if found[0].pk == identity_of(request).credential_id:
+            raise Conflict("this is the session you are using: sign out instead")
+        Credential.objects.filter(pk=found[0].pk).revoke()
+        return Response({"ok": True, "id": found[0].digest})
+
+
+class Logout(APIView):
+    """`/auth/logout`"""
+
+    authentication_classes = []
+    permission_classes = []
+
+    def get_authenticate_header(self, request: Request) -> str:
+        """Makes an unknown token a 401."""
+        return "Bearer"
+
+    def post(self, request: Request) -> Response:
+        """Revoke the credential this comes with; again is fine."""
+        token = presented_by(request._request)
+        if token is not None:
+            presented = Credential.objects.filter(digest=token.digest, kind__in=CALLER_KINDS)
+            if not presented.exists() and not token.by_cookie:
+                raise NotAuthenticated
+            presented.revoke()
+        response = Response(status=204)
+        response.delete_cookie(COOKIE, path="/", samesite="Lax")
+        return response
 
 
 def api_user(user: User) -> dict[str, Any]:
@@ -22,9 +163,60 @@ def api_user(user: User) -> dict[str, Any]:
     }
 
 
-class Me(APIView):
-    """Whose credential this is."""
+def api_token(credential: Credential) -> dict[str, Any]:
+    """ApiToken of the native API."""
+    return {
+        "id": credential.pk,
+        "kind": credential.kind,
+        "name": credential.name,
+        "prefix": credential.prefix,
+        "appName": credential.app_name or None,
+        "createdAt": iso(credential.created_at),
+        "lastUsedAt": iso_or_none(credential.last_used_at),
+        "revokedAt": iso_or_none(credential.revoked_at),
+        "machineId": credential.machine_id or None,
+        "userAgent": credential.user_agent or None,
+    }
 
-    def get(self, request: Request) -> Response:
-        """ApiUser."""
-        return Response(api_user(caller_of(request)))
+
+def api_auth_session(credential: Credential, current: int) -> dict[str, Any]:
+    """AuthSession of the native API; its id is the hash of its token, which is of no use to anybody."""
+    return {
+        "id": credential.digest,
+        "source": "web" if credential.source == Credential.Source.WEB else "cli",
+        "userAgent": credential.user_agent or None,
+        "machineId": credential.machine_id or None,
+        "createdAt": iso(credential.created_at),
+        "lastUsedAt": iso(credential.last_used_at or credential.created_at),
+        "expiresAt": iso_or_none(credential.expires_at),
+        "revokedAt": iso_or_none(credential.revoked_at),
+        "isCurrent": credential.pk == current,
+    }
+
+
+def api_session_token(minted: Minted) -> dict[str, Any]:
+    """What a command line gets for its code."""
+    credential = minted.credential
+    session = {"token": minted.token, "expiresAt": iso_or_none(credential.expires_at)}
+    return {"user": api_user(credential.user), "session": session}
+
+
+def user_agent_of(request: Request) -> str:
+    """The program that asks."""
+    return str(request.headers.get("User-Agent", ""))
+
+
+def _name(request: Request) -> str:
+    body = NamedToken(data=request.data)
+    body.is_valid(raise_exception=True)
+    return str(body.validated_data["name"])
+
+
+def _listed(request: Request, kinds: list[Credential.Kind]) -> models.QuerySet[Credential]:
+    query = ListQuery(data=request.query_params)
+    query.is_valid(raise_exception=True)
+    own = Credential.objects.filter(user=caller_of(request), kind__in=kinds)
+    if not query.validated_data["includeRevoked"]:
+        own = own.live()
+    listed: models.QuerySet[Credential] = own.order_by("-created_at", "-pk")[:LISTED]
+    return listed

@@ -33,6 +33,12 @@ _CLOCK = {
 }
 
 
+_STILL_GOOD = """
+SELECT c.id FROM accounts_credential c JOIN accounts_user u ON u.id = c.user_id
+WHERE c.id IN ({marks}) AND c.revoked_at IS NULL AND u.is_active AND (c.expires_at IS NULL OR c.expires_at > {now})
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Who a live credential speaks for. `is_stale`: its last use should be noted again."""
@@ -94,3 +100,10 @@ def identity_query(digests: Collection[str]) -> sql.Query:
 def identities(found: Iterable[sql.Row]) -> dict[str, Identity]:
     """What the rows of `identity_query` stand for."""
     return {row[0]: Identity(*row[1:]) for row in found}
+
+
+def still_good(credential_ids: Collection[int]) -> set[int]:
+    """Those among these credentials that would be accepted now."""
+    clock = _CLOCK[connection.vendor]
+    statement = _STILL_GOOD.format(marks=sql.marks(credential_ids), now=clock["now"])
+    return {row[0] for row in sql.rows(statement, list(credential_ids))}

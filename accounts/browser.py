@@ -13,9 +13,8 @@ from accounts.tokens import SESSION_LIFETIME, mint
 def sign_in(request: HttpRequest, response: HttpResponse, user: User) -> None:
     """Set the cookie of a new session; one this browser had before is revoked."""
     _revoke(request)
-    name = "browser sign-in"
-    agent = request.headers.get("User-Agent", "").replace("\0", "")
-    minted = mint(user, Credential.Kind.SESSION, name, user_agent=agent)
+    agent = request.headers.get("User-Agent", "")
+    minted = mint(user, Credential.Kind.SESSION, "browser sign-in", user_agent=agent, source=Credential.Source.WEB)
     response.set_cookie(
         COOKIE,
         minted.token,

@@ -3,12 +3,28 @@
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponseBase
+from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
 
 from accounts.authn import ForeignOrigin
 from accounts.callers import check_own_pages, find_caller
 from accounts.error_pages import FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, is_api, json_error
 from accounts.models import User
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+class PagePolicyMiddleware(MiddlewareMixin):
+    """Gives every page the strict Content-Security-Policy, unless its view chose one."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """The response with the header."""
+        if response.headers.get("Content-Type", "").startswith("text/html"):
+            response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
+        return response
 
 
 class CredentialMiddleware(AuthenticationMiddleware):

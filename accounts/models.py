@@ -5,9 +5,14 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
-from django.db import models
+from django.db import models, transaction
 from django.db.models.functions import Lower
 from django.utils import timezone
+
+from accounts import revocation
+from accounts.oauth.models import DeviceGrant, LoginAttempt, LoginCode
+
+__all__ = ["Credential", "DeviceGrant", "LoginAttempt", "LoginCode", "User"]
 
 
 class UserManager(BaseUserManager["User"]):
@@ -49,9 +54,13 @@ class CredentialQuerySet(models.QuerySet["Credential"]):
         unexpired = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
         return self.filter(unexpired, revoked_at=None)
 
+    @transaction.atomic
     def revoke(self) -> int:
-        """Refuse these from the next request on; how many were still good."""
-        return self.filter(revoked_at=None).update(revoked_at=timezone.now())
+        """Refuse these from the next request on, and tell whoever depends on them; how many were still good."""
+        ids = list(self.filter(revoked_at=None).values_list("pk", flat=True))
+        count = Credential.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=timezone.now())
+        revocation.announce(ids)
+        return int(count)
 
     def spent_before(self, moment: datetime) -> "CredentialQuerySet":
         """Revoked or expired before a moment: of no use but history."""
@@ -66,12 +75,23 @@ class Credential(models.Model):
         CHANNEL = "channel", "agent's channel token (ck_live_)"
         APP = "app", "app token (cw_app_)"
 
+    class Source(models.TextChoices):
+        WEB = "web", "browser sign-in"
+        CLI = "cli", "command-line sign-in"
+        SPA = "spa", "app, allowed in the browser"
+        DEVICE = "device", "app, allowed by a typed code"
+        MINT = "mint", "minted by its user"
+        OPERATOR = "", "minted on the hub's machine"
+
     user = models.ForeignKey(User, models.CASCADE, related_name="credentials")
     kind = models.CharField(max_length=8, choices=Kind)
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=16, help_text="The first characters, to recognise it by.")
     digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the token, in hex.")
-    user_agent = models.CharField(max_length=300, blank=True)
+    user_agent = models.CharField(max_length=300, blank=True, help_text="Of the request that minted it.")
+    machine_id = models.CharField(max_length=100, blank=True, default="", db_default="")
+    app_name = models.CharField(max_length=60, blank=True, default="", db_default="")
+    source = models.CharField(max_length=8, choices=Source, blank=True, default="", db_default="")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)

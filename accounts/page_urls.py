@@ -2,9 +2,14 @@
 
 from django.urls import path
 
-from accounts import pages
+from accounts import account_page, pages
+from accounts.oauth import pages as oauth_pages
 
 urlpatterns = [
     path("signin", pages.signin, name="signin"),
     path("signout", pages.signout, name="signout"),
+    path("consent", oauth_pages.consent, name="consent"),
+    path("device", oauth_pages.device, name="device"),
+    path("account", account_page.account, name="account"),
+    path("account/revoke/<int:credential_id>", account_page.revoke, name="account-revoke"),
 ]

@@ -9,6 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.browser import own_path, sign_in, sign_out
+from accounts.oauth import github
 from accounts.tokens import BadLogin, get_or_create_local_user
 
 BAD_LOGIN = "A login is 1 to 39 letters, digits or hyphens, with no hyphen at either end."
@@ -18,7 +19,10 @@ SUSPENDED = "{login} is suspended. An operator can lift that in the admin."
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def signin(request: HttpRequest) -> HttpResponse:
-    """The development sign-in, where DEV_LOGIN allows it; else a page that says how to get in."""
+    """The way to GitHub; else the development sign-in, where DEV_LOGIN allows it; else how to get in."""
+    if github.is_configured():
+        next_path = own_path(request.GET.get("next"))
+        return render(request, "signin_github.html", {"next_path": next_path, "host": settings.GITHUB_URL})
     if not settings.DEV_LOGIN:
         return render(request, "signin_closed.html", status=503)
     if request.method != "POST":

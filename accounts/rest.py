@@ -10,6 +10,7 @@ from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.parsers import JSONParser
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -27,6 +28,7 @@ from accounts.error_pages import (
     server_error,
 )
 from accounts.models import User
+from accounts.oauth.errors import Refused, TooFast
 
 __all__ = [  # hub/urls.py names the four handlers here
     "CredentialAuthentication",
@@ -42,6 +44,15 @@ __all__ = [  # hub/urls.py names the four handlers here
 logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 1_048_576
+REFUSED_STATUS = {  # the rest is 400
+    "oauth_not_configured": 503,
+    "github_failed": 502,
+    "signup_closed": 403,
+    "login_taken": 403,
+    "suspended": 403,
+    "quota_exceeded": 429,
+    "rate_limited": 429,
+}
 
 
 class Conflict(exceptions.APIException):
@@ -63,6 +74,16 @@ class FromForeignOrigin(exceptions.APIException):
 
     status_code = 403
     default_detail = FORBIDDEN_ORIGIN_TEXT
+
+
+class SignInRefused(exceptions.APIException):
+    """A start, callback, exchange or mint that was refused."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(str(refused))
+        self.status_code = REFUSED_STATUS.get(refused.code, 400)
+        self.public_code = refused.code
+        self.wait = refused.retry_in_s if isinstance(refused, TooFast) else None
 
 
 class CredentialAuthentication(BaseAuthentication):
@@ -103,6 +124,22 @@ def caller_of(request: Request) -> User:
     return cast(User, request.user)
 
 
+def identity_of(request: Request) -> Identity:
+    """The credential of a signed-in user's request."""
+    return cast(Identity, request.auth)
+
+
+class BySession(BasePermission):
+    """For what an app or a script may not do in its user's name."""
+
+    message = "this takes a sign-in session: no app token does it"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Whether the request comes with a session."""
+        identity = request.auth
+        return isinstance(identity, Identity) and identity.kind == "session"
+
+
 def error_response(failure: Exception, context: Mapping[str, Any]) -> Response:
     """DRF's exception handler: every failure as a code and a sentence; what is unforeseen tells nothing."""
     failure = _as_api_failure(failure)
@@ -112,6 +149,8 @@ def error_response(failure: Exception, context: Mapping[str, Any]) -> Response:
     code = CODES.get(failure.status_code, INTERNAL)
     if isinstance(failure, FromForeignOrigin):
         code = FORBIDDEN_ORIGIN
+    elif isinstance(failure, SignInRefused):
+        code = failure.public_code
     body = {"error": code, "message": " ".join(_sentences(failure.detail))}
     return Response(body, status=failure.status_code, headers=_headers(failure))
 
@@ -119,6 +158,8 @@ def error_response(failure: Exception, context: Mapping[str, Any]) -> Response:
 def _as_api_failure(failure: Exception) -> Exception:
     """What Django says in its own exceptions, in DRF's."""
     match failure:
+        case Refused():
+            return SignInRefused(failure)
         case Http404():
             return exceptions.NotFound()
         case PermissionDenied():

@@ -38,7 +38,16 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def mint(user: User, kind: Credential.Kind, name: str, *, user_agent: str = "") -> Minted:
+def mint(
+    user: User,
+    kind: Credential.Kind,
+    name: str,
+    *,
+    user_agent: str = "",
+    source: Credential.Source = Credential.Source.OPERATOR,
+    machine_id: str = "",
+    app_name: str = "",
+) -> Minted:
     """Make a credential for a user; a sign-in session lasts 30 days, the other kinds until revoked."""
     token = unguessable(PREFIXES[kind])
     expires_at = timezone.now() + SESSION_LIFETIME if kind == Credential.Kind.SESSION else None
@@ -49,7 +58,10 @@ def mint(user: User, kind: Credential.Kind, name: str, *, user_agent: str = "") 
         prefix=token[:SHOWN_CHARACTERS],
         digest=digest(token),
         expires_at=expires_at,
-        user_agent=user_agent[:300],
+        user_agent=user_agent.replace("\0", "")[:300],
+        source=source,
+        machine_id=machine_id,
+        app_name=app_name,
     )
     return Minted(credential, token)
 

@@ -2,6 +2,23 @@
 
 from django.urls import path
 
-from accounts.api import Me
+from accounts import api
+from accounts.oauth import views
 
-urlpatterns = [path("me", Me.as_view(), name="me")]
+urlpatterns = [
+    path("me", api.Me.as_view(), name="me"),
+    path("tokens", api.Tokens.as_view(), name="tokens"),
+    path("tokens/channel", api.ChannelTokens.as_view(), name="channel-tokens"),
+    path("tokens/<int:token_id>", api.OneToken.as_view(), name="token"),
+    path("auth-sessions", api.AuthSessions.as_view(), name="auth-sessions"),
+    path("auth-sessions/<str:prefix>/revoke", api.RevokeAuthSession.as_view(), name="revoke-auth-session"),
+    path("auth/logout", api.Logout.as_view(), name="logout"),
+    path("auth/apps/mint", api.MintApp.as_view(), name="mint-app"),
+    path("auth/oauth/start", views.OAuthStart.as_view(), name="oauth-start"),
+    path("auth/oauth/callback", views.OAuthCallback.as_view(), name="oauth-callback"),
+    path("auth/oauth/token", views.OAuthToken.as_view(), name="oauth-token"),
+    path("auth/spa/start", views.SpaStart.as_view(), name="spa-start"),
+    path("auth/spa/exchange", views.SpaExchange.as_view(), name="spa-exchange"),
+    path("auth/device/code", views.DeviceCode.as_view(), name="device-code"),
+    path("auth/device/token", views.DeviceToken.as_view(), name="device-token"),
+]

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from accounts.models import Credential
+from accounts.oauth import flows
 from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Connection, Process, Turn
 from agents.types import Failure, Outcome
@@ -37,6 +38,7 @@ def reap() -> dict[str, int]:
 def retain(turns_kept_days: int) -> int:
     """Delete turns older than that, and credentials long revoked or expired; how many turns went."""
     now = db_now()
+    flows.forget()
     Credential.objects.spent_before(now - CREDENTIALS_KEPT).filter(connections=None).delete()
     old = Turn.objects.filter(asked_at__lt=now - timedelta(days=turns_kept_days)).exclude(Q(outcome=None))
     gone = 0

@@ -4,14 +4,14 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Q
 
-from accounts.models import User
+from accounts.models import Credential, User
 from agents.ledger.statements import PROCESS_DEAD_S, release_sessions
 from agents.models import Connection, Process, Session
 from kit.clock import db_now
@@ -56,11 +56,9 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a heartbeat found out: own connections no longer in the table, own ones whose token was revoked,
-    and others' connections that are gone."""
+    """What a heartbeat found out: own connections no longer in the table, others' connections that are gone."""
 
     missing: set[int]
-    revoked: set[int]
     lost: set[int]
 
 
@@ -112,15 +110,35 @@ def beat(process_id: str, *, mine: Collection[int], others: Collection[int]) -> 
     rows = Connection.objects.filter(pk__in=mine, process_id=process_id)
     ownerless = Connection.objects.filter(process_id=process_id, connected_at__lt=now - ORPHAN_AFTER)
     ownerless.exclude(pk__in=mine).delete()
-    gone = Q(credential__revoked_at__isnull=False) | Q(credential__expires_at__lt=now)
     alive = now - timedelta(seconds=PROCESS_DEAD_S)
     present = set(rows.values_list("pk", flat=True))
     reachable = Connection.objects.filter(pk__in=others, process__beat_at__gt=alive)
     return Beat(
         missing=set(mine) - present,
-        revoked=set(rows.filter(gone | Q(session__owner__is_active=False)).values_list("pk", flat=True)),
         lost=set(others) - set(reachable.values_list("pk", flat=True)),
     )
+
+
+def find_revoked(process_id: str) -> list[int]:
+    """Connections of this process that must close: their token is no longer good, or their owner suspended.
+
+    Asked every second by every process that holds sockets (docs/adr/0020). A session that an agent took up again
+    while its token was being revoked is archived here.
+    """
+    gone = Q(credential__revoked_at__isnull=False) | Q(credential__expires_at__lt=db_now())
+    refused = Connection.objects.filter(gone | Q(session__owner__is_active=False), process_id=process_id)
+    found = dict(refused.values_list("pk", "credential_id"))
+    if found:
+        revoked = Credential.objects.filter(pk__in=set(found.values()), revoked_at__isnull=False)
+        archive_sessions_of(list(revoked.values_list("pk", flat=True)))
+    return list(found)
+
+
+def archive_sessions_of(credential_ids: Sequence[int]) -> None:
+    """Their tokens were revoked: these sessions leave the lists. Agents published on them stay, offline."""
+    if credential_ids:
+        kept = Session.objects.kept().filter(credential_id__in=credential_ids)
+        kept.update(archived_at=db_now())
 
 
 def retire(process_id: str) -> None:

@@ -7,6 +7,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from accounts.oauth.signup import Signup, read_signup
+
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -64,6 +66,35 @@ def origin(name: str, default: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or raw != f"{parts.scheme}://{parts.netloc}":
         raise ImproperlyConfigured(f"{name}={raw!r}: want an origin like https://hub.example.org")
     return raw
+
+
+def base_url(name: str, default: str) -> str:
+    """An address that paths are put behind. Plain http only to this machine: secrets travel there."""
+    raw = (os.environ.get(name) or default).rstrip("/")
+    parts = urlsplit(raw)
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(raw))
+    if not is_safe or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise ImproperlyConfigured(f"{name}={raw!r}: want an address like https://github.example.org")
+    return raw
+
+
+def origins(name: str) -> tuple[str, ...]:
+    """Origins separated by spaces."""
+    found = tuple((os.environ.get(name) or "").split())
+    for one in found:
+        parts = urlsplit(one)
+        if parts.scheme not in ("http", "https") or not parts.netloc or one != f"{parts.scheme}://{parts.netloc}":
+            raise ImproperlyConfigured(f"{name}={one!r}: want origins like https://app.example.org")
+    return found
+
+
+def signup(name: str) -> Signup:
+    """Who may join."""
+    raw = os.environ.get(name) or "open"
+    try:
+        return read_signup(raw)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}={raw!r}: want open, closed, or logins and org:NAMEs") from None
 
 
 def is_loopback(url: str) -> bool:

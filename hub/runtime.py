@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from django.conf import settings
 
+from accounts.authn import still_good
 from agents import jobs, presence
 from hub.health import draining
 from hub.job_thread import JobThread
@@ -19,6 +20,7 @@ logger = logging.getLogger(__name__)
 BEAT_EVERY_S = 5.0
 BEAT_TRIES = 3
 TEND_EVERY_S = 1.0
+WATCH_EVERY_S = 1.0
 DRAIN_STEP_S = 0.05
 LAST_WORDS_S = 5.0
 GOODBYE_WITHIN_S = 2.0
@@ -79,6 +81,7 @@ class Runtime:
             self._jobs.start()
         self._tasks.start(self._beat(), name="beat")
         self._tasks.start(self._tend(), name="tend")
+        self._tasks.start(self._watch(), name="watch")
         self._is_started = True
 
     async def _beat(self) -> None:
@@ -97,12 +100,27 @@ class Runtime:
         others = dispatcher.connections() - set(mine)
         beat = await db_call(presence.beat)(self.house.process_id, mine=mine, others=others)
         dispatcher.lose(beat.lost)
-        for connection_id in beat.revoked:
-            if socket := link.socket(connection_id):
-                self._tasks.start(socket.refuse("token_revoked", "this token was revoked"), name="revoked")
         for connection_id in beat.missing:
             if socket := link.socket(connection_id):
                 self._tasks.start(socket.leave(SERVICE_RESTART, bye="reregister"), name="missing")
+
+    async def _watch(self) -> None:
+        """Close what a revoked token or a suspended user still holds open, within 2 s (docs/adr/0020)."""
+        while True:
+            await asyncio.sleep(WATCH_EVERY_S)
+            try:
+                await self._watch_once()
+            except Exception:
+                logger.exception("watch.failed")
+
+    async def _watch_once(self) -> None:
+        link, streams = self.house.link, self.house.bridge.callers
+        if link.connection_ids:
+            for connection_id in await db_call(presence.find_revoked)(self.house.process_id):
+                if socket := link.socket(connection_id):
+                    self._tasks.start(socket.refuse("token_revoked", "this token was revoked"), name="revoked")
+        if held := streams.credential_ids:
+            streams.dismiss(held - await db_call(still_good)(held))
 
     async def _tend(self) -> None:
         while True:

@@ -10,6 +10,7 @@ from hub import env
 from hub.secret_key import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+PUBLIC_GITHUB = "https://github.com"
 
 # Where it serves.
 HOST = env.text("HOST", "127.0.0.1")
@@ -21,7 +22,6 @@ DATABASE_URL = env.text("DATABASE_URL")
 REDIS_URL = env.text("REDIS_URL")
 
 # How it behaves.
-DEV_LOGIN = env.flag("DEV_LOGIN")
 DEMO = env.flag("DEMO")
 REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
 DRAIN_S = env.seconds("DRAIN_S", 25)
@@ -30,6 +30,20 @@ STREAMS_PER_CALLER = env.whole("STREAMS_PER_CALLER", 100, least=1)
 TURNS_KEPT_DAYS = env.whole("TURNS_KEPT_DAYS", 400, least=1)
 LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 
+# Who signs in.
+GITHUB_CLIENT_ID = env.text("GITHUB_CLIENT_ID")
+GITHUB_CLIENT_SECRET = env.text("GITHUB_CLIENT_SECRET")
+GITHUB_URL = env.base_url("GITHUB_URL", PUBLIC_GITHUB)
+GITHUB_API_URL = env.base_url(
+    "GITHUB_API_URL", "https://api.github.com" if GITHUB_URL == PUBLIC_GITHUB else f"{GITHUB_URL}/api/v3"
+)
+SIGNUP = env.signup("SIGNUP")
+APP_ORIGINS = env.origins("APP_ORIGINS")
+SIGNIN_RATE_PER_MINUTE = env.whole("SIGNIN_RATE_PER_MINUTE", 60, least=20)
+DEV_LOGIN = env.flag("DEV_LOGIN") and not GITHUB_CLIENT_ID
+
+if bool(GITHUB_CLIENT_ID) != bool(GITHUB_CLIENT_SECRET):
+    raise ImproperlyConfigured("GITHUB_CLIENT_ID and GITHUB_CLIENT_SECRET go together: set both, or neither")
 if DEV_LOGIN and not env.is_loopback(PUBLIC_URL):
     raise ImproperlyConfigured(
         f"DEV_LOGIN=1 lets anybody become anybody, but PUBLIC_URL={PUBLIC_URL} is not loopback: set DEV_LOGIN=0"
@@ -38,6 +52,7 @@ if bool(DATABASE_URL) != bool(REDIS_URL):
     raise ImproperlyConfigured("DATABASE_URL and REDIS_URL go together: set both, or neither for the embedded hub")
 
 IS_EMBEDDED = not DATABASE_URL
+RATE_STORAGE = REDIS_URL or "memory://"
 
 # Django's own.
 SECRET_KEY = secret_key(DATA_DIR, env.text("SECRET_KEY"))
@@ -46,7 +61,8 @@ ALLOWED_HOSTS = [urlsplit(PUBLIC_URL).hostname or HOST, *env.LOOPBACK, "[::1]", 
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 CSRF_FAILURE_VIEW = "accounts.error_pages.csrf_failure"
 IS_HTTPS = PUBLIC_URL.startswith("https://")
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("BEHIND_PROXY") else None
+BEHIND_PROXY = env.flag("BEHIND_PROXY")
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
 SECURE_HSTS_SECONDS = 30 * 24 * 3600 if IS_HTTPS else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -90,12 +106,14 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "accounts.cors.AppOriginsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "accounts.middleware.CredentialMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "accounts.middleware.PagePolicyMiddleware",
 ]
 
 TEMPLATES = [
@@ -165,6 +183,7 @@ LOGGING = {
         "django": {"handlers": ["stderr"], "level": LOG_LEVEL, "propagate": False},
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "websockets": {"level": "INFO"},  # at DEBUG it logs the headers of every handshake
         "uvicorn": {"handlers": ["stderr"], "level": LOG_LEVEL, "propagate": False},
     },
 }

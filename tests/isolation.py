@@ -9,7 +9,7 @@ import shutil
 import tempfile
 
 _homes = () if os.environ.get("KEEP_HOME") else ("DATABASE_URL", "REDIS_URL")
-for name in (*_homes, "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN"):
+for name in (*_homes, "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN", "GITHUB_CLIENT_ID"):
     os.environ.pop(name, None)
 _folder = tempfile.mkdtemp(prefix="hub-tests-")
 atexit.register(shutil.rmtree, _folder, ignore_errors=True)

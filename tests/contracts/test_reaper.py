@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from accounts.models import Credential
+from accounts.models import Credential, User
 from accounts.tokens import mint
 from agents import jobs, presence
-from agents.models import Connection, Process, Turn
+from agents.models import Connection, Process, Session, Turn
 from agents.types import Ending, Failure, Outcome
 from tests.contracts.house import HOME, admitted, ask, beating, decide, end, published, user
 
@@ -66,11 +66,30 @@ def test_a_beat_tells_what_was_lost() -> None:
     mine, other = published(), published()
     kept = Connection.objects.get(session_id=mine.ref.session_id)
     gone = Connection.objects.get(session_id=other.ref.session_id).pk
-    kept.credential.revoked_at = timezone.now()
-    kept.credential.save()
     Connection.objects.filter(pk=gone).delete()
     beat = presence.beat(HOME, mine=[kept.pk, gone], others=[gone])
-    assert (beat.missing, beat.revoked, beat.lost) == ({gone}, {kept.pk}, {gone})
+    assert (beat.missing, beat.lost) == ({gone}, {gone})
+
+
+def test_a_revoked_token_is_found_by_the_process_that_holds_its_socket() -> None:
+    mine, other = published(), published()
+    held = Connection.objects.get(session_id=mine.ref.session_id)
+    Session.objects.filter(pk=held.session_id).update(credential_id=held.credential_id)
+    assert presence.find_revoked(HOME) == []
+    Credential.objects.filter(pk=held.credential_id).revoke()
+    assert presence.find_revoked(HOME) == [held.pk]
+    assert presence.find_revoked("another process") == []
+    assert Session.objects.get(pk=mine.ref.session_id).archived_at is not None
+    assert Session.objects.get(pk=other.ref.session_id).archived_at is None
+
+
+def test_an_expired_token_and_a_suspended_owner_are_found_too() -> None:
+    mine, other = published(), published()
+    held = [Connection.objects.get(session_id=one.ref.session_id) for one in (mine, other)]
+    Credential.objects.filter(pk=held[0].credential_id).update(expires_at=timezone.now() - LONG_AGO)
+    assert presence.find_revoked(HOME) == [held[0].pk]
+    User.objects.filter(pk=held[1].session.owner_id).update(is_active=False)
+    assert set(presence.find_revoked(HOME)) == {one.pk for one in held}
 
 
 def test_retention_deletes_old_turns_and_long_dead_credentials_and_keeps_the_rest() -> None:

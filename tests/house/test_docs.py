@@ -12,6 +12,7 @@ from a2a_bridge import errors as bridge_errors
 from a2a_bridge.methods import METHODS
 from accounts.error_pages import CODES, FORBIDDEN_ORIGIN
 from accounts.models import Credential
+from accounts.oauth.errors import Refused
 from accounts.tokens import PREFIXES
 from agents.errors import Denied
 from agents.links.channel import consumer, frames
@@ -242,3 +243,15 @@ def test_every_decision_has_its_four_headings_and_is_listed() -> None:
         assert headings == ["Seen", "Do", "Costs", "Look again"], shown(path)
         assert 10 <= len(path.read_text().splitlines()) <= 40, shown(path)
         assert f"({path.name})" in listed, shown(path)
+
+
+def test_every_refused_sign_in_has_its_line() -> None:
+    codes = {refused.code for refused in (Refused, *all_subclasses(Refused))}
+    assert codes <= rows("errors.md").keys()
+
+
+def test_every_attack_names_a_test_that_exists() -> None:
+    tests = "".join(path.read_text() for path in named("tests/*/test_*.py"))
+    told = re.findall(r"`(test_\w+)`", page("security.md"))
+    assert len(told) > 30
+    assert not [name for name in told if f"def {name}(" not in tests]

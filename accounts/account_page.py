@@ -1,0 +1,87 @@
+"""A user's own page: who they are here, where they are signed in, and their tokens."""
+
+import json
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts.callers import Caller
+from accounts.device_names import device_name
+from accounts.models import Credential
+from accounts.oauth.pages import signed_in, to_signin
+from accounts.tokens import mint
+
+Kind = Credential.Kind
+NAME_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the page."""
+
+    credential: Credential
+    is_current: bool
+
+    @property
+    def device(self) -> str:
+        """The program it was made for."""
+        return device_name(self.credential.user_agent)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def account(request: HttpRequest) -> HttpResponse:
+    """Sessions and tokens; a POST mints a channel token and shows its text this once."""
+    caller = signed_in(request)
+    if caller is None:
+        return to_signin(request)
+    if request.method != "POST":
+        return _page(request, caller)
+    name = request.POST.get("name", "").replace("\0", "").strip()
+    if not 0 < len(name) <= NAME_CHARS:
+        return _page(request, caller, error=f"Give it a name of 1 to {NAME_CHARS} characters.", status=400)
+    agent = request.headers.get("User-Agent", "")
+    minted = mint(caller.user, Kind.CHANNEL, name, user_agent=agent, source=Credential.Source.MINT)
+    return _page(request, caller, token=minted.token)
+
+
+@never_cache
+@require_POST
+def revoke(request: HttpRequest, credential_id: int) -> HttpResponse:
+    """End one of one's own sessions or tokens; the session in use ends by signing out."""
+    caller = signed_in(request)
+    if caller is None:
+        return to_signin(request)
+    own = caller.user.credentials.filter(pk=credential_id).exclude(pk=caller.identity.credential_id)
+    if own.revoke():
+        messages.success(request, "Revoked. Whatever used it is cut off.")
+    return HttpResponseRedirect(reverse("account"))
+
+
+def _page(
+    request: HttpRequest, caller: Caller, *, token: str = "", error: str = "", status: int = 200
+) -> HttpResponse:
+    live = caller.user.credentials.live().order_by("-created_at", "-pk")
+    rows = [Row(one, is_current=one.pk == caller.identity.credential_id) for one in live]
+    context = {
+        "me": caller.user,
+        "sessions": [row for row in rows if row.credential.kind == Kind.SESSION],
+        "tokens": [row for row in rows if row.credential.kind != Kind.SESSION],
+        "token": token,
+        "snippet": _mcp_json(token or "ck_live_…"),
+        "error": error,
+    }
+    return render(request, "account.html", context, status=status)
+
+
+def _mcp_json(token: str) -> str:
+    hub = settings.PUBLIC_URL.replace("http", "ws", 1)
+    env = {"CLAWBORRATOR_HUB_URL": hub, "CLAWBORRATOR_TOKEN": token}
+    server = {"command": "npx", "args": ["-y", "clawborrator-mcp"], "env": env}
+    return json.dumps({"mcpServers": {"clawborrator": server}}, indent=2, ensure_ascii=False)

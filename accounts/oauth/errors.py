@@ -1,0 +1,95 @@
+"""Why a sign-in is refused. `code` is public and never changes; nothing was issued."""
+
+
+class Refused(Exception):
+    """A start, callback or exchange was refused; the text is for people."""
+
+    code = "invalid_request"
+
+
+class InvalidState(Refused):
+    """The callback is not the answer to a sign-in that this browser began."""
+
+    code = "invalid_state"
+
+
+class InvalidGrant(Refused):
+    """No such code for this client: unknown, foreign, expired, used, or with the wrong verifier."""
+
+    code = "invalid_grant"
+
+
+class NotConfigured(Refused):
+    """The hub knows no GitHub OAuth client."""
+
+    code = "oauth_not_configured"
+
+
+class AccessDenied(Refused):
+    """The user said no."""
+
+    code = "access_denied"
+
+
+class GitHubRefused(Refused):
+    """GitHub does not accept the code it is said to have given."""
+
+    code = "github_refused"
+
+
+class GitHubFailed(Refused):
+    """GitHub did not answer in time, or not with sense."""
+
+    code = "github_failed"
+
+
+class SignupClosed(Refused):
+    """New people are not let in, or not this one."""
+
+    code = "signup_closed"
+
+
+class LoginTaken(Refused):
+    """A local account holds the login; an operator must settle whose it is."""
+
+    code = "login_taken"
+
+
+class Suspended(Refused):
+    """The account is suspended."""
+
+    code = "suspended"
+
+
+class AuthorizationPending(Refused):
+    """The user has not decided yet."""
+
+    code = "authorization_pending"
+
+
+class SlowDown(Refused):
+    """The device polls faster than it was told to."""
+
+    code = "slow_down"
+
+
+class ExpiredToken(Refused):
+    """The device code ran out."""
+
+    code = "expired_token"
+
+
+class QuotaExceeded(Refused):
+    """The user holds as many app tokens as one may."""
+
+    code = "quota_exceeded"
+
+
+class TooFast(Refused):
+    """Too many of these from one address or user; `retry_in_s` says when to come back."""
+
+    code = "rate_limited"
+
+    def __init__(self, retry_in_s: int) -> None:
+        super().__init__(f"too many sign-ins or codes from here: come back in {retry_in_s} s")
+        self.retry_in_s = retry_in_s

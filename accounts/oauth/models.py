@@ -1,0 +1,69 @@
+"""What a sign-in leaves behind while it lasts. Whatever could be used by a thief is here as a hash only."""
+
+from django.db import models
+from django.utils import timezone
+
+
+class LoginAttempt(models.Model):
+    """One browser on its way to GitHub and back; with `redirect_uri` on behalf of a command line."""
+
+    state_digest = models.CharField(max_length=64, unique=True)
+    browser_digest = models.CharField(max_length=64, help_text="Of the cookie of the browser that began.")
+    next_path = models.CharField(max_length=4000, blank=True)
+    redirect_uri = models.CharField(max_length=300, blank=True)
+    client_state = models.CharField(max_length=512, blank=True)
+    code_challenge = models.CharField(max_length=43, blank=True)
+    machine_id = models.CharField(max_length=100, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"attempt {self.pk}"
+
+
+class LoginCode(models.Model):
+    """A code for a command line or an app, good once, bound to its challenge and to its kind of client."""
+
+    class Purpose(models.TextChoices):
+        CLI = "cli", "command line"
+        APP = "app", "app"
+
+    digest = models.CharField(max_length=64, unique=True)
+    purpose = models.CharField(max_length=3, choices=Purpose)
+    user = models.ForeignKey("accounts.User", models.CASCADE, related_name="+")
+    code_challenge = models.CharField(max_length=43)
+    machine_id = models.CharField(max_length=100, blank=True)
+    app_name = models.CharField(max_length=60, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True)
+    credential = models.ForeignKey("accounts.Credential", models.SET_NULL, null=True, related_name="+")
+
+    def __str__(self) -> str:
+        return f"code {self.pk} ({self.purpose})"
+
+
+class DeviceGrant(models.Model):
+    """An app on a device without a browser, waiting for its user to type a code somewhere else."""
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        ALLOWED = "allowed"
+        DENIED = "denied"
+        USED = "used"
+
+    device_digest = models.CharField(max_length=64, unique=True)
+    user_digest = models.CharField(max_length=64, unique=True)
+    app_name = models.CharField(max_length=60)
+    machine_id = models.CharField(max_length=100, blank=True)
+    status = models.CharField(max_length=7, choices=Status, default=Status.PENDING)
+    user = models.ForeignKey("accounts.User", models.CASCADE, null=True, related_name="+")
+    credential = models.ForeignKey("accounts.Credential", models.SET_NULL, null=True, related_name="+")
+    interval_s = models.PositiveIntegerField()
+    polled_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"device grant {self.pk} ({self.status})"

@@ -1,0 +1,102 @@
+"""Where a signed-in user allows an app: in the browser that asks, or by typing a device's code."""
+
+import re
+from urllib.parse import urlencode, urlsplit
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts.callers import Caller, find_caller
+from accounts.middleware import PAGE_POLICY
+from accounts.oauth import asked, flows
+from accounts.oauth.errors import AccessDenied, Refused, TooFast
+from accounts.oauth.flows import Purpose
+from accounts.throttle import check_address, check_guesses
+
+NO_SUCH_CODE = "No device waits for this code. It may have run out: codes last 10 minutes."
+PARAMETERS = ("redirect_uri", "state", "code_challenge", "code_challenge_method", "app_name", "machine_id")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def consent(request: HttpRequest) -> HttpResponse:
+    """Allow an app, or do not; the app learns either at its redirect address."""
+    caller = signed_in(request)
+    if caller is None:
+        return to_signin(request)
+    given = request.POST if request.method == "POST" else request.GET
+    try:
+        wanted = asked.read_app(given)
+    except Refused as refused:
+        context = {"title": "This app asks wrongly", "text": str(refused), "status": 400}
+        return render(request, "errors/page.html", context, status=400)
+    if request.method != "POST":
+        context = {
+            "app_name": wanted.app_name,
+            "home": urlsplit(wanted.redirect_uri).netloc,
+            "hidden": {name: given[name] for name in PARAMETERS if name in given},
+        }
+        return _leading_to(wanted.redirect_uri, render(request, "consent.html", context))
+    if request.POST.get("decision") == "allow":
+        answer = {"code": flows.issue_code(caller.user, Purpose.APP, wanted)}
+    else:
+        answer = {"error": AccessDenied.code}
+    back = f"{wanted.redirect_uri}?{urlencode(answer | {'state': wanted.state})}"
+    return _leading_to(wanted.redirect_uri, HttpResponseRedirect(back))
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def device(request: HttpRequest) -> HttpResponse:
+    """Type the code a device shows, see which app it is, allow it or do not."""
+    caller = signed_in(request)
+    if caller is None:
+        return to_signin(request)
+    if request.method != "POST":
+        return _code_form(request, request.GET.get("user_code", ""))
+    typed = request.POST.get("user_code", "")
+    try:
+        check_guesses(caller.user.pk)
+        check_address(request, "guess")
+    except TooFast as fast:
+        return _code_form(request, typed, str(fast), status=429)
+    grant = flows.find_device(typed)
+    if grant is None:
+        return _code_form(request, typed, NO_SUCH_CODE, status=400)
+    decision = request.POST.get("decision", "")
+    if decision not in ("allow", "deny"):
+        return render(request, "device_consent.html", {"app_name": grant.app_name, "user_code": typed})
+    if not flows.decide_device(grant, caller.user, allow=decision == "allow"):
+        return _code_form(request, typed, NO_SUCH_CODE, status=400)
+    said = "is allowed. You can go back to the device." if decision == "allow" else "was turned away."
+    messages.success(request, f"{grant.app_name} {said}")
+    return HttpResponseRedirect(reverse("account"))
+
+
+def signed_in(request: HttpRequest) -> Caller | None:
+    """Whoever decides here must be there in person: with the session of a browser."""
+    caller = find_caller(request)
+    return caller if caller is not None and caller.identity.kind == "session" else None
+
+
+def to_signin(request: HttpRequest) -> HttpResponse:
+    """Sign in first, then come back."""
+    return HttpResponseRedirect(f"{reverse('signin')}?{urlencode({'next': request.get_full_path()})}")
+
+
+def _code_form(request: HttpRequest, typed: str, error: str = "", *, status: int = 200) -> HttpResponse:
+    shown = re.sub(r"[^A-Za-z-]", "", typed)[:20]
+    return render(request, "device.html", {"user_code": shown, "error": error}, status=status)
+
+
+def _leading_to(address: str, response: HttpResponse) -> HttpResponse:
+    """A form's redirect counts as its target: name the app's origin, which was checked."""
+    parts = urlsplit(address)
+    home = "http:" if "[" in parts.netloc else f"{parts.scheme}://{parts.netloc}"  # CSP has no word for IPv6
+    policy = PAGE_POLICY.replace("form-action 'self'", f"form-action 'self' {home}")
+    response["Content-Security-Policy"] = policy
+    return response

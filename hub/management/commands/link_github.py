@@ -1,0 +1,34 @@
+"""`manage.py link_github`: whose is a login that a local account holds?"""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.oauth.people import CannotLink, link, rename
+
+
+class Command(BaseCommand):
+    help = (
+        "Settle a login that a local account holds: give the account to a GitHub account for good, or rename it so"
+        " that the GitHub account of that login can join by itself. Works while the hub runs."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Its options."""
+        parser.add_argument("--login", required=True, help="the local account")
+        choice = parser.add_mutually_exclusive_group(required=True)
+        choice.add_argument("--github-id", type=int, help="the number of the GitHub account whose it is")
+        choice.add_argument("--rename", metavar="LOGIN", help="a new login for the local account")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Say what is now so."""
+        try:
+            if options["rename"]:
+                user = rename(options["login"], options["rename"])
+                self.stdout.write(f"the local account is @{user.login} now; its agents keep their handles")
+            else:
+                user = link(options["login"], options["github_id"])
+                self.stdout.write(f"@{user.login} is signed in to by GitHub account {user.github_id} now")
+        except CannotLink as cannot:
+            raise CommandError(str(cannot)) from None

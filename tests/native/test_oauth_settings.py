@@ -1,0 +1,56 @@
+"""What settings alone decide about the way to GitHub."""
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from accounts.oauth.signup import Signup, read_signup
+from tests.native.house import browser
+
+START = "/api/v1/auth/oauth/start"
+
+
+@pytest.fixture(autouse=True)
+def _github(settings: Any, db: None) -> None:
+    settings.GITHUB_CLIENT_ID, settings.GITHUB_CLIENT_SECRET = "id", "secret"
+
+
+def test_behind_https_the_login_cookie_cannot_be_planted(settings: Any) -> None:
+    settings.IS_HTTPS, settings.PUBLIC_URL = True, "https://hub.example"
+    answer = browser().get(START)
+    cookie = answer.cookies["__Host-cw_login"]
+    assert (cookie["secure"], cookie["httponly"], cookie["path"], cookie["domain"]) == (True, True, "/", "")
+    assert (cookie["samesite"], cookie["max-age"]) == ("Lax", 600)
+    query = parse_qs(urlsplit(answer["Location"]).query)
+    assert query["redirect_uri"] == ["https://hub.example/api/v1/auth/oauth/callback"]
+
+
+def test_the_way_leads_to_the_enterprise_server_that_is_set(settings: Any) -> None:
+    settings.GITHUB_URL = "https://github.example.org"
+    assert browser().get(START)["Location"].startswith("https://github.example.org/login/oauth/authorize?")
+
+
+def test_the_development_form_is_closed_where_github_is_configured(settings: Any) -> None:
+    settings.DEV_LOGIN = True
+    answer = browser().post("/signin", {"login": "anybody"})
+    assert "Sign in with GitHub" in answer.content.decode()
+    assert "cw_session" not in answer.cookies
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("open", Signup(is_open=True)),
+        ("CLOSED", Signup()),
+        ("Ann, ben org:ACME org:acme", Signup(logins=frozenset({"ann", "ben"}), orgs=("acme",))),
+    ],
+)
+def test_sign_up_is_read_as_an_operator_writes_it(text: str, read: Signup) -> None:
+    assert read_signup(text) == read
+
+
+@pytest.mark.parametrize("text", ["", "org:", "a/b", "org:a b/c", "ann;ben"])
+def test_a_sign_up_that_cannot_be_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        read_signup(text)

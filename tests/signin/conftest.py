@@ -1,0 +1,75 @@
+"""A GitHub look-alike, hubs that use it, and browsers."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.github import GitHub
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess
+from tests.signin.clients import Browser, CommandLine
+
+PLENTY = {"SIGNIN_RATE_PER_MINUTE": "1000000"}
+
+
+@pytest.fixture(scope="session")
+def _github() -> Iterator[GitHub]:
+    github = GitHub()
+    github.start()
+    yield github
+    github.stop()
+
+
+@pytest.fixture
+def github(_github: GitHub) -> GitHub:
+    """Honest until a test says otherwise."""
+    _github.reset()
+    return _github
+
+
+@pytest.fixture(scope="session")
+def signin_hub(make_home: MakeHome, _github: GitHub) -> Iterator[HubProcess]:
+    """One process on SQLite where anybody of GitHub may join. DEV_LOGIN is asked for, and off all the same."""
+    hub = HubProcess.start(make_home("embedded"), **_github.settings, **PLENTY, DEV_LOGIN=1, LOG_LEVEL="DEBUG")
+    yield hub
+    hub.stop()
+
+
+@pytest.fixture
+def make_browser(github: GitHub) -> Iterator[Callable[[HubProcess], Browser]]:
+    """Browsers that were nowhere yet; they are closed with the test."""
+    made: list[Browser] = []
+
+    def make(hub: HubProcess) -> Browser:
+        made.append(Browser(hub, github))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.client.close()
+
+
+@pytest.fixture
+def browser(signin_hub: HubProcess, make_browser: Callable[[HubProcess], Browser]) -> Browser:
+    """Somebody's browser."""
+    return make_browser(signin_hub)
+
+
+@pytest.fixture
+def other_browser(signin_hub: HubProcess, make_browser: Callable[[HubProcess], Browser]) -> Browser:
+    """Somebody else's."""
+    return make_browser(signin_hub)
+
+
+@pytest.fixture
+def make_cli(signin_hub: HubProcess) -> Iterator[Callable[..., CommandLine]]:
+    """Command lines; their listeners end with the test."""
+    made: list[CommandLine] = []
+
+    def make(machine_id: str = "") -> CommandLine:
+        made.append(CommandLine(signin_hub, machine_id))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

@@ -1,0 +1,482 @@
+"""What must not work. docs/reference/security.md names each of these tests beside its attack."""
+
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect as open_socket
+from websockets.exceptions import InvalidStatus
+
+from tests.callers import bearer, envelope, question
+from tests.github import CLIENT_SECRET, GitHub
+from tests.homes import ROOT, MakeHome, hub_env
+from tests.hub_process import HubProcess, StartHub
+from tests.peer import dial
+from tests.signin.clients import Browser, CommandLine, Pkce, program, refused
+from tests.signin.test_apps import Device, allow, app_start, exchange
+
+MakeCli = Callable[..., CommandLine]
+START = "/api/v1/auth/oauth/start"
+JSON = {"Content-Type": "application/json"}
+CALLBACK = "/api/v1/auth/oauth/callback"
+
+
+@contextmanager
+def database(hub: HubProcess) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(hub.home.folder / "hub.sqlite3", timeout=10)) as connection:
+        yield connection
+        connection.commit()
+
+
+def status(hub: HubProcess, token: str) -> int:
+    with program(hub.url, token) as client:
+        return client.get("/api/v1/me").status_code
+
+
+# Codes.
+
+
+def test_a_second_use_of_a_code_fails_and_revokes_what_the_first_issued(
+    browser: Browser, make_cli: MakeCli
+) -> None:
+    cli = make_cli()
+    code = cli.code(browser)
+    token = cli.exchange(code).json()["session"]["token"]
+    assert status(cli.hub, token) == 200
+    refused(cli.exchange(code), "invalid_grant")
+    assert status(cli.hub, token) == 401
+
+
+def test_a_second_use_of_an_apps_code_revokes_too(browser: Browser) -> None:
+    browser.sign_in("ann")
+    pkce = Pkce()
+    code = allow(browser, browser.get(app_start(pkce)).headers["location"])["code"]
+    token = exchange(browser.hub, code, pkce.verifier).json()["token"]
+    refused(exchange(browser.hub, code, pkce.verifier), "invalid_grant")
+    assert status(browser.hub, token) == 401
+
+
+def test_a_stolen_code_is_worth_nothing_without_its_verifier(browser: Browser, make_cli: MakeCli) -> None:
+    thief, cli = make_cli(), make_cli()
+    code = cli.code(browser)
+    refused(thief.exchange(code), "invalid_grant")
+    refused(cli.exchange(code), "invalid_grant")  # the thief's try spent it
+
+
+@pytest.mark.parametrize("verifier", ["", "short", "x" * 43, "x" * 129, "ü" * 43, "nul\0" * 11])
+def test_a_wrong_verifier_gets_nothing(browser: Browser, make_cli: MakeCli, verifier: str) -> None:
+    cli = make_cli()
+    code = cli.code(browser)
+    with program(cli.hub.url) as client:
+        answer = client.post("/api/v1/auth/oauth/token", json={"code": code, "code_verifier": verifier})
+    assert answer.status_code == 400
+    assert answer.json()["error"] in ("invalid_grant", "validation_failed")
+
+
+def test_an_expired_code_is_refused(browser: Browser, make_cli: MakeCli) -> None:
+    cli = make_cli()
+    code = cli.code(browser)
+    with database(cli.hub) as rows:
+        lived = rows.execute(
+            "SELECT (julianday(expires_at) - julianday(created_at)) * 1440 FROM accounts_logincode ORDER BY id"
+        ).fetchall()[-1][0]
+        assert 4.9 < lived < 5.1
+        rows.execute("UPDATE accounts_logincode SET expires_at = '2020-01-01 00:00:00'")
+    refused(cli.exchange(code), "invalid_grant")
+
+
+def test_codes_do_not_cross_between_flows(browser: Browser, make_cli: MakeCli) -> None:
+    cli = make_cli()
+    refused(cli.exchange(cli.code(browser), path="/api/v1/auth/spa/exchange"), "invalid_grant")
+    pkce = Pkce()
+    browser.sign_in("ann")
+    code = allow(browser, browser.get(app_start(pkce)).headers["location"])["code"]
+    refused(exchange(browser.hub, code, pkce.verifier, "/api/v1/auth/oauth/token"), "invalid_grant")
+    device = Device(browser.hub)
+    refused(cli.exchange(device.codes["device_code"]), "invalid_grant")
+
+
+@pytest.mark.parametrize(
+    "body", [{}, [], "x", None, {"code": 1, "code_verifier": 2}, {"code": "x"}, {"code": "lone \ud800"}], ids=str
+)
+@pytest.mark.parametrize("path", ["oauth/token", "spa/exchange", "device/token", "device/code"])
+def test_a_malformed_exchange_is_a_400(signin_hub: HubProcess, path: str, body: Any) -> None:
+    with program(signin_hub.url) as client:
+        answer = client.post(f"/api/v1/auth/{path}", content=json.dumps(body), headers=JSON)
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"error", "message"}
+
+
+# PKCE and the start.
+
+BAD_STARTS = {
+    "plain PKCE": {"code_challenge_method": "plain"},
+    "no method": {"code_challenge_method": None},
+    "s256 in lower case": {"code_challenge_method": "s256"},
+    "no challenge": {"code_challenge": None},
+    "an empty challenge": {"code_challenge": ""},
+    "a short challenge": {"code_challenge": "x" * 42},
+    "a long challenge": {"code_challenge": "x" * 44},
+    "a challenge with padding": {"code_challenge": "x" * 42 + "="},
+    "no state": {"state": None},
+    "an empty state": {"state": ""},
+    "a state with a line break": {"state": "a\r\nb"},
+    "an endless state": {"state": "x" * 513},
+    "a machine id with markup": {"machine_id": "<script>"},
+    "two redirects": {"redirect_uri": ["http://localhost:1/callback", "http://evil.example/"]},
+}
+
+
+@pytest.mark.parametrize("path", [START, "/api/v1/auth/spa/start"])
+@pytest.mark.parametrize("wrong", BAD_STARTS.values(), ids=BAD_STARTS)
+def test_a_start_without_sound_pkce_and_state_is_refused(
+    signin_hub: HubProcess, path: str, wrong: dict[str, Any]
+) -> None:
+    sound = Pkce().query("http://localhost:1/callback", app_name="x")
+    query = {name: value for name, value in (sound | wrong).items() if value is not None}
+    with program(signin_hub.url) as client:
+        assert client.get(path, params=sound).status_code == 302
+        refused(client.get(f"{path}?{urlencode(query, doseq=True)}"), "invalid_request")
+
+
+REDIRECTS = [
+    "",
+    "https://evil.example/callback",
+    "http://evil.example/callback",
+    "//evil.example",
+    "\\\\evil.example",
+    "/callback",
+    "callback",
+    "https://localhost:1/callback",
+    "HTTP://localhost:1/callback",
+    "http://LOCALHOST:1/callback",
+    "http://localhost.:1/callback",
+    "http://localhost.evil.example/callback",
+    "http://evil.example#localhost:1/callback",
+    "http://localhost:1@evil.example/callback",
+    "http://user:pass@localhost:1/callback",
+    "http://localhost@evil.example",
+    "http://127.0.0.1.evil.example/",
+    "http://127.1:1/callback",
+    "http://2130706433:1/callback",
+    "http://0x7f.0.0.1:1/callback",
+    "http://0.0.0.0:1/callback",
+    "http://192.168.0.1:1/callback",
+    "http://[::ffff:127.0.0.1]:1/callback",
+    "http://localhost:0/callback",
+    "http://localhost:65536/callback",
+    "http://localhost:1x/callback",
+    "http://localhost:/callback",
+    "http://localhost:1/callback?next=//evil.example",
+    "http://localhost:1/callback#fragment",
+    "http://localhost:1/../callback",
+    "http://localhost:1//evil.example",
+    "http://localhost:1/%2f%2fevil.example",
+    "http://localhost:1\\@evil.example",
+    "http://localhost:1/call back",
+    "http://localhost:1/callback\r\nSet-Cookie: x=1",
+    "http://localhost:1/callback\0",
+    " http://localhost:1/callback",
+    "http://localhost:1/" + "x" * 300,
+    "http://lоcalhost:1/callback",  # a Cyrillic o
+    "javascript:alert(1)",
+    "data:text/html,x",
+    "file:///etc/passwd",
+    "myapp://callback",
+]
+
+
+@pytest.mark.parametrize("path", [START, "/api/v1/auth/spa/start"])
+@pytest.mark.parametrize("redirect_uri", REDIRECTS)
+def test_a_redirect_that_is_not_plainly_loopback_is_refused(
+    signin_hub: HubProcess, path: str, redirect_uri: str
+) -> None:
+    with program(signin_hub.url) as client:
+        answer = client.get(path, params=Pkce().query(redirect_uri, app_name="x"))
+    refused(answer, "invalid_request")
+    assert "location" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "redirect_uri",
+    ["http://localhost:1/callback", "http://127.0.0.1:65535", "http://[::1]:1/", "http://localhost/c"],
+)
+def test_loopback_on_any_port_is_fine(signin_hub: HubProcess, redirect_uri: str) -> None:
+    with program(signin_hub.url) as client:
+        assert client.get(START, params=Pkce().query(redirect_uri)).status_code == 302
+
+
+NEXTS = ["https://evil.example/", "//evil.example", "/\\evil.example", "\\\\evil", "javascript:alert(1)", "evil"]
+
+
+@pytest.mark.parametrize("wanted", NEXTS)
+def test_next_never_leads_off_the_hub(browser: Browser, wanted: str) -> None:
+    assert browser.sign_in("ann", next=wanted).headers["location"] == "/"
+
+
+# State.
+
+
+def test_login_csrf_an_attackers_callback_does_nothing_in_a_victims_browser(
+    browser: Browser, other_browser: Browser, github: GitHub
+) -> None:
+    github.person = "mallory"
+    attackers_callback = other_browser.agree(other_browser.start())
+    for _ in range(2):  # one that never began, one that began a sign-in of its own
+        answer = browser.get(attackers_callback)
+        assert answer.status_code == 400
+        assert browser.session is None
+        browser.start()
+    assert other_browser.get(attackers_callback).status_code == 302
+
+
+def test_a_state_swap_is_refused(browser: Browser, other_browser: Browser) -> None:
+    mine, theirs = browser.agree(browser.start()), other_browser.agree(other_browser.start())
+    state = parse_qs(urlsplit(mine).query)["state"][0]
+    code = parse_qs(urlsplit(theirs).query)["code"][0]
+    answer = browser.get(f"{CALLBACK}?{urlencode({'code': code, 'state': state})}")
+    assert answer.status_code == 400  # GitHub's PKCE binds the code to the other attempt
+    assert browser.session is None
+
+
+@pytest.mark.parametrize("state", ["", "x", "0" * 32, "nul\0", "lone%ED%A0%80"])
+def test_a_made_up_state_is_refused(browser: Browser, state: str) -> None:
+    browser.start()
+    answer = browser.get(CALLBACK, params={"code": "x", "state": state})
+    assert answer.status_code == 400
+    assert browser.session is None
+
+
+def test_a_callback_is_good_once(browser: Browser) -> None:
+    address = browser.agree(browser.start())
+    assert browser.get(address).status_code == 302
+    browser.client.cookies.delete("cw_session")
+    assert browser.get(address).status_code == 400
+    assert browser.session is None
+
+
+def test_an_attempt_of_eleven_minutes_ago_is_over(browser: Browser) -> None:
+    address = browser.agree(browser.start())
+    with database(browser.hub) as rows:
+        rows.execute("UPDATE accounts_loginattempt SET expires_at = '2020-01-01 00:00:00' WHERE used_at IS NULL")
+    assert browser.get(address).status_code == 400
+
+
+def test_session_fixation_a_planted_cookie_is_not_the_session(browser: Browser) -> None:
+    browser.sign_in("mallory")
+    planted = browser.session
+    assert planted
+    browser.sign_in("ann")
+    assert browser.session != planted
+    assert status(browser.hub, planted) == 401
+    made_up = "cw_sess_" + "0" * 32
+    browser.client.cookies.set("cw_session", made_up, domain="127.0.0.1")
+    browser.sign_in("ann")
+    assert status(browser.hub, made_up) == 401
+
+
+# Kinds of tokens.
+
+REST = [
+    ("GET", "/me"),
+    ("GET", "/tokens"),
+    ("POST", "/tokens/channel"),
+    ("GET", "/auth-sessions"),
+    ("GET", "/agents"),
+]
+
+
+def test_a_channel_token_is_nobody_on_rest(signin_hub: HubProcess) -> None:
+    token = signin_hub.mint("alice", "channel")
+    with program(signin_hub.url, token) as client:
+        for verb, path in [*REST, ("POST", "/auth/apps/mint"), ("POST", "/auth/logout")]:
+            refused(client.request(verb, f"/api/v1{path}"), "unauthorized", 401)
+
+
+@pytest.mark.parametrize("kind", ["session", "app"])
+async def test_a_session_or_app_token_is_nobody_on_the_channel(signin_hub: HubProcess, kind: str) -> None:
+    socket = await dial(signin_hub.url.replace("http", "ws") + "/channel", signin_hub.mint("alice", kind))
+    assert "auth_failed" in await socket.recv()
+    await socket.wait_closed()
+    assert socket.close_code == 1008
+
+
+async def test_a_cookie_opens_no_socket(browser: Browser) -> None:
+    """Cross-site WebSocket: `/channel` takes a Bearer token and never the cookie."""
+    browser.sign_in("ann")
+    for origin in ("https://evil.example", browser.hub.url):
+        address = browser.hub.url.replace("http", "ws") + "/channel"
+        headers = {"Cookie": f"cw_session={browser.session}", "Origin": origin}
+        async with open_socket(address, additional_headers=headers, proxy=None) as socket:
+            await socket.send('{"type":"register","host":"h","cwd":"/","pid":1,"channelVersion":"t"}')
+            assert "auth_failed" in await socket.recv()
+    with pytest.raises(InvalidStatus):
+        await open_socket(browser.hub.url.replace("http", "ws") + "/cli", additional_headers=headers, proxy=None)
+
+
+WRITES = [
+    ("POST", "/api/v1/tokens/channel", {"name": "x"}),
+    ("POST", "/api/v1/auth/apps/mint", {"name": "x"}),
+    ("POST", "/api/v1/auth/logout", None),
+    ("POST", "/api/v1/auth-sessions/abcd/revoke", None),
+    ("DELETE", "/api/v1/tokens/1", None),
+    ("POST", "/api/a2a/v1/agents/demo/echo", envelope("SendMessage", question("x"))),
+]
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", None])
+@pytest.mark.parametrize(("verb", "path", "body"), WRITES, ids=lambda one: str(one)[:40])
+def test_a_cookie_from_another_origin_writes_nothing(
+    browser: Browser, verb: str, path: str, body: Any, origin: str | None
+) -> None:
+    browser.sign_in("ann")
+    headers = {"Origin": origin} if origin else {}
+    answer = browser.client.request(verb, path, json=body, headers=headers | {"Accept": "*/*"})
+    assert answer.status_code in ((403, 404) if "a2a" in path else (403,))
+    assert status(browser.hub, browser.session or "") == 200
+
+
+# Brute force.
+
+
+def test_starts_exchanges_and_codes_are_limited_per_address(
+    start_hub: StartHub, make_home: MakeHome, github: GitHub
+) -> None:
+    hub = start_hub(make_home("embedded"), **github.settings, SIGNIN_RATE_PER_MINUTE=20)
+    with program(hub.url) as client:
+        starts = [client.get(START).status_code for _ in range(25)]
+        assert starts == [302] * 20 + [429] * 5
+        last = client.get(START)
+        refused(last, "rate_limited", 429)
+        assert 1 <= int(last.headers["retry-after"]) <= 60
+        body = {"code": "x" * 40, "code_verifier": "v" * 43}
+        tries = [client.post("/api/v1/auth/oauth/token", json=body).status_code for _ in range(25)]
+        assert tries == [400] * 20 + [429] * 5
+        assert client.post("/api/v1/auth/spa/exchange", json=body).status_code == 429
+        guess = {"device_code": "cw_dev_" + "0" * 32}
+        assert client.post("/api/v1/auth/device/token", json=guess).status_code == 429
+
+
+@pytest.mark.slow
+@pytest.mark.grown
+def test_two_processes_count_together(start_hub: StartHub, make_home: MakeHome, github: GitHub) -> None:
+    hub = start_hub(make_home("grown"), processes=2, **github.settings, SIGNIN_RATE_PER_MINUTE=20)
+    answers = []
+    for turn in range(24):
+        with program(hub.urls[turn % 2]) as client:
+            answers.append(client.get(START).status_code)
+    assert answers == [302] * 20 + [429] * 4
+
+
+def test_behind_a_proxy_each_caller_counts_for_themselves(
+    start_hub: StartHub, make_home: MakeHome, github: GitHub
+) -> None:
+    hub = start_hub(make_home("embedded"), **github.settings, SIGNIN_RATE_PER_MINUTE=20, BEHIND_PROXY=1)
+
+    def start(forwarded: str) -> int:
+        with program(hub.url) as client:
+            return client.get(START, headers={"X-Forwarded-For": forwarded}).status_code
+
+    assert [start("203.0.113.1") for _ in range(21)] == [302] * 20 + [429]
+    assert start("203.0.113.2") == 302
+    assert start("203.0.113.2, 203.0.113.1") == 429  # what the caller made up comes first
+    assert [start(f"2001:db8::{n}") for n in range(1, 22)] == [302] * 20 + [429]  # one /64 is one caller
+
+
+def test_a_rate_below_twenty_a_minute_is_refused(make_home: MakeHome) -> None:
+    env = hub_env(dict(make_home("embedded").env) | {"SIGNIN_RATE_PER_MINUTE": "19"})
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"], env=env, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "SIGNIN_RATE_PER_MINUTE" in done.stderr
+
+
+def test_guessing_device_codes_stops_after_ten_a_minute(browser: Browser) -> None:
+    browser.sign_in("mallory")
+    device = Device(browser.hub)
+    answers = [browser.post("/device", {"user_code": f"BCDF-GHJ{letter}"}) for letter in "BCDFGHJKLMNP"]
+    assert [one.status_code for one in answers] == [400] * 10 + [429] * 2
+    assert browser.post("/device", {"user_code": device.codes["user_code"]}).status_code == 429
+
+
+# Leaks.
+
+
+def test_a_stolen_database_gives_no_usable_token(browser: Browser, make_cli: MakeCli) -> None:
+    cli = make_cli()
+    code = cli.code(browser, "ivan")
+    secrets = [code, cli.exchange(code).json()["session"]["token"]]
+    unused = make_cli()
+    secrets.append(unused.code(browser, "ivan"))
+    browser.sign_in("ivan")
+    device = Device(browser.hub)
+    secrets += [browser.session or "", device.codes["device_code"], device.codes["user_code"]]
+    secrets.append(browser.client.cookies["cw_login"])
+    secrets.append(parse_qs(urlsplit(browser.start()).query)["state"][0])
+    secrets += list(browser.github.tokens)
+    secrets.append(CLIENT_SECRET)
+    with database(browser.hub) as rows:
+        rows.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        dump = "\n".join(rows.iterdump())
+        digests = [row[0] for row in rows.execute("SELECT digest FROM accounts_credential")]
+    for secret in secrets:
+        assert len(secret) >= 9
+        assert secret not in dump
+    for digest in digests[:20]:  # what is in the dump opens nothing
+        assert status(browser.hub, digest) == 401
+        assert status(browser.hub, f"cw_sess_{digest[:32]}") == 401
+
+
+def test_no_token_is_ever_in_a_log_a_page_or_a_url(browser: Browser, make_cli: MakeCli) -> None:
+    """The hub logs at DEBUG here; every secret of a whole life is looked for in all it said."""
+    seen: list[httpx.Response] = []
+    browser.client.event_hooks["response"] = [lambda response: (response.read(), seen.append(response))]
+    cli = make_cli()
+    body = cli.login(browser, "judy")
+    browser.sign_in("judy")
+    page = browser.post("/account", {"name": "canary"}).text
+    channel = re.search(r"ck_live_[0-9a-f]{32}", page)
+    assert channel
+    tokens = [body["session"]["token"], browser.session or "", channel[0]]
+    for token in tokens:
+        with program(browser.hub.url, token) as client:
+            client.get("/api/v1/me")
+            client.get("/api/v1/nothing")
+            client.post("/api/v1/tokens/channel", content=b"{broken")
+    log = "".join(program.said for program in browser.hub.programs)
+    assert "DEBUG" in log
+    for token in [*tokens, CLIENT_SECRET, *browser.github.tokens, cli.verifier]:
+        assert token not in log
+        for response in seen:
+            assert token not in str(response.url)
+            assert token not in response.headers.get("location", "")
+    assert not re.search(r"(?:cw_sess_|ck_live_|cw_app_|cw_code_|cw_dev_)[0-9a-f]{32}|gho_canary", log)
+    for verb, path, query in browser.github.seen:
+        assert not (verb == "GET" and any(token in str(query) for token in tokens)), path
+
+
+# The deployment.
+
+
+def test_the_deploy_check_is_clean_in_the_production_settings(make_home: MakeHome, github: GitHub) -> None:
+    env = hub_env(dict(make_home("embedded").env) | github.settings | {"PUBLIC_URL": "https://hub.example"})
+    command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_bearer_in_a_query_is_no_credential(signin_hub: HubProcess) -> None:
+    token = signin_hub.mint("alice", "session")
+    with program(signin_hub.url) as client:
+        for name in ("token", "access_token", "authorization", "cw_session"):
+            assert client.get("/api/v1/me", params={name: token}).status_code == 401
+        assert client.get("/api/v1/me", headers=bearer(token)).status_code == 200

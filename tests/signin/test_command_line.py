@@ -1,0 +1,131 @@
+"""A command line signs in through a browser and a listener on loopback."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.callers import bearer
+from tests.github import GitHub
+from tests.homes import MakeHome
+from tests.hub_process import StartHub
+from tests.peer import dial
+from tests.peers import Echo, publish
+from tests.signin.clients import Browser, CommandLine, program, refused
+
+MakeCli = Callable[..., CommandLine]
+USER = {"id", "githubLogin", "avatarUrl", "isAdmin", "createdAt"}
+TOKEN = {
+    "id",
+    "kind",
+    "name",
+    "prefix",
+    "appName",
+    "createdAt",
+    "lastUsedAt",
+    "revokedAt",
+    "machineId",
+    "userAgent",
+    "token",
+}
+
+
+async def test_a_command_line_logs_in_connects_an_agent_and_is_thrown_out(
+    browser: Browser, make_cli: MakeCli
+) -> None:
+    cli = make_cli()
+    answer = cli.login(browser, "carol")
+    assert set(answer) == {"user", "session"}
+    assert set(answer["user"]) == USER
+    assert set(answer["session"]) == {"token", "expiresAt"}
+    token = answer["session"]["token"]
+    with program(cli.hub.url, token) as client:
+        assert client.get("/api/v1/me").json() == answer["user"]
+        minted = client.post("/api/v1/tokens/channel", json={"name": "laptop"}).json()
+        assert set(minted) == TOKEN
+        assert (minted["kind"], minted["userAgent"]) == ("channel", "clawborrator-cli")
+        async with Echo(cli.hub.url, minted["token"]) as agent:
+            assert agent.session_id
+            await publish(cli.hub, token, agent.session_id, "thrown-out")
+            assert client.delete(f"/api/v1/tokens/{minted['id']}").status_code == 204
+            assert (await agent.heard("error", within_s=2))["code"] == "token_revoked"
+            await agent.closed.wait()
+            assert agent.socket.close_code == 1008
+        listed = client.get("/api/v1/sessions").json()["items"]
+        assert agent.session_id not in [one["id"] for one in listed]
+        archived = client.get("/api/v1/sessions", params={"archived": "true"}).json()["items"]
+        assert next(one for one in archived if one["id"] == agent.session_id)["archivedAt"]
+        assert client.delete(f"/api/v1/tokens/{minted['id']}").status_code == 204
+    socket = await dial(cli.hub.url.replace("http", "ws") + "/channel", minted["token"])
+    assert "auth_failed" in await socket.recv()
+    await socket.wait_closed()
+    assert socket.close_code == 1008
+
+
+def test_a_new_login_from_the_same_machine_replaces_the_old_one(browser: Browser, make_cli: MakeCli) -> None:
+    def live(token: str) -> bool:
+        with program(browser.hub.url, token) as client:
+            return client.get("/api/v1/me").status_code == 200
+
+    old = make_cli("m-1").login(browser)["session"]["token"]
+    elsewhere = make_cli("m-2").login(browser)["session"]["token"]
+    others = make_cli("m-1").login(browser, "ben")["session"]["token"]
+    assert all(map(live, [old, elsewhere, others]))
+    new = make_cli("m-1").login(browser)["session"]["token"]
+    assert [live(one) for one in (old, elsewhere, others, new)] == [False, True, True, True]
+
+
+def test_without_github_both_legs_say_so(start_hub: StartHub, make_home: MakeHome, github: GitHub) -> None:
+    hub = start_hub(make_home("embedded"))
+    cli = CommandLine(hub)
+    try:
+        with program(hub.url) as client:
+            for path in (cli.start_url, "/api/v1/auth/oauth/start"):
+                refused(client.get(path), "oauth_not_configured", 503)
+        refused(cli.exchange("x"), "oauth_not_configured", 503)
+    finally:
+        cli.close()
+
+
+def test_sessions_are_listed_and_revoked_by_their_prefix(browser: Browser, make_cli: MakeCli) -> None:
+    first = make_cli("one").login(browser, "dora")["session"]["token"]
+    second = make_cli("two").login(browser, "dora")["session"]["token"]
+    with program(browser.hub.url, first) as client:
+        rows: list[dict[str, Any]] = client.get("/api/v1/auth-sessions").json()["items"]
+        mine = next(one for one in rows if one["isCurrent"])
+        other = next(one for one in rows if one["machineId"] == "two")
+        assert set(mine) == {
+            "id",
+            "source",
+            "userAgent",
+            "machineId",
+            "createdAt",
+            "lastUsedAt",
+            "expiresAt",
+            "revokedAt",
+            "isCurrent",
+        }
+        assert (mine["source"], mine["machineId"], len(mine["id"])) == ("cli", "one", 64)
+        revoke = "/api/v1/auth-sessions/{}/revoke"
+        refused(client.post(revoke.format(mine["id"][:8])), "conflict", 409)
+        refused(client.post(revoke.format("abc")), "validation_failed")
+        refused(client.post(revoke.format("0" * 40)), "not_found", 404)
+        assert client.post(revoke.format(other["id"][:8])).json() == {"ok": True, "id": other["id"]}
+        assert client.get("/api/v1/me", headers=bearer(second)).status_code == 401
+        assert other["id"] not in [one["id"] for one in client.get("/api/v1/auth-sessions").json()["items"]]
+        kept = client.get("/api/v1/auth-sessions", params={"includeRevoked": "true"}).json()["items"]
+        assert other["id"] in [one["id"] for one in kept]
+
+
+def test_logging_out_twice_is_fine(browser: Browser, make_cli: MakeCli) -> None:
+    token = make_cli().login(browser)["session"]["token"]
+    with program(browser.hub.url, token) as client:
+        assert [client.post("/api/v1/auth/logout").status_code for _ in range(2)] == [204, 204]
+        assert client.get("/api/v1/me").status_code == 401
+
+
+def test_a_failed_sign_in_tells_the_command_line_why(browser: Browser, make_cli: MakeCli, github: GitHub) -> None:
+    cli = make_cli()
+    github.instead["/api/v3/user"] = lambda exchange: exchange.answer(500)
+    back = browser.get(browser.agree(browser.start(cli.start_url)))
+    assert back.status_code == 302
+    assert back.headers["location"].startswith(f"{cli.redirect_uri}?error=github_failed&")
+    assert f"state={cli.state}" in back.headers["location"]

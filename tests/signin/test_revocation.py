@@ -1,0 +1,118 @@
+"""What is revoked or suspended stops within two seconds, in every process, whoever holds the socket."""
+
+import asyncio
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.callers import Stream, bearer, open_stream, web
+from tests.homes import ROOT
+from tests.hub_process import HubProcess
+from tests.peers import Echo, Stall, online
+
+WITHIN_S = 2.0
+SUSPEND = """
+import sys, django
+django.setup()
+from accounts.models import User
+User.objects.filter(login=sys.argv[1]).update(is_active=sys.argv[2] == "1")
+"""
+
+
+def set_active(hub: HubProcess, login: str, *, is_active: bool) -> None:
+    """What the admin's tick does."""
+    env = hub._env | {"DJANGO_SETTINGS_MODULE": "hub.settings"}
+    command = [sys.executable, "-c", SUSPEND, login, str(int(is_active))]
+    subprocess.run(command, env=env, cwd=ROOT, check=True)
+
+
+async def mint_channel(hub: HubProcess, token: str) -> tuple[int, str]:
+    async with web(hub.url) as client:
+        answer = await client.post("/api/v1/tokens/channel", json={"name": "t"}, headers=bearer(token))
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"], answer.json()["token"]
+
+
+async def read_on(stream: Stream) -> None:
+    """Until it ends."""
+    while True:
+        await stream.next_line()
+
+
+async def check_closed(agent: Echo, since: float) -> None:
+    assert (await agent.heard("error", within_s=WITHIN_S + 1))["code"] == "token_revoked"
+    await asyncio.wait_for(agent.closed.wait(), WITHIN_S)
+    assert agent.socket.close_code == 1008
+    assert time.monotonic() - since < WITHIN_S
+
+
+async def test_a_revoked_channel_token_closes_its_sockets_in_every_process(hub: HubProcess) -> None:
+    owner = hub.mint("owner", "session")
+    token_id, token = await mint_channel(hub, owner)
+    async with Echo(hub.urls[0], token) as here, Echo(hub.urls[-1], token) as there, web(hub.url) as client:
+        answer = await client.delete(f"/api/v1/tokens/{token_id}", headers=bearer(owner))
+        assert answer.status_code == 204
+        since = time.monotonic()
+        await asyncio.gather(check_closed(here, since), check_closed(there, since))
+        listed = (await client.get("/api/v1/sessions", headers=bearer(owner))).json()["items"]
+        assert not {here.session_id, there.session_id} & {one["id"] for one in listed}
+        event = {"sessionId": here.session_id, "kind": "tail", "type": "Stop"}
+        hook = await client.post("/api/channel/event", json=event, headers=bearer(token))
+        assert hook.status_code == 401
+
+
+async def test_another_token_of_the_same_owner_stays(hub: HubProcess) -> None:
+    owner = hub.mint("owner", "session")
+    token_id, _ = await mint_channel(hub, owner)
+    async with online(hub, Echo) as agent:
+        async with web(hub.url) as client:
+            await client.delete(f"/api/v1/tokens/{token_id}", headers=bearer(owner))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(agent.closed.wait(), WITHIN_S)
+
+
+async def test_suspension_stops_everything_of_a_user(hub: HubProcess) -> None:
+    session = hub.mint("suspended", "session")
+    _, token = await mint_channel(hub, session)
+    async with Echo(hub.urls[-1], token) as agent:
+        set_active(hub, "suspended", is_active=False)
+        since = time.monotonic()
+        async with web(hub.url) as client:
+            assert (await client.get("/api/v1/me", headers=bearer(session))).status_code == 401
+        await check_closed(agent, since)
+    set_active(hub, "suspended", is_active=True)
+
+
+@pytest.mark.parametrize("at", [0, -1])
+async def test_a_revoked_session_loses_its_open_stream(hub: HubProcess, at: int) -> None:
+    asker = hub.mint_again("stream-asker", "session")
+    async with online(hub, Stall) as agent, open_stream(hub.urls[at], agent.handle, "wait", asker) as stream:
+        await stream.next_line()
+        async with web(hub.url) as client:
+            assert (await client.post("/api/v1/auth/logout", headers=bearer(asker))).status_code == 204
+        since = time.monotonic()
+        async with asyncio.timeout(WITHIN_S + 1):
+            with pytest.raises(EOFError):
+                await read_on(stream)
+        assert time.monotonic() - since < WITHIN_S
+
+
+async def test_a_revoked_session_loses_its_waiting_answer(hub: HubProcess) -> None:
+    asker = hub.mint_again("answer-asker", "session")
+    async with online(hub, Stall) as agent, web(hub.url) as client:
+        body = {
+            "jsonrpc": "2.0",
+            "id": "1",
+            "method": "SendMessage",
+            "params": {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "wait"}]}},
+        }
+        path = f"/api/a2a/v1/agents/{agent.handle}"
+        asking = asyncio.create_task(client.post(path, json=body, headers=bearer(asker)))
+        await agent.heard("prompt")
+        assert (await client.post("/api/v1/auth/logout", headers=bearer(asker))).status_code == 204
+        since = time.monotonic()
+        answer = await asking
+        assert time.monotonic() - since < WITHIN_S
+        assert answer.json()["error"]["code"] == -32010

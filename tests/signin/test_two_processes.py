@@ -1,0 +1,85 @@
+"""Signing in over PostgreSQL, Redis and two processes: every step may land on another one."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from tests.github import GitHub
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess
+from tests.signin.clients import Browser, CommandLine, program
+from tests.signin.conftest import PLENTY
+from tests.signin.test_apps import Device
+
+pytestmark = [pytest.mark.slow, pytest.mark.grown]
+MakeBrowser = Callable[[HubProcess], Browser]
+
+
+@pytest.fixture(scope="module")
+def grown_hub(make_home: MakeHome, _github: GitHub) -> Iterator[HubProcess]:
+    hub = HubProcess.start(make_home("grown"), processes=2, **_github.settings, **PLENTY)
+    yield hub
+    hub.stop()
+
+
+def elsewhere(hub: HubProcess, address: str) -> str:
+    return address.replace(hub.urls[0], hub.urls[1])
+
+
+def test_each_step_may_land_on_another_process(
+    grown_hub: HubProcess, make_browser: MakeBrowser, github: GitHub
+) -> None:
+    browser, cli = make_browser(grown_hub), CommandLine(grown_hub)
+    try:
+        callback = elsewhere(grown_hub, browser.agree(browser.start(cli.start_url)))
+        landed = httpx.URL(browser.get(callback).headers["location"]).params
+        with program(grown_hub.urls[0]) as client:
+            body = {"code": landed["code"], "code_verifier": cli.verifier}
+            token = client.post("/api/v1/auth/oauth/token", json=body).json()["session"]["token"]
+        with program(grown_hub.urls[1], token) as client:
+            assert client.get("/api/v1/me").json()["githubLogin"] == "ann"
+    finally:
+        cli.close()
+
+
+def test_of_many_exchanges_at_once_none_leaves_a_good_token_behind(
+    grown_hub: HubProcess, make_browser: MakeBrowser, github: GitHub
+) -> None:
+    browser, cli = make_browser(grown_hub), CommandLine(grown_hub)
+    try:
+        for _ in range(5):
+            code = cli.code(browser)
+            body = {"code": code, "code_verifier": cli.verifier}
+
+            def exchange(turn: int, body: dict[str, str] = body) -> httpx.Response:
+                with program(grown_hub.urls[turn % 2]) as client:
+                    return client.post("/api/v1/auth/oauth/token", json=body)
+
+            with ThreadPoolExecutor(6) as pool:
+                answers = list(pool.map(exchange, range(6)))
+            assert sorted(one.status_code for one in answers) == [200, 400, 400, 400, 400, 400]
+            winner = next(one for one in answers if one.status_code == 200)
+            with program(grown_hub.url, winner.json()["session"]["token"]) as client:
+                assert client.get("/api/v1/me").status_code == 401
+    finally:
+        cli.close()
+
+
+def test_a_device_and_the_quota_on_postgresql(
+    grown_hub: HubProcess, make_browser: MakeBrowser, github: GitHub
+) -> None:
+    browser = make_browser(grown_hub)
+    browser.sign_in("rosa")
+    device = Device(grown_hub)
+    browser.post("/device", {"user_code": device.codes["user_code"], "decision": "allow"})
+    assert device.poll().status_code == 200
+
+    def mint(turn: int) -> int:
+        with program(grown_hub.urls[turn % 2], browser.session) as client:
+            return client.post("/api/v1/auth/apps/mint", json={"name": f"n{turn}"}).status_code
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(mint, range(26)))
+    assert (answers.count(201), answers.count(429)) == (20, 6)
