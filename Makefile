@@ -21,7 +21,7 @@ setup: $(VENV)/.dev ## Install everything, also for tests and checks
 test: $(VENV)/.dev ## Run the whole suite, on both homes
 	@$(BIN)/python -m pytest -n 2
 
-fast: $(VENV)/.dev ## Run the quick tests (under 30 s)
+fast: $(VENV)/.dev ## Run the quick tests
 	@$(BIN)/python -m pytest -n 2 -m "not slow and not grown" -x -q
 
 check: $(VENV)/.dev ## Lint, types, imports, migrations

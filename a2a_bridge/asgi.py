@@ -62,6 +62,7 @@ def handle_of(path: str) -> str | None:
     if not path.startswith(PREFIX):
         return None
     handle = path[len(PREFIX) :].removesuffix("/")
+    handle = handle.removeprefix("@")  # the name people write is @owner/slug
     owner, _, slug = handle.partition("/")
     return handle if owner and slug and "/" not in slug and handle.isprintable() else None
 

@@ -1,6 +1,7 @@
 """Addresses of pages about oneself."""
 
 from django.urls import path
+from django.views.generic import RedirectView
 
 from accounts import account_page, pages
 from accounts.oauth import pages as oauth_pages
@@ -12,4 +13,5 @@ urlpatterns = [
     path("device", oauth_pages.device, name="device"),
     path("account", account_page.account, name="account"),
     path("account/revoke/<int:credential_id>", account_page.revoke, name="account-revoke"),
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
 ]

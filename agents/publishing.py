@@ -65,8 +65,12 @@ def find_place(owner: User, session: Session, slug: str | None) -> Place:
     handle = f"{owner.login}/{_slug(session, slug)}"
     if holder := Agent.objects.kept().filter(session=session).first():
         raise Taken(f"the session is published as @{holder.handle} already")
-    if Agent.objects.kept().at(handle).exists():
-        raise Taken(f"@{handle} is taken")
+    if holder := Agent.objects.kept().at(handle).first():
+        if holder.owner_id != owner.pk:
+            raise Taken(f"@{handle} is taken")
+        raise Taken(
+            f"@{handle} is yours already, on another session: delete it and publish anew, its log comes back"
+        )
     deleted = list(Agent.objects.select_for_update().at(handle).exclude(deleted_at=None).order_by("-pk"))
     if any(agent.owner_id != owner.pk for agent in deleted):
         raise Taken(f"@{handle} belonged to somebody else")

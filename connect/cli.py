@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -66,6 +67,10 @@ def chosen_command(options: argparse.Namespace) -> Command | None:
         raise ValueError("want either --echo or --exec CMD")
     if options.exec != bool(argv):
         raise ValueError("--exec: want a command" if options.exec else f"{argv[0]!r} is in the way of --echo")
+    if options.exec and shutil.which(argv[0]) is None:
+        sys.stderr.write(
+            f"connect: {argv[0]} is not there, or not executable: every question will get that answer\n"
+        )
     return Command(argv) if options.exec else None
 
 
@@ -76,11 +81,17 @@ def build_agent(options: argparse.Namespace, command: Command | None) -> Agent:
         ValueError: an option is missing or cannot be right.
     """
     path: Path | None = options.session_file
+    earlier: list[str] = []
 
     def on_welcome(welcome: Welcome) -> None:
         sys.stderr.write(f"connected as @{welcome.routing_name} (session {welcome.session_id})\n")
         if path:
             save_session(path, welcome.session_id)
+        elif not earlier:
+            earlier.append(welcome.session_id)
+            sys.stderr.write(
+                "a new session: keep it over restarts with --session-file, agents are published on it\n"
+            )
 
     return Agent(
         hub=required(options.hub, "--hub", HUB_VARIABLE),

@@ -1,6 +1,7 @@
 """Answers questions with a program: question on its standard input, answer from its standard output."""
 
 import asyncio
+import logging
 import os
 import signal
 from asyncio.subprocess import Process
@@ -13,6 +14,8 @@ from connect.tasks import running
 
 TERM_GRACE_S = 2.0
 TOKEN_VARIABLE = "CLAWBRIDGE_TOKEN"  # noqa: S105 (the variable's name)
+
+logger = logging.getLogger(__name__)
 
 
 class Command:
@@ -48,6 +51,7 @@ class Command:
             finally:
                 self._groups.discard(process.pid)
         if status:
+            logger.warning("%s for question %s", failure(status), question.chat_id)
             raise AnswerFailed("\n".join(filter(None, (failure(status), complaint))))
 
     def kill(self) -> None:

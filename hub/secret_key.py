@@ -5,12 +5,25 @@ import os
 import secrets
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
+
 
 def secret_key(data_dir: Path, given: str) -> str:
-    """The key; a new file is written whole and readable by its owner alone."""
-    file = data_dir / "secret_key"
+    """The key; a new file is written whole and readable by its owner alone.
+
+    Raises:
+        ImproperlyConfigured: DATA_DIR cannot be written.
+    """
     if given:
         return given
+    try:
+        return _kept(data_dir)
+    except OSError as problem:
+        raise ImproperlyConfigured(f"DATA_DIR={data_dir}: cannot write there: {problem.strerror}") from None
+
+
+def _kept(data_dir: Path) -> str:
+    file = data_dir / "secret_key"
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not file.exists():
         draft = data_dir / f"secret_key.{os.getpid()}"

@@ -114,6 +114,22 @@ class AgentAdmin(OwnedAdmin):
         obj.pk = published.agent.pk
         obj.refresh_from_db()
 
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
+        """Django's, and what a draft is."""
+        response = super().response_add(request, obj, post_url_continue)
+        self._say_if_draft(request, obj)
+        return response
+
+    def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        """The same."""
+        response = super().response_change(request, obj)
+        self._say_if_draft(request, obj)
+        return response
+
+    def _say_if_draft(self, request: HttpRequest, agent: Agent) -> None:
+        if agent.status == Agent.Status.DRAFT:
+            self.message_user(request, f"{agent} is a draft: nobody can ask it yet.", messages.WARNING)
+
     # Deleting is soft, one or many.
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:

@@ -1,11 +1,14 @@
 """Filling in an agent."""
 
-from typing import Any, ClassVar
+from collections.abc import Collection
+from typing import Any, ClassVar, cast
 
 from django import forms
+from django.utils.timesince import timesince
 
 from accounts.models import User
 from agents import publishing
+from agents.directory import online_sessions
 from agents.models import Agent, Session
 
 MAX_PROMPTS = 6
@@ -52,12 +55,15 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class SessionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
-    """A session by name and place."""
+    """A session by name and place, and whether it is there. `online` is set by the form."""
+
+    online: Collection[int] = ()
 
     def label_from_instance(self, obj: Any) -> str:
         """Enough to tell two of one name apart."""
         place = " ".join(part for part in (obj.host, obj.cwd) if part)
-        return f"@{obj.routing_name} ({place or obj.public_id})"
+        seen = "online" if obj.pk in self.online else f"last seen {timesince(obj.last_seen_at)} ago"
+        return f"@{obj.routing_name} ({place or obj.public_id}), {seen}"
 
 
 class NewAgentForm(AgentForm):
@@ -76,7 +82,9 @@ class NewAgentForm(AgentForm):
         super().__init__(*args, **kwargs)
         published = Agent.objects.kept().values("session_id")
         own = Session.objects.owned_by(self.owner).kept().exclude(pk__in=published)
-        self.fields["session"].queryset = own.order_by("-last_seen_at")  # type: ignore[attr-defined]
+        choice = cast(SessionChoice, self.fields["session"])
+        choice.queryset = own.order_by("-last_seen_at")
+        choice.online = online_sessions(set(own.values_list("pk", flat=True)))
 
     def clean(self) -> dict[str, Any]:
         """Say beforehand what publishing would refuse."""

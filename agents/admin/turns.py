@@ -16,6 +16,7 @@ from kit.async_db import db_call
 from kit.iso import iso
 
 ROWS_AT_ONCE = 500
+SHORT_CHARS = 60
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 COLUMNS = (
     "asked_at",
@@ -71,7 +72,10 @@ class TurnAdmin(OwnedAdmin):
     """Nothing here can be changed: it is the record."""
 
     owner_path = "agent__owner"
-    list_display = ("asked_at", "agent", "caller_login", "surface", "outcome", "reason", "latency", "repeats")
+    list_display = (
+        *("asked", "agent", "caller_login", "short_question"),
+        *("surface", "outcome", "reason", "latency", "repeats"),
+    )
     list_filter = ("outcome", ReasonFilter, "surface", OwnAgentFilter, "asked_at")
     list_select_related = ("agent", "caller")
     search_fields = ("question", "caller__login")
@@ -92,10 +96,20 @@ class TurnAdmin(OwnedAdmin):
         "chat_id",
     )
 
+    @admin.display(description="asked at", ordering="asked_at")
+    def asked(self, turn: Turn) -> str:
+        """When, to the second, to match with logs."""
+        return f"{turn.asked_at:%d %b %H:%M:%S} UTC"
+
     @admin.display(description="caller", ordering="caller__login")
     def caller_login(self, turn: Turn) -> str:
         """Who asked."""
         return turn.caller.login if turn.caller else "(public)"
+
+    @admin.display(description="question")
+    def short_question(self, turn: Turn) -> str:
+        """How it begins; the turn's page has all of it."""
+        return turn.question if len(turn.question) <= SHORT_CHARS else f"{turn.question[: SHORT_CHARS - 1]}…"
 
     @admin.display(description="agent")
     def agent_handle(self, turn: Turn) -> str:
@@ -103,9 +117,9 @@ class TurnAdmin(OwnedAdmin):
         return str(turn.agent)
 
     @admin.display(description="latency", ordering="latency_ms")
-    def latency(self, turn: Turn) -> str | None:
+    def latency(self, turn: Turn) -> str:
         """How long the answer took."""
-        return None if turn.latency_ms is None else f"{turn.latency_ms:,} ms"
+        return self.get_empty_value_display() if turn.latency_ms is None else f"{turn.latency_ms:,} ms"
 
     @admin.action(description="Export the chosen turns as CSV")
     def export_csv(self, request: HttpRequest, queryset: QuerySet[Turn]) -> StreamingHttpResponse:

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -45,6 +46,10 @@ def test_a_visitor_is_sent_to_the_sign_in_and_back(db: None) -> None:
     first = browser().get(AGENTS)
     assert first["Location"] == f"/admin/login/?next={AGENTS}"
     assert browser().get(first["Location"])["Location"] == "/signin?next=%2Fadmin%2Fagents%2Fagent%2F"
+
+
+def test_the_admin_is_found_without_its_slash(db: None) -> None:
+    assert browser().get("/admin")["Location"] == "/admin/"
 
 
 def test_the_admin_opens_for_everybody_signed_in_and_not_suspended(alice: Person) -> None:
@@ -197,7 +202,7 @@ def test_a_new_agent_is_published_from_a_session_of_ones_own(alice: Person, bob:
     make_agent(alice.user, "used")
     client = browser(alice.session)
     page = text(client, f"{AGENTS}add/")
-    assert "@notes (box)" in page
+    assert "@notes (box), last seen" in page
     assert "@foreign" not in page
     assert "@used" not in page
     refused = client.post(f"{AGENTS}add/", {**SETTINGS, "session": foreign.pk, "slug": "x"})
@@ -208,7 +213,9 @@ def test_a_new_agent_is_published_from_a_session_of_ones_own(alice: Person, bob:
     assert (agent.owner, agent.session, agent.status) == (alice.user, session, "published")
 
 
-@pytest.mark.parametrize(("slug", "reason"), [("used", "@alice/used is taken"), ("Bad Slug", "lower-case")])
+@pytest.mark.parametrize(
+    ("slug", "reason"), [("used", "@alice/used is yours already, on another session"), ("Bad Slug", "lower-case")]
+)
 def test_a_place_one_cannot_have_is_said_in_the_form(alice: Person, slug: str, reason: str) -> None:
     make_agent(alice.user, "used")
     body = {**SETTINGS, "session": make_session(alice.user, "notes").pk, "slug": slug, "name": "Kept"}
@@ -238,6 +245,31 @@ def test_deleting_is_soft_one_by_one_and_in_numbers(alice: Person) -> None:
     assert Agent.objects.count() == 2
     assert Turn.objects.get() == turn
     assert "alice/one" in text(client, TURNS)
+
+
+def test_a_new_agents_session_is_said_to_be_online(alice: Person) -> None:
+    connect(make_session(alice.user, "notes", host="box"))
+    assert "@notes (box), online" in text(browser(alice.session), f"{AGENTS}add/")
+
+
+def test_saving_a_draft_says_that_nobody_can_ask_it_yet(alice: Person) -> None:
+    client, note = browser(alice.session), "nobody can ask it yet"
+    body = {**SETTINGS, "session": make_session(alice.user, "notes").pk, "slug": ""}
+    assert note in client.post(f"{AGENTS}add/", body, follow=True).content.decode()
+    url = f"{AGENTS}{Agent.objects.get().pk}/change/"
+    assert note in client.post(url, SETTINGS, follow=True).content.decode()
+    published = client.post(url, {**SETTINGS, "status": "published"}, follow=True)
+    assert note not in published.content.decode()
+
+
+def test_the_list_of_turns_shows_when_and_the_start_of_what_was_asked(alice: Person) -> None:
+    at = datetime(2026, 11, 21, 7, 6, 1, tzinfo=UTC)
+    turn = make_turn(make_agent(alice.user), alice.user, "denied", question="x" * 61, asked_at=at)
+    page = text(browser(alice.session), TURNS)
+    assert "21 Nov 07:06:01 UTC" in page
+    assert "x" * 59 + "…" in page
+    assert "x" * 60 not in page
+    assert "None" not in text(browser(alice.session), f"{TURNS}{turn.pk}/change/")
 
 
 def test_turns_can_be_read_and_nothing_else(alice: Person) -> None:

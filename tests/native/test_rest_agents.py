@@ -118,7 +118,9 @@ def test_a_handle_carries_one_agent(alice: Person) -> None:
     publish(alice, make_session(alice.user), slug="taken")
     answer = publish(alice, make_session(alice.user), slug="taken")
     assert answer.status_code == 409
-    assert "@alice/taken" in answer.json()["message"]
+    assert answer.json()["message"] == (
+        "@alice/taken is yours already, on another session: delete it and publish anew, its log comes back"
+    )
 
 
 def test_publishing_a_deleted_handle_again_restores_it_with_its_log(alice: Person) -> None:

@@ -76,6 +76,7 @@ async def test_the_demo_is_online_again_after_a_restart_and_its_old_token_is_gon
         ({"DEMO": "yes"}, "want 0 or 1"),
         ({"LOG_LEVEL": "loud"}, "want one of"),
         ({"REDIS_URL": "redis://127.0.0.1/0"}, "go together"),
+        ({"DATA_DIR": "/proc/nowhere"}, "cannot write there"),
     ],
 )
 def test_a_bad_setting_stops_the_start_and_is_named(tmp_path: Path, env: dict[str, str], sentence: str) -> None:
@@ -83,6 +84,8 @@ def test_a_bad_setting_stops_the_start_and_is_named(tmp_path: Path, env: dict[st
     assert code != 0
     assert sentence in said
     assert next(iter(env)) in said
+    assert "Traceback" not in said
+    assert len(said.strip().splitlines()) == 1
 
 
 def test_a_second_hub_on_the_same_data_is_refused(embedded_hub: HubProcess) -> None:

@@ -44,4 +44,6 @@ def _check_port() -> None:
         try:
             probe.bind((settings.HOST, settings.PORT))
         except OSError as taken:
-            raise CommandError(f"cannot listen on {settings.HOST}:{settings.PORT}: {taken.strerror}") from None
+            raise CommandError(
+                f"cannot listen on {settings.HOST}:{settings.PORT}: {taken.strerror}; set PORT"
+            ) from None
