@@ -81,8 +81,11 @@ class Dispatcher:
             await asyncio.sleep(DRAIN_STEP_S)
 
     async def _see_through(self, running: RunningTurn, started: float, on_settled: OnSettled) -> None:
-        with self._waiting.expect(running):
+        self._waiting.expect(running)  # before it is delivered: a fast agent answers first
+        try:
             ending = await self._reach_end(running)
+        finally:
+            self._waiting.forget(running)
         settled = await self._settle(running, ending, started)
         try:
             await on_settled(settled)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from agents.post import Chunk, Final
 from agents.types import Ending, Failure, OpenTurn, Outcome, SettledTurn
@@ -92,15 +91,13 @@ class WaitingTurns:
     def __iter__(self) -> Iterator[RunningTurn]:
         return iter(list(self._turns.values()))
 
-    @contextmanager
-    def expect(self, running: RunningTurn) -> Iterator[None]:
-        """Take replies for this turn, until the block ends."""
-        chat_id = running.turn.ask.chat_id
-        self._turns[chat_id] = running
-        try:
-            yield
-        finally:
-            del self._turns[chat_id]
+    def expect(self, running: RunningTurn) -> None:
+        """Take replies for this turn from now on."""
+        self._turns[running.turn.ask.chat_id] = running
+
+    def forget(self, running: RunningTurn) -> None:
+        """Take no more replies for it: what comes is late."""
+        del self._turns[running.turn.ask.chat_id]
 
     def take(self, message: Chunk | Final) -> bool:
         """Pass a message to the turn it belongs to; False when nobody waits for it here."""

@@ -96,12 +96,12 @@ async def test_a_prompt_and_its_reply_cross_and_arrive_whole(ends: tuple[End, En
     desk = Desk()
     far.link.attach(7, desk)
     running = RunningTurn(turn())
-    with home.waiting.expect(running):
-        await home.link.deliver(running.turn)
-        assert [(one.chat_id, one.text, one.home) for one in desk.prompts] == [("chat", "what?", "home")]
-        pieces = [Report("home", Chunk("chat", number, str(number))) for number in range(50)]
-        await far.link.report([*pieces, Report("home", Final("chat", 50))])
-        ending = await asyncio.wait_for(running.reply, 5)
+    home.waiting.expect(running)
+    await home.link.deliver(running.turn)
+    assert [(one.chat_id, one.text, one.home) for one in desk.prompts] == [("chat", "what?", "home")]
+    pieces = [Report("home", Chunk("chat", number, str(number))) for number in range(50)]
+    await far.link.report([*pieces, Report("home", Final("chat", 50))])
+    ending = await asyncio.wait_for(running.reply, 5)
     assert (ending.outcome, ending.text) == (Outcome.COMPLETED, "".join(map(str, range(50))))
 
 
@@ -141,13 +141,13 @@ async def test_without_a_receipt_nobody_claims_to_know(ends: tuple[End, End], gr
 async def test_a_final_is_sent_again_until_its_home_listens(ends: tuple[End, End]) -> None:
     home, far = ends
     running = RunningTurn(turn())
-    with home.waiting.expect(running):
-        await home.post.close()
-        await far.link.report([Report("home", Final("chat", 0, "so"))])
-        await asyncio.sleep(0.2)
-        assert not running.reply.done()
-        await home.post.start("home", home.link.take)
-        assert (await asyncio.wait_for(running.reply, 10)).text == "so"
+    home.waiting.expect(running)
+    await home.post.close()
+    await far.link.report([Report("home", Final("chat", 0, "so"))])
+    await asyncio.sleep(0.2)
+    assert not running.reply.done()
+    await home.post.start("home", home.link.take)
+    assert (await asyncio.wait_for(running.reply, 10)).text == "so"
 
 
 async def test_a_final_that_comes_late_frees_the_claim_at_its_home(ends: tuple[End, End]) -> None:

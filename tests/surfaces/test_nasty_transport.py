@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from urllib.parse import urlsplit
 
 import httpx
@@ -17,7 +18,7 @@ RAW_WITHIN_S = 10
 
 
 async def raw(url: str, *parts: bytes) -> bytes:
-    """Write these bytes to the hub and read until it answers with a whole head, or hangs up."""
+    """Write these bytes to the hub and read its whole answer, or what there is when it hangs up."""
     where = urlsplit(url)
     reader, writer = await asyncio.open_connection(where.hostname, where.port)
     try:
@@ -25,8 +26,12 @@ async def raw(url: str, *parts: bytes) -> bytes:
             writer.write(part)
             await writer.drain()
         async with asyncio.timeout(RAW_WITHIN_S):
-            return await reader.read(64 * 1024)
-    except (ConnectionError, asyncio.IncompleteReadError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"\r\ncontent-length: (\d+)", head.lower())
+            return head + await reader.readexactly(int(length[1]) if length else 0)
+    except asyncio.IncompleteReadError as cut_off:
+        return cut_off.partial
+    except ConnectionError:
         return b""
     finally:
         writer.close()
