@@ -23,12 +23,6 @@ class TaskSet:
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    async def finish(self, within_s: float) -> bool:
-        """Wait for all to end; False when some still run after that long."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=within_s)
-        return not self._tasks
-
     async def cancel(self) -> None:
         """Cancel what still runs and wait until it is gone."""
         for task in (left := list(self._tasks)):

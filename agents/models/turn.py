@@ -19,9 +19,6 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         """Those whose claim was not released; it may have run out all the same."""
         return self.filter(released_at=None)
 
-    def of_agents_of(self, user: User) -> "TurnQuerySet":
-        return self.filter(agent__owner=user)
-
 
 class Turn(models.Model):
     """A row for every ask, allowed or denied; the native API calls the table the agent query log.
