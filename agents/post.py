@@ -64,7 +64,42 @@ class Evict(msgspec.Struct, frozen=True, tag="evict"):
     same_program: bool
 
 
-Message = Prompt | Taken | Refused | Chunk | Final | Got | Evict
+class Tell(msgspec.Struct, frozen=True, tag="tell"):
+    """A finished frame for the agent of a connection; nobody waits for anything, and it may be lost."""
+
+    connection_id: int
+    frame: msgspec.Raw
+
+
+class Hook(msgspec.Struct, frozen=True, tag="hook"):
+    """The agent's program reported an event over REST; `is_stop`: its turn is over."""
+
+    connection_id: int
+    is_stop: bool
+
+
+class Dismiss(msgspec.Struct, frozen=True, tag="dismiss"):
+    """The session of a connection is gone: the agent is told not to come back."""
+
+    connection_id: int
+    reason: str
+
+
+class Live(msgspec.Struct, frozen=True, tag="live"):
+    """A finished frame for the operators of a session whom the receiving process holds."""
+
+    session_id: int
+    frame: msgspec.Raw
+
+
+class Oust(msgspec.Struct, frozen=True, tag="oust"):
+    """A user lost their share of a session, or part of it: their operators' sockets look again."""
+
+    session_id: int
+    user_id: int
+
+
+Message = Prompt | Taken | Refused | Chunk | Final | Got | Evict | Tell | Hook | Dismiss | Live | Oust
 Handler = Callable[[Message], Awaitable[None]]
 
 
