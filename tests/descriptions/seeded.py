@@ -37,7 +37,7 @@ class Seeded:
         return answer.json()
 
     def headers(self, operation: Any, *, is_own: bool) -> dict[str, str]:
-        """The credential an operation takes: one to spend where the call ends it, another user's where it hurts."""
+        """The credential an operation takes: one to spend where it ends, another user's where it hurts."""
         definition = operation.definition.raw
         if definition["operationId"] == "postLogout":
             return bearer(self.tokens["spent"])
