@@ -1,0 +1,81 @@
+"""A live hub with something of everything in it, and real values for the names in its paths."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+
+from tests.callers import bearer, send
+from tests.hub_process import HubProcess
+from tests.peer import Peer
+
+WITHIN_S = 30
+CHANGED = {"patchOneAgent", "deleteOneAgent"}  # these get an agent of their own
+NOT_BY_OWNER = {*CHANGED, "deleteOneToken", "postRevokeAuthSession"}  # any number may be one that others need
+
+
+@dataclass
+class Seeded:
+    """The hub of `DEMO`, its owner's tokens by security scheme, and what `{names}` in paths stand for."""
+
+    hub: HubProcess
+    tokens: dict[str, str]
+    names: dict[str, Any] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
+    free_session: str = ""
+    http: requests.Session = field(default_factory=requests.Session)
+
+    def __post_init__(self) -> None:
+        self.http.trust_env = False
+
+    def call(self, method: str, path: str, **options: Any) -> Any:
+        """One call as the owner; the answer's JSON."""
+        url, headers = f"{self.hub.url}/api/v1{path}", bearer(self.tokens["bearer"])
+        answer = self.http.request(method, url, headers=headers, timeout=WITHIN_S, **options)
+        assert answer.ok, answer.text
+        return answer.json()
+
+    def headers(self, operation: Any, *, is_own: bool) -> dict[str, str]:
+        """The credential an operation takes: one to spend where it ends, another user's where it hurts."""
+        definition = operation.definition.raw
+        if definition["operationId"] == "postLogout":
+            return bearer(self.tokens["spent"])
+        if definition["operationId"] in NOT_BY_OWNER and not is_own:
+            return bearer(self.hub.mint("bob", "session"))
+        schemes = [name for one in definition.get("security", ()) for name in one]
+        return bearer(self.tokens[schemes[0]]) if schemes else {}
+
+    def own(self, operation: Any) -> dict[str, Any]:
+        """Values for the operation's path that lead to what there is."""
+        name = operation.definition.raw["operationId"]
+        values = self.names | ({"agent_id": self.changed[name]} if name in CHANGED else {})
+        return {one: value for one, value in values.items() if f"{{{one}}}" in operation.path}
+
+
+def seed(hub: HubProcess) -> Seeded:
+    """The demo's owner with a question answered, agents to change, and credentials to spend."""
+    tokens = {"bearer": hub.mint("demo", "session"), "channelToken": hub.mint("demo", "channel")}
+    seeded = Seeded(hub, tokens | {"spent": hub.mint_again("demo", "session")})
+    agent = seeded.call("GET", "/agents/by-handle/demo/echo")
+    asyncio.run(send(hub.url, "demo/echo", "hello", tokens["bearer"]))
+    for name in sorted(CHANGED):
+        body = {"sessionId": asyncio.run(_register(seeded)), "name": name, "slug": name.lower()}
+        seeded.changed[name] = seeded.call("POST", "/agents", json=body)["id"]
+    seeded.free_session = asyncio.run(_register(seeded))
+    sessions = seeded.call("GET", "/auth-sessions")["items"]
+    seeded.names = {
+        "owner": "demo",
+        "slug": "echo",
+        "agent_id": agent["id"],
+        "public_id": agent["sessionId"],
+        "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
+        "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
+    }
+    return seeded
+
+
+async def _register(seeded: Seeded) -> str:
+    async with Peer(seeded.hub.url, seeded.tokens["channelToken"]) as peer:
+        assert peer.session_id is not None
+        return peer.session_id
