@@ -10,9 +10,9 @@ from agents.models import Agent, Connection, DailyUsage, Turn
 from kit.clock import db_now
 
 
-def find_published(handle: str) -> Agent | None:
-    """The published agent of a handle."""
-    found: Agent | None = Agent.objects.published().at(handle).first() if handle.isprintable() else None
+def find_askable(handle: str, user_id: int | None) -> Agent | None:
+    """The agent of a handle, if it is published and open to this user; `user_id` None: open to everybody."""
+    found: Agent | None = Agent.objects.askable_by(user_id).at(handle).first() if handle.isprintable() else None
     return found
 
 

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from agents.rest.agents import AgentByHandle, Agents, OneAgent
+from agents.rest.blocks import Blocks, OneBlock
 from agents.rest.inbound import Inbound
 from agents.rest.sessions import OneSession, Sessions
 
@@ -11,6 +12,8 @@ urlpatterns = [
     path("agents/by-handle/<str:owner>/<str:slug>", AgentByHandle.as_view(), name="agent-by-handle"),
     path("agents/<int:agent_id>", OneAgent.as_view(), name="agent"),
     path("agents/<int:agent_id>/inbound", Inbound.as_view(), name="agent-inbound"),
+    path("blocks", Blocks.as_view(), name="blocks"),
+    path("blocks/<str:login>", OneBlock.as_view(), name="block"),
     path("sessions", Sessions.as_view(), name="sessions"),
     path("sessions/<uuid:public_id>", OneSession.as_view(), name="session"),
 ]

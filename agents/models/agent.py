@@ -27,8 +27,10 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         """Open to callers: published, kept, and the owner not suspended."""
         return self.kept().filter(status=Agent.Status.PUBLISHED, owner__is_active=True)
 
-    def askable_by(self, user_id: int) -> "AgentQuerySet":
-        """Published and open to this user; to anybody else it is as if it were not there."""
+    def askable_by(self, user_id: int | None) -> "AgentQuerySet":
+        """Published and open to this user, None being anybody; for others it is as if it were not there."""
+        if user_id is None:
+            return self.published().filter(access=Agent.Access.PUBLIC)
         granted = AgentGrant.objects.filter(user_id=user_id).values("agent_id")
         open_to = (
             models.Q(access=Agent.Access.PUBLIC)
@@ -36,6 +38,10 @@ class AgentQuerySet(models.QuerySet["Agent"]):
             | models.Q(access=Agent.Access.LIMITED, pk__in=granted)
         )
         return self.published().filter(open_to)
+
+    def visible_to(self, user: User) -> "AgentQuerySet":
+        """What this user may ask, and whatever they have themselves, drafts too."""
+        return self.askable_by(user.pk) | self.kept().owned_by(user)
 
     def at(self, handle: str) -> "AgentQuerySet":
         """Those of a handle, `owner/slug`, in any case."""

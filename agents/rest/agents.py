@@ -1,5 +1,6 @@
 """The directory, and an owner's own agents."""
 
+from functools import partial
 from typing import Any
 
 from django.db.models import Q
@@ -31,16 +32,16 @@ class Agents(APIView):
     parser_classes = [StrictJSONParser]
 
     def get(self, request: Request) -> Response:
-        """Everybody's published agents, by handle; `mine` adds the caller's drafts."""
-        query = read_query(DirectoryQuery, request)
-        found = Agent.objects.published()
-        if query["mine"]:
-            found = found | Agent.objects.kept().owned_by(caller_of(request))
+        """Published agents the caller may ask, by handle; `mine` adds the caller's drafts."""
+        query, caller = read_query(DirectoryQuery, request), caller_of(request)
+        agents = Agent.objects
+        found = agents.visible_to(caller) if query["mine"] else agents.askable_by(caller.pk)
         if query["owner"]:
             found = found.filter(owner__login__iexact=query["owner"])
         if text := query["q"]:
             found = found.filter(Q(handle__icontains=text) | Q(name__icontains=text) | Q(tagline__icontains=text))
-        return page(request, found.select_related("owner", "session").order_by("handle_key"), show_agents)
+        listed = found.select_related("owner", "session").order_by("handle_key")
+        return page(request, listed, partial(show_agents, viewer_id=caller.pk))
 
     def post(self, request: Request) -> Response:
         """Publish a session of the caller's; 409 when the handle or the session is taken."""
@@ -49,25 +50,27 @@ class Agents(APIView):
         if session is None:
             raise NotFound("no such session")
         try:
-            published = publishing.publish(owner, session, details, slug=details.pop("slug", None))
+            slug, allowed = details.pop("slug", None), details.pop("allowed", None)
+            published = publishing.publish(owner, session, details, slug=slug, allowed=allowed)
         except publishing.BadSlug as bad:
             raise ValidationError({"slug": str(bad)}) from None
         except publishing.Taken as taken:
             raise Conflict(str(taken)) from None
-        return Response({**show_agent(published.agent), "restored": published.restored}, status=201)
+        shown = show_agent(published.agent, viewer_id=owner.pk)
+        return Response({**shown, "restored": published.restored}, status=201)
 
 
 class AgentByHandle(APIView):
     """`/agents/by-handle/{owner}/{slug}`"""
 
     def get(self, request: Request, owner: str, slug: str) -> Response:
-        """A published agent, or a draft of the caller's."""
-        visible = Agent.objects.published() | Agent.objects.kept().owned_by(caller_of(request))
-        handle = f"{owner}/{slug}"
+        """An agent the caller may ask, or a draft of the caller's."""
+        caller, handle = caller_of(request), f"{owner}/{slug}"
+        visible = Agent.objects.visible_to(caller)
         agent = None if "\0" in handle else visible.at(handle).select_related("owner", "session").first()
         if agent is None:
             raise NotFound("no such agent")
-        return Response(show_agent(agent))
+        return Response(show_agent(agent, viewer_id=caller.pk))
 
 
 class OneAgent(APIView):
@@ -76,14 +79,15 @@ class OneAgent(APIView):
     parser_classes = [StrictJSONParser]
 
     def patch(self, request: Request, agent_id: int) -> Response:
-        """Change what the body names; a draft is closed to callers at once."""
-        agent = get_own_agent(agent_id, caller_of(request))
+        """Change what the body names; a draft, and one whose access narrows, is closed to callers at once."""
+        owner = caller_of(request)
+        agent = get_own_agent(agent_id, owner)
         changes = _checked(AgentChanges(data=request.data, partial=True))
         _refuse_moving(agent, request.data)
-        revised = publishing.revise(agent.pk, changes)
+        revised = publishing.revise(agent.pk, changes, changes.pop("allowed", None))
         if revised is None:
             raise NotFound("no such agent")
-        return Response(show_agent(revised))
+        return Response(show_agent(revised, viewer_id=owner.pk))
 
     def delete(self, request: Request, agent_id: int) -> Response:
         """Free the handle and stop every ask from the next request on; the log stays."""

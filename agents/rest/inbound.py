@@ -44,7 +44,7 @@ class Inbound(APIView):
         ended = asked.exclude(outcome=None)
         return Response(
             {
-                "agent": show_agent(agent),
+                "agent": show_agent(agent, viewer_id=agent.owner_id),
                 "window": {"days": days, "since": iso(since)},
                 "summary": _summary(ended),
                 "publicThreadStats": {"total": 0, "today": 0, "active": 0},
