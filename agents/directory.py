@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 
-from django.db.models import Max, Sum
+from django.db.models import Max, QuerySet, Sum
 
 from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Agent, Connection, DailyUsage, Turn
@@ -18,9 +18,13 @@ def find_askable(handle: str, user_id: int | None) -> Agent | None:
 
 def online_sessions(session_ids: Collection[int]) -> set[int]:
     """Those of the sessions whose agent is connected to a living process."""
-    alive = db_now() - timedelta(seconds=PROCESS_DEAD_S)
-    live = Connection.objects.filter(session_id__in=session_ids, process__beat_at__gt=alive)
+    live = live_connections().filter(session_id__in=session_ids)
     return set(live.values_list("session_id", flat=True))
+
+
+def live_connections() -> QuerySet[Connection]:
+    """Connections held by a living process."""
+    return Connection.objects.filter(process__beat_at__gt=db_now() - timedelta(seconds=PROCESS_DEAD_S))
 
 
 def is_online(session_id: int) -> bool:

@@ -1,6 +1,6 @@
 """Addresses under /api/v1; none ends in a slash, because a redirect loses a POST's body."""
 
-from django.urls import path
+from django.urls import include, path
 
 from agents.rest.agents import AgentByHandle, Agents, OneAgent
 from agents.rest.blocks import Blocks, OneBlock
@@ -14,6 +14,7 @@ urlpatterns = [
     path("agents/<int:agent_id>/inbound", Inbound.as_view(), name="agent-inbound"),
     path("blocks", Blocks.as_view(), name="blocks"),
     path("blocks/<str:login>", OneBlock.as_view(), name="block"),
+    path("admin/", include("agents.rest.administration.urls")),
     path("sessions", Sessions.as_view(), name="sessions"),
     path("sessions/<uuid:public_id>", OneSession.as_view(), name="session"),
 ]
