@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 
-from django.db.models import Max, QuerySet, Sum
+from django.db.models import OuterRef, QuerySet, Subquery, Sum
 
 from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Agent, Connection, DailyUsage, Turn
@@ -50,6 +50,7 @@ def usage_all_time(agent_ids: Iterable[int]) -> dict[int, int]:
 
 
 def last_asked_at(agent_ids: Iterable[int]) -> dict[int, object]:
-    """When each agent was last asked and not refused."""
-    rows = Turn.objects.filter(agent_id__in=agent_ids).exclude(outcome=Turn.Outcome.DENIED)
-    return {row["agent_id"]: row["last"] for row in rows.values("agent_id").annotate(last=Max("asked_at"))}
+    """When each agent was last asked and not refused: from the end of each one's log, however long it is."""
+    asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Turn.Outcome.DENIED)
+    last = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])
+    return dict(Agent.objects.filter(pk__in=agent_ids).values_list("pk", last))
