@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.utils.http import content_disposition_header
 from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import NotFound, PermissionDenied
-from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import MultiPartParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -21,11 +21,13 @@ from agents.models import File, Session
 from agents.rest.paging import PageQuery, page
 from agents.rest.uploads import FileForm, read_form
 from agents.transcript import files
+from agents.transcript.file_names import ANY_MIME
 from agents.transcript.shown_files import ApiFile, show_file
-from kit.describe import Page
+from kit.describe import ErrorBody, Page
 
 INERT = "sandbox; default-src 'none'"  # should a browser show it after all
-ANY_BYTES = (200, "application/octet-stream")
+ANY_BYTES = (200, ANY_MIME)
+AT_THE_DOOR = {408: ErrorBody, 429: ErrorBody, 503: ErrorBody}  # what hub/django_door.py says to an upload
 
 
 class FileDeleted(TypedDict):
@@ -38,7 +40,7 @@ class FileDeleted(TypedDict):
     freedBytes: int
 
 
-class AnyType(BaseContentNegotiation):
+class AnyType(DefaultContentNegotiation):
     """A file has the type it has, whatever `Accept` says; its errors are JSON."""
 
     def select_renderer(
@@ -61,7 +63,7 @@ class SessionFiles(APIView):
         found = File.objects.filter(session=session).select_related("session", "uploader")
         return page(request, found.order_by("-pk"), lambda rows: [{**show_file(row)} for row in rows])
 
-    @extend_schema(request={"multipart/form-data": FileForm}, responses={201: ApiFile})
+    @extend_schema(request={"multipart/form-data": FileForm}, responses={201: ApiFile, **AT_THE_DOOR})
     def post(self, request: Request, public_id: uuid.UUID) -> Response:
         """Upload a file, up to 10 MiB."""
         session = get_session(request, public_id, Role.PROMPTER)
@@ -105,7 +107,7 @@ class FileContent(APIView):
 
 def download(file: File, data: bytes) -> HttpResponse:
     """An answer that no browser opens in the hub's name."""
-    response = HttpResponse(data, content_type=file.mime)
+    response = HttpResponse(data, content_type=ANY_MIME)
     response["Content-Disposition"] = content_disposition_header(True, file.filename) or "attachment"
     response["Content-Security-Policy"] = INERT
     response["X-Content-Type-Options"] = "nosniff"

@@ -17,7 +17,7 @@ class FileForm(serializers.Serializer[Any]):
 
     file = serializers.FileField()
 
-    def validate_file(self, file: UploadedFile[bytes]) -> UploadedFile[bytes]:
+    def validate_file(self, file: "UploadedFile[bytes]") -> "UploadedFile[bytes]":
         """Refuse what is over the cap; DRF refuses what is empty."""
         if (file.size or 0) > MAX_FILE_BYTES:
             raise PayloadTooLarge(TOO_LARGE)

@@ -6,7 +6,6 @@ from agents.models import File
 from kit.describe import Time, Uuid
 from kit.iso import iso, iso_or_none
 
-
 Scope = Literal["attachment", "reply", "corpus"]
 
 

@@ -17,13 +17,11 @@ from accounts.rest import caller_of
 from agents.access import NotAllowed, Role, find_session
 from agents.links.channel.authentication import ChannelAuthentication, token_of
 from agents.models import File, Session
-from agents.rest.files import ANY_BYTES, AnyType, download
+from agents.rest.files import ANY_BYTES, AT_THE_DOOR, AnyType, download
 from agents.rest.paging import read_query
 from agents.rest.uploads import FileForm, read_form
 from agents.transcript import files
-from kit.describe import Uuid
-
-CHANNEL_TOKEN = [{"channelToken": []}]
+from kit.describe import CHANNEL_TOKEN, ErrorBody, Uuid
 
 
 class ChannelFile(TypedDict):
@@ -56,7 +54,9 @@ class ChannelFiles(APIView):
     parser_classes = [MultiPartParser]
 
     @extend_schema(
-        auth=CHANNEL_TOKEN, request={"multipart/form-data": ChannelFileForm}, responses={201: ChannelFile}
+        auth=[CHANNEL_TOKEN],
+        request={"multipart/form-data": ChannelFileForm},
+        responses={201: ChannelFile, 404: ErrorBody, **AT_THE_DOOR},
     )
     def post(self, request: Request) -> Response:
         """Add a file to a session of the token's owner, or to one they may prompt; up to 10 MiB."""
@@ -75,7 +75,7 @@ class OneChannelFile(APIView):
     authentication_classes = [ChannelAuthentication]
     content_negotiation_class = AnyType
 
-    @extend_schema(auth=CHANNEL_TOKEN, parameters=[OwnSession], responses={ANY_BYTES: bytes})
+    @extend_schema(auth=[CHANNEL_TOKEN], parameters=[OwnSession], responses={ANY_BYTES: bytes})
     def get(self, request: Request, file_id: int) -> HttpResponse:
         """The bytes of a live file of the session that last came with this token."""
         wanted = read_query(OwnSession, request)["sessionId"]
