@@ -13,6 +13,7 @@ from agents import jobs
 from agents.models import Blob, File, Session, Share
 from agents.transcript import files, mentions
 from agents.transcript.file_names import clean_mime, clean_name
+from hub.celery import app
 from tests.native.house import Person, api, make_session, person
 from tests.native.test_rest_agents import token_of
 
@@ -482,3 +483,10 @@ def test_an_agent_fetches_live_files_of_its_own_session(
     assert answer["x-clawborrator-file-name"] == "Gr%C3%B6%C3%9Fe.txt"
     assert answer["x-clawborrator-file-mime"] == "text/plain"
     assert answer["x-clawborrator-file-size"] == str(len(TEXT))
+
+
+def test_celery_knows_every_job_that_beat_sends() -> None:
+    app.loader.import_default_modules()
+    sent = {entry["task"] for entry in app.conf.beat_schedule.values()}
+    assert "agents.expire_files" in sent
+    assert sent <= set(app.tasks)
