@@ -4,6 +4,7 @@ from django.urls import include, path
 
 from agents.rest.agents import AgentByHandle, Agents, OneAgent
 from agents.rest.blocks import Blocks, OneBlock
+from agents.rest.files import FileContent, OneFile, SessionFiles
 from agents.rest.inbound import Inbound
 from agents.rest.sessions import OneSession, Sessions
 
@@ -17,4 +18,7 @@ urlpatterns = [
     path("admin/", include("agents.rest.administration.urls")),
     path("sessions", Sessions.as_view(), name="sessions"),
     path("sessions/<uuid:public_id>", OneSession.as_view(), name="session"),
+    path("sessions/<uuid:public_id>/files", SessionFiles.as_view(), name="session-files"),
+    path("files/<int:file_id>", OneFile.as_view(), name="file"),
+    path("files/<int:file_id>/content", FileContent.as_view(), name="file-content"),
 ]

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from django.db.models import Q
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
@@ -14,8 +15,10 @@ from accounts.models import User
 from accounts.rest import Conflict, StrictJSONParser, caller_of
 from agents import publishing
 from agents.models import Agent, Session
-from agents.rest.paging import page, read_query
+from agents.rest.paging import PageQuery, page, read_query
 from agents.rest.serializers import AgentChanges, NewAgent, show_agent, show_agents
+from agents.rest.shapes import ApiAgent, PublishedAgent
+from kit.describe import ErrorBody, Page
 
 
 class DirectoryQuery(serializers.Serializer[Any]):
@@ -31,6 +34,7 @@ class Agents(APIView):
 
     parser_classes = [StrictJSONParser]
 
+    @extend_schema(parameters=[DirectoryQuery, PageQuery], responses=Page[ApiAgent])
     def get(self, request: Request) -> Response:
         """Published agents the caller may ask, by handle; `mine` adds the caller's drafts."""
         query, caller = read_query(DirectoryQuery, request), caller_of(request)
@@ -43,6 +47,7 @@ class Agents(APIView):
         listed = found.select_related("owner", "session").order_by("handle_key")
         return page(request, listed, partial(show_agents, viewer_id=caller.pk))
 
+    @extend_schema(request=NewAgent, responses={201: PublishedAgent, 404: ErrorBody, 409: ErrorBody})
     def post(self, request: Request) -> Response:
         """Publish a session of the caller's; 409 when the handle or the session is taken."""
         owner, details = caller_of(request), _checked(NewAgent(data=request.data))
@@ -56,13 +61,17 @@ class Agents(APIView):
             raise ValidationError({"slug": str(bad)}) from None
         except publishing.Taken as taken:
             raise Conflict(str(taken)) from None
-        shown = show_agent(published.agent, viewer_id=owner.pk)
-        return Response({**shown, "restored": published.restored}, status=201)
+        shown: PublishedAgent = {
+            **show_agent(published.agent, viewer_id=owner.pk),
+            "restored": published.restored,
+        }
+        return Response(shown, status=201)
 
 
 class AgentByHandle(APIView):
     """`/agents/by-handle/{owner}/{slug}`"""
 
+    @extend_schema(responses=ApiAgent)
     def get(self, request: Request, owner: str, slug: str) -> Response:
         """An agent the caller may ask, or a draft of the caller's."""
         caller, handle = caller_of(request), f"{owner}/{slug}"
@@ -78,6 +87,7 @@ class OneAgent(APIView):
 
     parser_classes = [StrictJSONParser]
 
+    @extend_schema(request=AgentChanges, responses=ApiAgent)
     def patch(self, request: Request, agent_id: int) -> Response:
         """Change what the body names; a draft, and one whose access narrows, is closed to callers at once."""
         owner = caller_of(request)
@@ -89,6 +99,7 @@ class OneAgent(APIView):
             raise NotFound("no such agent")
         return Response(show_agent(revised, viewer_id=owner.pk))
 
+    @extend_schema(responses={204: None})
     def delete(self, request: Request, agent_id: int) -> Response:
         """Free the handle and stop every ask from the next request on; the log stays."""
         get_own_agent(agent_id, caller_of(request)).soft_delete()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
@@ -12,8 +13,9 @@ from rest_framework.views import APIView
 from accounts.rest import caller_of
 from agents.granting import UnknownLogin, block, unblock, users_named
 from agents.models import CallerBlock
-from agents.rest.paging import page
-from agents.rest.serializers import Json
+from agents.rest.paging import PageQuery, page
+from agents.rest.shapes import ApiBlock, Unblocked
+from kit.describe import ErrorBody, Page
 from kit.iso import iso
 
 
@@ -26,11 +28,13 @@ class NewBlock(serializers.Serializer[Any]):
 class Blocks(APIView):
     """`/blocks`"""
 
+    @extend_schema(parameters=[PageQuery], responses=Page[ApiBlock])
     def get(self, request: Request) -> Response:
         """Whom the caller does not answer, newest first."""
         own = CallerBlock.objects.filter(owner=caller_of(request)).select_related("caller")
         return page(request, own.order_by("-pk"), _show_blocks)
 
+    @extend_schema(request=NewBlock, responses={201: ApiBlock, 200: ApiBlock, 404: ErrorBody})
     def post(self, request: Request) -> Response:
         """Answer somebody no more: their asks of the caller's agents and sessions are refused. Again is fine."""
         body = NewBlock(data=request.data)
@@ -49,15 +53,17 @@ class Blocks(APIView):
 class OneBlock(APIView):
     """`/blocks/{login}`"""
 
+    @extend_schema(responses={200: Unblocked})
     def delete(self, request: Request, login: str) -> Response:
         """Answer somebody again; `removed` is 0 when they were not blocked."""
         removed = unblock(caller_of(request), login) if login.isprintable() else 0
-        return Response({"ok": True, "login": login, "removed": removed})
+        unblocked: Unblocked = {"ok": True, "login": login, "removed": removed}
+        return Response(unblocked)
 
 
-def _show_blocks(blocks: Sequence[CallerBlock]) -> list[Json]:
+def _show_blocks(blocks: Sequence[CallerBlock]) -> list[ApiBlock]:
     return [_show(one) for one in blocks]
 
 
-def _show(one: CallerBlock) -> Json:
+def _show(one: CallerBlock) -> ApiBlock:
     return {"login": one.caller.login, "createdAt": iso(one.created_at)}

@@ -30,7 +30,7 @@ def read_query(serializer: type[serializers.Serializer[Any]], request: Request) 
 def page(
     request: Request,
     rows: QuerySet[Any],
-    show: Callable[[Sequence[Any]], list[dict[str, Any]]],
+    show: Callable[[Sequence[Any]], Sequence[Any]],
     which: type[PageQuery] = PageQuery,
     *,
     most: int = MAX_LIMIT,

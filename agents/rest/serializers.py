@@ -1,7 +1,7 @@
 """What comes in over REST, checked field by field, and what goes out as JSON."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from rest_framework import serializers
 
@@ -10,6 +10,7 @@ from agents.facts import Facts, facts_of
 from agents.granting import UnknownLogin, logins_granted, users_named
 from agents.models import Agent, Session
 from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS
+from agents.rest.shapes import Access, ApiAgent
 from kit.iso import iso, iso_or_none
 
 Json = dict[str, Any]
@@ -76,27 +77,23 @@ class NewAgent(AgentChanges):
     slug = serializers.CharField(required=False, allow_null=True, max_length=64)
 
 
-def show_agents(agents: Sequence[Agent], *, viewer_id: int) -> list[Json]:
+def show_agents(agents: Sequence[Agent], *, viewer_id: int) -> list[ApiAgent]:
     """ApiAgents, whatever their number in the same few queries; owner and session come with the rows.
 
     Whom an agent is limited to is told to its owner alone.
     """
     facts = facts_of(agents)
     granted = logins_granted([agent.pk for agent in agents if agent.owner_id == viewer_id])
-    return [_show(agent, facts[agent.pk]) | _allowed(granted.get(agent.pk)) for agent in agents]
+    return [_show(agent, facts[agent.pk], granted.get(agent.pk)) for agent in agents]
 
 
-def show_agent(agent: Agent, *, viewer_id: int) -> Json:
+def show_agent(agent: Agent, *, viewer_id: int) -> ApiAgent:
     """One ApiAgent."""
     return show_agents([agent], viewer_id=viewer_id)[0]
 
 
-def _allowed(logins: list[str] | None) -> Json:
-    return {} if logins is None else {"allowedLogins": logins}
-
-
-def _show(agent: Agent, facts: Facts) -> Json:
-    return {
+def _show(agent: Agent, facts: Facts, allowed: list[str] | None) -> ApiAgent:
+    shown: ApiAgent = {
         "id": agent.pk,
         "handle": agent.handle,
         "ownerLogin": agent.owner.login,
@@ -105,8 +102,8 @@ def _show(agent: Agent, facts: Facts) -> Json:
         "name": agent.name,
         "tagline": agent.tagline,
         "description": agent.description,
-        "status": agent.status,
-        "access": agent.access,
+        "status": "published" if agent.status == Agent.Status.PUBLISHED else "draft",
+        "access": cast(Access, agent.access),
         "online": facts.is_online,
         "concurrencyCap": agent.concurrency_cap,
         "dailyBudgetQueries": agent.daily_budget,
@@ -123,6 +120,9 @@ def _show(agent: Agent, facts: Facts) -> Json:
         "liveViewEnabledAt": None,
         "suggestedPrompts": agent.suggested_prompts,
     }
+    if allowed is not None:
+        shown["allowedLogins"] = allowed
+    return shown
 
 
 def routing_name(session: Session) -> str | None:

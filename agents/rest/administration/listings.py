@@ -1,8 +1,9 @@
 """Everybody's shares, agents and tokens."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,9 +11,12 @@ from rest_framework.response import Response
 from accounts.models import Credential
 from agents.directory import online_sessions
 from agents.models import Agent, Share
+from agents.rest.administration.shapes import ListedAgent, ListedShare, ListedToken, ListedTokens
 from agents.rest.administration.staff import HundredQuery, StaffView
 from agents.rest.paging import MAX_LIMIT, PageQuery, page, read_query
-from agents.rest.serializers import Json, routing_name
+from agents.rest.serializers import routing_name
+from agents.rest.shapes import Access
+from kit.describe import Page
 from kit.iso import iso, iso_or_none
 
 MOST_ROWS = 500
@@ -35,6 +39,7 @@ class TokensQuery(serializers.Serializer[Any]):
 class AdminShares(StaffView):
     """`/admin/shares`"""
 
+    @extend_schema(parameters=[HundredQuery], responses=Page[ListedShare])
     def get(self, request: Request) -> Response:
         """Who lent which session to whom, newest first."""
         shares = Share.objects.select_related("session", "user", "shared_by").order_by("-pk")
@@ -44,6 +49,7 @@ class AdminShares(StaffView):
 class AdminAgents(StaffView):
     """`/admin/agents`"""
 
+    @extend_schema(parameters=[ThousandQuery], responses=Page[ListedAgent])
     def get(self, request: Request) -> Response:
         """Everybody's agents, newest first; drafts and deleted ones too."""
         agents = Agent.objects.select_related("owner", "session").order_by("-pk")
@@ -53,6 +59,7 @@ class AdminAgents(StaffView):
 class AdminTokens(StaffView):
     """`/admin/tokens`"""
 
+    @extend_schema(parameters=[TokensQuery, PageQuery], responses=ListedTokens)
     def get(self, request: Request) -> Response:
         """Everybody's channel and app tokens, newest first."""
         query = read_query(TokensQuery, request)
@@ -65,7 +72,7 @@ class AdminTokens(StaffView):
         return answer
 
 
-def _show_shares(shares: Sequence[Share]) -> list[Json]:
+def _show_shares(shares: Sequence[Share]) -> list[ListedShare]:
     return [
         {
             "id": share.pk,
@@ -80,7 +87,7 @@ def _show_shares(shares: Sequence[Share]) -> list[Json]:
     ]
 
 
-def _show_agents(agents: Sequence[Agent]) -> list[Json]:
+def _show_agents(agents: Sequence[Agent]) -> list[ListedAgent]:
     online = online_sessions([agent.session_id for agent in agents if agent.deleted_at is None])
     return [
         {
@@ -91,7 +98,7 @@ def _show_agents(agents: Sequence[Agent]) -> list[Json]:
             "isolated": agent.isolated,
             "liveView": False,
             "publicAsk": False,
-            "access": agent.access,
+            "access": cast(Access, agent.access),
             "sessionRoute": routing_name(agent.session),
             "online": agent.deleted_at is None and agent.session_id in online,
             "status": agent.status,
@@ -104,7 +111,7 @@ def _show_agents(agents: Sequence[Agent]) -> list[Json]:
     ]
 
 
-def _show_tokens(tokens: Sequence[Credential]) -> list[Json]:
+def _show_tokens(tokens: Sequence[Credential]) -> list[ListedToken]:
     return [
         {
             "id": token.pk,

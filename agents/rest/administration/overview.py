@@ -3,16 +3,17 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, QuerySet, Sum
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import User
 from agents.directory import live_connections
 from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Session, Turn
+from agents.rest.administration.shapes import DayAndWeek, DeliveryCounts, Dispatches, HubOverview, TopAgent
 from agents.rest.administration.staff import StaffView
 from agents.rest.administration.windows import since
-from agents.rest.serializers import Json
 from kit.clock import db_now
 from kit.iso import iso
 
@@ -23,75 +24,72 @@ TOP_AGENTS = 10
 class StatsOverview(StaffView):
     """`/admin/stats/overview`"""
 
+    @extend_schema(responses=HubOverview)
     def get(self, request: Request) -> Response:
         """What there is, and what happened lately."""
-        now = db_now()
-        return Response(
-            {
-                "users": _users(now),
-                "sessions": _sessions(now),
-                "events": _counts(Event.objects.all(), "ts", now, last24h=DAY, last7d=WEEK),
-                "permissionRequests": _permission_requests(now),
-                "agentDispatches": _dispatches(now),
-                "fileUploads": _uploads(now),
-                "opMessages": _counts(OpMessage.objects.all(), "ts", now, last7d=WEEK),
-                "generatedAt": iso(now),
-            }
-        )
+        return Response(overview(db_now()))
+
+
+def overview(now: datetime) -> HubOverview:
+    """All of it, at one moment."""
+    users, files, notes = User.objects.all(), File.objects.all(), OpMessage.objects.all()
+    return {
+        "users": {
+            "total": users.count(),
+            "last7d": since(users, "created_at", now - WEEK).count(),
+            "last30d": since(users, "created_at", now - MONTH).count(),
+        },
+        "sessions": {
+            "totalEver": Session.objects.count(),
+            "currentlyConnected": live_connections().count(),
+            "startedLast24h": since(Session.objects.all(), "started_at", now - DAY).count(),
+        },
+        "events": _day_and_week(Event.objects.all(), "ts", now),
+        "permissionRequests": {
+            "pending": PermissionRequest.objects.filter(status=PermissionRequest.Status.PENDING).count(),
+            "resolvedLast24h": _resolved(now - DAY).count(),
+        },
+        "agentDispatches": _dispatches(now),
+        "fileUploads": {
+            "last7d": since(files, "uploaded_at", now - WEEK).count(),
+            "bytesStored": Blob.objects.aggregate(bytes=Sum("size", default=0))["bytes"],
+        },
+        "opMessages": {"last7d": since(notes, "ts", now - WEEK).count()},
+        "generatedAt": iso(now),
+    }
 
 
 def dispatched() -> QuerySet[Turn]:
-    """Asks that reached an agent's link: those of published agents that were not refused."""
+    """Asks of agents that were not refused."""
     asked: QuerySet[Turn] = Turn.objects.filter(agent__isnull=False).exclude(outcome=Turn.Outcome.DENIED)
     return asked
 
 
-def delivery_counts(deliveries: QuerySet[Any], now: datetime) -> Json:
-    """`webhookDeliveries`, of rows with `queued_at` and a `status` that ends as "delivered" or "failed"."""
-    return since(deliveries, "queued_at", now - DAY).aggregate(
-        last24h=Count("pk"),
-        succeededLast24h=Count("pk", filter=Q(status="delivered")),
-        failedLast24h=Count("pk", filter=Q(status="failed")),
-    )
-
-
-def _counts(rows: QuerySet[Any], field: str, now: datetime, **windows: timedelta) -> Json:
-    """How many rows each window holds, in one read of the longest."""
-    longest = since(rows, field, now - max(windows.values()))
-    counts = {name: Count("pk", filter=Q(**{f"{field}__gte": now - long})) for name, long in windows.items()}
-    return longest.aggregate(**counts)
-
-
-def _users(now: datetime) -> Json:
-    return {"total": User.objects.count()} | _counts(
-        User.objects.all(), "created_at", now, last7d=WEEK, last30d=MONTH
-    )
-
-
-def _sessions(now: datetime) -> Json:
+def delivery_counts(deliveries: QuerySet[Any], now: datetime) -> DeliveryCounts:
+    """Of rows with `queued_at` and a `status` that ends as "delivered" or "failed"."""
+    lately = since(deliveries, "queued_at", now - DAY)
     return {
-        "totalEver": Session.objects.count(),
-        "currentlyConnected": live_connections().count(),
-        **_counts(Session.objects.all(), "started_at", now, startedLast24h=DAY),
+        "last24h": lately.count(),
+        "succeededLast24h": lately.filter(status="delivered").count(),
+        "failedLast24h": lately.filter(status="failed").count(),
     }
 
 
-def _permission_requests(now: datetime) -> Json:
-    """Decisions come within minutes of the request, so those of the day are among its requests and a few more."""
-    lately = since(PermissionRequest.objects.all(), "requested_at", now - DAY - DAY)
-    pending = PermissionRequest.objects.filter(status=PermissionRequest.Status.PENDING)
-    return {"pending": pending.count(), "resolvedLast24h": lately.filter(resolved_at__gte=now - DAY).count()}
-
-
-def _dispatches(now: datetime) -> Json:
-    asked = since(dispatched(), "asked_at", now - WEEK).values("agent__handle").annotate(count=Count("pk"))
-    top = asked.order_by("-count", "agent__handle")[:TOP_AGENTS]
+def _day_and_week(rows: QuerySet[Any], field: str, now: datetime) -> DayAndWeek:
     return {
-        **_counts(dispatched(), "asked_at", now, last24h=DAY, last7d=WEEK),
-        "topAgents": [{"handle": row["agent__handle"], "count": row["count"]} for row in top],
+        "last24h": since(rows, field, now - DAY).count(),
+        "last7d": since(rows, field, now - WEEK).count(),
     }
 
 
-def _uploads(now: datetime) -> Json:
-    stored = Blob.objects.aggregate(bytes=Sum("size", default=0))["bytes"]
-    return {**_counts(File.objects.all(), "uploaded_at", now, last7d=WEEK), "bytesStored": stored}
+def _resolved(moment: datetime) -> QuerySet[PermissionRequest]:
+    """Those decided since. A decision comes within minutes of its request: a day more holds them all."""
+    asked = since(PermissionRequest.objects.all(), "requested_at", moment - DAY)
+    return asked.filter(resolved_at__gte=moment)
+
+
+def _dispatches(now: datetime) -> Dispatches:
+    by_agent = since(dispatched(), "asked_at", now - WEEK).values("agent__handle").annotate(count=Count("pk"))
+    most = by_agent.order_by("-count", "agent__handle")[:TOP_AGENTS]
+    top: list[TopAgent] = [{"handle": row["agent__handle"], "count": row["count"]} for row in most]
+    return {**_day_and_week(dispatched(), "asked_at", now), "topAgents": top}

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from django.db.models import Count, Q, QuerySet
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
@@ -14,9 +15,11 @@ from rest_framework.response import Response
 
 from agents.directory import online_sessions
 from agents.models import Agent, Event, PermissionRequest, Session, Share
+from agents.rest.administration.shapes import ListedSession, ListedTimeline, TimelineEntry
 from agents.rest.administration.staff import FiftyQuery, SearchQuery, StaffView
 from agents.rest.paging import page, read_query
-from agents.rest.serializers import Json, routing_name
+from agents.rest.serializers import routing_name
+from kit.describe import Page
 from kit.iso import iso, iso_or_none
 
 MOST = 200
@@ -31,6 +34,7 @@ class TimelineQuery(serializers.Serializer[Any]):
 class AdminSessions(StaffView):
     """`/admin/sessions`"""
 
+    @extend_schema(parameters=[SearchQuery, FiftyQuery], responses=Page[ListedSession])
     def get(self, request: Request) -> Response:
         """Everybody's sessions, newest first; `q` in id, name, owner, host or folder."""
         text = read_query(SearchQuery, request)["q"]
@@ -42,6 +46,7 @@ class AdminSessions(StaffView):
 class AdminSession(StaffView):
     """`/admin/sessions/{id}`"""
 
+    @extend_schema(responses=ListedSession)
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
         """One of them."""
         return Response(show_sessions([_get_session(public_id)])[0])
@@ -50,6 +55,7 @@ class AdminSession(StaffView):
 class AdminTimeline(StaffView):
     """`/admin/sessions/{id}/timeline`"""
 
+    @extend_schema(parameters=[TimelineQuery], responses=ListedTimeline)
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
         """Its newest events and permission requests, oldest first."""
         limit = min(read_query(TimelineQuery, request)["limit"], MOST)
@@ -59,11 +65,16 @@ class AdminTimeline(StaffView):
         newest = [*map(_show_event, events), *map(_show_permission, requests.order_by("-pk")[:limit])]
         newest.reverse()  # and sorting keeps what is of one moment in order
         items = sorted(newest, key=lambda item: str(item["ts"]))[-limit:]
-        of = {"sessionId": str(session.public_id), "sessionRoute": routing_name(session)}
-        return Response({"items": items, **of, "ownerLogin": session.owner.login})
+        shown: ListedTimeline = {
+            "items": items,
+            "sessionId": str(session.public_id),
+            "sessionRoute": routing_name(session),
+            "ownerLogin": session.owner.login,
+        }
+        return Response(shown)
 
 
-def show_sessions(sessions: Sequence[Session]) -> list[Json]:
+def show_sessions(sessions: Sequence[Session]) -> list[ListedSession]:
     """Rows with their owner loaded, whatever their number in the same few queries."""
     ids = [session.pk for session in sessions]
     online = online_sessions(ids)
@@ -76,7 +87,7 @@ def show_sessions(sessions: Sequence[Session]) -> list[Json]:
     ]
 
 
-def _show(session: Session, is_online: bool, share_count: int, handle: str | None) -> Json:
+def _show(session: Session, is_online: bool, share_count: int, handle: str | None) -> ListedSession:
     return {
         "id": str(session.public_id),
         "ownerLogin": session.owner.login,
@@ -110,12 +121,12 @@ def _get_session(public_id: uuid.UUID) -> Session:
     return session
 
 
-def _show_event(event: Event) -> Json:
+def _show_event(event: Event) -> TimelineEntry:
     data = {"id": event.pk, "kind": event.kind, "type": event.type, "payload": _read(event.payload)}
     return {"kind": "event", "ts": iso(event.ts), "data": data}
 
 
-def _show_permission(asked: PermissionRequest) -> Json:
+def _show_permission(asked: PermissionRequest) -> TimelineEntry:
     data = {
         "requestId": asked.request_id,
         "tool": asked.tool,

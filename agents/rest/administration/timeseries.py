@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Count, QuerySet
 from django.db.models.functions import TruncDay, TruncHour
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
@@ -15,11 +16,12 @@ from rest_framework.response import Response
 from accounts.models import User
 from agents.models import Event, Session
 from agents.rest.administration.overview import dispatched
+from agents.rest.administration.shapes import Bucket, Point, Timeseries
 from agents.rest.administration.staff import StaffView
 from agents.rest.administration.windows import since
 from agents.rest.paging import read_query
-from agents.rest.serializers import Json
 from kit.clock import db_now
+from kit.describe import ErrorBody
 from kit.iso import iso
 
 
@@ -35,7 +37,7 @@ class Metric:
 class Window:
     """So many buckets, the last of them the one that runs now."""
 
-    bucket: str
+    bucket: Bucket
     count: int
 
     @property
@@ -68,18 +70,24 @@ class TimeseriesQuery(serializers.Serializer[Any]):
 class StatsTimeseries(StaffView):
     """`/admin/stats/timeseries/{metric}`"""
 
+    @extend_schema(parameters=[TimeseriesQuery], responses={200: Timeseries, 404: ErrorBody})
     def get(self, request: Request, metric: str) -> Response:
         """One point for each hour or day, empty ones too, oldest first."""
         if metric not in METRICS:
             raise NotFound(f"no such metric: there are {', '.join(METRICS)}")
         name, now = read_query(TimeseriesQuery, request)["window"], db_now()
         window = WINDOWS[name]
-        points = _points(METRICS[metric], window, now)
-        shown = {"metric": metric, "window": name, "bucket": window.bucket, "points": points}
-        return Response({**shown, "generatedAt": iso(now)})
+        shown: Timeseries = {
+            "metric": metric,
+            "window": name,
+            "bucket": window.bucket,
+            "points": _points(METRICS[metric], window, now),
+            "generatedAt": iso(now),
+        }
+        return Response(shown)
 
 
-def _points(metric: Metric, window: Window, now: datetime) -> list[Json]:
+def _points(metric: Metric, window: Window, now: datetime) -> list[Point]:
     starts = window.starts(now)
     truncate = TruncHour if window.bucket == "hour" else TruncDay
     rows = since(metric.rows(), metric.field, starts[0]).order_by()

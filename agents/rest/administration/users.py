@@ -5,17 +5,19 @@ from datetime import timedelta
 from typing import Any
 
 from django.db.models import Count
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import User
 from agents.models import Event, Session
+from agents.rest.administration.shapes import ActiveUser, ActiveUsers, ListedUser
 from agents.rest.administration.staff import StaffView
 from agents.rest.administration.windows import since
 from agents.rest.paging import PageQuery, page, read_query
-from agents.rest.serializers import Json
 from kit.clock import db_now
+from kit.describe import Page
 from kit.iso import iso
 
 WEEK = timedelta(days=7)
@@ -32,6 +34,7 @@ class ActiveQuery(serializers.Serializer[Any]):
 class StatsActiveUsers(StaffView):
     """`/admin/stats/users/active`"""
 
+    @extend_schema(parameters=[ActiveQuery], responses=ActiveUsers)
     def get(self, request: Request) -> Response:
         """Whose sessions had most events in the last 7 days, with how many sessions they have in all."""
         limit = min(read_query(ActiveQuery, request)["limit"], MOST_ACTIVE)
@@ -39,7 +42,7 @@ class StatsActiveUsers(StaffView):
         by_owner = events.values("session__owner", "session__owner__login")
         busiest = list(by_owner.annotate(count=Count("pk")).order_by("-count", "session__owner")[:limit])
         sessions = _sessions_of([row["session__owner"] for row in busiest])
-        users = [
+        users: list[ActiveUser] = [
             {
                 "userId": row["session__owner"],
                 "githubLogin": row["session__owner__login"],
@@ -48,12 +51,14 @@ class StatsActiveUsers(StaffView):
             }
             for row in busiest
         ]
-        return Response({"users": users, "limit": limit})
+        shown: ActiveUsers = {"users": users, "limit": limit}
+        return Response(shown)
 
 
 class AdminUsers(StaffView):
     """`/admin/users`"""
 
+    @extend_schema(parameters=[PageQuery], responses=Page[ListedUser])
     def get(self, request: Request) -> Response:
         """Everybody, by id. The one list in snake_case."""
         return page(request, User.objects.order_by("pk"), _show_users, PageQuery, most=MOST_USERS)
@@ -64,11 +69,11 @@ def _sessions_of(owner_ids: Sequence[int]) -> dict[int, int]:
     return {row["owner_id"]: row["count"] for row in owned}
 
 
-def _show_users(users: Sequence[User]) -> list[Json]:
+def _show_users(users: Sequence[User]) -> list[ListedUser]:
     return [_show(user) for user in users]
 
 
-def _show(user: User) -> Json:
+def _show(user: User) -> ListedUser:
     return {
         "id": user.pk,
         "github_login": user.login,
