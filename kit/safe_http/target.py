@@ -54,7 +54,8 @@ def read_target(url: str, rules: Rules) -> Target:
         raise NotSent("want a URL that begins with https://")
     if parsed.userinfo:
         raise NotSent("the URL may not hold a user name or password")
-    host, port = parsed.raw_host.decode("ascii"), parsed.port or SCHEMES[parsed.scheme]
+    host = parsed.raw_host.decode("ascii")
+    port = SCHEMES[parsed.scheme] if parsed.port is None else parsed.port
     if not host:
         raise NotSent("the URL names no host")
     if not 0 < port < 65536 or (port not in rules.ports and not rules.allows_private):
