@@ -8,7 +8,7 @@ from contextlib import suppress
 from django.conf import settings
 
 from accounts.authn import still_good
-from agents import jobs, presence
+from agents import announcing, jobs, presence
 from hub.health import draining
 from hub.job_thread import deliverer, housekeeper
 from hub.wiring import House
@@ -76,13 +76,15 @@ class Runtime:
         house = self.house
         if settings.IS_EMBEDDED:
             await db_call(presence.retire_all)()
-        await house.post.start(house.process_id, house.link.take)
+        await house.post.start(house.process_id, house.take)
         await db_call(presence.beat)(house.process_id, mine=[], others=[])
         if settings.IS_EMBEDDED:
             await db_call(jobs.reap)()
         on_queued(self._deliverer.wake)
         for thread in self._threads:
             thread.start()
+        announcing.carry_by(house.courier.carry)
+        self._tasks.start(house.courier.run(), name="courier")
         self._tasks.start(self._beat(), name="beat")
         self._tasks.start(self._tend(), name="tend")
         self._tasks.start(self._watch(), name="watch")
