@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from django.db import connection, transaction
 
 from kit import sql
@@ -107,13 +108,19 @@ def new_event_id() -> str:
 
 
 def as_json(payload: Mapping[str, Any]) -> str:
-    """A payload as text every database and receiver takes: no NaN, no half of a surrogate pair."""
+    """A payload as text every database and receiver takes: no NaN, no half of a surrogate pair.
+
+    A part that is JSON text already may stand in it as `msgspec.Raw`.
+    """
     try:
-        text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except ValueError:
-        finite = json.loads(json.dumps(payload), parse_constant=lambda _: None)
-        text = json.dumps(finite, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace").decode("utf-8")
+        return msgspec.json.encode(payload).decode("utf-8")
+    except UnicodeEncodeError:  # half a pair
+        text = json.dumps(payload, ensure_ascii=False, default=_parsed).encode("utf-8", "replace")
+        return msgspec.json.encode(json.loads(text, parse_constant=lambda _: None)).decode("utf-8")
+
+
+def _parsed(part: msgspec.Raw) -> Any:
+    return json.loads(bytes(part))
 
 
 def _insert(rows: Sequence[tuple[int, str, str, str]]) -> None:

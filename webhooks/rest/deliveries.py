@@ -8,33 +8,28 @@ from rest_framework.views import APIView
 
 from accounts.paging import PageQuery, page
 from accounts.rest import Conflict, caller_of
+from kit.describe import ErrorBody, Page
 from webhooks.leases import send_again
 from webhooks.models import Delivery
-from webhooks.rest import serializers as shapes
-from webhooks.rest.subscriptions import TAG, get_own
+from webhooks.rest.serializers import show_deliveries
+from webhooks.rest.shapes import QueuedEvent, WebhookDelivery
+from webhooks.rest.subscriptions import get_own
 
 
 class Deliveries(APIView):
     """`/webhooks/{id}/deliveries`"""
 
-    @extend_schema(
-        operation_id="listWebhookDeliveries",
-        tags=TAG,
-        parameters=[PageQuery],
-        responses={200: shapes.DeliveriesShape},
-    )
+    @extend_schema(parameters=[PageQuery], responses=Page[WebhookDelivery])
     def get(self, request: Request, webhook_id: int) -> Response:
         """Its deliveries, newest first."""
         own = get_own(webhook_id, caller_of(request))
-        return page(request, Delivery.objects.filter(subscription=own).order_by("-pk"), shapes.show_deliveries)
+        return page(request, Delivery.objects.filter(subscription=own).order_by("-pk"), show_deliveries)
 
 
 class Replay(APIView):
     """`/webhooks/{id}/deliveries/{deliveryId}/replay`"""
 
-    @extend_schema(
-        operation_id="replayWebhookDelivery", tags=TAG, request=None, responses={202: shapes.EventIdShape}
-    )
+    @extend_schema(request=None, responses={202: QueuedEvent, 409: ErrorBody})
     def post(self, request: Request, webhook_id: int, delivery_id: int) -> Response:
         """Send it again under the same id, with all its retries; 409 while it is being sent."""
         own = get_own(webhook_id, caller_of(request))

@@ -1,13 +1,15 @@
 """What comes in over REST, checked field by field, and what goes out as JSON."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from rest_framework import serializers
 
 from kit.iso import iso, iso_or_none
 from kit.safe_http import NotSent
+from webhooks.catalog import EventType
 from webhooks.models import MAX_URL_CHARS, Delivery, Subscription
+from webhooks.rest.shapes import Webhook, WebhookDelivery, WebhookEvent, WebhookFilters, WebhookWithSecret
 from webhooks.sending import client
 from webhooks.subscribing import WithSecret
 
@@ -59,91 +61,19 @@ class SubscriptionBody(serializers.Serializer[Any]):
         return fields
 
 
-class FiltersShape(serializers.Serializer[Any]):
-    """The filters of a webhook, those it has."""
-
-    sessionId = serializers.UUIDField(required=False)
-    routingName = serializers.CharField(required=False)
-
-
-class WebhookShape(serializers.Serializer[Any]):
-    """A webhook as it is shown."""
-
-    id = serializers.IntegerField()
-    url = serializers.CharField()
-    events = serializers.ListField(child=serializers.CharField())
-    filters = FiltersShape()
-    status = serializers.ChoiceField(choices=Subscription.Status.choices)
-    consecutiveFailures = serializers.IntegerField()
-    createdAt = serializers.DateTimeField()
-    lastDeliveryAt = serializers.DateTimeField(allow_null=True)
-    previousSecretUntil = serializers.DateTimeField(allow_null=True)
-
-
-class WebhookWithSecretShape(WebhookShape):
-    """A webhook and its signing secret, which is shown this once."""
-
-    signingSecret = serializers.CharField()
-
-
-class DeliveryShape(serializers.Serializer[Any]):
-    """A delivery as it is shown. While it is being sent, `nextAttemptAt` is when the sender is given up on."""
-
-    id = serializers.IntegerField()
-    eventId = serializers.CharField()
-    type = serializers.CharField()
-    status = serializers.ChoiceField(choices=Delivery.Status.choices)
-    attempts = serializers.IntegerField()
-    queuedAt = serializers.DateTimeField()
-    nextAttemptAt = serializers.DateTimeField(allow_null=True)
-    deliveredAt = serializers.DateTimeField(allow_null=True)
-    lastStatus = serializers.IntegerField(allow_null=True)
-    lastError = serializers.CharField(allow_null=True)
-
-
-class EventTypeShape(serializers.Serializer[Any]):
-    """A row of the catalog."""
-
-    type = serializers.CharField()
-    fires = serializers.CharField()
-    payload = serializers.CharField()
-
-
-class WebhooksShape(serializers.Serializer[Any]):
-    """A page of webhooks."""
-
-    items = WebhookShape(many=True)
-    total = serializers.IntegerField()
-
-
-class DeliveriesShape(serializers.Serializer[Any]):
-    """A page of deliveries."""
-
-    items = DeliveryShape(many=True)
-    total = serializers.IntegerField()
-
-
-class CatalogShape(serializers.Serializer[Any]):
-    """The catalog."""
-
-    items = EventTypeShape(many=True)
-
-
-class EventIdShape(serializers.Serializer[Any]):
-    """What was queued."""
-
-    eventId = serializers.CharField()
-
-
-def show_subscription(one: Subscription) -> Json:
+def show_subscription(one: Subscription) -> Webhook:
     """A webhook without its secret."""
-    filters = {"sessionId": one.session_id, "routingName": one.routing_name}
+    filters: WebhookFilters = {}
+    if one.session_id:
+        filters["sessionId"] = one.session_id
+    if one.routing_name:
+        filters["routingName"] = one.routing_name
     return {
         "id": one.pk,
         "url": one.url,
         "events": one.event_names,
-        "filters": {name: value for name, value in filters.items() if value},
-        "status": one.status,
+        "filters": filters,
+        "status": "active" if one.status == Subscription.Status.ACTIVE else "unhealthy",
         "consecutiveFailures": one.consecutive_failures,
         "createdAt": iso(one.created_at),
         "lastDeliveryAt": iso_or_none(one.last_delivery_at),
@@ -151,27 +81,32 @@ def show_subscription(one: Subscription) -> Json:
     }
 
 
-def show_subscriptions(rows: Sequence[Subscription]) -> list[Json]:
+def show_subscriptions(rows: Sequence[Subscription]) -> list[Webhook]:
     """Webhooks without their secrets."""
     return [show_subscription(one) for one in rows]
 
 
-def show_with_secret(made: WithSecret) -> Json:
+def show_with_secret(made: WithSecret) -> WebhookWithSecret:
     """A webhook and its secret, for the one answer that holds it."""
-    return show_subscription(made.subscription) | {"signingSecret": made.secret}
+    return {**show_subscription(made.subscription), "signingSecret": made.secret}
 
 
-def show_deliveries(rows: Sequence[Delivery]) -> list[Json]:
+def show_deliveries(rows: Sequence[Delivery]) -> list[WebhookDelivery]:
     """Deliveries without their payloads."""
     return [_show_delivery(one) for one in rows]
 
 
-def _show_delivery(one: Delivery) -> Json:
+def show_event(row: EventType) -> WebhookEvent:
+    """A row of the catalog."""
+    return {"type": row.type, "fires": row.fires, "payload": row.payload}
+
+
+def _show_delivery(one: Delivery) -> WebhookDelivery:
     return {
         "id": one.pk,
         "eventId": one.event_id,
         "type": one.type,
-        "status": one.status,
+        "status": cast(Any, one.status),
         "attempts": one.attempts,
         "queuedAt": iso(one.queued_at),
         "nextAttemptAt": iso_or_none(one.next_attempt_at),
