@@ -9,6 +9,8 @@ from agents.directory import online_sessions
 from agents.models import Agent, Session
 from agents.types import Target
 
+MOST_PEERS = 500
+
 _MENTION = re.compile(r"@([A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*)\s+(?=\S)")
 
 
@@ -56,7 +58,8 @@ def find_agent(handle: str, user_id: int) -> Target | None:
 
 def peers_of(user_id: int, *, at_least: Role = Role.VIEWER) -> list[Peer]:
     """Own and shared sessions that are not archived, own ones first, then by name."""
-    sessions = [one for one in visible_sessions(user_id).filter(archived_at=None) if role_of(one) >= at_least]
+    newest = visible_sessions(user_id).filter(archived_at=None).order_by("-last_seen_at")[:MOST_PEERS]
+    sessions = [one for one in newest if role_of(one) >= at_least]
     return _as_peers(sessions, user_id)
 
 
