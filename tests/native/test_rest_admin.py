@@ -16,6 +16,7 @@ from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Sessi
 from agents.rest.administration.urls import urlpatterns
 from agents.rest.administration.windows import first_id, since
 from tests.native.house import Person, api, connect, make_agent, make_session, make_turn, names, person
+from webhooks.models import Delivery, Subscription
 
 ADMIN = "/api/v1/admin"
 SOMEWHERE = uuid.UUID(int=7)
@@ -46,6 +47,11 @@ def make_permission(session: Session, request_id: str, *, decided: bool = False,
         fields |= {"status": "allowed", "resolved_at": now}
     made = {"requested_at": now, "expires_at": now + timedelta(minutes=10), "tool": "Bash", **fields}
     PermissionRequest.objects.create(session=session, request_id=request_id, **made)
+
+
+def make_delivery(hook: Subscription, status: str, **fields: Any) -> None:
+    made = {"queued_at": timezone.now(), "next_attempt_at": timezone.now(), "type": "chat.event", "payload": "{}"}
+    Delivery.objects.create(subscription=hook, status=status, event_id=uuid.uuid4().hex, **(made | fields))
 
 
 def test_the_tests_know_every_address() -> None:
@@ -106,7 +112,6 @@ def test_a_session_that_is_not_there_is_a_404(staff: Person, path: str) -> None:
 def test_the_overview_of_an_empty_hub_is_all_zeros_but_for_its_staff(staff: Person) -> None:
     body = get(staff, "stats/overview")
     assert body.pop("generatedAt").endswith("Z")
-    body.pop("webhookDeliveries", None)
     assert body == {
         "users": {"total": 1, "last7d": 1, "last30d": 1},
         "sessions": {"totalEver": 0, "currentlyConnected": 0, "startedLast24h": 0},
@@ -114,6 +119,7 @@ def test_the_overview_of_an_empty_hub_is_all_zeros_but_for_its_staff(staff: Pers
         "permissionRequests": {"pending": 0, "resolvedLast24h": 0},
         "agentDispatches": {"last24h": 0, "last7d": 0, "topAgents": []},
         "fileUploads": {"last7d": 0, "bytesStored": 0},
+        "webhookDeliveries": {"last24h": 0, "succeededLast24h": 0, "failedLast24h": 0},
         "opMessages": {"last7d": 0},
     }
 
@@ -137,6 +143,9 @@ def test_the_overview_counts_each_window(alice: Person, bob: Person, staff: Pers
     for _ in range(2):
         File.objects.create(sha256=blob.sha256, size=blob.size, expires_at=now, **named)
     OpMessage.objects.create(session=old, author=alice.user, text="hi")
+    hook = Subscription.objects.create(owner=alice.user, url="https://hook.example/")
+    for status, age in (("failed", 2), ("delivered", 0), ("delivered", 0), ("failed", 0), ("pending", 0)):
+        make_delivery(hook, status, queued_at=now - age * DAY)
     body = get(staff, "stats/overview")
     assert body["users"] == {"total": 3, "last7d": 2, "last30d": 3}
     assert body["sessions"] == {"totalEver": 3, "currentlyConnected": 1, "startedLast24h": 2}
@@ -148,6 +157,7 @@ def test_the_overview_counts_each_window(alice: Person, bob: Person, staff: Pers
         "topAgents": [{"handle": "alice/helper", "count": 2}],
     }
     assert body["fileUploads"] == {"last7d": 2, "bytesStored": 5}
+    assert body["webhookDeliveries"] == {"last24h": 4, "succeededLast24h": 2, "failedLast24h": 1}
     assert body["opMessages"] == {"last7d": 1}
 
 
@@ -175,7 +185,7 @@ def test_rows_somewhat_out_of_order_are_not_missed(alice: Person) -> None:
         assert found.count() == count
 
 
-METRICS = ["users.signups", "sessions.created", "events.total", "agent.dispatches"]
+METRICS = ["users.signups", "sessions.created", "events.total", "agent.dispatches", "webhook.deliveries"]
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -189,6 +199,7 @@ def test_a_timeseries_has_a_point_for_every_bucket(
     make_turn(agent, alice.user)
     make_turn(agent, alice.user, "denied")
     make_events(agent.session, timedelta(0))
+    make_delivery(Subscription.objects.create(owner=alice.user, url="https://hook.example/"), "pending")
     User.objects.filter(pk=staff.user.pk).update(created_at=now - 60 * DAY)
     body = get(staff, f"stats/timeseries/{metric}?window={window}")
     points = body.pop("points")

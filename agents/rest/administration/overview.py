@@ -16,6 +16,7 @@ from agents.rest.administration.staff import StaffView
 from agents.rest.administration.windows import since
 from kit.clock import db_now
 from kit.iso import iso
+from webhooks.models import Delivery
 
 DAY, WEEK, MONTH = timedelta(days=1), timedelta(days=7), timedelta(days=30)
 TOP_AGENTS = 10
@@ -54,6 +55,7 @@ def overview(now: datetime) -> HubOverview:
             "last7d": since(files, "uploaded_at", now - WEEK).count(),
             "bytesStored": Blob.objects.aggregate(bytes=Sum("size", default=0))["bytes"],
         },
+        "webhookDeliveries": _deliveries(now),
         "opMessages": {"last7d": since(notes, "ts", now - WEEK).count()},
         "generatedAt": iso(now),
     }
@@ -63,16 +65,6 @@ def dispatched() -> QuerySet[Turn]:
     """Asks of agents that were not refused."""
     asked: QuerySet[Turn] = Turn.objects.filter(agent__isnull=False).exclude(outcome=Turn.Outcome.DENIED)
     return asked
-
-
-def delivery_counts(deliveries: QuerySet[Any], now: datetime) -> DeliveryCounts:
-    """Of rows with `queued_at` and a `status` that ends as "delivered" or "failed"."""
-    lately = since(deliveries, "queued_at", now - DAY)
-    return {
-        "last24h": lately.count(),
-        "succeededLast24h": lately.filter(status="delivered").count(),
-        "failedLast24h": lately.filter(status="failed").count(),
-    }
 
 
 def _day_and_week(rows: QuerySet[Any], field: str, now: datetime) -> DayAndWeek:
@@ -86,6 +78,15 @@ def _resolved(moment: datetime) -> QuerySet[PermissionRequest]:
     """Those decided since. A decision comes within minutes of its request: a day more holds them all."""
     asked = since(PermissionRequest.objects.all(), "requested_at", moment - DAY)
     return asked.filter(resolved_at__gte=moment)
+
+
+def _deliveries(now: datetime) -> DeliveryCounts:
+    queued = since(Delivery.objects.all(), "queued_at", now - DAY)
+    return {
+        "last24h": queued.count(),
+        "succeededLast24h": queued.filter(status=Delivery.Status.DELIVERED).count(),
+        "failedLast24h": queued.filter(status=Delivery.Status.FAILED).count(),
+    }
 
 
 def _dispatches(now: datetime) -> Dispatches:

@@ -81,6 +81,7 @@ class HubOverview(TypedDict):
     permissionRequests: PermissionCounts
     agentDispatches: Dispatches
     fileUploads: UploadCounts
+    webhookDeliveries: DeliveryCounts
     opMessages: WeekCount
     generatedAt: Time
 

@@ -23,6 +23,7 @@ from agents.rest.paging import read_query
 from kit.clock import db_now
 from kit.describe import ErrorBody
 from kit.iso import iso
+from webhooks.models import Delivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ METRICS = {
     "sessions.created": Metric(Session.objects.all, "started_at"),
     "events.total": Metric(Event.objects.all, "ts"),
     "agent.dispatches": Metric(dispatched, "asked_at"),
+    "webhook.deliveries": Metric(Delivery.objects.all, "queued_at"),
 }
 WINDOWS = {"24h": Window("hour", 24), "7d": Window("day", 7), "30d": Window("day", 30)}
 
