@@ -99,6 +99,8 @@ def ask(seeded: Seeded, operation: Any, mode: GenerationMode, *, is_own: bool) -
             case.body["sessionId"] = seeded.free_session
         if is_own and isinstance(case.body, dict) and "url" in case.body:
             case.body["url"] = HOOK
+        if is_own and isinstance(case.body, dict) and "login" in case.body:
+            case.body["login"] = seeded.names["login"]
         answer = case.call(
             headers=seeded.headers(operation, is_own=is_own),
             session=seeded.http,
