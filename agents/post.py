@@ -11,7 +11,12 @@ import msgspec
 
 
 class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
-    """A question for an agent whose socket another process holds; `home` waits `wait_s` for the reply."""
+    """A question for an agent whose socket another process holds; `home` waits `wait_s` for the reply.
+
+    `asker_id` drives the session while the agent works on it; `isolated`: it may not reach other sessions
+    meanwhile. `chain`: the sessions the ask came through, this one last. `tells`: the end of the agent's turn
+    ends it, reply or not.
+    """
 
     chat_id: str
     connection_id: int
@@ -19,6 +24,10 @@ class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
     asker: str
     text: str
     wait_s: float
+    asker_id: int = 0
+    isolated: bool = False
+    chain: tuple[int, ...] = ()
+    tells: bool = False
 
 
 class Taken(msgspec.Struct, frozen=True, tag="taken"):
@@ -64,7 +73,42 @@ class Evict(msgspec.Struct, frozen=True, tag="evict"):
     same_program: bool
 
 
-Message = Prompt | Taken | Refused | Chunk | Final | Got | Evict
+class Tell(msgspec.Struct, frozen=True, tag="tell"):
+    """A finished frame for the agent of a connection; nobody waits for anything, and it may be lost."""
+
+    connection_id: int
+    frame: msgspec.Raw
+
+
+class Hook(msgspec.Struct, frozen=True, tag="hook"):
+    """The agent's program reported an event over REST; `is_stop`: its turn is over."""
+
+    connection_id: int
+    is_stop: bool
+
+
+class Dismiss(msgspec.Struct, frozen=True, tag="dismiss"):
+    """The session of a connection is gone: the agent is told not to come back."""
+
+    connection_id: int
+    reason: str
+
+
+class Live(msgspec.Struct, frozen=True, tag="live"):
+    """A finished frame for the operators of a session whom the receiving process holds."""
+
+    session_id: int
+    frame: msgspec.Raw
+
+
+class Oust(msgspec.Struct, frozen=True, tag="oust"):
+    """A user lost their share of a session, or part of it: their operators' sockets look again."""
+
+    session_id: int
+    user_id: int
+
+
+Message = Prompt | Taken | Refused | Chunk | Final | Got | Evict | Tell | Hook | Dismiss | Live | Oust
 Handler = Callable[[Message], Awaitable[None]]
 
 

@@ -146,7 +146,7 @@ def _older(turns: QuerySet[Turn], than: int | None) -> list[Turn]:
 def _cells(turn: Turn) -> Sequence[object]:
     caller = turn.caller.login if turn.caller else "(public)"
     return (
-        *(iso(turn.asked_at), turn.agent.handle, caller, turn.surface, turn.outcome or "open", turn.reason),
+        *(iso(turn.asked_at), turn.asked, caller, turn.surface, turn.outcome or "open", turn.reason),
         *(turn.latency_ms, turn.repeats, turn.chat_id, turn.question),
     )
 

@@ -1,8 +1,29 @@
 """The nouns of the core, one module each."""
 
-from agents.models.agent import Agent, DailyUsage
-from agents.models.presence import Connection, Process
+from agents.models.agent import Agent, AgentGrant, CallerBlock, DailyUsage
+from agents.models.file import Blob, File
+from agents.models.permission import PermissionRequest
+from agents.models.presence import Attachment, Connection, Process
 from agents.models.session import Session
+from agents.models.share import Share
+from agents.models.transcript import Event, OpMessage, TokenUsage
 from agents.models.turn import Turn
 
-__all__ = ["Agent", "Connection", "DailyUsage", "Process", "Session", "Turn"]
+__all__ = [
+    "Agent",
+    "AgentGrant",
+    "Attachment",
+    "Blob",
+    "CallerBlock",
+    "Connection",
+    "DailyUsage",
+    "Event",
+    "File",
+    "OpMessage",
+    "PermissionRequest",
+    "Process",
+    "Session",
+    "Share",
+    "TokenUsage",
+    "Turn",
+]

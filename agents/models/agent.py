@@ -27,6 +27,16 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         """Open to callers: published, kept, and the owner not suspended."""
         return self.kept().filter(status=Agent.Status.PUBLISHED, owner__is_active=True)
 
+    def askable_by(self, user_id: int) -> "AgentQuerySet":
+        """Published and open to this user; to anybody else it is as if it were not there."""
+        granted = AgentGrant.objects.filter(user_id=user_id).values("agent_id")
+        open_to = (
+            models.Q(access=Agent.Access.PUBLIC)
+            | models.Q(owner_id=user_id)
+            | models.Q(access=Agent.Access.LIMITED, pk__in=granted)
+        )
+        return self.published().filter(open_to)
+
     def at(self, handle: str) -> "AgentQuerySet":
         """Those of a handle, `owner/slug`, in any case."""
         return self.filter(handle_key=handle.lower())
@@ -39,6 +49,11 @@ class Agent(models.Model):
         DRAFT = "draft"
         PUBLISHED = "published"
 
+    class Access(models.TextChoices):
+        PUBLIC = "public", "anybody signed in"
+        LIMITED = "limited", "its owner and the named"
+        PRIVATE = "private", "its owner alone"
+
     session = models.ForeignKey(Session, models.CASCADE, related_name="agents")
     owner = models.ForeignKey(User, models.CASCADE, related_name="agents")
     handle = models.CharField(max_length=160, editable=False)
@@ -47,6 +62,9 @@ class Agent(models.Model):
     tagline = models.CharField(max_length=160, blank=True)
     description = models.TextField(blank=True, validators=[MaxLengthValidator(4096)])
     status = models.CharField(max_length=9, choices=Status, default=Status.DRAFT)
+    access = models.CharField(
+        max_length=7, choices=Access, default=Access.PUBLIC, db_default=Access.PUBLIC, help_text="Who may ask it."
+    )
     isolated = models.BooleanField(default=True)
     daily_budget = models.PositiveIntegerField(default=1000, validators=[MaxValueValidator(MAX_BUDGET)])
     concurrency_cap = models.PositiveSmallIntegerField(
@@ -93,6 +111,37 @@ class Agent(models.Model):
     def soft_delete(self) -> None:
         """Free the handle and stop every ask from the next request on; the log stays."""
         type(self).objects.filter(pk=self.pk, deleted_at=None).update(deleted_at=Now(), status=self.Status.DRAFT)
+
+
+class AgentGrant(models.Model):
+    """A user whom a limited agent answers."""
+
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="grants")
+    user = models.ForeignKey(User, models.CASCADE, related_name="agent_grants")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["agent", "user"], name="one_grant_per_agent_and_user")]
+
+    def __str__(self) -> str:
+        return f"grant {self.pk}"
+
+
+class CallerBlock(models.Model):
+    """A caller whom an owner's agents and sessions do not answer."""
+
+    owner = models.ForeignKey(User, models.CASCADE, related_name="caller_blocks")
+    caller = models.ForeignKey(User, models.CASCADE, related_name="blocked_by")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "caller"], name="one_block_per_owner_and_caller"),
+            models.CheckConstraint(condition=~models.Q(owner=models.F("caller")), name="nobody_blocks_themselves"),
+        ]
+
+    def __str__(self) -> str:
+        return f"block {self.pk}"
 
 
 class DailyUsage(models.Model):

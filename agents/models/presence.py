@@ -3,7 +3,7 @@
 from django.db import models
 from django.utils import timezone
 
-from accounts.models import Credential
+from accounts.models import Credential, User
 from agents.models.session import Session
 
 
@@ -33,3 +33,15 @@ class Connection(models.Model):
 
     def __str__(self) -> str:
         return f"connection {self.pk}"
+
+
+class Attachment(models.Model):
+    """An operator who watches a session, and the process that holds their socket."""
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="attachments")
+    process = models.ForeignKey(Process, models.CASCADE, related_name="attachments")
+    user = models.ForeignKey(User, models.CASCADE, related_name="attachments")
+    attached_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"attachment {self.pk}"

@@ -29,6 +29,11 @@ class Turn(models.Model):
 
     class Surface(models.TextChoices):
         A2A = "a2a", "A2A"
+        PROMPT = "prompt", "REST prompt"
+        CLI = "cli", "operator's socket"
+        ROUTE = "route", "REST route"
+        PROBE = "probe", "probe"
+        DISPATCH = "dispatch", "another agent"
 
     class Outcome(models.TextChoices):
         COMPLETED = "completed"
@@ -36,8 +41,26 @@ class Turn(models.Model):
         DENIED = "denied"
 
     chat_id = models.CharField(max_length=64, unique=True, help_text="Also the audit's route id.")
-    agent = models.ForeignKey(Agent, models.CASCADE, related_name="turns", db_index=False)
+    agent = models.ForeignKey(
+        Agent,
+        models.CASCADE,
+        null=True,
+        related_name="turns",
+        db_index=False,
+        help_text="Null for an ask to a session of one's own, or shared: it has no budget.",
+    )
     session = models.ForeignKey(Session, models.CASCADE, related_name="turns", db_index=False)
+    source_session = models.ForeignKey(
+        Session,
+        models.SET_NULL,
+        null=True,
+        related_name="turns_asked",
+        db_index=False,
+        help_text="The session it was asked from.",
+    )
+    depth = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="0: asked by a person or program; 1 and more: by an agent for them."
+    )
     caller = models.ForeignKey(User, models.SET_NULL, null=True, related_name="turns", db_index=False)
     surface = models.CharField(max_length=16, choices=Surface)
     question = models.TextField()
@@ -68,7 +91,10 @@ class Turn(models.Model):
             models.Index(fields=["agent", "asked_at"], name="turn_by_agent"),
             models.Index(fields=["session"], condition=Q(released_at=None), name="turn_holding_a_session"),
             models.Index(
-                fields=["agent", "caller", "reason", "asked_at"],
+                fields=["source_session"], condition=Q(source_session__isnull=False), name="turn_asked_from"
+            ),
+            models.Index(
+                fields=["session", "caller", "reason", "asked_at"],
                 condition=Q(outcome="denied"),
                 name="turn_denied_lately",
             ),
@@ -76,3 +102,8 @@ class Turn(models.Model):
 
     def __str__(self) -> str:
         return f"turn {self.chat_id}"
+
+    @property
+    def asked(self) -> str:
+        """What was asked: the agent's handle, or the name of the session."""
+        return self.agent.handle if self.agent else f"@{self.session.routing_name}"

@@ -64,11 +64,13 @@ def seed(hub: HubProcess) -> Seeded:
         seeded.changed[name] = seeded.call("POST", "/agents", json=body)["id"]
     seeded.free_session = asyncio.run(_register(seeded))
     sessions = seeded.call("GET", "/auth-sessions")["items"]
+    form = {"file": ("day.txt", b"what a day", "text/plain")}
     seeded.names = {
         "owner": "demo",
         "slug": "echo",
         "agent_id": agent["id"],
         "public_id": agent["sessionId"],
+        "file_id": seeded.call("POST", f"/sessions/{agent['sessionId']}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }

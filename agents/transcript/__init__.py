@@ -1,0 +1,1 @@
+"""What belongs to a session besides its turns: events, op-messages, shares, permissions, files, token usage."""

@@ -1,0 +1,87 @@
+"""Writing events, and making their payloads."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import msgspec
+from django.db import transaction
+
+from agents.announcing import announce
+from agents.live import seen_event
+from agents.models import Event, Session
+from kit.clock import db_now
+from kit.jsonrpc import MAX_DEPTH, is_deeper_than
+
+MAX_TYPE_CHARS = 64
+
+SURROGATES = re.compile("[\ud800-\udfff]")
+
+encode = msgspec.json.Encoder().encode
+
+
+class BadPayload(ValueError):
+    """A payload the hub cannot keep; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event to be. `payload` is JSON text without lone surrogates (`payload_of` makes it)."""
+
+    session_id: int
+    kind: str
+    type: str
+    payload: str
+
+
+def payload_of(**members: Any) -> str:
+    """A payload from its members, those that are None left out; lone surrogates become U+FFFD."""
+    return as_payload({name: value for name, value in members.items() if value is not None})
+
+
+def as_payload(members: Mapping[str, Any]) -> str:
+    """Any JSON object as a payload."""
+    try:
+        return encode(members).decode()
+    except UnicodeEncodeError:
+        return encode(_mended(members)).decode()
+
+
+@transaction.atomic
+def record(session: Session, kind: str, type_: str, payload: str) -> Event:
+    """Write one event from synchronous code, and show it to the session's operators after the commit."""
+    now = db_now()
+    event = Event.objects.create(session=session, kind=kind, type=type_, payload=payload, ts=now)
+    announce(session.pk, seen_event(str(session.public_id), kind, type_, payload, now))
+    return event
+
+
+def clean(raw: bytes) -> str:
+    """A payload as a client sent it: a JSON object, or any JSON under `value`; lone surrogates become U+FFFD.
+
+    Raises:
+        BadPayload: not JSON that could be shown again.
+    """
+    try:
+        value = json.loads(raw, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise BadPayload("payload: not JSON that can be kept") from None
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and is_deeper_than(value, MAX_DEPTH):
+        raise BadPayload(f"payload: nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, dict) and b"\\u" not in raw:
+        return raw.decode()
+    return as_payload(value if isinstance(value, dict) else {} if value is None else {"value": value})
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return SURROGATES.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {_mended(key): _mended(inner) for key, inner in value.items()}
+    return [_mended(inner) for inner in value] if isinstance(value, list) else value
