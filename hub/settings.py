@@ -181,6 +181,7 @@ SPECTACULAR_SETTINGS = {
     "SERVERS": [{"url": PUBLIC_URL}],
     "POSTPROCESSING_HOOKS": ["hub.descriptions.openapi.add_operations"],
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "COMPONENT_SPLIT_REQUEST": True,  # a file is bytes on its way in
 }
 
 CELERY_BROKER_URL = REDIS_URL or None

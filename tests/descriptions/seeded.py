@@ -81,9 +81,9 @@ def seed(hub: HubProcess) -> Seeded:
         "slug": "echo",
         "agent_id": agent["id"],
         "public_id": agent["sessionId"],
-        "file_id": seeded.call("POST", f"/sessions/{agent['sessionId']}/files", files=form)["id"],
         "webhook_id": webhook,
         "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],
+        "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }
