@@ -66,6 +66,14 @@ class _Listener:
         )
 
 
+LISTENING = "SELECT EXISTS (SELECT 1 FROM webhooks_subscription)"  # for who asks it together with others
+
+
+def anybody_listens() -> bool:
+    """Whether there is any subscription at all: most hubs have none, and need not say what happened."""
+    return bool(sql.rows(LISTENING)[0][0])
+
+
 def record(happenings: Sequence[Happening]) -> int:
     """Queue a delivery for each subscription that wants each of these; how many. Call it in their transaction.
 

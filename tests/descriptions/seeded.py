@@ -66,6 +66,7 @@ def seed(hub: HubProcess) -> Seeded:
         seeded.changed[name] = seeded.call("POST", "/agents", json=body)["id"]
     seeded.free_session = asyncio.run(_register(seeded))
     sessions = seeded.call("GET", "/auth-sessions")["items"]
+    form = {"file": ("day.txt", b"what a day", "text/plain")}
     webhook = seeded.call("POST", "/webhooks", json={"url": HOOK, "events": ["*"]})["id"]
     seeded.call("POST", f"/webhooks/{webhook}/test")
     seeded.names = {
@@ -75,6 +76,7 @@ def seed(hub: HubProcess) -> Seeded:
         "public_id": agent["sessionId"],
         "webhook_id": webhook,
         "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],
+        "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }

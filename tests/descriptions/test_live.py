@@ -95,10 +95,11 @@ def ask(seeded: Seeded, operation: Any, mode: GenerationMode, *, is_own: bool) -
     )
     @given(case=cases)
     def one(case: Any) -> None:
-        if is_own and isinstance(case.body, dict) and "sessionId" in case.body:
-            case.body["sessionId"] = seeded.free_session
         if is_own and isinstance(case.body, dict) and "url" in case.body:
             case.body["url"] = HOOK
+        for told in (case.body, case.query) if is_own else ():
+            if isinstance(told, dict) and "sessionId" in told:
+                told["sessionId"] = seeded.free_session
         answer = case.call(
             headers=seeded.headers(operation, is_own=is_own),
             session=seeded.http,
