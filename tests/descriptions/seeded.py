@@ -13,12 +13,8 @@ from tests.peer import Peer
 WITHIN_S = 30
 HOOK = "http://127.0.0.1:9/hook"  # nobody listens there
 CHANGED = {"patchOneAgent", "deleteOneAgent"}  # these get an agent of their own
-NOT_BY_OWNER = {
-    *CHANGED,
-    "deleteOneToken",
-    "deleteOneWebhook",
-    "postRevokeAuthSession",
-}  # any number may be one that others need
+# Any number may be one that others need.
+NOT_BY_OWNER = {*CHANGED, "deleteOneToken", "deleteOneWebhook", "postRevokeAuthSession"}
 
 
 @dataclass
