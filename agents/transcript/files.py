@@ -13,7 +13,7 @@ from agents.access import visible_sessions
 from agents.announcing import announce
 from agents.live import FileMessage
 from agents.models import File, Session
-from agents.transcript import blobs
+from agents.transcript import blobs, happenings
 from agents.transcript.file_names import clean_mime, clean_name
 from agents.transcript.shown_files import show_file
 from kit.clock import db_now
@@ -165,4 +165,14 @@ def _let_go(files: Collection[File]) -> list[File]:
 
 
 def _tell(file: File, action: str) -> None:
+    happenings.tell(
+        file.session,
+        f"file.{action}",
+        {
+            "fileId": file.pk,
+            "name": file.filename,
+            "bytes": file.size,
+            "uploaderLogin": file.uploader.login,
+        },
+    )
     announce(file.session_id, FileMessage(str(file.session.public_id), action, {**show_file(file)}))
