@@ -1,0 +1,3 @@
+"""stub"""
+def sections(d): return []
+def sockets(d): return []
