@@ -127,7 +127,9 @@ OPERATIONS = (
         adds_errors=False,
         answers={
             200: Answer(
-                shape=RpcAnswer, streams=StreamEvent, text="The task or an error; SendStreamingMessage is a stream."
+                shape=RpcAnswer,
+                streams=StreamEvent,
+                text="The task or an error; SendStreamingMessage is a stream.",
             ),
             401: _failure("No live credential came with it."),
             403: _failure("The cookie came from another site."),

@@ -1,7 +1,7 @@
 """What a room says of itself for the hub's public descriptions (OpenAPI and AsyncAPI).
 
-A *shape* is a type msgspec knows: a `TypedDict` for an answer that a function builds as a dict, a `Struct` for what is
-read or sent as one. Its name, fields and docstring become a component of the description.
+A *shape* is a type msgspec knows: a `TypedDict` for an answer that a function builds as a dict, a `Struct` for
+what is read or sent as one. Its name, fields and docstring become a component of the description.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,7 +15,7 @@ Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
 Url = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
 
-BEARER, COOKIE, CHANNEL_TOKEN = "bearer", "cookie", "channelToken"  # noqa: S105  names of security schemes
+BEARER, COOKIE, CHANNEL_TOKEN = "bearer", "cookie", "channelToken"
 CALLER = (BEARER, COOKIE)
 JSON = "application/json"
 

@@ -54,7 +54,9 @@ def _add(document: Json, socket: Socket) -> None:
     }
     security = [_ref("components/securitySchemes", name) for name in socket.security]
     for action, told in {"receive": socket.from_client, "send": socket.to_client}.items():
-        document["operations"][f"{socket.name}.{action}"] = _operation(socket, action, told) | {"security": security}
+        document["operations"][f"{socket.name}.{action}"] = _operation(socket, action, told) | {
+            "security": security
+        }
 
 
 def _operation(socket: Socket, action: str, frames: Collection[type[Any]]) -> Json:

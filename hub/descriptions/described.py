@@ -18,7 +18,14 @@ class Health(TypedDict):
 def _document(path: str, name: str, summary: str, *media_types: str, **more: Any) -> Operation:
     answers = {200: Answer(shape=dict[str, Any], text="The document.", media_types=media_types)}
     return Operation(
-        method="get", path=path, name=name, summary=summary, tag="descriptions", security=(), answers=answers, **more
+        method="get",
+        path=path,
+        name=name,
+        summary=summary,
+        tag="descriptions",
+        security=(),
+        answers=answers,
+        **more,
     )
 
 

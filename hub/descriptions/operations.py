@@ -35,7 +35,12 @@ class Writer:
 
     def _parameter(self, one: Parameter) -> Json:
         required = one.required or one.place == "path"
-        written: Json = {"name": one.name, "in": one.place, "required": required, "schema": self._schema(one.shape)}
+        written: Json = {
+            "name": one.name,
+            "in": one.place,
+            "required": required,
+            "schema": self._schema(one.shape),
+        }
         return written | ({"description": one.text} if one.text else {})
 
     def _answer(self, answer: Any) -> Json:

@@ -63,6 +63,8 @@ class HubAutoSchema(AutoSchema):
         operation: Json | None = super().get_operation(path, path_regex, path_prefix, method, registry)
         if operation is None:
             return None
+        if "security" in operation:
+            operation["security"] = [{one: []} if isinstance(one, str) else one for one in operation["security"]]
         statuses = likely_errors(path, method, operation)
         if BySession in self.view.permission_classes:
             statuses.add(403)
@@ -81,7 +83,7 @@ class HubAutoSchema(AutoSchema):
         """The first line of the docstring."""
         return super().get_description().partition("\n")[0].strip()
 
-    def get_description(self) -> str:
+    def get_description(self) -> str:  # type: ignore[override]
         """What follows it."""
         return super().get_description().partition("\n")[2].strip()
 
@@ -93,6 +95,6 @@ class HubAutoSchema(AutoSchema):
 
 def register(registry: ComponentRegistry, name: str, schema: Json) -> None:
     """Make a component known under its name."""
-    registry.register_on_missing(
-        ResolvedComponent(name=name, type=ResolvedComponent.SCHEMA, schema=schema, object=ComponentIdentity(schema))
-    )
+    identity = ComponentIdentity(schema)
+    component = ResolvedComponent(name=name, type=ResolvedComponent.SCHEMA, schema=schema, object=identity)
+    registry.register_on_missing(component)
