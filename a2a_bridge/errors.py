@@ -7,7 +7,7 @@ A denial is an answer: a FAILED task on HTTP 200. Only broken requests become JS
 from collections.abc import Callable
 from typing import Any
 
-from agents.errors import Busy, Denied, Offline, OverBudget, OverCap, RateLimited
+from agents.errors import Blocked, Busy, Cycle, Denied, Offline, OverBudget, OverCap, RateLimited, TooDeep
 from agents.types import Failure
 from kit.jsonrpc import RpcError
 
@@ -25,6 +25,9 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     Busy: lambda denied, handle: "agent is processing a turn for another caller",
     OverCap: lambda denied, handle: f"agent already holds {denied.held} of your questions",
     OverBudget: lambda denied, handle: f"agent @{handle} hit its daily budget ({denied.budget})",
+    Blocked: lambda denied, handle: f"agent @{handle} does not take your questions",
+    TooDeep: lambda denied, handle: "too many agents passed this question on",
+    Cycle: lambda denied, handle: "this question came through the same agent already",
     RateLimited: lambda denied, handle: f"over your rate limit, retry in {denied.retry_in_s} s",
 }
 

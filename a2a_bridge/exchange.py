@@ -11,7 +11,7 @@ from a2a_bridge.tasks.record import State, Task, TaskStore
 from accounts.authn import Identity
 from agents.dispatch import Dispatcher
 from agents.errors import Denied
-from agents.types import AgentRef, Ask, Outcome, SettledTurn
+from agents.types import Ask, Outcome, SettledTurn, Target
 from agents.waiting import RunningTurn
 from kit.ids import time_ordered, unguessable
 from kit.waits import done_within
@@ -43,7 +43,7 @@ class Exchanges:
         self._open: dict[Key, asyncio.Future[Exchange]] = {}
 
     async def start(
-        self, identity: Identity, agent: AgentRef, message_id: str, question: tuple[str, ...], *, told_early: bool
+        self, identity: Identity, agent: Target, message_id: str, question: tuple[str, ...], *, told_early: bool
     ) -> Exchange:
         """Ask, or join. `told_early`: the caller learns the task's id before its end, so it is kept at once.
 
@@ -51,7 +51,7 @@ class Exchanges:
             NotPublished, Unavailable: nothing was sent.
         """
         body = hashlib.blake2b("\0".join(question).encode(), digest_size=16).digest()
-        key = (identity.user_id, agent.agent_id, message_id, body)
+        key = (identity.user_id, agent.session_id, message_id, body)
         if (same := self._open.get(key)) is not None:
             return await asyncio.shield(same)
         self._open[key] = started = asyncio.get_running_loop().create_future()
@@ -66,7 +66,7 @@ class Exchanges:
         started.set_result(exchange)
         return exchange
 
-    async def _ask(self, task: Task, agent: AgentRef, login: str, key: Key, *, told_early: bool) -> Exchange:
+    async def _ask(self, task: Task, agent: Target, login: str, key: Key, *, told_early: bool) -> Exchange:
         exchange = Exchange(task)
         if told_early:
             await self._tasks.put(task)
@@ -88,10 +88,10 @@ class Exchanges:
             raise
         return exchange
 
-    def _ask_of(self, task: Task, agent: AgentRef, login: str) -> Ask:
+    def _ask_of(self, task: Task, agent: Target, login: str) -> Ask:
         return Ask(
             chat_id=task.chat_id,
-            agent=agent,
+            target=agent,
             caller_id=task.caller_id,
             caller_login=login,
             surface="a2a",
@@ -110,7 +110,7 @@ def timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _working(identity: Identity, agent: AgentRef, message_id: str, question: tuple[str, ...]) -> Task:
+def _working(identity: Identity, agent: Target, message_id: str, question: tuple[str, ...]) -> Task:
     return Task(
         id=unguessable("task-"),
         caller_id=identity.user_id,

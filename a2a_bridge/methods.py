@@ -9,7 +9,7 @@ from a2a_bridge.errors import task_not_found
 from a2a_bridge.exchange import Exchange, Exchanges
 from a2a_bridge.tasks.record import Task
 from accounts.authn import Identity
-from agents.types import AgentRef
+from agents.types import Target
 
 MAX_TASK_ID_CHARS = 64
 
@@ -21,7 +21,7 @@ class Caller:
     """Who calls, and which agent's address they call."""
 
     identity: Identity
-    agent: AgentRef
+    agent: Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,36 +1,62 @@
 """May this ask go through now? The rules, over what the ledger read after its locks: plain and synchronous."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
-from agents.errors import Busy, Denied, NotPublished, Offline, OverBudget, OverCap
+from agents.errors import Blocked, Busy, Cycle, Denied, NotPublished, Offline, OverBudget, OverCap, TooDeep
 from agents.types import Ask
+
+MAX_DEPTH = 3
+SESSION_CAP = 20
 
 
 @dataclass(slots=True)
 class AgentState:
-    """One agent as the batch sees it; `spent` and the claims move as asks of the batch are admitted."""
+    """One agent, or a session without, as the batch sees it; `spent` and the claims move as asks are admitted.
+
+    `budget` None: asks to a session are not counted. `open_to_all`: else only its owner and the granted may ask.
+    """
 
     published: bool
     session_id: int
-    budget: int
-    cap: int
+    owner_id: int
     connection_id: int | None
     process_id: str | None
+    budget: int | None = None
+    cap: int = SESSION_CAP
+    isolated: bool = False
+    open_to_all: bool = True
     spent: int = 0
 
 
 @dataclass(slots=True)
 class House:
-    """All that decides about a batch: agents by id, live claims by session and caller."""
+    """All that decides about a batch: agents and sessions by id, live claims by session and caller.
+
+    `granted` are pairs of agent and user, `blocked` of owner and caller.
+    """
 
     agents: Mapping[int, AgentState]
+    sessions: Mapping[int, AgentState] = field(default_factory=dict)
+    granted: Set[tuple[int, int]] = frozenset()
+    blocked: Set[tuple[int, int]] = frozenset()
     claims: dict[int, Counter[int]] = field(default_factory=dict)
 
     def held(self, session_id: int) -> Counter[int]:
         """How many turns each caller holds of a session."""
         return self.claims.setdefault(session_id, Counter())
+
+    def find(self, ask: Ask) -> AgentState | None:
+        """What the ask is for, if it is there for its caller."""
+        target = ask.target
+        if target.agent_id is None:
+            return self.sessions.get(target.session_id)
+        agent = self.agents.get(target.agent_id)
+        if agent is None or not agent.published or agent.session_id != target.session_id:
+            return None
+        is_open = agent.open_to_all or agent.owner_id == ask.caller_id
+        return agent if is_open or (target.agent_id, ask.caller_id) in self.granted else None
 
 
 def admit(ask: Ask, house: House) -> Denied | NotPublished | None:
@@ -38,18 +64,29 @@ def admit(ask: Ask, house: House) -> Denied | NotPublished | None:
 
     The budget is asked last because it is the only rule that spends.
     """
-    agent = house.agents.get(ask.agent.agent_id)
-    if agent is None or not agent.published or agent.session_id != ask.agent.session_id:
+    asked = house.find(ask)
+    if asked is None or not asked.published:
         return NotPublished()
-    if agent.connection_id is None:
+    if refusal := _refuse_caller(ask, asked, house):
+        return refusal
+    if asked.connection_id is None:
         return Offline()
-    held = house.held(agent.session_id)
+    held = house.held(asked.session_id)
     if any(caller != ask.caller_id for caller in held):
         return Busy()
-    if held[ask.caller_id] >= agent.cap:
+    if held[ask.caller_id] >= asked.cap:
         return OverCap(held[ask.caller_id])
-    if agent.spent >= agent.budget:
-        return OverBudget(agent.budget)
+    if asked.budget is not None and asked.spent >= asked.budget:
+        return OverBudget(asked.budget)
     held[ask.caller_id] += 1
-    agent.spent += 1
+    asked.spent += 1
     return None
+
+
+def _refuse_caller(ask: Ask, asked: AgentState, house: House) -> Denied | None:
+    """Rules about who asks and how the ask came here."""
+    if (asked.owner_id, ask.caller_id) in house.blocked:
+        return Blocked()
+    if ask.target.session_id in ask.chain:
+        return Cycle()
+    return TooDeep() if ask.depth > MAX_DEPTH else None

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from agents.live import LiveMessage, encode, processes_watching
 from agents.models import Attachment, Connection
-from agents.post import Dismiss, Live, Message, Oust
+from agents.post import Dismiss, Live, Message, Oust, Tell
 
 Addressed = tuple[str, Message]  # a process, and what to tell it
 Carrier = Callable[[Sequence[Addressed]], None]
@@ -34,6 +34,16 @@ def oust(session_id: int, user_id: int) -> None:
     transaction.on_commit(
         lambda: _carry([(process, Oust(session_id, user_id)) for process in _processes(session_id)])
     )
+
+
+def tell_agent(session_id: int, frame: bytes) -> bool:
+    """Send a finished frame to the session's agent after the commit; False when none is connected."""
+    found = Connection.objects.filter(session_id=session_id).values_list("process_id", "pk").first()
+    if found is None:
+        return False
+    process_id, connection_id = found
+    transaction.on_commit(lambda: _carry([(process_id, Tell(connection_id, Raw(frame)))]))
+    return True
 
 
 def dismiss_agent(session_id: int, reason: str) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Collection
 
 from agents.errors import NoReceipt, NotDelivered, RateLimited, Unavailable
 from agents.ledger import Ledger
+from agents.live import LiveViews, ReplyChunkMessage
 from agents.ports import Clock, Limits, Link
-from agents.types import Ask, Ending, Failure, Outcome, SettledTurn
-from agents.waiting import RunningTurn, WaitingTurns
+from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
+from agents.waiting import OnChunk, RunningTurn, WaitingTurns
 from kit.tasks import TaskSet
 from kit.waits import done_within
 
@@ -23,10 +24,21 @@ OnSettled = Callable[[SettledTurn], Awaitable[None]]
 class Dispatcher:
     """Runs turns. A turn goes on whether or not anyone follows it."""
 
-    def __init__(self, *, link: Link, ledger: Ledger, waiting: WaitingTurns, limits: Limits, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        link: Link,
+        ledger: Ledger,
+        waiting: WaitingTurns,
+        limits: Limits,
+        live: LiveViews,
+        clock: Clock,
+    ) -> None:
         self._link = link
         self._ledger = ledger
         self._limits = limits
+        self._live = live
+        self._showing = TaskSet()
         self._clock = clock
         self._waiting = waiting
         self._tasks = TaskSet()
@@ -49,9 +61,10 @@ class Dispatcher:
         started = self._clock()
         self._admitting += 1
         try:
-            running = RunningTurn(await self._ledger.admit(ask))
+            turn = await self._ledger.admit(ask)
         finally:
             self._admitting -= 1
+        running = RunningTurn(turn, self._show_chunk(turn) if turn.watchers else None)
         self._tasks.start(self._see_through(running, started, on_settled), name=f"turn {ask.chat_id}")
         return running
 
@@ -79,6 +92,17 @@ class Dispatcher:
                 for running in self._waiting:
                     running.end(Ending(outcome=Outcome.FAILED, reason=Failure.SHUTDOWN, keeps_claim=True))
             await asyncio.sleep(DRAIN_STEP_S)
+
+    def _show_chunk(self, turn: OpenTurn) -> OnChunk:
+        """Operators who watch the session see the reply grow."""
+
+        def show(text: str) -> None:
+            chunk = ReplyChunkMessage(turn.session_public_id, turn.ask.chat_id, text, done=False)
+            self._showing.start(
+                self._live.publish(turn.watchers, turn.ask.target.session_id, chunk), name="show chunk"
+            )
+
+        return show
 
     async def _see_through(self, running: RunningTurn, started: float, on_settled: OnSettled) -> None:
         self._waiting.expect(running)  # before it is delivered: a fast agent answers first

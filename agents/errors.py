@@ -51,8 +51,26 @@ class RateLimited(Denied):
         self.retry_in_s = retry_in_s
 
 
+class Blocked(Denied):
+    """The owner does not want asks of this caller."""
+
+    reason = "blocked"
+
+
+class TooDeep(Denied):
+    """Agents passed the ask on more often than they may."""
+
+    reason = "too_deep"
+
+
+class Cycle(Denied):
+    """The ask came through this session already."""
+
+    reason = "cycle"
+
+
 class NotPublished(Exception):
-    """No such agent for callers: absent, draft, deleted, or its owner suspended. No row is written."""
+    """Nothing there for this caller: absent, draft, deleted, not open to them, its owner suspended. No row."""
 
 
 class Unavailable(Exception):

@@ -28,5 +28,12 @@ class Limits(Protocol):
         """Let go of what it holds open."""
 
 
+class Notifier(Protocol):
+    """Tells an agent what its operator asked elsewhere and what came back."""
+
+    async def route_reply(self, session_id: int, *, chat_id: str, from_name: str, text: str) -> None:
+        """Show the answer to the session's agent, if it is connected; it may be lost."""
+
+
 Clock = Callable[[], float]
-Release = Callable[[str], Coroutine[Any, Any, None]]
+Release = Callable[[str, str], Coroutine[Any, Any, None]]  # a chat id, and its late reply or nothing

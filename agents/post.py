@@ -11,7 +11,12 @@ import msgspec
 
 
 class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
-    """A question for an agent whose socket another process holds; `home` waits `wait_s` for the reply."""
+    """A question for an agent whose socket another process holds; `home` waits `wait_s` for the reply.
+
+    `asker_id` drives the session while the agent works on it; `isolated`: it may not reach other sessions
+    meanwhile. `chain`: the sessions the ask came through, this one last. `tells`: the end of the agent's turn
+    ends it, reply or not.
+    """
 
     chat_id: str
     connection_id: int
@@ -19,6 +24,10 @@ class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
     asker: str
     text: str
     wait_s: float
+    asker_id: int = 0
+    isolated: bool = False
+    chain: tuple[int, ...] = ()
+    tells: bool = False
 
 
 class Taken(msgspec.Struct, frozen=True, tag="taken"):

@@ -28,12 +28,25 @@ class Failure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class AgentRef:
-    """A published agent, as the lookup before admission found it."""
+class Target:
+    """Whom to ask: a published agent by its handle, or, without an agent, a session by its name."""
 
-    agent_id: int
+    agent_id: int | None
     session_id: int
     handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The session an ask came from. `mirrors`: its transcript shows the question and what became of it.
+
+    `peer`: whom the transcript names, as payload members.
+    """
+
+    session_id: int
+    mirrors: bool = False
+    peer_login: str | None = None
+    peer_session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +54,50 @@ class Found:
     """What a request's token and path stand for; None where there is nothing live."""
 
     identity: Identity | None
-    agent: AgentRef | None
+    agent: Target | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One question to one agent, before anything was decided. `wait_s`: how long its caller waits."""
+    """One question to one agent or session, before anything was decided. `wait_s`: how long its caller waits.
+
+    `tells`: nobody waits for the reply, and the end of the agent's turn ends it too. `source`: where it was asked
+    from. `chain`: the sessions an onward ask came through, first to last. `files`: ids its text mentions.
+    """
 
     chat_id: str
-    agent: AgentRef
+    target: Target
     caller_id: int
     caller_login: str
     surface: str
     question: str
     wait_s: float
+    tells: bool = False
+    source: "Source | None" = None
+    chain: tuple[int, ...] = ()
+    files: tuple[int, ...] = ()
+
+    @property
+    def depth(self) -> int:
+        """0 for a first ask, else how many agents passed it on."""
+        return len(self.chain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTurn:
-    """An admitted ask: durable, counted, holding its claim; to be delivered over `connection_id`."""
+    """An admitted ask: durable, counted, holding its claim; `text` is to be delivered over `connection_id`.
+
+    `isolated`: while it lasts, its agent may not reach other sessions. `watchers`: the processes with operators
+    of the session.
+    """
 
     ask: Ask
     connection_id: int
     link_process: str
+    text: str
+    isolated: bool = False
+    session_public_id: str = ""
+    watchers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,16 @@
 """Who waits in this process, and for which reply."""
 
 import asyncio
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 
 from agents.post import Chunk, Final
 from agents.types import Ending, Failure, OpenTurn, Outcome, SettledTurn
 from kit.waits import done_within
+
+LATE_KEPT = 256
+
+OnChunk = Callable[[str], None]
 
 
 class RunningTurn:
@@ -15,13 +20,14 @@ class RunningTurn:
     link keeps on chunks and reply size.
     """
 
-    def __init__(self, turn: OpenTurn) -> None:
+    def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None) -> None:
         loop = asyncio.get_running_loop()
         self.turn = turn
         self.chunks: list[str] = []
         self.agent_is_done = False
         self.reply: asyncio.Future[Ending] = loop.create_future()
         self.settled: asyncio.Future[SettledTurn] = loop.create_future()
+        self._on_chunk = on_chunk
         self._news: asyncio.Future[None] | None = None
 
     def take(self, message: Chunk | Final) -> None:
@@ -58,6 +64,8 @@ class RunningTurn:
             self.reply.set_result(_failed(Failure.REPLY_LOST, keeps_claim=True))
             return
         self.chunks.append(chunk.text)
+        if self._on_chunk is not None:
+            self._on_chunk(chunk.text)
         self._ring()
 
     def _ending(self, final: Final) -> Ending:
@@ -80,10 +88,11 @@ def _failed(reason: Failure, *, keeps_claim: bool = False) -> Ending:
 
 
 class WaitingTurns:
-    """The turns this process waits for, by chat id."""
+    """The turns this process waits for, by chat id; and the last that it waited for in vain."""
 
     def __init__(self) -> None:
         self._turns: dict[str, RunningTurn] = {}
+        self._late: OrderedDict[str, list[str]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -97,11 +106,27 @@ class WaitingTurns:
 
     def forget(self, running: RunningTurn) -> None:
         """Take no more replies for it: what comes is late."""
-        del self._turns[running.turn.ask.chat_id]
+        chat_id = running.turn.ask.chat_id
+        del self._turns[chat_id]
+        if not running.agent_is_done:
+            self._late[chat_id] = running.chunks
+            if len(self._late) > LATE_KEPT:
+                self._late.popitem(last=False)
 
     def take(self, message: Chunk | Final) -> bool:
         """Pass a message to the turn it belongs to; False when nobody waits for it here."""
         running = self._turns.get(message.chat_id)
         if running is not None:
             running.take(message)
+        elif isinstance(message, Chunk) and message.chat_id in self._late:
+            self._late[message.chat_id].append(message.text)
         return running is not None
+
+    def late_text(self, final: Final) -> str:
+        """The reply that ends only now; empty when it failed or is not whole."""
+        chunks = self._late.pop(final.chat_id, [])
+        if final.reason:
+            return ""
+        if final.text is not None:
+            return final.text
+        return "".join(chunks) if final.chunks == len(chunks) else ""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from django.conf import settings
 
 from accounts.authn import still_good
-from agents import jobs, presence
+from agents import announcing, jobs, presence
 from hub.health import draining
 from hub.job_thread import JobThread
 from hub.wiring import House
@@ -74,11 +74,13 @@ class Runtime:
         house = self.house
         if settings.IS_EMBEDDED:
             await db_call(presence.retire_all)()
-        await house.post.start(house.process_id, house.link.take)
+        await house.post.start(house.process_id, house.take)
         await db_call(presence.beat)(house.process_id, mine=[], others=[])
         if self._jobs is not None:
             await db_call(jobs.reap)()
             self._jobs.start()
+        announcing.carry_by(house.courier.carry)
+        self._tasks.start(house.courier.run(), name="courier")
         self._tasks.start(self._beat(), name="beat")
         self._tasks.start(self._tend(), name="tend")
         self._tasks.start(self._watch(), name="watch")

@@ -17,9 +17,11 @@ from agents.dispatch import Dispatcher
 from agents.ledger import Ledger
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.link import ChannelLink
+from agents.live import LiveViews
 from agents.ports import Limits
-from agents.post import LocalPost, Post
+from agents.post import Live, LocalPost, Message, Oust, Post
 from agents.waiting import WaitingTurns
+from hub.courier import Courier
 from hub.limits import CallerRate, NoLimits
 from hub.redis_post import RedisPost
 from kit.ids import unguessable
@@ -32,11 +34,20 @@ class House:
     process_id: str
     ledger: Ledger
     post: Post
+    courier: Courier
     link: ChannelLink
+    live: LiveViews
     dispatcher: Dispatcher
     limits: Limits
     tasks: TaskStore
     bridge: Bridge
+
+    async def take(self, message: Message) -> None:
+        """A message from another process, or from a thread of this one."""
+        if isinstance(message, Live | Oust):
+            self.live.take(message)
+        else:
+            await self.link.take(message)
 
     def agent_socket(self) -> AgentSocket:
         """A consumer for one agent's socket."""
@@ -46,18 +57,24 @@ class House:
 def build() -> House:
     """Put the parts together; nothing runs yet."""
     process_id = unguessable()
-    ledger = Ledger(home=process_id)
+    courier = Courier()
+    ledger = Ledger(home=process_id, carry=courier.carry)
     waiting = WaitingTurns()
     limits = _limits()
     post = _post()
     link = ChannelLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
-    dispatcher = Dispatcher(link=link, ledger=ledger, waiting=waiting, limits=limits, clock=time.monotonic)
+    live = LiveViews(process_id=process_id, post=post)
+    dispatcher = Dispatcher(
+        link=link, ledger=ledger, waiting=waiting, limits=limits, live=live, clock=time.monotonic
+    )
     tasks = _tasks()
     exchanges = Exchanges(dispatcher=dispatcher, tasks=tasks, reply_wait_s=settings.REPLY_WAIT_S)
     services = Services(exchanges, TaskFinder(tasks, reply_wait_s=settings.REPLY_WAIT_S))
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL)
-    return House(process_id, ledger, post, link, dispatcher, limits, tasks, bridge)
+    house = House(process_id, ledger, post, courier, link, live, dispatcher, limits, tasks, bridge)
+    courier.address(process_id, house.take, post)
+    return house
 
 
 def _post() -> Post:

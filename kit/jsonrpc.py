@@ -95,7 +95,7 @@ def _parse(text: str) -> Any:
         raise RpcError(INVALID_REQUEST, f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError:
         raise RpcError(INVALID_REQUEST, "a number is too long") from None
-    if brackets > MAX_DEPTH and _is_deeper_than(value, MAX_DEPTH):
+    if brackets > MAX_DEPTH and is_deeper_than(value, MAX_DEPTH):
         raise RpcError(INVALID_REQUEST, f"nested deeper than {MAX_DEPTH} levels")
     return value
 
@@ -121,7 +121,8 @@ def _read_id(envelope: dict[str, Any]) -> RpcId:
     raise RpcError(INVALID_REQUEST, "id must be a string, a 64-bit integer or null")
 
 
-def _is_deeper_than(value: Any, levels: int) -> bool:
+def is_deeper_than(value: Any, levels: int) -> bool:
+    """Whether objects and arrays lie deeper in each other than that."""
     layer = [value]
     for _ in range(levels):
         layer = [inner for outer in layer for inner in _children(outer)]

@@ -1,61 +1,87 @@
 """One batch of the ledger: everything that waited, decided in order, in one transaction."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import transaction
 
 from accounts.models import Credential
 from agents import admission
+from agents.announcing import Addressed
 from agents.errors import Denied, Unavailable
 from agents.ledger import statements
+from agents.ledger.house import read_house
 from agents.ledger.refusals import write_refusals
 from agents.ledger.rows import GRACE, Moment, open_row
-from agents.ledger.statements import EndingRow, TurnRow
-from agents.ledger.work import Admit, Deny, Release, Result, Settle, Touch, Withdraw, Work
+from agents.ledger.statements import EndingRow
+from agents.ledger.telling import Notes, Told, write
+from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
 
 
-def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> list[Result]:
-    """Do a batch in one transaction; the results stand in the order of the work.
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A batch as it was done: results in the order of the work, and messages to carry now."""
+
+    results: Sequence[Result]
+    messages: Sequence[Addressed]
+
+
+def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Committed:
+    """Do a batch in one transaction.
 
     Endings go before asks, so that an ask finds the claim free which the same batch releases.
     """
     results: dict[int, Result] = {}
+    notes = Notes([work.event for work in batch if isinstance(work, Record)])
     with transaction.atomic():
-        moment = Moment(_lock(batch))
+        sessions_of_late = statements.sessions_of(_chat_ids(batch)) if _chat_ids(batch) else {}
+        moment = Moment(_lock(batch, sessions_of_late.values()))
         now = moment.now
-        _settle({i: work for i, work in enumerate(batch) if isinstance(work, Settle)}, now, results)
-        _release([work for work in batch if isinstance(work, Release)], now)
+        _settle({i: work for i, work in enumerate(batch) if isinstance(work, Settle)}, now, results, notes)
+        _release([work for work in batch if isinstance(work, Release)], sessions_of_late, now, notes)
         _withdraw([work.ask for work in batch if isinstance(work, Withdraw)], now)
         asks = {i: work.ask for i, work in enumerate(batch) if isinstance(work, Admit)}
         if is_retry:
             _skip_written(asks, now, results)
-        refused = _admit(asks, moment, home, results)
+        refused = _admit(asks, moment, home, results, notes)
         refused += [(work.ask, work.denied) for work in batch if isinstance(work, Deny)]
         write_refusals(refused, moment)
+        told = write(notes, now)
         if touched := [work.credential_id for work in batch if isinstance(work, Touch)]:
             Credential.touch(touched)
-    return [results.get(i) for i in range(len(batch))]
+    return Committed([_watched(results.get(i), told) for i in range(len(batch))], told.messages)
 
 
-def _lock(batch: Sequence[Work]) -> datetime:
+def _watched(result: Result, told: Told) -> Result:
+    """An open turn whose session somebody watches knows it: its chunks go there too."""
+    if not told.watchers or not isinstance(result, OpenTurn):
+        return result
+    session_id = result.ask.target.session_id
+    public_id, watchers = told.public_ids.get(session_id, ""), told.watchers.get(session_id, ())
+    return replace(result, session_public_id=public_id, watchers=watchers)
+
+
+def _chat_ids(batch: Sequence[Work]) -> list[str]:
+    return [work.chat_id for work in batch if isinstance(work, Release) and work.chat_id]
+
+
+def _lock(batch: Sequence[Work], late: Iterable[int]) -> datetime:
     """Lock the sessions of all this work, in one order; when that was done."""
-    sessions: list[int] = []
+    sessions = list(late)
     for work in batch:
         if isinstance(work, Admit | Deny | Withdraw):
-            sessions.append(work.ask.agent.session_id)
+            sessions.append(work.ask.target.session_id)
         elif isinstance(work, Settle):
-            sessions.append(work.turn.ask.agent.session_id)
+            sessions.append(work.turn.ask.target.session_id)
         elif isinstance(work, Release) and work.session_id is not None:
             sessions.append(work.session_id)
-    if late := [work.chat_id for work in batch if isinstance(work, Release) and work.chat_id]:
-        sessions += statements.sessions_of(late)
     return statements.lock_sessions(sessions)
 
 
-def _settle(settles: dict[int, Settle], now: datetime, results: dict[int, Result]) -> None:
+def _settle(settles: dict[int, Settle], now: datetime, results: dict[int, Result], notes: Notes) -> None:
     """End turns; of two endings of one turn the first stands, in a batch as between batches."""
     if not settles:
         return
@@ -70,6 +96,7 @@ def _settle(settles: dict[int, Settle], now: datetime, results: dict[int, Result
             results[i] = _as_stored(ending, *stored.get(chat_id, (Outcome.FAILED, "deleted")))
             continue
         results[i] = SettledTurn(ending.outcome, ending.reason, ending.text)
+        notes.settled(work.turn, ending)
         agent_id, day = won[chat_id]
         if ending.gives_back and day is not None:
             statements.give_back(agent_id, day, chat_id)
@@ -87,7 +114,10 @@ def _ending_row(work: Settle) -> EndingRow:
     )
 
 
-def _release(releases: Sequence[Release], now: datetime) -> None:
+def _release(releases: Sequence[Release], sessions: Mapping[str, int], now: datetime, notes: Notes) -> None:
+    for work in releases:
+        if work.chat_id and work.chat_id in sessions and work.late:
+            notes.late(sessions[work.chat_id], work.chat_id, work.late)
     if chat_ids := [work.chat_id for work in releases if work.chat_id]:
         statements.release_turns(chat_ids, now)
     if session_ids := [work.session_id for work in releases if work.session_id is not None]:
@@ -114,32 +144,38 @@ def _withdraw(asks: Sequence[Ask], now: datetime) -> Collection[str]:
 
 
 def _admit(
-    asks: dict[int, Ask], moment: Moment, home: str, results: dict[int, Result]
+    asks: dict[int, Ask], moment: Moment, home: str, results: dict[int, Result], notes: Notes
 ) -> list[tuple[Ask, Denied]]:
     """Decide the asks in order and write the admitted; those denied, with why."""
     if not asks:
         return []
-    agent_ids = list({ask.agent.agent_id for ask in asks.values()})
-    session_ids = list({ask.agent.session_id for ask in asks.values()})
-    house = statements.read_house(agent_ids, session_ids, moment.now)
-    turns: list[TurnRow] = []
+    house = read_house(asks.values(), moment.now, statements.as_day(moment.day))
+    turns: list[OpenTurn] = []
     refused: list[tuple[Ask, Denied]] = []
     for i, ask in asks.items():
         refusal = admission.admit(ask, house)
         if refusal is None:
             results[i] = turn = _open_turn(ask, house)
-            turns.append(open_row(ask, turn.connection_id, home, moment))
+            turns.append(turn)
+            notes.admitted(turn)
             continue
         results[i] = refusal
         if isinstance(refusal, Denied):
             refused.append((ask, refusal))
-    spent = Counter(turn.agent_id for turn in turns)
+    spent = Counter(turn.ask.target.agent_id for turn in turns if turn.ask.target.agent_id is not None)
     if spent and statements.spend(spent, moment.day) != len(spent):
         raise RuntimeError("a budget changed under the batch")
-    statements.insert_turns(turns)
+    statements.insert_turns([open_row(turn, home, moment) for turn in turns])
     return refused
 
 
 def _open_turn(ask: Ask, house: admission.House) -> OpenTurn:
-    agent = house.agents[ask.agent.agent_id]
-    return OpenTurn(ask=ask, connection_id=agent.connection_id or 0, link_process=agent.process_id or "")
+    asked = house.find(ask)
+    assert asked is not None  # noqa: S101  it was just admitted
+    return OpenTurn(
+        ask=ask,
+        connection_id=asked.connection_id or 0,
+        link_process=asked.process_id or "",
+        text=ask.question,
+        isolated=asked.isolated,
+    )

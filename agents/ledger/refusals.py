@@ -18,7 +18,7 @@ def write_refusals(refused: Sequence[tuple[Ask, Denied]], moment: Moment) -> Non
         return
     groups: dict[RefusalKey, list[Ask]] = defaultdict(list)
     for ask, denied in refused:
-        groups[ask.agent.agent_id, ask.caller_id, denied.reason].append(ask)
+        groups[ask.target.session_id, ask.caller_id, denied.reason].append(ask)
     recent = statements.recent_refusals(list(groups), moment.now)
     rows: list[TurnRow] = []
     for key, asks in groups.items():

@@ -3,7 +3,7 @@
 from datetime import date, datetime, timedelta
 
 from agents.ledger.statements import TurnRow
-from agents.types import Ask, Outcome
+from agents.types import Ask, OpenTurn, Outcome
 from kit import sql
 
 GRACE = timedelta(seconds=60)
@@ -26,25 +26,28 @@ class Moment:
         return self._leases[wait_s]
 
 
-def open_row(ask: Ask, connection_id: int, home: str, moment: Moment) -> TurnRow:
-    """An admitted ask: open, counted on this day, holding its claim."""
+def open_row(turn: OpenTurn, home: str, moment: Moment) -> TurnRow:
+    """An admitted ask: open, holding its claim; counted on this day when an agent was asked."""
+    ask = turn.ask
     return TurnRow(
         chat_id=ask.chat_id,
-        agent_id=ask.agent.agent_id,
-        session_id=ask.agent.session_id,
+        agent_id=ask.target.agent_id,
+        session_id=ask.target.session_id,
         caller_id=ask.caller_id,
         surface=ask.surface,
-        question=ask.question,
+        question=turn.text,
         asked_at=moment.stored,
         outcome=None,
         reason="",
         settled_at=None,
-        usage_day=moment.day.isoformat(),
+        usage_day=moment.day.isoformat() if ask.target.agent_id is not None else None,
         released_at=None,
         claim_until=moment.lease(ask.wait_s),
         home=home,
-        connection_id=connection_id,
+        connection_id=turn.connection_id,
         repeats=1,
+        source_session_id=ask.source.session_id if ask.source else None,
+        depth=ask.depth,
     )
 
 
@@ -52,8 +55,8 @@ def refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
     """A refused ask: ended as it began, nothing counted, nothing held; of its question the beginning."""
     return TurnRow(
         chat_id=ask.chat_id,
-        agent_id=ask.agent.agent_id,
-        session_id=ask.agent.session_id,
+        agent_id=ask.target.agent_id,
+        session_id=ask.target.session_id,
         caller_id=ask.caller_id,
         surface=ask.surface,
         question=ask.question[:REFUSED_QUESTION_CHARS],
@@ -67,4 +70,6 @@ def refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
         home="",
         connection_id=None,
         repeats=1,
+        source_session_id=ask.source.session_id if ask.source else None,
+        depth=ask.depth,
     )

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from agents.admission import AgentState, House
 from kit import sql
 from kit.clock import db_now
 
@@ -18,7 +17,7 @@ class TurnRow(NamedTuple):
     """The columns of a new turn, in the order INSERT_TURNS names them."""
 
     chat_id: str
-    agent_id: int
+    agent_id: int | None
     session_id: int
     caller_id: int
     surface: str
@@ -33,6 +32,8 @@ class TurnRow(NamedTuple):
     home: str
     connection_id: int | None
     repeats: int
+    source_session_id: int | None
+    depth: int
 
 
 class EndingRow(NamedTuple):
@@ -59,19 +60,6 @@ UPDATE agents_turn SET
 FROM (VALUES {rows}) AS v WHERE chat_id = v.column1 AND outcome IS NULL
 RETURNING chat_id, agent_id, usage_day
 """
-_AGENTS = """
-SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id,
-       a.daily_budget, a.concurrency_cap, c.id, c.process_id, COALESCE(d.queries, 0)
-FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
-LEFT JOIN (agents_connection c JOIN agents_process p ON p.id = c.process_id AND p.beat_at > %s)
-  ON c.session_id = a.session_id
-LEFT JOIN agents_dailyusage d ON d.agent_id = a.id AND d.day = %s
-WHERE a.id IN ({marks})
-"""
-_CLAIMS = """
-SELECT session_id, caller_id FROM agents_turn
-WHERE released_at IS NULL AND claim_until > %s AND session_id IN ({marks})
-"""
 _SPEND = """
 INSERT INTO agents_dailyusage (agent_id, day, queries)
 SELECT a.id, %s, v.column2 FROM (VALUES {rows}) AS v JOIN agents_agent a ON a.id = v.column1
@@ -95,37 +83,22 @@ def lock_sessions(session_ids: Iterable[int]) -> datetime:
     return now.astimezone(UTC)  # type: ignore[no-any-return]
 
 
-def sessions_of(chat_ids: Collection[str]) -> list[int]:
-    """The sessions these turns hold."""
+def sessions_of(chat_ids: Collection[str]) -> dict[str, int]:
+    """The sessions of these turns, by chat id."""
     found = sql.rows(
-        f"SELECT session_id FROM agents_turn WHERE chat_id IN ({sql.marks(chat_ids)})", list(chat_ids)
+        f"SELECT chat_id, session_id FROM agents_turn WHERE chat_id IN ({sql.marks(chat_ids)})", list(chat_ids)
     )
-    return [row[0] for row in found]
-
-
-def read_house(agent_ids: Sequence[int], session_ids: Sequence[int], now: datetime) -> House:
-    """All that decides about asks of these agents: one round trip, after the locks."""
-    alive, day = sql.moment(now - timedelta(seconds=PROCESS_DEAD_S)), _day(now.date())
-    agents, claims = sql.rows_of_each(
-        [
-            sql.Query(_AGENTS.format(marks=sql.marks(agent_ids)), [alive, day, *agent_ids]),
-            sql.Query(_CLAIMS.format(marks=sql.marks(session_ids)), [sql.moment(now), *session_ids]),
-        ]
-    )
-    house = House({row[0]: AgentState(bool(row[1]), *row[2:]) for row in agents})
-    for session_id, caller_id in claims:
-        house.held(session_id)[caller_id] += 1
-    return house
+    return dict(found)
 
 
 def spend(counts: Mapping[int, int], day: date) -> int:
     """Count asks of agents on a day; how many agents that was done for: one at its budget is left out."""
     wanted = sorted(counts.items())
     marks = ", ".join(["(%s, %s)"] * len(wanted))
-    return sql.run(_SPEND.format(rows=marks), [_day(day), *(value for pair in wanted for value in pair)])
+    return sql.run(_SPEND.format(rows=marks), [as_day(day), *(value for pair in wanted for value in pair)])
 
 
-def give_back(agent_id: int, day: object, chat_id: str) -> None:
+def give_back(agent_id: int | None, day: object, chat_id: str) -> None:
     """Uncount one ask that never reached its agent, on the day it was counted."""
     sql.run(
         "UPDATE agents_dailyusage SET queries = queries - 1 WHERE agent_id = %s AND day = %s AND queries > 0",
@@ -148,7 +121,7 @@ def existing(chat_ids: Collection[str]) -> dict[str, bool]:
     return {row[0]: row[1] is None for row in found}
 
 
-def settle(endings: Sequence[EndingRow], now: datetime, grace: timedelta) -> dict[str, tuple[int, object]]:
+def settle(endings: Sequence[EndingRow], now: datetime, grace: timedelta) -> dict[str, tuple[int | None, object]]:
     """End open turns; those this call ended, each with its agent and the day it was counted on."""
     marks = ", ".join(["(%s, %s, %s, %s, %s)"] * len(endings))
     settled_at, until = sql.moment(now), sql.moment(now + grace)
@@ -186,12 +159,12 @@ def release_sessions(session_ids: Collection[int], now: datetime) -> None:
 
 
 def recent_refusals(keys: Collection[RefusalKey], now: datetime) -> dict[RefusalKey, tuple[int, int]]:
-    """Refusal rows of the last minute by agent, caller and reason: how many, and the id of the last."""
+    """Refusal rows of the last minute by session, caller and reason: how many, and the id of the last."""
     marks = ", ".join(["(%s, %s, %s)"] * len(keys))
     found = sql.rows(
-        "SELECT agent_id, caller_id, reason, count(*), max(id) FROM agents_turn"
-        f" WHERE outcome = 'denied' AND asked_at > %s AND (agent_id, caller_id, reason) IN (VALUES {marks})"
-        " GROUP BY agent_id, caller_id, reason",
+        "SELECT session_id, caller_id, reason, count(*), max(id) FROM agents_turn"
+        f" WHERE outcome = 'denied' AND asked_at > %s AND (session_id, caller_id, reason) IN (VALUES {marks})"
+        " GROUP BY session_id, caller_id, reason",
         [sql.moment(now - REFUSALS_WINDOW), *(part for key in keys for part in key)],
     )
     return {(row[0], row[1], row[2]): (row[3], row[4]) for row in found}
@@ -202,5 +175,6 @@ def repeat_refusal(turn_id: int, times: int) -> None:
     sql.run("UPDATE agents_turn SET repeats = repeats + %s WHERE id = %s", [times, turn_id])
 
 
-def _day(day: date) -> object:
+def as_day(day: date) -> object:
+    """A day as this database stores it."""
     return connection.ops.adapt_datefield_value(day)

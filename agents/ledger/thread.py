@@ -16,10 +16,12 @@ from typing import Any, cast
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
+from agents.announcing import Addressed, Carrier
 from agents.errors import Denied, Unavailable
 from agents.ledger import lookup
 from agents.ledger.batch import commit
-from agents.ledger.work import Admit, Deny, Release, Result, Settle, Touch, Withdraw, Work
+from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
+from agents.transcript.recording import NewEvent
 from agents.types import Ask, Ending, Found, OpenTurn, SettledTurn
 
 logger = logging.getLogger(__name__)
@@ -53,8 +55,9 @@ class Item:
 class Ledger:
     """Admits and settles turns durably. All methods but `close` belong to the event loop."""
 
-    def __init__(self, *, home: str) -> None:
+    def __init__(self, *, home: str, carry: Carrier | None = None) -> None:
         self._home = home
+        self._carry = carry
         self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._postponed: list[Item] = []
         self._thread: threading.Thread | None = None
@@ -93,9 +96,17 @@ class Ledger:
         """
         return cast(SettledTurn, await self._post(Settle(turn, ending)))
 
-    async def release_turn(self, chat_id: str) -> None:
-        """Free the lingering claim of an ended turn: its agent finished after all."""
-        await self._post(Release(chat_id=chat_id))
+    async def release_turn(self, chat_id: str, late: str = "") -> None:
+        """Free the lingering claim of an ended turn: its agent finished after all, perhaps with a late reply."""
+        await self._post(Release(chat_id=chat_id, late=late))
+
+    async def record(self, event: NewEvent) -> None:
+        """Write an event of a session; it is durable when this returns.
+
+        Raises:
+            Unavailable: too many wait, or the database is out of reach.
+        """
+        await self._submit(Record(event))
 
     async def release_session(self, session_id: int) -> None:
         """Free every lingering claim of a session: its agent's turn is over."""
@@ -174,7 +185,7 @@ class Ledger:
         is_away = False
         for attempt in range(TRIES):
             try:
-                return commit(batch, home=self._home, is_retry=is_retry or attempt > 0)
+                committed = commit(batch, home=self._home, is_retry=is_retry or attempt > 0)
             except (OperationalError, InterfaceError) as failure:
                 is_away = not _is_lock_failure(failure)
                 _recover("ledger.batch_failed", failure, attempt)
@@ -182,9 +193,16 @@ class Ledger:
                 logger.exception("ledger.batch_broken", extra={"size": len(batch)})
                 is_away = False
                 break
+            else:
+                self._tell(committed.messages)
+                return committed.results
         if is_away or len(batch) == 1:
             return [Unavailable()] * len(batch)
         return [self._commit([work], is_retry=True)[0] for work in batch]
+
+    def _tell(self, messages: Sequence[Addressed]) -> None:
+        if messages and self._carry is not None:
+            self._carry(messages)
 
     def _answer_or_postpone(self, items: Sequence[Item], results: Sequence[Result]) -> None:
         answered: list[Item] = []

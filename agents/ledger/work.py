@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from agents.errors import Denied
+from agents.transcript.recording import NewEvent
 from agents.types import Ask, Ending, OpenTurn, SettledTurn
 
 
@@ -38,10 +39,21 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Free the lingering claim of one ended turn, or all of a session's. Result: None."""
+    """Free the lingering claim of one ended turn, or all of a session's. Result: None.
+
+    `late`: the reply that came after the end; the transcript keeps it.
+    """
 
     chat_id: str | None = None
     session_id: int | None = None
+    late: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Write an event of a session. Result: None."""
+
+    event: NewEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +63,5 @@ class Touch:
     credential_id: int
 
 
-Work = Admit | Deny | Settle | Withdraw | Release | Touch
+Work = Admit | Deny | Settle | Withdraw | Release | Record | Touch
 Result = OpenTurn | SettledTurn | Exception | None

@@ -94,7 +94,7 @@ class Turn(models.Model):
                 fields=["source_session"], condition=Q(source_session__isnull=False), name="turn_asked_from"
             ),
             models.Index(
-                fields=["agent", "caller", "reason", "asked_at"],
+                fields=["session", "caller", "reason", "asked_at"],
                 condition=Q(outcome="denied"),
                 name="turn_denied_lately",
             ),

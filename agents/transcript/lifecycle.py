@@ -6,7 +6,6 @@ from datetime import datetime
 from agents.announcing import announce
 from agents.live import ChannelStatus, seen
 from agents.models import Attachment, Event, Session
-from agents.transcript.recording import NewEvent, write
 from kit.iso import iso
 
 START, END = "SessionStart", "SessionEnd"
@@ -19,14 +18,15 @@ def started(session: Session, now: datetime, *, took_over: bool) -> None:
     One statement, and one more after the commit: a thousand agents may come back at once.
     """
     types = [END, START] if took_over else [START]
-    _tell(session, write([_tail(session, type_) for type_ in types], now), is_connected=True)
+    events = Event.objects.bulk_create(_tail(session, type_, now) for type_ in types)
+    _tell(session, events, is_connected=True)
 
 
 def ended(sessions: Sequence[Session], now: datetime) -> None:
     """The connections of these sessions are gone."""
     if not sessions:
         return
-    events = write([_tail(session, END) for session in sessions], now)
+    events = Event.objects.bulk_create(_tail(session, END, now) for session in sessions)
     ids = [session.pk for session in sessions]
     watched = set(Attachment.objects.filter(session_id__in=ids).values_list("session_id", flat=True))
     for session, event in zip(sessions, events, strict=True):
@@ -34,8 +34,8 @@ def ended(sessions: Sequence[Session], now: datetime) -> None:
             _tell(session, [event], is_connected=False)
 
 
-def _tail(session: Session, type_: str) -> NewEvent:
-    return NewEvent(session.pk, Event.Kind.TAIL, type_, EMPTY)
+def _tail(session: Session, type_: str, now: datetime) -> Event:
+    return Event(session_id=session.pk, kind=Event.Kind.TAIL, type=type_, payload=EMPTY, ts=now)
 
 
 def _tell(session: Session, events: Sequence[Event], *, is_connected: bool) -> None:

@@ -1,9 +1,10 @@
-"""Writing events: one statement for any number of them, inside the caller's transaction."""
+"""Writing events, and making their payloads."""
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 from django.db import transaction
@@ -12,8 +13,17 @@ from agents.announcing import announce
 from agents.live import seen_event
 from agents.models import Event, Session
 from kit.clock import db_now
+from kit.jsonrpc import MAX_DEPTH, is_deeper_than
+
+MAX_TYPE_CHARS = 64
+
+SURROGATES = re.compile("[\ud800-\udfff]")
 
 encode = msgspec.json.Encoder().encode
+
+
+class BadPayload(ValueError):
+    """A payload the hub cannot keep; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +58,30 @@ def record(session: Session, kind: str, type_: str, payload: str) -> Event:
     return event
 
 
-def write(events: Sequence[NewEvent], now: datetime) -> list[Event]:
-    """Write many; the rows, in order. Nobody is told: the ledger does that after its commit."""
-    rows = [
-        Event(session_id=one.session_id, kind=one.kind, type=one.type, payload=one.payload, ts=now)
-        for one in events
-    ]
-    return Event.objects.bulk_create(rows)
+def clean(raw: bytes) -> str:
+    """A payload as a client sent it: a JSON object, or any JSON under `value`; lone surrogates become U+FFFD.
+
+    Raises:
+        BadPayload: not JSON that could be shown again.
+    """
+    try:
+        value = json.loads(raw, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise BadPayload("payload: not JSON that can be kept") from None
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and is_deeper_than(value, MAX_DEPTH):
+        raise BadPayload(f"payload: nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, dict) and b"\\u" not in raw:
+        return raw.decode()
+    return as_payload(value if isinstance(value, dict) else {} if value is None else {"value": value})
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
 
 
 def _mended(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+        return SURROGATES.sub("\ufffd", value)
     if isinstance(value, Mapping):
         return {_mended(key): _mended(inner) for key, inner in value.items()}
     return [_mended(inner) for inner in value] if isinstance(value, list) else value

@@ -8,7 +8,7 @@ from accounts.tokens import get_or_create_local_user, mint
 from agents.ledger.batch import commit
 from agents.ledger.work import Admit, Release, Result, Settle, Work
 from agents.models import Agent, Connection, DailyUsage, Process, Session, Turn
-from agents.types import AgentRef, Ask, Ending, OpenTurn, Outcome
+from agents.types import Ask, Ending, OpenTurn, Outcome, Target
 from kit.ids import time_ordered
 
 HOME = "home-process"
@@ -20,7 +20,7 @@ class Published:
     """An agent that callers may ask."""
 
     agent: Agent
-    ref: AgentRef
+    ref: Target
 
     @property
     def spent(self) -> int:
@@ -52,14 +52,14 @@ def published(*, online: bool = True, **fields: object) -> Published:
     if online:
         token = mint(owner, Credential.Kind.CHANNEL, "test").credential
         Connection.objects.create(session=session, process=beating(), credential=token)
-    return Published(agent, AgentRef(agent.pk, session.pk, handle))
+    return Published(agent, Target(agent.pk, session.pk, handle))
 
 
 def ask(agent: Published, caller: str = "alice", *, wait_s: float = 60) -> Ask:
     """One question of a caller, not decided yet."""
     return Ask(
         chat_id=time_ordered(),
-        agent=agent.ref,
+        target=agent.ref,
         caller_id=user(caller).pk,
         caller_login=caller,
         surface="a2a",
@@ -70,7 +70,7 @@ def ask(agent: Published, caller: str = "alice", *, wait_s: float = 60) -> Ask:
 
 def decide(*asks: Ask, home: str = HOME) -> list[Result]:
     """What one batch makes of these asks."""
-    return commit([Admit(one) for one in asks], home=home)
+    return list(commit([Admit(one) for one in asks], home=home).results)
 
 
 def admitted(one: Ask) -> OpenTurn:
@@ -85,7 +85,7 @@ COMPLETED = Ending(outcome=Outcome.COMPLETED, text="so", latency_ms=5)
 
 def end(turn: OpenTurn, ending: Ending = COMPLETED) -> Result:
     """Settle one turn."""
-    return commit([Settle(turn, ending)], home=HOME)[0]
+    return commit([Settle(turn, ending)], home=HOME).results[0]
 
 
 def release(*, chat_id: str | None = None, session_id: int | None = None) -> None:

@@ -97,7 +97,7 @@ def test_a_budget_ends_inside_a_batch_to_the_unit() -> None:
 def test_a_claim_freed_in_a_batch_is_free_for_the_asks_of_the_same_batch() -> None:
     agent = published()
     turn = admitted(ask(agent))
-    _, second = commit([Admit(ask(agent, "bob")), Settle(turn, COMPLETED)][::-1], home="home-process")
+    _, second = commit([Admit(ask(agent, "bob")), Settle(turn, COMPLETED)][::-1], home="home-process").results
     assert isinstance(second, OpenTurn)
 
 

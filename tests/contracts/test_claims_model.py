@@ -38,7 +38,7 @@ class Model:
         self.spent = 0
 
     def ask(self, callers: list[str]) -> None:
-        for caller, result in zip(callers, commit(self._admits(callers), home=HOME), strict=True):
+        for caller, result in zip(callers, commit(self._admits(callers), home=HOME).results, strict=True):
             others = sum(count for who, count in self.held.items() if who != caller)
             if others:
                 assert isinstance(result, Busy)

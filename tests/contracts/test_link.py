@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from agents.errors import NoReceipt, NotDelivered
-from agents.links.channel.link import ChannelLink
+from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.protocol import Report
 from agents.post import Chunk, Final, Message, Post, Prompt
-from agents.types import AgentRef, Ask, OpenTurn, Outcome
+from agents.types import Ask, OpenTurn, Outcome, Target
 from agents.waiting import RunningTurn, WaitingTurns
 from hub.redis_post import RedisPost
 from tests.homes import GrownHomes
@@ -31,7 +31,7 @@ class Desk:
             raise NotDelivered
         self.prompts.append(prompt)
 
-    async def evict(self, *, same_program: bool) -> None:
+    async def take(self, message: ToSocket) -> None:
         self.is_over = True
 
     async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
@@ -62,7 +62,7 @@ class End:
     def __post_init__(self) -> None:
         self.link = ChannelLink(process_id=self.name, post=self.post, waiting=self.waiting, release=self.release)
 
-    async def release(self, chat_id: str) -> None:
+    async def release(self, chat_id: str, late: str) -> None:
         self.released.append(chat_id)
 
 
@@ -81,14 +81,14 @@ async def ends(grown_homes: GrownHomes) -> AsyncIterator[tuple[End, End]]:
 def turn(chat_id: str = "chat", *, connection_id: int = 7, process: str = "far") -> OpenTurn:
     ask = Ask(
         chat_id=chat_id,
-        agent=AgentRef(1, 1, "o/s"),
+        target=Target(1, 1, "o/s"),
         caller_id=1,
         caller_login="alice",
         surface="a2a",
         question="what?",
         wait_s=30,
     )
-    return OpenTurn(ask=ask, connection_id=connection_id, link_process=process)
+    return OpenTurn(ask=ask, connection_id=connection_id, link_process=process, text="what?")
 
 
 async def test_a_prompt_and_its_reply_cross_and_arrive_whole(ends: tuple[End, End]) -> None:

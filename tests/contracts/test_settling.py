@@ -26,7 +26,7 @@ def test_the_first_end_stands_and_the_loser_is_told_the_winner() -> None:
 
 def test_two_ends_in_one_batch_have_one_winner() -> None:
     turn = admitted(ask(published()))
-    first, second = commit([Settle(turn, COMPLETED), Settle(turn, LOST)], home=HOME)
+    first, second = commit([Settle(turn, COMPLETED), Settle(turn, LOST)], home=HOME).results
     assert isinstance(first, SettledTurn)
     assert isinstance(second, SettledTurn)
     assert first.outcome == second.outcome == Turn.objects.get().outcome
@@ -69,7 +69,7 @@ def test_a_retried_batch_whose_commit_did_happen_counts_once_and_leaves_nothing_
     agent = published()
     work = [Admit(ask(agent)), Admit(ask(agent))]
     commit(work, home=HOME)
-    results = commit(work, home=HOME, is_retry=True)
+    results = commit(work, home=HOME, is_retry=True).results
     assert [type(result) for result in results] == [Unavailable, Unavailable]
     assert [row.reason for row in agent.turns] == ["not_delivered"] * 2
     assert agent.spent == 0
@@ -77,7 +77,7 @@ def test_a_retried_batch_whose_commit_did_happen_counts_once_and_leaves_nothing_
 
 def test_a_retried_batch_that_was_rolled_back_is_done_as_if_new() -> None:
     agent = published()
-    (turn,) = commit([Admit(ask(agent))], home=HOME, is_retry=True)
+    (turn,) = commit([Admit(ask(agent))], home=HOME, is_retry=True).results
     assert turn is not None
     assert not isinstance(turn, Exception)
     assert agent.spent == 1

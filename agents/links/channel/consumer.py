@@ -5,6 +5,7 @@ import logging
 from contextlib import suppress
 
 from django.db import DatabaseError
+from msgspec import Raw
 
 from accounts.authn import Identity, presented
 from accounts.models import Credential
@@ -12,12 +13,14 @@ from agents import presence
 from agents.errors import NotDelivered, Unavailable
 from agents.ledger import Ledger
 from agents.links.channel import frames
+from agents.links.channel.driving import Driving
 from agents.links.channel.frames import BadFrame, ChatEvent, Error, Register, TailEvent
-from agents.links.channel.link import ChannelLink
+from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.protocol import ChannelProtocol, TooLarge
 from agents.ports import Clock
-from agents.post import Prompt
+from agents.post import Dismiss, Evict, Final, Hook, Prompt, Tell
 from agents.presence import Registered, Registration
+from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean
 from kit.async_db import db_call
 from kit.sockets import SocketConsumer
 
@@ -33,6 +36,7 @@ POLICY_VIOLATION = 1008
 SERVICE_RESTART = 1012
 NORMAL = 1000
 GOING_AWAY = 1001
+SUPERSEDED = frames.Bye(reason="superseded", retry=False)
 
 
 class AgentSocket(SocketConsumer):
@@ -45,6 +49,7 @@ class AgentSocket(SocketConsumer):
         self._process_id = process_id
         self._clock = clock
         self._protocol = ChannelProtocol()
+        self._driving = Driving()
         self._identity: Identity | None = None
         self._registered: Registered | None = None
         self._deletes_session = False
@@ -92,21 +97,33 @@ class AgentSocket(SocketConsumer):
         """Send a question. See `agents.links.channel.link.Socket`."""
         if self._over:
             raise NotDelivered
-        self._protocol.expect(prompt.chat_id, prompt.home, until=self._clock() + prompt.wait_s)
+        now = self._clock()
+        self._protocol.expect(prompt.chat_id, prompt.home, until=now + prompt.wait_s, tells=prompt.tells)
+        self._driving.begin(prompt, now)
         try:
             await self._send_text(frames.Prompt(chat_id=prompt.chat_id, text=prompt.text, asker_user=prompt.asker))
         except asyncio.CancelledError:  # still waiting for room: nothing left, and nothing may leave later
-            self._protocol.withdraw(prompt.chat_id)
+            self._withdraw(prompt.chat_id)
             raise
         except OSError:  # the server raises before it writes, so nothing left
-            self._protocol.withdraw(prompt.chat_id)
+            self._withdraw(prompt.chat_id)
             await self._lose()
             raise NotDelivered from None
 
-    async def evict(self, *, same_program: bool) -> None:
-        """A newer connection has the session: fail what is open here, then leave."""
-        await self._lose()
-        await self._part(NORMAL, None if same_program else frames.Bye(reason="superseded", retry=False))
+    async def take(self, message: ToSocket) -> None:
+        """Something from the hub. See `agents.links.channel.link.Socket`."""
+        match message:
+            case Evict():  # a newer connection has the session: fail what is open here, then leave
+                await self._lose()
+                await self._part(NORMAL, None if message.same_program else SUPERSEDED)
+            case Dismiss():
+                await self._lose()
+                await self._part(NORMAL, frames.Bye(reason=message.reason, retry=False))
+            case Tell():
+                with suppress(OSError):
+                    await self._send_bytes(bytes(message.frame))
+            case Hook():
+                await self._hooked(is_stop=message.is_stop)
 
     # From the hub's clock.
 
@@ -159,10 +176,39 @@ class AgentSocket(SocketConsumer):
                 await self._register(frame)
             case _ if self._registered is None:
                 raise BadFrame("not_registered", "the first frame must be register")
+            case ChatEvent(event_type="reply" | "reply_chunk"):
+                await self._reply(frame)
             case ChatEvent():
-                await self._link.report(self._protocol.receive(frame))
-            case TailEvent(event_type="Stop"):
-                await self._ledger.release_session(self._registered.session_id)
+                await self._record("chat", frame.event_type, frame.payload, self._registered.session_id)
+            case TailEvent():
+                await self._record("tail", frame.event_type, frame.payload, self._registered.session_id)
+                if frame.event_type == "Stop":
+                    await self._hooked(is_stop=True)
+                    await self._ledger.release_session(self._registered.session_id)
+
+    async def _reply(self, frame: ChatEvent) -> None:
+        reports = self._protocol.receive(frame)
+        for report in reports:
+            if isinstance(report.message, Final):
+                self._driving.answered(report.message.chat_id, self._clock())
+        await self._link.report(reports)
+
+    async def _record(self, kind: str, type_: str, payload: Raw, session_id: int) -> None:
+        try:
+            event = NewEvent(session_id, kind, type_[:MAX_TYPE_CHARS], clean(bytes(payload)))
+        except BadPayload as bad:
+            raise BadFrame("bad_frame", str(bad)) from None
+        await self._ledger.record(event)
+
+    async def _hooked(self, *, is_stop: bool) -> None:
+        """The agent's program reported something; at the end of its turn, what nobody waits for ends too."""
+        self._driving.hooked(is_stop=is_stop, now=self._clock())
+        if is_stop:
+            await self._link.report(self._protocol.stop())
+
+    def _withdraw(self, chat_id: str) -> None:
+        self._protocol.withdraw(chat_id)
+        self._driving.withdraw(chat_id)
 
     async def _authenticate(self, digest: str) -> bool:
         try:
@@ -196,7 +242,7 @@ class AgentSocket(SocketConsumer):
             return
         self._link.attach(registered.connection_id, self)
         if (old := registered.evicted) is not None:
-            await self._link.evict(old.process_id, old.connection_id, same_program=old.same_program)
+            await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
         await self._send(
             frames.Welcome(
                 session_id=registered.public_id,
@@ -222,9 +268,17 @@ class AgentSocket(SocketConsumer):
         async with asyncio.timeout(SEND_WITHIN_S):
             await self._send_text(frame)
 
+    async def _send_bytes(self, frame: bytes) -> None:
+        if not self._over:
+            async with asyncio.timeout(SEND_WITHIN_S):
+                await self._send_encoded(frame)
+
     async def _send_text(self, frame: frames.Frame) -> None:
+        await self._send_encoded(frames.encode(frame))
+
+    async def _send_encoded(self, frame: bytes) -> None:
         try:
-            await self.base_send({"type": "websocket.send", "text": str(frames.encode(frame), "utf-8")})
+            await self.base_send({"type": "websocket.send", "text": str(frame, "utf-8")})
         except RuntimeError:  # the peer's close was answered, but not yet told to us
             raise ConnectionResetError from None
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from agents.errors import NoReceipt, NotDelivered
 from agents.links.channel.protocol import Report
 from agents.ports import Release
-from agents.post import Chunk, Evict, Final, Got, Message, Post, Prompt, Refused, Taken
+from agents.post import Chunk, Dismiss, Evict, Final, Got, Hook, Message, Post, Prompt, Refused, Taken, Tell
 from agents.types import OpenTurn
 from agents.waiting import WaitingTurns
 from kit.tasks import TaskSet
@@ -21,6 +21,9 @@ FINAL_TRIES = 20
 FINAL_AGAIN_S = 1.0
 
 
+ToSocket = Evict | Tell | Hook | Dismiss
+
+
 class Socket(Protocol):
     """One registered agent socket of this process."""
 
@@ -31,8 +34,8 @@ class Socket(Protocol):
             NotDelivered: the socket is over; nothing left.
         """
 
-    async def evict(self, *, same_program: bool) -> None:
-        """A newer connection took over: say bye and close."""
+    async def take(self, message: ToSocket) -> None:
+        """A message from anywhere in the hub: leave, pass a frame on, or note what the agent's hooks said."""
 
     async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
         """End it from the hub's side, with a bye frame when a reason is given."""
@@ -90,7 +93,18 @@ class ChannelLink:
     async def deliver(self, turn: OpenTurn) -> None:
         """Hand a prompt over. See `agents.ports.Link`."""
         ask = turn.ask
-        prompt = Prompt(ask.chat_id, turn.connection_id, self._me, ask.caller_login, ask.question, ask.wait_s)
+        prompt = Prompt(
+            chat_id=ask.chat_id,
+            connection_id=turn.connection_id,
+            home=self._me,
+            asker=ask.caller_login,
+            text=turn.text,
+            wait_s=ask.wait_s,
+            asker_id=ask.caller_id,
+            isolated=turn.isolated,
+            chain=(*ask.chain, ask.target.session_id),
+            tells=ask.tells,
+        )
         if turn.link_process == self._me:
             await self._hand_over(prompt)
         else:
@@ -106,9 +120,8 @@ class ChannelLink:
             else:
                 await self._send_final(one.home, one.message)
 
-    async def evict(self, process_id: str, connection_id: int, *, same_program: bool) -> None:
-        """Close a connection that a newer one replaced, wherever it is."""
-        message = Evict(connection_id, same_program)
+    async def send(self, process_id: str, message: ToSocket) -> None:
+        """Pass something to the socket of a connection, wherever it is; it may be lost."""
         if process_id == self._me:
             await self.take(message)
         else:
@@ -131,9 +144,9 @@ class ChannelLink:
             case Got():
                 if got := self._finals.pop(message.chat_id, None):
                     got.set()
-            case Evict():
+            case Evict() | Tell() | Hook() | Dismiss():
                 if socket := self._sockets.get(message.connection_id):
-                    self._tasks.start(socket.evict(same_program=message.same_program), name="evict")
+                    self._tasks.start(socket.take(message), name="to agent")
 
     def tend(self, now: float) -> None:
         """Look after the sockets; call it about once a second."""
@@ -152,7 +165,8 @@ class ChannelLink:
     def _reply_to(self, message: Chunk | Final) -> None:
         """Pass a reply to who waits here. A final nobody waits for is a late one: the agent is free again."""
         if not self._waiting.take(message) and isinstance(message, Final):
-            self._tasks.start(self._release(message.chat_id), name="release")
+            late = self._waiting.late_text(message)
+            self._tasks.start(self._release(message.chat_id, late), name="release")
 
     async def _hand_over(self, prompt: Prompt) -> None:
         socket = self._sockets.get(prompt.connection_id)

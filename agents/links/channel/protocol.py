@@ -21,11 +21,13 @@ MAX_REPLY_BYTES = 1_048_576
 class Expected:
     """A prompt this socket got and has not answered: who waits, and what has come so far.
 
+    `tells`: the end of the agent's turn ends it.
     `is_over`: the reply passed a cap and was reported as failed, but the agent has not finished it.
     """
 
     home: str
     until: float
+    tells: bool = False
     is_over: bool = False
     chunks: int = 0
     size_bytes: int = 0
@@ -49,9 +51,9 @@ class ChannelProtocol:
         """Whether nobody waits for a reply of this socket any more."""
         return all(expected.until < now for expected in self._expected.values())
 
-    def expect(self, chat_id: str, home: str, *, until: float) -> None:
+    def expect(self, chat_id: str, home: str, *, until: float, tells: bool = False) -> None:
         """A prompt is about to go out; its caller waits until then."""
-        self._expected[chat_id] = Expected(home, until)
+        self._expected[chat_id] = Expected(home, until, tells)
 
     def withdraw(self, chat_id: str) -> None:
         """The prompt did not go out."""
@@ -75,6 +77,11 @@ class ChannelProtocol:
         if expected is None:
             raise BadFrame("unknown_chat", "no open prompt of this connection has that chatId")
         return self._piece(reply, expected) if isinstance(reply, ReplyChunk) else self._whole(reply, expected)
+
+    def stop(self) -> list[Report]:
+        """The agent's turn is over: what nobody waits for ends, replied to or not."""
+        told = [chat_id for chat_id, expected in self._expected.items() if expected.tells]
+        return [report for chat_id in told for report in self._finish(chat_id)]
 
     def lost(self) -> list[Report]:
         """The connection is over: every prompt still open fails."""

@@ -1,0 +1,99 @@
+"""Asking natively: every surface but the bridge, and every agent that asks on, comes through here.
+
+One core: what this builds is an `Ask` like any other, admitted and settled by the same ledger.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.dispatch import Dispatcher
+from agents.ledger import Ledger
+from agents.ports import Notifier
+from agents.transcript.recording import NewEvent, payload_of
+from agents.types import Ask, Outcome, SettledTurn, Source, Target
+from agents.waiting import RunningTurn
+from kit.ids import time_ordered
+from kit.tasks import TaskSet
+from kit.waits import done_within
+
+logger = logging.getLogger(__name__)
+
+TURN_WAIT_S = 900.0  # how long a turn stays open for whom nobody waits in line (section 4.4)
+PEER_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """On whose behalf something is asked. `chain`: the sessions an agent's onward ask came through."""
+
+    user_id: int
+    login: str
+    chain: tuple[int, ...] = ()
+
+
+class Asking:
+    """Starts turns for native surfaces and agents, and mirrors them where they were asked from."""
+
+    def __init__(self, *, dispatcher: Dispatcher, ledger: Ledger, notifier: Notifier) -> None:
+        self._dispatcher = dispatcher
+        self._ledger = ledger
+        self._notifier = notifier
+        self._mirroring = TaskSet()
+
+    async def ask(
+        self,
+        asker: Asker,
+        target: Target,
+        text: str,
+        *,
+        surface: str,
+        wait_s: float = TURN_WAIT_S,
+        tells: bool = False,
+        source: Source | None = None,
+        files: Sequence[int] = (),
+    ) -> RunningTurn:
+        """Admit an ask and set its turn going; follow it by `RunningTurn.settled`, or not at all.
+
+        Raises:
+            Denied: nothing was sent; the audit row says why.
+            NotPublished, Unavailable: nothing was sent, no row was written.
+        """
+        ask = Ask(
+            chat_id=time_ordered(),
+            target=target,
+            caller_id=asker.user_id,
+            caller_login=asker.login,
+            surface=surface,
+            question=text,
+            wait_s=wait_s,
+            tells=tells,
+            source=source,
+            chain=asker.chain,
+            files=tuple(files),
+        )
+        running = await self._dispatcher.ask(ask, _nothing)
+        if source is not None and source.mirrors:
+            self._mirroring.start(self._mirror_end(running, source), name=f"mirror {ask.chat_id}")
+        return running
+
+    async def close(self) -> None:
+        """Stop mirroring."""
+        await self._mirroring.cancel()
+
+    async def _mirror_end(self, running: RunningTurn, source: Source) -> None:
+        """Tell the session that asked: its agent the reply, its transcript that none came in time."""
+        in_time = await done_within(running.settled, PEER_TIMEOUT_S)
+        if not in_time or running.settled.result().outcome is not Outcome.COMPLETED:
+            peer = payload_of(peerLogin=source.peer_login, peerSessionId=source.peer_session_id)
+            await self._ledger.record(NewEvent(source.session_id, "chat", "peer-timeout", peer))
+        settled = await running.settled
+        if settled.outcome is Outcome.COMPLETED and settled.text:
+            ask = running.turn.ask
+            await self._notifier.route_reply(
+                source.session_id, chat_id=ask.chat_id, from_name=source.peer_login or "", text=settled.text
+            )
+
+
+async def _nothing(settled: SettledTurn) -> None:
+    """Nobody has to know before the others."""

@@ -1,0 +1,90 @@
+"""What decides about a batch, read after its locks."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from agents.admission import SESSION_CAP, AgentState, House
+from agents.ledger.statements import PROCESS_DEAD_S
+from agents.types import Ask
+from kit import sql
+
+_LIVE = """
+LEFT JOIN (agents_connection c JOIN agents_process p ON p.id = c.process_id AND p.beat_at > %s)
+  ON c.session_id = {session}
+"""
+_AGENTS = (
+    """
+SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id, a.owner_id,
+       c.id, c.process_id, a.daily_budget, a.concurrency_cap, a.isolated, a.access = 'public',
+       COALESCE(d.queries, 0)
+FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
+"""
+    + _LIVE.format(session="a.session_id")
+    + "LEFT JOIN agents_dailyusage d ON d.agent_id = a.id AND d.day = %s WHERE a.id IN ({marks})"
+)
+_SESSIONS = (
+    f"""
+SELECT s.id, s.archived_at IS NULL AND u.is_active, s.id, s.owner_id, c.id, c.process_id,
+       NULL, {SESSION_CAP}, 0, 1, 0
+FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id
+"""
+    + _LIVE.format(session="s.id")
+    + "WHERE s.id IN ({marks})"
+)
+_CLAIMS = """
+SELECT session_id, caller_id FROM agents_turn
+WHERE released_at IS NULL AND claim_until > %s AND session_id IN ({marks})
+"""
+_BLOCKS = "SELECT owner_id, caller_id FROM agents_callerblock WHERE caller_id IN ({marks})"
+_GRANTS = """
+SELECT g.agent_id, g.user_id FROM agents_agentgrant g JOIN agents_agent a ON a.id = g.agent_id
+WHERE a.access = 'limited' AND a.id IN ({marks})
+"""
+
+
+def read_house(asks: Collection[Ask], now: datetime, day: object) -> House:
+    """All that decides about these asks: one round trip, two where an agent is not open to all."""
+    agent_ids = list({ask.target.agent_id for ask in asks if ask.target.agent_id is not None})
+    plain = list({ask.target.session_id for ask in asks if ask.target.agent_id is None})
+    agents, sessions, claims, blocks = _read(asks, agent_ids, plain, now, day)
+    house = House(
+        agents={row[0]: _state(row) for row in agents},
+        sessions={row[0]: _state(row) for row in sessions},
+        granted=_granted([row[0] for row in agents if not row[9]]),
+        blocked=frozenset((row[0], row[1]) for row in blocks),
+    )
+    for session_id, caller_id in claims:
+        house.held(session_id)[caller_id] += 1
+    return house
+
+
+def _read(
+    asks: Collection[Ask], agent_ids: Sequence[int], plain: Sequence[int], now: datetime, day: object
+) -> list[list[sql.Row]]:
+    """Rows of agents, of sessions without, of claims and of blocks; what nobody asked for is not queried."""
+    alive = sql.moment(now - timedelta(seconds=PROCESS_DEAD_S))
+    held = list({ask.target.session_id for ask in asks})
+    callers = list({ask.caller_id for ask in asks})
+    queries = [
+        sql.Query(_AGENTS.format(marks=sql.marks(agent_ids)), [alive, day, *agent_ids]) if agent_ids else None,
+        sql.Query(_SESSIONS.format(marks=sql.marks(plain)), [alive, *plain]) if plain else None,
+        sql.Query(_CLAIMS.format(marks=sql.marks(held)), [sql.moment(now), *held]),
+        sql.Query(_BLOCKS.format(marks=sql.marks(callers)), callers),
+    ]
+    found = iter(sql.rows_of_each([query for query in queries if query]))
+    return [next(found) if query else [] for query in queries]
+
+
+def _state(row: sql.Row) -> AgentState:
+    """A row of agents or of sessions; SQLite has no booleans of its own."""
+    published, isolated, open_to_all = bool(row[1]), bool(row[8]), bool(row[9])
+    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent = row
+    return AgentState(
+        published, session_id, owner_id, connection_id, process_id, budget, cap, isolated, open_to_all, spent
+    )
+
+
+def _granted(agent_ids: Sequence[int]) -> frozenset[tuple[int, int]]:
+    if not agent_ids:
+        return frozenset()
+    return frozenset((row[0], row[1]) for row in sql.rows(_GRANTS.format(marks=sql.marks(agent_ids)), agent_ids))
