@@ -4,6 +4,8 @@ from typing import Literal, TypedDict
 
 from kit.describe import Time, Uuid
 
+RoleWord = Literal["owner", "approver", "prompter", "viewer"]
+
 
 class ApiSession(TypedDict):
     """A running or past agent. The last five fields are for clients that look for them."""
@@ -11,7 +13,7 @@ class ApiSession(TypedDict):
     id: Uuid
     routingName: str | None
     startedByLogin: str
-    role: Literal["owner", "approver", "prompter", "viewer"]
+    role: RoleWord
     host: str | None
     cwd: str | None
     channelVersion: str | None
