@@ -18,6 +18,7 @@ from hub.runtime import Runtime  # noqa: E402
 from kit.asgi import BodyTooLarge, Receive, Scope, Send, bounded_receive, respond  # noqa: E402
 
 runtime = Runtime(wiring.build())
+NO_DESKTOPS = '{"t":"error","code":"not_implemented","message":"this hub does not manage desktops"}'
 TOO_LARGE = b'{"error":"payload_too_large","message":"the body is over the limit"}'
 
 
@@ -51,6 +52,9 @@ async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
         await runtime.house.agent_socket()(scope, receive, send)
         return
     await receive()
+    if scope["path"] == "/supervisor":  # accepted, so that its client reads why
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.send", "text": NO_DESKTOPS})
     await send({"type": "websocket.close", "code": 1008, "reason": "no such socket here now"})
 
 
