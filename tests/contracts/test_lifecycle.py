@@ -1,12 +1,14 @@
 """An agent's comings and goings: events of its session, once each, and told to those who watch."""
 
 import json
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -17,6 +19,7 @@ from agents.announcing import Addressed
 from agents.models import Agent, Attachment, Connection, Event, Process, Session
 from agents.post import Live
 from agents.presence import Registered, Registration
+from agents.transcript.deleting import delete_sessions
 from tests.contracts.house import HOME, beating, published, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
@@ -171,3 +174,35 @@ def test_coming_back_costs_one_more_statement_and_one_to_look_for_watchers(told:
     events = [one["sql"] for one in queries if "agents_event" in one["sql"]]
     watchers = [one["sql"] for one in queries if "agents_attachment" in one["sql"]]
     assert (len(events), len(watchers)) == (1, 1)
+
+
+def at_once(*works: Callable[[], object]) -> None:
+    """Run them side by side, each on a connection of its own; the first failure is raised."""
+    barrier = threading.Barrier(len(works))
+
+    def run(work: Callable[[], object]) -> None:
+        try:
+            if connection.vendor == "sqlite":  # the short patience of these tests is for locks held on purpose
+                connection.cursor().execute("PRAGMA busy_timeout = 5000")
+            barrier.wait(10)
+            work()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        list(pool.map(run, works))
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_deleting_while_agents_come_and_go_leaves_nothing_half(attempt: int) -> None:
+    first = register()
+    came: list[Registered] = []
+    at_once(
+        lambda: delete_sessions([first.session_id]),
+        lambda: came.append(register(first.public_id)),
+        lambda: presence.leave(first.connection_id),
+    )
+    left = set(Session.objects.values_list("pk", flat=True))
+    assert left <= {came[0].session_id}
+    assert set(Connection.objects.values_list("session_id", flat=True)) == left
+    assert set(Event.objects.values_list("session_id", flat=True)) == left
