@@ -1,10 +1,10 @@
 """Deleting sessions for good, with all that hangs on them. There may be many rows: no lock is held for long."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import Max, Model, QuerySet
 
 from agents.announcing import dismiss_agent, dismiss_operators
@@ -13,6 +13,8 @@ from agents.models import Attachment, Blob, Connection, Event, File, OpMessage, 
 
 SESSIONS_AT_ONCE = 100
 ROWS_AT_ONCE = 1_000
+FINISH_TRIES = 3
+DEADLOCK = "40P01"
 DELETED = "session_deleted"
 
 
@@ -34,6 +36,14 @@ class Gone:
     blobs_swept: int = 0
     bytes_freed: int = 0
 
+    def add(self, session_ids: Collection[int], rows: Mapping[str, int], swept: Swept) -> None:
+        """Some more."""
+        self.session_ids.update(session_ids)
+        self.rows.update(rows)
+        self.rows[File._meta.label] += swept.files
+        self.blobs_swept += swept.blobs
+        self.bytes_freed += swept.freed_bytes
+
     def count(self, model: type[Model]) -> int:
         """How many rows of a model."""
         return self.rows[model._meta.label]
@@ -49,7 +59,7 @@ def delete_sessions(session_ids: Collection[int], *, only_offline: bool = False)
     for start in range(0, len(ids), SESSIONS_AT_ONCE):
         some = ids[start : start + SESSIONS_AT_ONCE]
         _thin_out(some, gone)
-        _finish(some, gone, only_offline=only_offline)
+        gone.add(*_finish(some, only_offline=only_offline))
     return gone
 
 
@@ -88,18 +98,25 @@ def _delete_in_batches(rows: QuerySet[Model]) -> int:
     return count
 
 
+def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Swept]:
+    """Delete what is left, once more after a deadlock: a ledger may hold a turn asked from one of these."""
+    for _ in range(FINISH_TRIES - 1):
+        try:
+            return _delete(session_ids, only_offline=only_offline)
+        except OperationalError as failure:
+            if getattr(failure.__cause__, "sqlstate", None) != DEADLOCK:
+                raise
+    return _delete(session_ids, only_offline=only_offline)
+
+
 @transaction.atomic
-def _finish(session_ids: Sequence[int], gone: Gone, *, only_offline: bool) -> None:
+def _delete(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Swept]:
     locked = Session.objects.select_for_update().filter(pk__in=session_ids).order_by("pk")
     ids = set(locked.values_list("pk", flat=True))
     ids -= online_sessions(ids) if only_offline else set()
     _dismiss(ids)
     swept = forget_files_of(ids)
-    gone.rows.update(Session.objects.filter(pk__in=ids).delete()[1])
-    gone.rows[File._meta.label] += swept.files
-    gone.session_ids |= ids
-    gone.blobs_swept += swept.blobs
-    gone.bytes_freed += swept.freed_bytes
+    return ids, Session.objects.filter(pk__in=ids).delete()[1], swept
 
 
 def _dismiss(session_ids: Collection[int]) -> None:

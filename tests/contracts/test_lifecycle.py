@@ -2,13 +2,15 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import IntegrityError, OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -16,11 +18,12 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents import announcing, jobs, presence
 from agents.announcing import Addressed
-from agents.models import Agent, Attachment, Connection, Event, Process, Session
+from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
 from agents.post import Live
 from agents.presence import Registered, Registration
 from agents.transcript.deleting import delete_sessions
-from tests.contracts.house import HOME, beating, published, user
+from kit import sql
+from tests.contracts.house import HOME, admitted, ask, beating, published, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
 
@@ -206,3 +209,32 @@ def test_deleting_while_agents_come_and_go_leaves_nothing_half(attempt: int) -> 
     assert left <= {came[0].session_id}
     assert set(Connection.objects.values_list("session_id", flat=True)) == left
     assert set(Event.objects.values_list("session_id", flat=True)) == left
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer")
+def test_a_deadlock_with_a_ledger_is_tried_again() -> None:
+    """Somebody holds a turn that was asked from the session, and writes to the session before they commit."""
+    source, turn = register(), admitted(ask(published()))
+    Turn.objects.filter(chat_id=turn.ask.chat_id).update(source_session_id=source.session_id)
+    holding = threading.Event()
+
+    def ledger() -> None:
+        with suppress(OperationalError, IntegrityError), transaction.atomic():  # one of the two is chosen to fail
+            Turn.objects.filter(chat_id=turn.ask.chat_id).update(repeats=2)
+            holding.set()
+            wait_for_a_lock()
+            session = Session(pk=source.session_id)
+            Event.objects.create(session=session, kind="chat", type="reply", payload="{}", ts=timezone.now())
+
+    def delete() -> None:
+        assert holding.wait(10)
+        assert delete_sessions([source.session_id]).session_ids == {source.session_id}
+
+    at_once(ledger, delete)
+
+
+def wait_for_a_lock() -> None:
+    """Until somebody waits for one."""
+    deadline = time.monotonic() + 10
+    while not sql.rows("SELECT 1 FROM pg_locks WHERE NOT granted"):
+        assert time.monotonic() < deadline
