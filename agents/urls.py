@@ -6,6 +6,7 @@ from agents.rest import desktops
 from agents.rest.agents import AgentByHandle, Agents, OneAgent
 from agents.rest.archiving import ArchiveSession, PruneSessions
 from agents.rest.events import Events, OpMessages
+from agents.rest.files import FileContent, OneFile, SessionFiles
 from agents.rest.inbound import Inbound
 from agents.rest.permissions import Permissions
 from agents.rest.sessions import OneSession, Sessions
@@ -52,4 +53,7 @@ urlpatterns = [
     path("desktops/<str:desktop>/sessions", desktops.DesktopSessions.as_view(), name="desktop-sessions"),
     path("desktops/<str:desktop>/shares", desktops.DesktopShares.as_view(), name="desktop-shares"),
     path("desktops/<str:desktop>/shares/<str:login>", desktops.OneDesktopShare.as_view(), name="desktop-share"),
+    path("sessions/<uuid:public_id>/files", SessionFiles.as_view(), name="session-files"),
+    path("files/<int:file_id>", OneFile.as_view(), name="file"),
+    path("files/<int:file_id>/content", FileContent.as_view(), name="file-content"),
 ]

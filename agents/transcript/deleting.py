@@ -9,22 +9,14 @@ from django.db.models import Max, Model, QuerySet
 
 from agents.announcing import dismiss_agent, dismiss_operators
 from agents.directory import online_sessions
-from agents.models import Attachment, Blob, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
+from agents.models import Attachment, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
+from agents.transcript.files import Forgotten, forget_files_of
 
 SESSIONS_AT_ONCE = 100
 ROWS_AT_ONCE = 1_000
 FINISH_TRIES = 3
 DEADLOCK = "40P01"
 DELETED = "session_deleted"
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """Files forgotten, and the blobs that went because nothing names them any more."""
-
-    files: int = 0
-    blobs: int = 0
-    freed_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -36,13 +28,13 @@ class Gone:
     blobs_swept: int = 0
     bytes_freed: int = 0
 
-    def add(self, session_ids: Collection[int], rows: Mapping[str, int], swept: Swept) -> None:
+    def add(self, session_ids: Collection[int], rows: Mapping[str, int], forgotten: Forgotten) -> None:
         """Some more."""
         self.session_ids.update(session_ids)
         self.rows.update(rows)
-        self.rows[File._meta.label] += swept.files
-        self.blobs_swept += swept.blobs
-        self.bytes_freed += swept.freed_bytes
+        self.rows[File._meta.label] += forgotten.files
+        self.blobs_swept += forgotten.blobs_swept
+        self.bytes_freed += forgotten.bytes_freed
 
     def count(self, model: type[Model]) -> int:
         """How many rows of a model."""
@@ -52,7 +44,8 @@ class Gone:
 def delete_sessions(session_ids: Collection[int], *, only_offline: bool = False) -> Gone:
     """Delete sessions, their transcripts, agents and turns; connected agents are told not to come back.
 
-    `only_offline` leaves those alone whose agent is connected, or comes back meanwhile.
+    `only_offline` leaves those alone whose agent is connected. One that comes back while its rows are being taken
+    away stays, without them.
     """
     ids = sorted(set(session_ids) - (online_sessions(session_ids) if only_offline else set()))
     gone = Gone()
@@ -61,19 +54,6 @@ def delete_sessions(session_ids: Collection[int], *, only_offline: bool = False)
         _thin_out(some, gone)
         gone.add(*_finish(some, only_offline=only_offline))
     return gone
-
-
-def forget_files_of(session_ids: Collection[int]) -> Swept:
-    """Delete the file rows of sessions, and each blob whose last file went; inside the caller's transaction."""
-    files = File.objects.filter(session_id__in=session_ids)
-    named = set(files.live().values_list("blob_id", flat=True))
-    count, _ = files.delete()
-    locked = Blob.objects.select_for_update().filter(pk__in=named).order_by("pk")
-    sizes = dict(locked.values_list("pk", "size"))
-    for used in File.objects.filter(blob_id__in=named).values_list("blob_id", flat=True).distinct():
-        sizes.pop(str(used), None)
-    Blob.objects.filter(pk__in=sizes).only("pk").delete()
-    return Swept(count, len(sizes), sum(sizes.values()))
 
 
 def _thin_out(session_ids: Sequence[int], gone: Gone) -> None:
@@ -98,7 +78,7 @@ def _delete_in_batches(rows: QuerySet[Model]) -> int:
     return count
 
 
-def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Swept]:
+def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Forgotten]:
     """Delete what is left, once more after a deadlock: a ledger may hold a turn asked from one of these."""
     for _ in range(FINISH_TRIES - 1):
         try:
@@ -110,13 +90,13 @@ def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int]
 
 
 @transaction.atomic
-def _delete(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Swept]:
+def _delete(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Forgotten]:
     locked = Session.objects.select_for_update().filter(pk__in=session_ids).order_by("pk")
     ids = set(locked.values_list("pk", flat=True))
     ids -= online_sessions(ids) if only_offline else set()
     _dismiss(ids)
-    swept = forget_files_of(ids)
-    return ids, Session.objects.filter(pk__in=ids).delete()[1], swept
+    forgotten = forget_files_of(ids)
+    return ids, Session.objects.filter(pk__in=ids).delete()[1], forgotten
 
 
 def _dismiss(session_ids: Collection[int]) -> None:
