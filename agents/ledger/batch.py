@@ -50,6 +50,8 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
         refused = _admit(asks, moment, home, results, notes)
         refused += [(work.ask, work.denied) for work in batch if isinstance(work, Deny)]
         write_refusals(refused, moment)
+        for ask, denied in refused:
+            notes.denied(ask, denied)
         told = write(notes, now)
         if touched := [work.credential_id for work in batch if isinstance(work, Touch)]:
             Credential.touch(touched)

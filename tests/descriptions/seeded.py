@@ -11,8 +11,14 @@ from tests.hub_process import HubProcess
 from tests.peer import Peer
 
 WITHIN_S = 30
+HOOK = "http://127.0.0.1:9/hook"  # nobody listens there
 CHANGED = {"patchOneAgent", "deleteOneAgent"}  # these get an agent of their own
-NOT_BY_OWNER = {*CHANGED, "deleteOneToken", "postRevokeAuthSession"}  # any number may be one that others need
+NOT_BY_OWNER = {
+    *CHANGED,
+    "deleteOneToken",
+    "deleteOneWebhook",
+    "postRevokeAuthSession",
+}  # any number may be one that others need
 
 
 @dataclass
@@ -65,12 +71,16 @@ def seed(hub: HubProcess) -> Seeded:
     seeded.free_session = asyncio.run(_register(seeded))
     sessions = seeded.call("GET", "/auth-sessions")["items"]
     form = {"file": ("day.txt", b"what a day", "text/plain")}
+    webhook = seeded.call("POST", "/webhooks", json={"url": HOOK, "events": ["*"]})["id"]
+    seeded.call("POST", f"/webhooks/{webhook}/test")
     seeded.names = {
         "owner": "demo",
         "slug": "echo",
         "agent_id": agent["id"],
         "public_id": agent["sessionId"],
-        "file_id": seeded.call("POST", f"/sessions/{agent['sessionId']}/files", files=form)["id"],
+        "webhook_id": webhook,
+        "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],
+        "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }
