@@ -18,7 +18,6 @@ CODES = {
     415: "unsupported_media_type",
     429: "rate_limited",
     500: INTERNAL,
-    501: "not_implemented",
 }
 TEXTS = {
     400: ("Bad request", "The hub could not make sense of this request."),

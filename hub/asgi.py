@@ -12,14 +12,13 @@ from django.core.asgi import get_asgi_application
 django_application = get_asgi_application()
 
 from a2a_bridge.asgi import handle_of  # noqa: E402
-from hub import wiring  # noqa: E402
+from hub import supervisor, wiring  # noqa: E402
 from hub.django_door import DjangoDoor  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
 from kit.asgi import Receive, Scope, Send  # noqa: E402
 
 runtime = Runtime(wiring.build())
-NO_DESKTOPS = '{"t":"error","code":"not_implemented","message":"this hub does not manage desktops"}'
 django_door = DjangoDoor(
     django_application, max_body_bytes=settings.MAX_BODY_BYTES, max_upload_bytes=settings.MAX_UPLOAD_BYTES
 )
@@ -44,10 +43,10 @@ async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == "/channel" and not draining.is_set():
         await runtime.house.agent_socket()(scope, receive, send)
         return
+    if scope["path"] == "/supervisor":
+        await supervisor.refuse(receive, send)
+        return
     await receive()
-    if scope["path"] == "/supervisor":  # accepted, so that its client reads why
-        await send({"type": "websocket.accept"})
-        await send({"type": "websocket.send", "text": NO_DESKTOPS})
     await send({"type": "websocket.close", "code": 1008, "reason": "no such socket here now"})
 
 

@@ -33,7 +33,7 @@ class PruneBody(serializers.Serializer[Any]):
 class ArchiveSession(APIView):
     """`/sessions/{id}/archive`"""
 
-    @extend_schema(request=None, responses=SessionArchived)
+    @extend_schema(request=None, responses={200: SessionArchived})
     def post(self, request: Request, public_id: UUID) -> Response:
         """Take a session off the lists; it comes back when its agent does."""
         session = get_session(request, public_id, at_least=Role.OWNER)
@@ -50,7 +50,7 @@ class ArchiveSession(APIView):
 class PruneSessions(APIView):
     """`/sessions/prune`"""
 
-    @extend_schema(request=PruneBody, responses=Pruned)
+    @extend_schema(request=PruneBody, responses={200: Pruned})
     def post(self, request: Request) -> Response:
         """Delete the caller's spare sessions: of those that share a routing name all but one.
 

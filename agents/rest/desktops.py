@@ -12,12 +12,15 @@ from rest_framework.views import APIView
 from agents.rest.visible import get_session
 from kit.describe import ErrorBody, Items
 
+NO_DESKTOPS = "this hub does not manage desktops"
+
 
 class NotOffered(APIException):
-    """Known, but not done here."""
+    """Known, but not done here: a 404, because there is no such desktop and nothing failed."""
 
-    status_code = 501
-    default_detail = "this hub does not manage desktops"
+    status_code = 404
+    default_detail = NO_DESKTOPS
+    public_code = "not_implemented"
 
 
 class Desktops(APIView):
@@ -32,7 +35,7 @@ class Desktops(APIView):
 class OneDesktop(APIView):
     """`/desktops/{desktop}`"""
 
-    @extend_schema(responses={501: ErrorBody})
+    @extend_schema(responses={404: ErrorBody})
     def delete(self, request: Request, desktop: str) -> Response:
         """Forget a desktop: not offered."""
         raise NotOffered
@@ -41,7 +44,7 @@ class OneDesktop(APIView):
 class DesktopSessions(APIView):
     """`/desktops/{desktop}/sessions`"""
 
-    @extend_schema(request=None, responses={501: ErrorBody})
+    @extend_schema(request=None, responses={404: ErrorBody})
     def post(self, request: Request, desktop: str) -> Response:
         """Start a session on a desktop: not offered."""
         raise NotOffered
@@ -50,12 +53,12 @@ class DesktopSessions(APIView):
 class DesktopShares(APIView):
     """`/desktops/{desktop}/shares`"""
 
-    @extend_schema(responses={501: ErrorBody})
+    @extend_schema(responses={404: ErrorBody})
     def get(self, request: Request, desktop: str) -> Response:
         """To whom a desktop is lent: not offered."""
         raise NotOffered
 
-    @extend_schema(request=None, responses={501: ErrorBody})
+    @extend_schema(request=None, responses={404: ErrorBody})
     def post(self, request: Request, desktop: str) -> Response:
         """Lend a desktop: not offered."""
         raise NotOffered
@@ -64,7 +67,7 @@ class DesktopShares(APIView):
 class OneDesktopShare(APIView):
     """`/desktops/{desktop}/shares/{login}`"""
 
-    @extend_schema(responses={501: ErrorBody})
+    @extend_schema(responses={404: ErrorBody})
     def delete(self, request: Request, desktop: str, login: str) -> Response:
         """Take a desktop back: not offered."""
         raise NotOffered
@@ -73,7 +76,7 @@ class OneDesktopShare(APIView):
 class PreflightSession(APIView):
     """`/sessions/preflight`"""
 
-    @extend_schema(request=None, responses={501: ErrorBody})
+    @extend_schema(request=None, responses={404: ErrorBody})
     def post(self, request: Request) -> Response:
         """Prepare a session for a desktop: not offered."""
         raise NotOffered
@@ -82,7 +85,7 @@ class PreflightSession(APIView):
 class ManagedSession(APIView):
     """Steering a session's program from outside, which takes a desktop."""
 
-    @extend_schema(request=None, responses={501: ErrorBody})
+    @extend_schema(request=None, responses={404: ErrorBody})
     def post(self, request: Request, public_id: UUID) -> Response:
         """Steer the program of a session: not offered, for it takes a desktop."""
         get_session(request, public_id)
@@ -112,7 +115,7 @@ class RotateChannelToken(ManagedSession):
 class SessionScreenshot(APIView):
     """`/sessions/{id}/screenshot`"""
 
-    @extend_schema(responses={501: ErrorBody})
+    @extend_schema(responses={404: ErrorBody})
     def get(self, request: Request, public_id: UUID) -> Response:
         """What the program of a session shows on its terminal: not offered, for it takes a desktop."""
         get_session(request, public_id)

@@ -15,14 +15,14 @@ from accounts.rest import caller_of
 from agents.access import Role, role_of, visible_sessions
 from agents.directory import online_sessions
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
-from agents.rest.desktops import NotOffered
+from agents.rest.desktops import NO_DESKTOPS
 from agents.rest.paging import PageQuery, page, read_query
 from agents.rest.serializers import routing_name
 from agents.rest.session_shapes import SessionDeleted
 from agents.rest.shapes import ApiSession, RoleWord
 from agents.rest.visible import get_session
 from agents.transcript.deleting import Gone, delete_sessions
-from kit.describe import ErrorBody, Page
+from kit.describe import Page
 from kit.iso import iso, iso_or_none
 
 
@@ -73,17 +73,17 @@ class OneSession(APIView):
         """One session of the caller's, or shared with them."""
         return Response(show_session(request, get_session(request, public_id)))
 
-    @extend_schema(request=SessionChanges, responses={200: ApiSession, 501: ErrorBody})
+    @extend_schema(request=SessionChanges, responses=ApiSession)
     def patch(self, request: Request, public_id: UUID) -> Response:
-        """Nothing can be changed: sending back what is there is fine, all else is a 501."""
+        """Nothing can be changed: sending back what is there is fine, all else is refused."""
         session = get_session(request, public_id, at_least=Role.OWNER)
         changes = SessionChanges(data=request.data)
         changes.is_valid(raise_exception=True)
-        if any(changes.validated_data.values()):
-            raise NotOffered
+        if refused := [name for name, value in changes.validated_data.items() if value]:
+            raise ValidationError(dict.fromkeys(refused, NO_DESKTOPS))
         return Response(show_session(request, session))
 
-    @extend_schema(parameters=[DeleteQuery], responses=SessionDeleted)
+    @extend_schema(parameters=[DeleteQuery], responses={200: SessionDeleted})
     def delete(self, request: Request, public_id: UUID) -> Response:
         """Delete a session for good, with its transcript, shares, files, agent and audit.
 

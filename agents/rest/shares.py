@@ -67,7 +67,7 @@ class Shares(APIView):
 class OneShare(APIView):
     """`/sessions/{id}/shares/{login}`"""
 
-    @extend_schema(responses=Unshared)
+    @extend_schema(responses={200: Unshared})
     def delete(self, request: Request, public_id: UUID, login: str) -> Response:
         """Take a session back from a user; fine when it was not lent to them."""
         session = get_session(request, public_id, at_least=Role.OWNER)

@@ -31,12 +31,12 @@ CALLS: list[tuple[str, str, Any, Role, int]] = [
     ("post", "/token-usage", USAGE, Role.OWNER, 201),
     ("patch", "", {}, Role.OWNER, 200),
     ("delete", "?hard=true", None, Role.OWNER, 200),
-    ("post", "/kill", {}, Role.VIEWER, 501),
-    ("post", "/restart", {}, Role.VIEWER, 501),
-    ("post", "/soft-restart", {}, Role.VIEWER, 501),
-    ("post", "/input", {"bytes": "hi\r"}, Role.VIEWER, 501),
-    ("post", "/rotate-channel-token", None, Role.VIEWER, 501),
-    ("get", "/screenshot", None, Role.VIEWER, 501),
+    ("post", "/kill", {}, Role.VIEWER, 404),
+    ("post", "/restart", {}, Role.VIEWER, 404),
+    ("post", "/soft-restart", {}, Role.VIEWER, 404),
+    ("post", "/input", {"bytes": "hi\r"}, Role.VIEWER, 404),
+    ("post", "/rotate-channel-token", None, Role.VIEWER, 404),
+    ("get", "/screenshot", None, Role.VIEWER, 404),
 ]
 CALL = pytest.mark.parametrize(
     ("method", "path", "body", "needed", "status"), CALLS, ids=[f"{one[0]} {one[1]}" for one in CALLS]
