@@ -27,8 +27,15 @@ def read_query(serializer: type[serializers.Serializer[Any]], request: Request) 
     return dict(query.validated_data)
 
 
-def page(request: Request, rows: QuerySet[Any], show: Callable[[Sequence[Any]], Sequence[Any]]) -> Response:
-    """One page of rows, shown all together so that what belongs to them is fetched together."""
-    query = read_query(PageQuery, request)
-    start, limit = query["offset"], min(query["limit"], MAX_LIMIT)
+def page(
+    request: Request,
+    rows: QuerySet[Any],
+    show: Callable[[Sequence[Any]], Sequence[Any]],
+    which: type[PageQuery] = PageQuery,
+    *,
+    most: int = MAX_LIMIT,
+) -> Response:
+    """One page of rows, at most `most`, shown all together so that what belongs to them is fetched together."""
+    query = read_query(which, request)
+    start, limit = query["offset"], min(query["limit"], most)
     return Response({"items": show(list(rows[start : start + limit])), "total": rows.count()})

@@ -1,10 +1,11 @@
 """Addresses under /api/v1; none ends in a slash, because a redirect loses a POST's body."""
 
-from django.urls import path
+from django.urls import include, path
 
 from agents.rest import desktops
 from agents.rest.agents import AgentByHandle, Agents, OneAgent
 from agents.rest.archiving import ArchiveSession, PruneSessions
+from agents.rest.blocks import Blocks, OneBlock
 from agents.rest.events import Events, OpMessages
 from agents.rest.files import FileContent, OneFile, SessionFiles
 from agents.rest.inbound import Inbound
@@ -21,6 +22,9 @@ urlpatterns = [
     path("agents/<int:agent_id>", OneAgent.as_view(), name="agent"),
     path("agents/<int:agent_id>/inbound", Inbound.as_view(), name="agent-inbound"),
     path("agents/<int:agent_id>/threads", Threads.as_view(), name="agent-threads"),
+    path("blocks", Blocks.as_view(), name="blocks"),
+    path("blocks/<str:login>", OneBlock.as_view(), name="block"),
+    path("admin/", include("agents.rest.administration.urls")),
     path("sessions", Sessions.as_view(), name="sessions"),
     path("sessions/preflight", desktops.PreflightSession.as_view(), name="session-preflight"),
     path("sessions/prune", PruneSessions.as_view(), name="session-prune"),

@@ -1,5 +1,5 @@
 """Lists in pages, as everywhere in the native API."""
 
-from accounts.paging import PageQuery, page, read_query
+from accounts.paging import MAX_LIMIT, PageQuery, page, read_query
 
-__all__ = ["PageQuery", "page", "read_query"]
+__all__ = ["MAX_LIMIT", "PageQuery", "page", "read_query"]

@@ -77,8 +77,9 @@ class Seeded:
 
 
 def seed(hub: HubProcess) -> Seeded:
-    """The demo's owner with a question answered, agents to change, and credentials to spend."""
-    tokens = {"bearer": hub.mint("demo", "session"), "channelToken": hub.mint("demo", "channel")}
+    """The demo's owner, of the staff, with a question answered, agents to change, and credentials to spend."""
+    staff = hub.mint("demo", "session", admin=True)
+    tokens = {"bearer": staff, "channelToken": hub.mint("demo", "channel")}
     seeded = Seeded(hub, tokens | {"spent": hub.mint_again("demo", "session")})
     agent = seeded.call("GET", "/agents/by-handle/demo/echo")
     hub.mint("bob", "session")  # a login that is known
@@ -93,6 +94,8 @@ def seed(hub: HubProcess) -> Seeded:
     seeded.call("POST", f"/webhooks/{webhook}/test")
     seeded.names = {
         "owner": "demo",
+        "login": "alice",
+        "metric": "events.total",
         "slug": "echo",
         "agent_id": agent["id"],
         "public_id": agent["sessionId"],

@@ -100,6 +100,8 @@ def ask(seeded: Seeded, operation: Any, mode: GenerationMode, *, is_own: bool) -
     def one(case: Any) -> None:
         if is_own and isinstance(case.body, dict) and "url" in case.body:
             case.body["url"] = HOOK
+        if is_own and isinstance(case.body, dict) and "login" in case.body:
+            case.body["login"] = seeded.names["login"]
         for told in (case.body, case.query) if is_own else ():
             if isinstance(told, dict) and "sessionId" in told:
                 told["sessionId"] = seeded.free_session
