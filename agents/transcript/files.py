@@ -43,7 +43,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What went with the files of a session."""
+    """What went with the files of sessions."""
 
     files: int
     blobs_swept: int
@@ -129,9 +129,9 @@ def expire() -> int:
 
 
 @transaction.atomic
-def forget_files_of(session_id: int) -> Forgotten:
-    """Delete every file row of a session; call it in the transaction that deletes the session."""
-    files = File.objects.filter(session_id=session_id)
+def forget_files_of(session_ids: Collection[int]) -> Forgotten:
+    """Delete every file row of sessions; call it in the transaction that deletes the sessions."""
+    files = File.objects.filter(session_id__in=session_ids)
     hashes = set(files.live().values_list("sha256", flat=True))
     blobs.lock(hashes)
     gone, _ = files.delete()
