@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Credential
+from accounts.tokens import mint
 from agents.ledger.batch import commit
 from agents.ledger.work import Admit, Record, Settle
 from agents.models import Share
+from agents.presence import Registration, leave, register
 from agents.transcript import files
 from agents.transcript.recording import NewEvent, record
 from agents.types import Ending, Failure, OpenTurn, Outcome
-from tests.contracts.house import COMPLETED, HOME, Published, admitted, ask, end, published, user
+from tests.contracts.house import COMPLETED, HOME, Published, admitted, ask, beating, end, published, user
 from tests.webhooks.house import subscribed
 from webhooks.models import Delivery
 
@@ -98,6 +101,23 @@ def test_a_file_is_told_of_when_it_comes_and_when_it_goes() -> None:
     assert [(one[0], one[1]["bytes"]) for one in heard(owner_of(agent))] == [
         ("file.uploaded", 3),
         ("file.deleted", 3),
+    ]
+
+
+def test_an_agent_is_told_of_when_it_comes_and_when_it_goes() -> None:
+    owner = user("owner")
+    listening("owner", events="session.connected session.disconnected tail.event")
+    beating()
+    token = mint(owner, Credential.Kind.CHANNEL, "test").credential
+    nobody = {"session_id": None, "host": "h", "os_user": "", "pid": 1, "channel_version": "", "cwd": "/srv/desk"}
+    coming = Registration(user_id=owner.pk, credential_id=token.pk, routing_name=None, **nobody)
+    leave(register(coming, process_id=HOME).connection_id)
+    types = [(one[0], one[1].get("event", {}).get("type", "")) for one in heard("owner")]
+    assert types == [
+        ("tail.event", "SessionStart"),
+        ("session.connected", ""),
+        ("tail.event", "SessionEnd"),
+        ("session.disconnected", ""),
     ]
 
 
