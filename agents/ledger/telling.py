@@ -19,7 +19,7 @@ from webhooks import outbox
 
 _INSERT = "INSERT INTO agents_event (session_id, kind, type, payload, ts) VALUES {rows}"
 _ROW = "(%s, %s, %s, %s, %s)"
-_WATCHED = "SELECT EXISTS (SELECT 1 FROM agents_attachment)"
+_WHO = f"SELECT EXISTS (SELECT 1 FROM agents_attachment), ({outbox.LISTENING})"
 _WATCHERS = "SELECT DISTINCT session_id, process_id FROM agents_attachment WHERE session_id IN ({marks})"
 ROWS_AT_ONCE = 150  # five values each: SQLite took at most 999 in one statement for long
 
@@ -96,7 +96,7 @@ def write(notes: Notes, now: datetime) -> Told:
     """Write the notes of a batch: the events, and deliveries where anybody subscribed."""
     if not notes.session_ids:
         return Told()
-    [[is_watched]], [[is_heard]] = sql.rows_of_each([sql.Query(_WATCHED), sql.Query(outbox.LISTENING)])
+    [(is_watched, is_heard)] = sql.rows(_WHO)
     ids = _insert(notes.events, sql.moment(now), with_ids=bool(is_heard))
     if not is_watched and not is_heard:
         return Told()
@@ -113,16 +113,20 @@ def write(notes: Notes, now: datetime) -> Told:
 
 def _insert(events: Sequence[NewEvent], ts: object, *, with_ids: bool) -> list[int]:
     """Write events; their ids, in order, when somebody wants them."""
+    if not with_ids:
+        sql.run_many(_INSERT.format(rows=_ROW), [(*_values(one), ts) for one in events])
+        return []
     ids: list[int] = []
     for start in range(0, len(events), ROWS_AT_ONCE):
         some = events[start : start + ROWS_AT_ONCE]
-        statement = _INSERT.format(rows=",".join([_ROW] * len(some)))
-        values = [value for one in some for value in (one.session_id, one.kind, one.type, one.payload, ts)]
-        if with_ids:
-            ids += sorted(row[0] for row in sql.rows(f"{statement} RETURNING id", values))
-        else:
-            sql.run(statement, values)
+        statement = _INSERT.format(rows=",".join([_ROW] * len(some))) + " RETURNING id"
+        values = [value for one in some for value in (*_values(one), ts)]
+        ids += sorted(row[0] for row in sql.rows(statement, values))
     return ids
+
+
+def _values(event: NewEvent) -> tuple[int, str, str, str]:
+    return event.session_id, event.kind, event.type, event.payload
 
 
 def _told(events: Sequence[NewEvent], known: Mapping[int, Scene], now: datetime) -> Told:
