@@ -3,6 +3,7 @@
 from django.urls import path
 
 from agents.rest.agents import AgentByHandle, Agents, OneAgent
+from agents.rest.files import FileContent, OneFile, SessionFiles
 from agents.rest.inbound import Inbound
 from agents.rest.sessions import OneSession, Sessions
 
@@ -13,4 +14,7 @@ urlpatterns = [
     path("agents/<int:agent_id>/inbound", Inbound.as_view(), name="agent-inbound"),
     path("sessions", Sessions.as_view(), name="sessions"),
     path("sessions/<uuid:public_id>", OneSession.as_view(), name="session"),
+    path("sessions/<uuid:public_id>/files", SessionFiles.as_view(), name="session-files"),
+    path("files/<int:file_id>", OneFile.as_view(), name="file"),
+    path("files/<int:file_id>/content", FileContent.as_view(), name="file-content"),
 ]

@@ -40,6 +40,7 @@ class JobThread:
                 if time.monotonic() >= retain_at:
                     retain_at = time.monotonic() + RETAIN_EVERY_S
                     jobs.retain(settings.TURNS_KEPT_DAYS)
+                    jobs.expire_files()
             except Exception:
                 logger.exception("job.failed")
                 connection.close()

@@ -28,6 +28,7 @@ DRAIN_S = env.seconds("DRAIN_S", 25)
 CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
 STREAMS_PER_CALLER = env.whole("STREAMS_PER_CALLER", 100, least=1)
 TURNS_KEPT_DAYS = env.whole("TURNS_KEPT_DAYS", 400, least=1)
+FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
 LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 
 # Who signs in.
@@ -86,6 +87,8 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
 MAX_BODY_BYTES = DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+MAX_UPLOAD_BYTES = FILE_UPLOAD_MAX_MEMORY_SIZE = 10_485_760 + 65_536  # a file, and the multipart form around it
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]  # nothing goes to disk
 
 INSTALLED_APPS = [
     "daphne",
@@ -97,6 +100,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "channels",
     "rest_framework",
+    "drf_spectacular",
     "accounts",
     "agents",
     "a2a_bridge",
@@ -158,6 +162,17 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["accounts.rest.StrictJSONParser"],
     "EXCEPTION_HANDLER": "accounts.rest.error_response",
     "UNAUTHENTICATED_USER": None,
+    "DEFAULT_SCHEMA_CLASS": "hub.descriptions.rest.HubAutoSchema",
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Clawbridge",
+    "VERSION": "0.1.0",
+    "DESCRIPTION": "A hub where AI agents answer questions across owners, vendors and firewalls.",
+    "OAS_VERSION": "3.1.1",
+    "SERVERS": [{"url": PUBLIC_URL}],
+    "POSTPROCESSING_HOOKS": ["hub.descriptions.openapi.add_operations"],
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
 }
 
 CELERY_BROKER_URL = REDIS_URL or None
@@ -170,6 +185,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"unacked_restore_interval": 5, "unacked_resto
 CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "agents.reap", "schedule": 5.0, "options": {"expires": 10}},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
+    "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")
 
