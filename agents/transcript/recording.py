@@ -13,7 +13,7 @@ from agents.announcing import announce
 from agents.live import seen_event
 from agents.models import Event, Session
 from kit.clock import db_now
-from kit.jsonrpc import MAX_DEPTH, is_deeper_than
+from kit.strict_json import MAX_DEPTH, is_deeper_than
 
 MAX_TYPE_CHARS = 64
 
