@@ -24,12 +24,13 @@ test: $(VENV)/.dev ## Run the whole suite, on both homes
 fast: $(VENV)/.dev ## Run the quick tests
 	@$(BIN)/python -m pytest -n 2 -m "not slow and not grown" -x -q
 
-check: $(VENV)/.dev ## Lint, types, imports, migrations
+check: $(VENV)/.dev ## Lint, types, imports, migrations, the API description
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations --check --dry-run
+	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
 	@DATA_DIR=$(VENV)/check PUBLIC_URL=https://hub.example $(BIN)/python manage.py check --deploy --fail-level WARNING
 
 format: $(VENV)/.dev ## Format and mend what can be mended

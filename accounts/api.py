@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db import models
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotAuthenticated, NotFound, ValidationError
 from rest_framework.request import Request
@@ -14,7 +15,17 @@ from accounts.callers import presented_by
 from accounts.models import Credential, User
 from accounts.oauth import flows
 from accounts.rest import BySession, Conflict, caller_of, identity_of
+from accounts.shapes import (
+    ApiToken,
+    ApiUser,
+    AuthSession,
+    MintedAppToken,
+    MintedChannelToken,
+    RevokedSession,
+    SignedIn,
+)
 from accounts.tokens import Minted, mint
+from kit.describe import CALLER, ErrorBody, Items
 from kit.iso import iso, iso_or_none
 
 Kind = Credential.Kind
@@ -27,8 +38,9 @@ NO_STORE = {"Cache-Control": "no-store"}
 class Me(APIView):
     """Whose credential this is."""
 
+    @extend_schema(responses=ApiUser)
     def get(self, request: Request) -> Response:
-        """ApiUser."""
+        """Whose credential this is."""
         return Response(api_user(caller_of(request)))
 
 
@@ -47,8 +59,9 @@ class ListQuery(serializers.Serializer[Any]):
 class ChannelTokens(APIView):
     """`/tokens/channel`"""
 
+    @extend_schema(request=NamedToken, responses={201: MintedChannelToken})
     def post(self, request: Request) -> Response:
-        """A new channel token; its text is in this answer and nowhere else."""
+        """Make a channel token; its text is in this answer and nowhere else."""
         minted = mint(
             caller_of(request),
             Kind.CHANNEL,
@@ -56,12 +69,14 @@ class ChannelTokens(APIView):
             user_agent=user_agent_of(request),
             source=Credential.Source.MINT,
         )
-        return Response(api_token(minted.credential) | {"token": minted.token}, status=201, headers=NO_STORE)
+        shown: MintedChannelToken = {**api_token(minted.credential), "token": minted.token}
+        return Response(shown, status=201, headers=NO_STORE)
 
 
 class Tokens(APIView):
     """`/tokens`"""
 
+    @extend_schema(parameters=[ListQuery], responses=Items[ApiToken])
     def get(self, request: Request) -> Response:
         """The caller's channel and app tokens, newest first."""
         return Response({"items": [api_token(one) for one in _listed(request, [Kind.CHANNEL, Kind.APP])]})
@@ -70,6 +85,7 @@ class Tokens(APIView):
 class OneToken(APIView):
     """`/tokens/{id}`"""
 
+    @extend_schema(responses={204: None})
     def delete(self, request: Request, token_id: int) -> Response:
         """Revoke it; again is fine."""
         own = Credential.objects.filter(user=caller_of(request), kind__in=[Kind.CHANNEL, Kind.APP], pk=token_id)
@@ -84,10 +100,11 @@ class MintApp(APIView):
 
     permission_classes = [BySession]
 
+    @extend_schema(request=NamedToken, responses={201: MintedAppToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """A new app token, of which one may hold 20."""
         minted = flows.mint_app(caller_of(request), _name(request), user_agent=user_agent_of(request))
-        shown = {
+        shown: MintedAppToken = {
             "token": minted.token,
             "tokenName": minted.credential.name,
             "kind": "app",
@@ -101,6 +118,7 @@ class AuthSessions(APIView):
 
     permission_classes = [BySession]
 
+    @extend_schema(parameters=[ListQuery], responses=Items[AuthSession])
     def get(self, request: Request) -> Response:
         """Where the caller is signed in, newest first."""
         current = identity_of(request).credential_id
@@ -112,6 +130,7 @@ class RevokeAuthSession(APIView):
 
     permission_classes = [BySession]
 
+    @extend_schema(request=None, responses={200: RevokedSession, 400: ErrorBody, 409: ErrorBody})
     def post(self, request: Request, prefix: str) -> Response:
         """Sign another place out, named by the beginning of its id."""
         wanted = prefix.lower()
@@ -126,7 +145,7 @@ class RevokeAuthSession(APIView):
         if found[0].pk == identity_of(request).credential_id:
             raise Conflict("this is the session you are using: sign out instead")
         Credential.objects.filter(pk=found[0].pk).revoke()
-        return Response({"ok": True, "id": found[0].digest})
+        return Response(RevokedSession(ok=True, id=found[0].digest))
 
 
 class Logout(APIView):
@@ -139,6 +158,7 @@ class Logout(APIView):
         """Makes an unknown token a 401."""
         return "Bearer"
 
+    @extend_schema(auth=CALLER, request=None, responses={204: None})
     def post(self, request: Request) -> Response:
         """Revoke the credential this comes with; again is fine."""
         token = presented_by(request._request)
@@ -152,7 +172,7 @@ class Logout(APIView):
         return response
 
 
-def api_user(user: User) -> dict[str, Any]:
+def api_user(user: User) -> ApiUser:
     """ApiUser of the native API."""
     return {
         "id": user.pk,
@@ -163,7 +183,7 @@ def api_user(user: User) -> dict[str, Any]:
     }
 
 
-def api_token(credential: Credential) -> dict[str, Any]:
+def api_token(credential: Credential) -> ApiToken:
     """ApiToken of the native API."""
     return {
         "id": credential.pk,
@@ -179,7 +199,7 @@ def api_token(credential: Credential) -> dict[str, Any]:
     }
 
 
-def api_auth_session(credential: Credential, current: int) -> dict[str, Any]:
+def api_auth_session(credential: Credential, current: int) -> AuthSession:
     """AuthSession of the native API; its id is the hash of its token, which is of no use to anybody."""
     return {
         "id": credential.digest,
@@ -194,11 +214,13 @@ def api_auth_session(credential: Credential, current: int) -> dict[str, Any]:
     }
 
 
-def api_session_token(minted: Minted) -> dict[str, Any]:
+def api_session_token(minted: Minted) -> SignedIn:
     """What a command line gets for its code."""
     credential = minted.credential
-    session = {"token": minted.token, "expiresAt": iso_or_none(credential.expires_at)}
-    return {"user": api_user(credential.user), "session": session}
+    return {
+        "user": api_user(credential.user),
+        "session": {"token": minted.token, "expiresAt": iso_or_none(credential.expires_at)},
+    }
 
 
 def user_agent_of(request: Request) -> str:

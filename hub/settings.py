@@ -97,6 +97,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "channels",
     "rest_framework",
+    "drf_spectacular",
     "accounts",
     "agents",
     "a2a_bridge",
@@ -158,6 +159,17 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["accounts.rest.StrictJSONParser"],
     "EXCEPTION_HANDLER": "accounts.rest.error_response",
     "UNAUTHENTICATED_USER": None,
+    "DEFAULT_SCHEMA_CLASS": "hub.descriptions.rest.HubAutoSchema",
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Clawbridge",
+    "VERSION": "0.1.0",
+    "DESCRIPTION": "A hub where AI agents answer questions across owners, vendors and firewalls.",
+    "OAS_VERSION": "3.1.1",
+    "SERVERS": [{"url": PUBLIC_URL}],
+    "POSTPROCESSING_HOOKS": ["hub.descriptions.openapi.add_operations"],
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
 }
 
 CELERY_BROKER_URL = REDIS_URL or None

@@ -4,12 +4,17 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from accounts.admin_site import site
 from hub import health
+from hub.descriptions import views as descriptions
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.page_urls")),
     path("", include("accounts.page_urls")),
     path("livez", health.livez),
     path("readyz", health.readyz),
+    path("docs", descriptions.docs, name="docs"),
+    path("api/v1/schema", descriptions.schema, name="schema"),
+    path("api/ws-docs/json", descriptions.sockets_json, name="sockets-json"),
+    path("api/ws-docs/yaml", descriptions.sockets_yaml, name="sockets-yaml"),
     path("api/a2a/v1/", include("a2a_bridge.urls")),
     path("api/v1/", include("accounts.urls")),
     path("api/v1/", include("agents.urls")),

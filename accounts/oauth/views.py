@@ -8,6 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
+from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import ParseError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
@@ -20,16 +21,21 @@ from accounts.callers import find_caller
 from accounts.models import LoginAttempt
 from accounts.oauth import asked, flows, github, people
 from accounts.oauth.asked import Asked
+from accounts.oauth.bodies import CodeExchange, DevicePoll, DeviceStart
 from accounts.oauth.errors import AccessDenied, InvalidGrant, InvalidState, Refused
 from accounts.oauth.flows import Purpose
+from accounts.oauth.queries import APP_START, CALLBACK, CLI_START
 from accounts.rest import REFUSED_STATUS
+from accounts.shapes import DeviceCodes, DeviceGranted, ExchangedApp, SignedIn
 from accounts.throttle import check_address
+from kit.describe import ErrorBody
 from kit.ids import unguessable
 from kit.iso import iso_or_none
 
 logger = logging.getLogger(__name__)
 
 BROWSER_KEY_CHARS = 40
+CALLBACK_REFUSALS = (400, 403, 429, 502, 503)
 
 
 class Indifferent(DefaultContentNegotiation):
@@ -51,6 +57,7 @@ class Open(APIView):
 class OAuthStart(Open):
     """`/auth/oauth/start`"""
 
+    @extend_schema(parameters=CLI_START, responses={302: None, 429: ErrorBody, 503: ErrorBody})
     def get(self, request: Request) -> HttpResponse:
         """Off to GitHub; with `redirect_uri` for a command line, without for this browser."""
         raw = request._request
@@ -79,6 +86,7 @@ class OAuthStart(Open):
 class OAuthCallback(Open):
     """`/auth/oauth/callback`"""
 
+    @extend_schema(parameters=CALLBACK, responses={302: None} | dict.fromkeys(CALLBACK_REFUSALS, ErrorBody))
     def get(self, request: Request) -> HttpResponse:
         """Back from GitHub: the browser is signed in, or the command line gets its code, or learns why not."""
         raw = request._request
@@ -118,6 +126,7 @@ class OAuthCallback(Open):
 class OAuthToken(Open):
     """`/auth/oauth/token`"""
 
+    @extend_schema(request=CodeExchange, responses={200: SignedIn, 429: ErrorBody, 503: ErrorBody})
     def post(self, request: Request) -> Response:
         """A session for a command line's code."""
         check_address(request._request, "exchange")
@@ -130,6 +139,7 @@ class OAuthToken(Open):
 class SpaStart(Open):
     """`/auth/spa/start`"""
 
+    @extend_schema(parameters=APP_START, responses={302: None, 429: ErrorBody, 503: ErrorBody})
     def get(self, request: Request) -> HttpResponse:
         """To the page where the user allows the app, signed in first where needed."""
         raw = request._request
@@ -147,12 +157,13 @@ class SpaStart(Open):
 class SpaExchange(Open):
     """`/auth/spa/exchange`"""
 
+    @extend_schema(request=CodeExchange, responses={200: ExchangedApp, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """An app token for an app's code."""
         check_address(request._request, "exchange")
         code, verifier = _field(request, "code"), _field(request, "code_verifier")
         minted = flows.exchange(code, verifier, Purpose.APP, user_agent=user_agent_of(request))
-        shown = {
+        shown: ExchangedApp = {
             "token": minted.token,
             "tokenName": minted.credential.name,
             "expiresAt": iso_or_none(minted.credential.expires_at),
@@ -163,6 +174,7 @@ class SpaExchange(Open):
 class DeviceCode(Open):
     """`/auth/device/code`"""
 
+    @extend_schema(request=DeviceStart, responses={200: DeviceCodes, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Codes for a device, and where its user types one."""
         check_address(request._request, "start")
@@ -170,7 +182,7 @@ class DeviceCode(Open):
         machine_id = asked.read_machine_id(_field(request, "machine_id"))
         codes = flows.begin_device(app_name, machine_id)
         page = f"{settings.PUBLIC_URL}{reverse('device')}"
-        shown = {
+        shown: DeviceCodes = {
             "device_code": codes.device_code,
             "user_code": codes.user_code,
             "verification_uri": page,
@@ -184,14 +196,19 @@ class DeviceCode(Open):
 class DeviceToken(Open):
     """`/auth/device/token`"""
 
+    @extend_schema(request=DevicePoll, responses={200: DeviceGranted, 429: ErrorBody})
     def post(self, request: Request) -> Response:
-        """The app token, once the user has allowed it. Polling is paced by the grant; only guesses are counted."""
+        """The app token, once the user has allowed it.
+
+        Polling is paced by the grant; only guesses are counted.
+        """
         try:
             minted = flows.poll_device(_field(request, "device_code"), user_agent=user_agent_of(request))
         except InvalidGrant:
             check_address(request._request, "exchange")
             raise
-        return Response({"access_token": minted.token, "token_type": "Bearer"}, headers=NO_STORE)
+        shown: DeviceGranted = {"access_token": minted.token, "token_type": "Bearer"}
+        return Response(shown, headers=NO_STORE)
 
 
 def _field(request: Request, name: str) -> str:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import Q
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
@@ -13,8 +14,10 @@ from accounts.models import User
 from accounts.rest import Conflict, StrictJSONParser, caller_of
 from agents import publishing
 from agents.models import Agent, Session
-from agents.rest.paging import page, read_query
+from agents.rest.paging import PageQuery, page, read_query
 from agents.rest.serializers import AgentChanges, NewAgent, show_agent, show_agents
+from agents.rest.shapes import ApiAgent, PublishedAgent
+from kit.describe import ErrorBody, Page
 
 
 class DirectoryQuery(serializers.Serializer[Any]):
@@ -30,6 +33,7 @@ class Agents(APIView):
 
     parser_classes = [StrictJSONParser]
 
+    @extend_schema(parameters=[DirectoryQuery, PageQuery], responses=Page[ApiAgent])
     def get(self, request: Request) -> Response:
         """Everybody's published agents, by handle; `mine` adds the caller's drafts."""
         query = read_query(DirectoryQuery, request)
@@ -42,6 +46,7 @@ class Agents(APIView):
             found = found.filter(Q(handle__icontains=text) | Q(name__icontains=text) | Q(tagline__icontains=text))
         return page(request, found.select_related("owner", "session").order_by("handle_key"), show_agents)
 
+    @extend_schema(request=NewAgent, responses={201: PublishedAgent, 404: ErrorBody, 409: ErrorBody})
     def post(self, request: Request) -> Response:
         """Publish a session of the caller's; 409 when the handle or the session is taken."""
         owner, details = caller_of(request), _checked(NewAgent(data=request.data))
@@ -54,12 +59,14 @@ class Agents(APIView):
             raise ValidationError({"slug": str(bad)}) from None
         except publishing.Taken as taken:
             raise Conflict(str(taken)) from None
-        return Response({**show_agent(published.agent), "restored": published.restored}, status=201)
+        shown: PublishedAgent = {**show_agent(published.agent), "restored": published.restored}
+        return Response(shown, status=201)
 
 
 class AgentByHandle(APIView):
     """`/agents/by-handle/{owner}/{slug}`"""
 
+    @extend_schema(responses=ApiAgent)
     def get(self, request: Request, owner: str, slug: str) -> Response:
         """A published agent, or a draft of the caller's."""
         visible = Agent.objects.published() | Agent.objects.kept().owned_by(caller_of(request))
@@ -75,6 +82,7 @@ class OneAgent(APIView):
 
     parser_classes = [StrictJSONParser]
 
+    @extend_schema(request=AgentChanges, responses=ApiAgent)
     def patch(self, request: Request, agent_id: int) -> Response:
         """Change what the body names; a draft is closed to callers at once."""
         agent = get_own_agent(agent_id, caller_of(request))
@@ -85,6 +93,7 @@ class OneAgent(APIView):
             raise NotFound("no such agent")
         return Response(show_agent(revised))
 
+    @extend_schema(responses={204: None})
     def delete(self, request: Request, agent_id: int) -> Response:
         """Free the handle and stop every ask from the next request on; the log stays."""
         get_own_agent(agent_id, caller_of(request)).soft_delete()

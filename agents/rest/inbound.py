@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Avg, Count, Max, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,7 +16,8 @@ from accounts.rest import caller_of
 from agents.models import Turn
 from agents.rest.agents import get_own_agent
 from agents.rest.paging import read_query
-from agents.rest.serializers import Json, show_agent
+from agents.rest.serializers import show_agent
+from agents.rest.shapes import Asked, Asker, InboundLog, Sums
 from kit.clock import db_now
 from kit.iso import iso
 
@@ -35,6 +37,7 @@ class WindowQuery(serializers.Serializer[Any]):
 class Inbound(APIView):
     """`/agents/{id}/inbound`"""
 
+    @extend_schema(parameters=[WindowQuery], responses=InboundLog)
     def get(self, request: Request, agent_id: int) -> Response:
         """The window's sums over ended asks, and its newest asks, open ones among them."""
         agent = get_own_agent(agent_id, caller_of(request))
@@ -42,19 +45,18 @@ class Inbound(APIView):
         since = db_now() - timedelta(days=days)
         asked = Turn.objects.filter(agent=agent, asked_at__gte=since)
         ended = asked.exclude(outcome=None)
-        return Response(
-            {
-                "agent": show_agent(agent),
-                "window": {"days": days, "since": iso(since)},
-                "summary": _summary(ended),
-                "publicThreadStats": {"total": 0, "today": 0, "active": 0},
-                "topAskers": _top_askers(ended),
-                "recent": _recent(asked.select_related("caller").order_by("-asked_at", "-pk")[:RECENT]),
-            }
-        )
+        log: InboundLog = {
+            "agent": show_agent(agent),
+            "window": {"days": days, "since": iso(since)},
+            "summary": _summary(ended),
+            "publicThreadStats": {"total": 0, "today": 0, "active": 0},
+            "topAskers": _top_askers(ended),
+            "recent": _recent(asked.select_related("caller").order_by("-asked_at", "-pk")[:RECENT]),
+        }
+        return Response(log)
 
 
-def _summary(ended: QuerySet[Turn]) -> Json:
+def _summary(ended: QuerySet[Turn]) -> Sums:
     """Refusals that share a row count as often as they were made; whatever did not complete was denied."""
     sums = ended.aggregate(
         total=Sum("repeats", default=0),
@@ -71,7 +73,7 @@ def _summary(ended: QuerySet[Turn]) -> Json:
     }
 
 
-def _top_askers(ended: QuerySet[Turn]) -> list[Json]:
+def _top_askers(ended: QuerySet[Turn]) -> list[Asker]:
     askers = ended.values("caller__login").annotate(count=Sum("repeats"), last=Max("asked_at"))
     return [
         {"login": row["caller__login"] or PUBLIC_ASKER, "count": row["count"], "lastAt": iso(row["last"])}
@@ -79,11 +81,11 @@ def _top_askers(ended: QuerySet[Turn]) -> list[Json]:
     ]
 
 
-def _recent(turns: Iterable[Turn]) -> list[Json]:
+def _recent(turns: Iterable[Turn]) -> list[Asked]:
     return [_show(turn) for turn in turns]
 
 
-def _show(turn: Turn) -> Json:
+def _show(turn: Turn) -> Asked:
     ok = turn.outcome == Turn.Outcome.COMPLETED
     return {
         "ts": iso(turn.asked_at),

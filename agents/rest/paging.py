@@ -27,7 +27,7 @@ def read_query(serializer: type[serializers.Serializer[Any]], request: Request) 
     return dict(query.validated_data)
 
 
-def page(request: Request, rows: QuerySet[Any], show: Callable[[Sequence[Any]], list[dict[str, Any]]]) -> Response:
+def page(request: Request, rows: QuerySet[Any], show: Callable[[Sequence[Any]], Sequence[Any]]) -> Response:
     """One page of rows, shown all together so that what belongs to them is fetched together."""
     query = read_query(PageQuery, request)
     start, limit = query["offset"], min(query["limit"], MAX_LIMIT)

@@ -8,6 +8,7 @@ from rest_framework import serializers
 from agents.facts import Facts, facts_of
 from agents.models import Agent, Session
 from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS
+from agents.rest.shapes import ApiAgent
 from kit.iso import iso, iso_or_none
 
 Json = dict[str, Any]
@@ -62,18 +63,18 @@ class NewAgent(AgentChanges):
     slug = serializers.CharField(required=False, allow_null=True, max_length=64)
 
 
-def show_agents(agents: Sequence[Agent]) -> list[Json]:
+def show_agents(agents: Sequence[Agent]) -> list[ApiAgent]:
     """ApiAgents, whatever their number in the same few queries; owner and session come with the rows."""
     facts = facts_of(agents)
     return [_show(agent, facts[agent.pk]) for agent in agents]
 
 
-def show_agent(agent: Agent) -> Json:
+def show_agent(agent: Agent) -> ApiAgent:
     """One ApiAgent."""
     return show_agents([agent])[0]
 
 
-def _show(agent: Agent, facts: Facts) -> Json:
+def _show(agent: Agent, facts: Facts) -> ApiAgent:
     return {
         "id": agent.pk,
         "handle": agent.handle,
@@ -83,7 +84,7 @@ def _show(agent: Agent, facts: Facts) -> Json:
         "name": agent.name,
         "tagline": agent.tagline,
         "description": agent.description,
-        "status": agent.status,
+        "status": "published" if agent.status == Agent.Status.PUBLISHED else "draft",
         "online": facts.is_online,
         "concurrencyCap": agent.concurrency_cap,
         "dailyBudgetQueries": agent.daily_budget,

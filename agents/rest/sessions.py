@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
@@ -13,8 +14,10 @@ from rest_framework.views import APIView
 from accounts.rest import caller_of
 from agents.directory import online_sessions
 from agents.models import Agent, Session
-from agents.rest.paging import page, read_query
-from agents.rest.serializers import Json, routing_name
+from agents.rest.paging import PageQuery, page, read_query
+from agents.rest.serializers import routing_name
+from agents.rest.shapes import ApiSession
+from kit.describe import Page
 from kit.iso import iso, iso_or_none
 
 
@@ -28,6 +31,7 @@ class SessionQuery(serializers.Serializer[Any]):
 class Sessions(APIView):
     """`/sessions`"""
 
+    @extend_schema(parameters=[SessionQuery, PageQuery], responses=Page[ApiSession])
     def get(self, request: Request) -> Response:
         """The caller's sessions, last seen first; archived ones only when asked for."""
         query = read_query(SessionQuery, request)
@@ -42,6 +46,7 @@ class Sessions(APIView):
 class OneSession(APIView):
     """`/sessions/{id}`"""
 
+    @extend_schema(responses=ApiSession)
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
         """One session of the caller's; others' and absent ones are the same 404."""
         own = Session.objects.owned_by(caller_of(request)).select_related("owner")
@@ -51,7 +56,7 @@ class OneSession(APIView):
         return Response(show_sessions([session])[0])
 
 
-def show_sessions(sessions: Sequence[Session]) -> list[Json]:
+def show_sessions(sessions: Sequence[Session]) -> list[ApiSession]:
     """ApiSessions, whatever their number in the same two queries; the owner comes with the rows."""
     ids = [session.pk for session in sessions]
     online = online_sessions(ids)
@@ -60,7 +65,7 @@ def show_sessions(sessions: Sequence[Session]) -> list[Json]:
     return [_show(session, session.pk in online, handles.get(session.pk)) for session in sessions]
 
 
-def _show(session: Session, is_online: bool, handle: str | None) -> Json:
+def _show(session: Session, is_online: bool, handle: str | None) -> ApiSession:
     return {
         "id": str(session.public_id),
         "routingName": routing_name(session),

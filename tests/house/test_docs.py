@@ -176,8 +176,8 @@ def api_calls() -> Iterator[str]:
     """`VERB /address` of everything under /api/v1."""
     for address, pattern in routes(get_resolver().url_patterns):
         if address.startswith("/api/v1/"):
-            view = pattern.callback.view_class
-            verbs = [verb for verb in ("get", "post", "put", "patch", "delete") if hasattr(view, verb)]
+            view = getattr(pattern.callback, "view_class", None)  # a plain view answers GET
+            verbs = [verb for verb in ("get", "post", "put", "patch", "delete") if hasattr(view, verb)] or ["get"]
             yield from (f"{verb.upper()} {without_names(address)}" for verb in verbs)
 
 

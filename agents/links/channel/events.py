@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import api_view, authentication_classes, permission_classes
 from rest_framework.request import Request
@@ -18,6 +19,7 @@ from accounts.models import Credential
 from agents.ledger import statements
 from agents.models import Session
 from kit.clock import db_now
+from kit.describe import CHANNEL_TOKEN, Done, ErrorBody
 
 
 class EventSerializer(serializers.Serializer[Any]):
@@ -30,6 +32,13 @@ class EventSerializer(serializers.Serializer[Any]):
     ts = serializers.CharField(max_length=64, required=False)
 
 
+@extend_schema(
+    methods=["POST"],
+    operation_id="postEvent",
+    auth=[CHANNEL_TOKEN],
+    request=EventSerializer,
+    responses={202: Done, 404: ErrorBody},
+)
 @api_view(["POST"])
 @authentication_classes([])
 @permission_classes([])

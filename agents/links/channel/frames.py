@@ -50,7 +50,7 @@ class TailEvent(Frame, frozen=True, tag="tail_event"):
     """What the agent's program reports of itself. `Stop` ends its turn."""
 
     event_type: Name
-    payload: msgspec.Raw = msgspec.Raw(b"null")
+    payload: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"null"))
     ts: Any = None
 
 

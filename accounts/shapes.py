@@ -1,0 +1,106 @@
+"""What accounts answer over REST (docs/reference/rest.md), as types: the views build them."""
+
+from typing import Literal, TypedDict
+
+from kit.describe import Time, Url
+
+
+class ApiUser(TypedDict):
+    """A person with an account."""
+
+    id: int
+    githubLogin: str
+    avatarUrl: Url | None
+    isAdmin: bool
+    createdAt: Time
+
+
+class ApiToken(TypedDict):
+    """A channel or app token; `prefix` is its beginning, all of its text that is ever shown again."""
+
+    id: int
+    kind: str
+    name: str
+    prefix: str
+    appName: str | None
+    createdAt: Time
+    lastUsedAt: Time | None
+    revokedAt: Time | None
+    machineId: str | None
+    userAgent: str | None
+
+
+class MintedChannelToken(ApiToken):
+    """A new channel token with its text, this once."""
+
+    token: str
+
+
+class MintedAppToken(TypedDict):
+    """A new app token with its text, this once."""
+
+    token: str
+    tokenName: str
+    kind: Literal["app"]
+    createdAt: Time
+
+
+class AuthSession(TypedDict):
+    """A place where somebody is signed in; `id` is the SHA-256 of its token."""
+
+    id: str
+    source: Literal["web", "cli"]
+    userAgent: str | None
+    machineId: str | None
+    createdAt: Time
+    lastUsedAt: Time
+    expiresAt: Time | None
+    revokedAt: Time | None
+    isCurrent: bool
+
+
+class RevokedSession(TypedDict):
+    """The session that was signed out, by its whole id."""
+
+    ok: Literal[True]
+    id: str
+
+
+class SessionText(TypedDict):
+    """The token of a session, this once."""
+
+    token: str
+    expiresAt: Time | None
+
+
+class SignedIn(TypedDict):
+    """What a command line gets for its code."""
+
+    user: ApiUser
+    session: SessionText
+
+
+class ExchangedApp(TypedDict):
+    """What an app gets for its code."""
+
+    token: str
+    tokenName: str
+    expiresAt: Time | None
+
+
+class DeviceCodes(TypedDict):
+    """What a device shows, and what it polls with; times in seconds."""
+
+    device_code: str
+    user_code: str
+    verification_uri: Url
+    verification_uri_complete: Url
+    expires_in: int
+    interval: int
+
+
+class DeviceGranted(TypedDict):
+    """What a device gets when its user has allowed it."""
+
+    access_token: str
+    token_type: Literal["Bearer"]

@@ -1,0 +1,118 @@
+"""What sessions and agents answer over REST (docs/reference/rest.md), as types: the views build them."""
+
+from typing import Literal, TypedDict
+
+from kit.describe import Time, Uuid
+
+
+class ApiSession(TypedDict):
+    """A running or past agent. The last five fields are for clients that look for them."""
+
+    id: Uuid
+    routingName: str | None
+    startedByLogin: str
+    role: Literal["owner", "approver", "prompter", "viewer"]
+    host: str | None
+    cwd: str | None
+    channelVersion: str | None
+    startedAt: Time
+    lastSeenAt: Time
+    archivedAt: Time | None
+    connected: bool
+    agentHandle: str | None
+    managedBy: None
+    autoStart: bool
+    autoEnter: bool
+    extraFlags: list[str]
+    preserveSessionId: bool
+
+
+class ApiAgent(TypedDict):
+    """A published session, or the draft of one."""
+
+    id: int
+    handle: str
+    ownerLogin: str
+    sessionId: Uuid
+    routingName: str | None
+    name: str
+    tagline: str
+    description: str
+    status: Literal["draft", "published"]
+    online: bool
+    concurrencyCap: int
+    dailyBudgetQueries: int
+    queriesToday: int
+    queriesAllTime: int
+    lastQueryAt: Time | None
+    publishedAt: Time | None
+    createdAt: Time
+    isolated: bool
+    claudeMd: str | None
+    personalizationPrompt: str | None
+    liveView: bool
+    publicAsk: bool
+    liveViewEnabledAt: None
+    suggestedPrompts: list[str]
+
+
+class PublishedAgent(ApiAgent):
+    """A new agent. `restored`: a deleted one of the same handle came back, with its log."""
+
+    restored: bool
+
+
+class Window(TypedDict):
+    """How far an audit looks back."""
+
+    days: int
+    since: Time
+
+
+class Sums(TypedDict):
+    """Sums over a window's ended asks; whatever did not complete was denied."""
+
+    total: int
+    ok: int
+    denied: int
+    avgLatencyMs: int | None
+    distinctAskers: int
+
+
+class ThreadStats(TypedDict):
+    """Anonymous threads, which this hub does not offer yet."""
+
+    total: int
+    today: int
+    active: int
+
+
+class Asker(TypedDict):
+    """One of those who asked most."""
+
+    login: str
+    count: int
+    lastAt: Time
+
+
+class Asked(TypedDict):
+    """One ask. `routeId` is null for a refusal, `latencyMs` unless it completed."""
+
+    ts: Time
+    askerLogin: str
+    ok: bool
+    latencyMs: int | None
+    question: str
+    routeId: str | None
+    deniedReason: str | None
+
+
+class InboundLog(TypedDict):
+    """The audit of one agent."""
+
+    agent: ApiAgent
+    window: Window
+    summary: Sums
+    publicThreadStats: ThreadStats
+    topAskers: list[Asker]
+    recent: list[Asked]

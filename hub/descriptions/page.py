@@ -1,0 +1,105 @@
+"""The documents turned into what the page shows: lists of small rows, each made of text."""
+
+import json
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from hub.descriptions.readable import Field, example, fields_of, plain, type_of
+from hub.descriptions.shapes import Json
+
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """One answer."""
+
+    status: str
+    text: str
+    type: str
+    fields: list[Field]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One operation."""
+
+    name: str
+    method: str
+    path: str
+    summary: str
+    text: str
+    credentials: str
+    parameters: list[Field]
+    body: list[Field]
+    answers: list[Status]
+    curl: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """The operations of one tag."""
+
+    tag: str
+    calls: list[Call]
+
+
+def sections(document: Json) -> list[Section]:
+    """The operations of an OpenAPI document by tag."""
+    by_tag: dict[str, list[Call]] = {}
+    for path, operations in document["paths"].items():
+        for method in METHODS:
+            if method in operations:
+                operation = operations[method]
+                by_tag.setdefault(operation["tags"][0], []).append(_call(document, path, method, operation))
+    return [Section(tag=tag, calls=calls) for tag, calls in sorted(by_tag.items())]
+
+
+def _call(document: Json, path: str, method: str, operation: Json) -> Call:
+    body = _body_schema(operation)
+    return Call(
+        name=operation["operationId"],
+        method=method.upper(),
+        path=path,
+        summary=plain(operation["summary"]),
+        text=plain(operation.get("description", "")),
+        credentials=" or ".join(name for one in operation.get("security", ()) for name in one),
+        parameters=[_parameter(document, one) for one in operation.get("parameters", ())],
+        body=list(fields_of(document, body)) if body else [],
+        answers=[_status(document, status, one) for status, one in operation["responses"].items()],
+        curl=_curl(document, path, method, operation, body),
+    )
+
+
+def _parameter(document: Json, one: Json) -> Field:
+    place = "" if one["in"] == "query" else f"in the {one['in']}"
+    text = "; ".join(part for part in (place, one.get("description", "")) if part)
+    return Field(
+        name=one["name"], type=type_of(document, one["schema"]), required=one.get("required", False), text=text
+    )
+
+
+def _status(document: Json, status: str, answer: Json) -> Status:
+    content = answer.get("content", {})
+    schema = next(iter(content.values()))["schema"] if content else {}
+    shown = list(fields_of(document, schema)) if status < "400" else []
+    kind = type_of(document, schema) if content else ""
+    return Status(status=status, text=answer["description"], type=kind, fields=shown)
+
+
+def _body_schema(operation: Json) -> Json:
+    content: Json = operation.get("requestBody", {}).get("content", {})
+    schema: Json = next(iter(content.values()))["schema"] if content else {}
+    return schema
+
+
+def _curl(document: Json, path: str, method: str, operation: Json, body: Json) -> str:
+    lines = [f"curl {settings.PUBLIC_URL}{path}"]
+    if method != "get":
+        lines[0] = f"curl -X {method.upper()} {settings.PUBLIC_URL}{path}"
+    if operation.get("security"):
+        lines.append('-H "Authorization: Bearer $TOKEN"')
+    if body:
+        lines.append("--json '" + json.dumps(example(document, body)) + "'")
+    return " \\\n  ".join(lines)

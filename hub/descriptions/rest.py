@@ -1,0 +1,100 @@
+"""How drf-spectacular reads this hub's views: shapes as answers, credentials, summaries, tags and errors."""
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ComponentIdentity, ComponentRegistry, ResolvedComponent
+from rest_framework.negotiation import DefaultContentNegotiation
+
+from accounts.rest import BySession
+from hub.descriptions.errors import add_errors, likely_errors
+from hub.descriptions.schemes import SCHEMES
+from hub.descriptions.shapes import REF, Json, is_shape, schema_of
+from kit.describe import CALLER, ErrorBody
+
+
+class ShapeSchema(OpenApiSerializerExtension):
+    """A shape wherever a serializer may stand."""
+
+    @classmethod
+    def _matches(cls, target: Any) -> bool:
+        return is_shape(target)
+
+    def get_name(self, auto_schema: AutoSchema, direction: Any) -> str:
+        """The name msgspec gives it."""
+        return str(schema_of(self.target)[0]["$ref"]).removeprefix(REF)
+
+    def get_identity(self, auto_schema: AutoSchema, direction: Any) -> ComponentIdentity:
+        """What it looks like: two shapes of one name that differ are warned of."""
+        return ComponentIdentity(self.map_serializer(auto_schema, direction))
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> Json:
+        """Its own schema; those it refers to are registered beside it."""
+        own, components = self.get_name(auto_schema, direction), schema_of(self.target)[1]
+        for name in components.keys() - {own}:
+            register(auto_schema.registry, name, components[name])
+        schema: Json = components[own]
+        return schema
+
+
+class CredentialScheme(OpenApiAuthenticationExtension):
+    """A Bearer token, or the cookie."""
+
+    target_class = "accounts.rest.CredentialAuthentication"
+    name = list(CALLER)
+
+    def get_security_requirement(self, auto_schema: AutoSchema) -> list[dict[str, list[Any]]]:
+        """Either is enough."""
+        return [{name: []} for name in CALLER]
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> list[Json]:
+        """Both."""
+        return [SCHEMES[name] for name in CALLER]
+
+
+class HubAutoSchema(AutoSchema):
+    """REST_FRAMEWORK's DEFAULT_SCHEMA_CLASS."""
+
+    def get_operation(
+        self, path: str, path_regex: str, path_prefix: str, method: str, registry: ComponentRegistry
+    ) -> Json | None:
+        """The operation, with the errors its form and its view bring."""
+        operation: Json | None = super().get_operation(path, path_regex, path_prefix, method, registry)
+        if operation is None:
+            return None
+        if "security" in operation:
+            operation["security"] = [{one: []} if isinstance(one, str) else one for one in operation["security"]]
+        statuses = likely_errors(path, method, operation)
+        if BySession in self.view.permission_classes:
+            statuses.add(403)
+        if self.view.content_negotiation_class is DefaultContentNegotiation:
+            statuses.add(406)
+        schema, components = schema_of(ErrorBody)
+        register(registry, "ErrorBody", components["ErrorBody"])
+        add_errors(operation, statuses, schema)
+        return operation
+
+    def get_operation_id(self) -> str:
+        """The method and the view: getAgents, patchOneAgent."""
+        return f"{self.method.lower()}{type(self.view).__name__}"
+
+    def get_summary(self) -> str:
+        """The first line of the docstring."""
+        return super().get_description().partition("\n")[0].strip()
+
+    def get_description(self) -> str:  # type: ignore[override]
+        """What follows it."""
+        return super().get_description().partition("\n")[2].strip()
+
+    def get_tags(self) -> list[str]:
+        """The resource: what follows the version in the path."""
+        parts = self.path.strip("/").split("/")
+        return [parts[1] if parts[1] == "channel" else parts[2]]
+
+
+def register(registry: ComponentRegistry, name: str, schema: Json) -> None:
+    """Make a component known under its name."""
+    identity = ComponentIdentity(schema)
+    component = ResolvedComponent(name=name, type=ResolvedComponent.SCHEMA, schema=schema, object=identity)
+    registry.register_on_missing(component)

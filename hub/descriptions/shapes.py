@@ -1,0 +1,33 @@
+"""Shapes as JSON Schema: one document's components, whatever kind of type they come from."""
+
+import typing
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+Json = dict[str, Any]
+REF = "#/components/schemas/"
+
+
+def is_shape(target: Any) -> bool:
+    """Whether a type is a `TypedDict` (a generic one with its arguments, too) or a `Struct`."""
+    plain = typing.get_origin(target) or target
+    return isinstance(plain, type) and (typing.is_typeddict(plain) or issubclass(plain, msgspec.Struct))
+
+
+def schemas_of(shapes: Collection[Any], *, prefix: str = "") -> tuple[list[Json], Json]:
+    """The schema of each shape, and the components they refer to; `prefix` keeps two families of names apart."""
+    schemas, components = msgspec.json.schema_components(shapes, ref_template=REF + prefix + "{name}")
+    return list(schemas), {prefix + name: _tidy(schema) for name, schema in components.items()}
+
+
+def schema_of(shape: Any) -> tuple[Json, Json]:
+    """The schema of one shape, and the components it refers to."""
+    [schema], components = schemas_of([shape])
+    return schema, components
+
+
+def _tidy(schema: Json) -> Json:
+    """A component is titled by its name already."""
+    return {key: value for key, value in schema.items() if key != "title"}

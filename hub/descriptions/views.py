@@ -1,0 +1,53 @@
+"""The descriptions over HTTP: public, for every origin."""
+
+from typing import Any
+
+import msgspec
+import yaml
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from hub.descriptions.asyncapi import asyncapi
+from hub.descriptions.openapi import openapi
+from hub.descriptions.page import sections
+from hub.descriptions.shapes import Json
+from hub.descriptions.socket_page import sockets
+
+HEADERS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=60"}
+JSON_TYPE, YAML_TYPE = "application/json", "application/yaml"
+
+
+@require_safe
+def schema(request: HttpRequest) -> HttpResponse:
+    """OpenAPI 3.1, as JSON or, when `format` or `Accept` asks for it, as YAML."""
+    wanted = request.GET.get("format") or request.headers.get("Accept", "")
+    return _as_yaml(openapi()) if "yaml" in wanted else _as_json(openapi())
+
+
+@require_safe
+def sockets_json(request: HttpRequest) -> HttpResponse:
+    """AsyncAPI 3.0 as JSON."""
+    return _as_json(asyncapi())
+
+
+@require_safe
+def sockets_yaml(request: HttpRequest) -> HttpResponse:
+    """AsyncAPI 3.0 as YAML."""
+    return _as_yaml(asyncapi())
+
+
+@require_safe
+def docs(request: HttpRequest) -> HttpResponse:
+    """Both, to read."""
+    context: dict[str, Any] = {"sections": sections(openapi()), "sockets": sockets(asyncapi())}
+    return render(request, "docs.html", context)
+
+
+def _as_json(document: Json) -> HttpResponse:
+    return HttpResponse(msgspec.json.encode(document), content_type=JSON_TYPE, headers=HEADERS)
+
+
+def _as_yaml(document: Json) -> HttpResponse:
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    return HttpResponse(text, content_type=YAML_TYPE, headers=HEADERS)

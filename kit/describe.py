@@ -1,0 +1,107 @@
+"""What a room says of itself for the hub's public descriptions (OpenAPI and AsyncAPI).
+
+A *shape* is a type msgspec knows: a `TypedDict` for an answer that a function builds as a dict, a `Struct` for
+what is read or sent as one. Its name, fields and docstring become a component of the description.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Generic, Literal, TypedDict, TypeVar
+
+from msgspec import Meta, Struct
+
+Shape = TypeVar("Shape")
+Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
+Url = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
+
+BEARER, COOKIE, CHANNEL_TOKEN = "bearer", "cookie", "channelToken"
+CALLER = (BEARER, COOKIE)
+JSON = "application/json"
+
+
+class ErrorBody(TypedDict):
+    """What went wrong: a code for programs that never changes, and a sentence for people."""
+
+    error: str
+    message: str
+
+
+class Items(TypedDict, Generic[Shape]):
+    """All of a list, or its newest part."""
+
+    items: list[Shape]
+
+
+class Page(TypedDict, Generic[Shape]):
+    """A page of a list, and how many there are in all."""
+
+    items: list[Shape]
+    total: int
+
+
+class Done(TypedDict):
+    """It is done."""
+
+    ok: Literal[True]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One value beside the body. `shape`: its type; `place`: where it stands."""
+
+    name: str
+    shape: Any = str
+    place: Literal["path", "query", "header"] = "query"
+    required: bool = False
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer: its shape (None: no body), and a sentence on when it is given. `streams`: that of an event."""
+
+    shape: Any = None
+    streams: Any = None
+    text: str = ""
+    media_types: Collection[str] = (JSON,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One call that Django REST framework does not serve.
+
+    `path` is a template (`/api/v1/peers/{peer}/route`); its names are text unless `parameters` says otherwise.
+    `security` names the schemes of which one is needed; none: open to everybody. `answers` maps a status to an
+    `Answer` or a bare shape; errors that follow from the call's form (401, 403, 404, 413, …) are added with the
+    shape `ErrorBody`, unless `adds_errors` is off.
+    """
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    tag: str
+    answers: Mapping[int, Any]
+    text: str = ""
+    security: Collection[str] = CALLER
+    request: Any = None
+    parameters: Collection[Parameter] = ()
+    adds_errors: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Socket:
+    """One WebSocket. `payloads`: what the field `payload` of a frame may hold, when its struct leaves it open."""
+
+    path: str
+    summary: str
+    security: Collection[str]
+    from_client: Collection[type[Struct]]
+    to_client: Collection[type[Struct]]
+    payloads: Mapping[type[Struct], Collection[Any]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The path as one word."""
+        return self.path.strip("/").replace("/", "-")
