@@ -96,6 +96,15 @@ class RpcFailure(TypedDict):
     error: RpcFault
 
 
+class NoSuchAgent(TypedDict):
+    """A JSON-RPC error; for an address that no agent can have, the native API's `{error, message}`."""
+
+    error: RpcFault | str
+    message: NotRequired[str]
+    jsonrpc: NotRequired[Literal["2.0"]]
+    id: NotRequired[Id]
+
+
 def _failure(text: str) -> Answer:
     return Answer(shape=RpcFailure, text=text)
 
@@ -133,7 +142,7 @@ OPERATIONS = (
             ),
             401: _failure("No live credential came with it."),
             403: _failure("The cookie came from another site."),
-            404: _failure("There is no such agent."),
+            404: Answer(shape=NoSuchAgent, text="There is no such agent."),
             408: _failure("The body did not come in time."),
             413: _failure("The body is over the limit."),
             415: _failure("Want Content-Type: application/json."),

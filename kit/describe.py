@@ -99,7 +99,7 @@ class Socket:
     security: Collection[str]
     from_client: Collection[type[Struct]]
     to_client: Collection[type[Struct]]
-    payloads: Mapping[type[Struct], Any] = field(default_factory=dict)
+    payloads: Mapping[type[Struct], Collection[Any]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -36,7 +36,10 @@ SELECT session_id, caller_id FROM agents_turn
 WHERE released_at IS NULL AND claim_until > %s AND session_id IN ({marks})
 """
 _BLOCKS = "SELECT owner_id, caller_id FROM agents_callerblock WHERE caller_id IN ({marks})"
-_GRANTS = "SELECT agent_id, user_id FROM agents_agentgrant WHERE agent_id IN ({marks})"
+_GRANTS = """
+SELECT g.agent_id, g.user_id FROM agents_agentgrant g JOIN agents_agent a ON a.id = g.agent_id
+WHERE a.access = 'limited' AND a.id IN ({marks})
+"""
 
 
 def read_house(asks: Collection[Ask], now: datetime, day: object) -> House:

@@ -75,6 +75,12 @@ def clean(raw: bytes) -> str:
     return as_payload(value if isinstance(value, dict) else {} if value is None else {"value": value})
 
 
+def kept_text(text: str, at_most: int) -> str:
+    """A text as every database keeps it: NUL and lone surrogates become U+FFFD, what is too long ends in `…`."""
+    mended = SURROGATES.sub("\ufffd", text.replace("\0", "\ufffd"))
+    return mended if len(mended) <= at_most else mended[: at_most - 1] + "…"
+
+
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 

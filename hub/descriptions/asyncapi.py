@@ -40,13 +40,15 @@ def asyncapi() -> Json:
 def _add(document: Json, socket: Socket) -> None:
     """One socket: a channel, its frames as messages, and an operation for each direction, seen from the hub."""
     frames = [*dict.fromkeys([*socket.from_client, *socket.to_client])]
-    payloads = list(socket.payloads.values())
-    schemas, components = schemas_of([*frames, *payloads], prefix=f"{socket.name}.")
-    for frame, payload in zip(socket.payloads, schemas[len(frames) :], strict=True):
-        components[f"{socket.name}.{frame.__name__}"]["properties"]["payload"] = payload
+    payloads = [shape for shapes in socket.payloads.values() for shape in shapes]
+    written, components = schemas_of([*frames, *payloads], prefix=f"{socket.name}.")
+    schemas = dict(zip([*frames, *payloads], written, strict=True))
+    for frame, shapes in socket.payloads.items():
+        known = {"anyOf": [*(schemas[shape] for shape in shapes), {}]}
+        components[f"{socket.name}.{frame.__name__}"]["properties"]["payload"] = known
     document["components"]["schemas"] |= components
-    for frame, schema in zip(frames, schemas, strict=False):
-        document["components"]["messages"][_key(socket, frame)] = _message(frame, schema)
+    for frame in frames:
+        document["components"]["messages"][_key(socket, frame)] = _message(frame, schemas[frame])
     document["channels"][socket.name] = {
         "address": socket.path,
         "summary": socket.summary,
@@ -66,9 +68,17 @@ def _operation(socket: Socket, action: str, frames: Collection[type[Any]]) -> Js
 
 
 def _message(frame: type[Any], schema: Json) -> Json:
-    summary, _, rest = (frame.__doc__ or "").strip().partition("\n")
+    summary, _, rest = _told_by_wire_names(frame).partition("\n")
     written = {"name": tag_of(frame), "title": frame.__name__, "summary": summary, "payload": schema}
     return written | ({"description": rest.strip()} if rest.strip() else {})
+
+
+def _told_by_wire_names(frame: type[Any]) -> str:
+    """The docstring, with each field as the wire names it."""
+    text = (frame.__doc__ or "").strip()
+    for name, wire_name in zip(frame.__struct_fields__, frame.__struct_encode_fields__, strict=True):
+        text = text.replace(f"`{name}`", f"`{wire_name}`")
+    return text
 
 
 def tag_of(frame: type[Any]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from hub.descriptions.readable import Field, example, fields_of, type_of
+from hub.descriptions.readable import Field, example, fields_of, plain, type_of
 from hub.descriptions.shapes import Json
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -62,8 +62,8 @@ def _call(document: Json, path: str, method: str, operation: Json) -> Call:
         name=operation["operationId"],
         method=method.upper(),
         path=path,
-        summary=operation["summary"],
-        text=operation.get("description", ""),
+        summary=plain(operation["summary"]),
+        text=plain(operation.get("description", "")),
         credentials=" or ".join(name for one in operation.get("security", ()) for name in one),
         parameters=[_parameter(document, one) for one in operation.get("parameters", ())],
         body=list(fields_of(document, body)) if body else [],

@@ -52,7 +52,14 @@ def type_of(document: Json, schema: Json) -> str:
         return " or ".join(kind)
     if kind == "array":
         return f"list of {type_of(document, schema['items'])}"
-    return str(schema.get("format", kind)) + _bounds(schema)
+    default = schema.get("default")
+    told = "" if default in (None, "") else f", default {json.dumps(default)}"
+    return str(schema.get("format", kind)) + _bounds(schema) + told
+
+
+def plain(text: str) -> str:
+    """A docstring's line without its marks of code."""
+    return text.replace("`", "")
 
 
 def _bounds(schema: Json) -> str:

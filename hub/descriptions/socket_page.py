@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from hub.descriptions.readable import Field, fields_of
+from hub.descriptions.readable import Field, fields_of, plain
 from hub.descriptions.shapes import Json
 
-OURS = {"receive": "From the client", "send": "From the hub"}
+TITLES = {"receive": "From the client", "send": "From the hub"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,7 @@ class Direction:
 
     title: str
     name: str
+    is_inward: bool
     frames: list[FrameRow]
 
 
@@ -43,11 +44,16 @@ def sockets(document: Json) -> list[SocketRow]:
 
 
 def _socket(document: Json, name: str, channel: Json) -> SocketRow:
-    told = {action: document["operations"][f"{name}.{action}"] for action in OURS}
+    told = {action: document["operations"][f"{name}.{action}"] for action in TITLES}
     credentials = [one["$ref"].rpartition("/")[2] for one in told["receive"]["security"]]
     directions = [
-        Direction(title=OURS[action], name=f"{name}-{action}", frames=_frames(document, name, operation))
-        for action, operation in told.items()
+        Direction(
+            title=title,
+            name=f"{name}-{action}",
+            is_inward=action == "receive",
+            frames=_frames(document, name, told[action]),
+        )
+        for action, title in TITLES.items()
     ]
     return SocketRow(
         name=name,
@@ -62,6 +68,6 @@ def _frames(document: Json, socket: str, operation: Json) -> list[FrameRow]:
     tags = [message["$ref"].rpartition("/")[2] for message in operation["messages"]]
     messages = {tag: document["components"]["messages"][f"{socket}.{tag}"] for tag in tags}
     return [
-        FrameRow(type=tag, summary=message["summary"], fields=list(fields_of(document, message["payload"])))
+        FrameRow(type=tag, summary=plain(message["summary"]), fields=list(fields_of(document, message["payload"])))
         for tag, message in messages.items()
     ]

@@ -9,5 +9,5 @@ SOCKET = Socket(
     security=[CHANNEL_TOKEN],
     from_client=[*FROM_AGENT.values()],
     to_client=TO_AGENT,
-    payloads={ChatEvent: Reply | ReplyChunk},
+    payloads={ChatEvent: (Reply, ReplyChunk)},
 )

@@ -1,0 +1,147 @@
+"""Every call is described, and the description is sound."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from drf_spectacular.validation import validate_schema
+from schemathesis import openapi as schemathesis
+
+from a2a_bridge.asgi import handle_of
+from a2a_bridge.described import OPERATIONS as BRIDGE
+from accounts.oauth.queries import APP_START, CLI_START
+from hub.descriptions.openapi import openapi
+from hub.descriptions.rooms import OPERATIONS
+
+Json = dict[str, Any]
+METHODS = ("get", "post", "put", "patch", "delete")
+OUTSIDE_API = {"/livez", "/readyz"}
+HIDDEN_STATUSES = {"500"}
+
+
+def routes(patterns: Iterable[URLPattern | URLResolver], before: str = "/") -> Iterator[tuple[str, Any]]:
+    for pattern in patterns:
+        here = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, here)
+        else:
+            yield re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", here), pattern.callback
+
+
+def served() -> set[tuple[str, str]]:
+    """Path and method of every call Django serves; a plain view answers what its decorator lets through: GET."""
+    found = set()
+    for path, callback in routes(get_resolver().url_patterns):
+        if path.startswith("/api/") or path in OUTSIDE_API:
+            view = getattr(callback, "cls", None)
+            names = {name for name in METHODS if hasattr(view, name)} if view else {"get"}
+            found |= {(path, name) for name in names}
+    return found
+
+
+def described() -> dict[tuple[str, str], Json]:
+    return {(path, method): one for path, item in openapi()["paths"].items() for method, one in item.items()}
+
+
+CALLS = described()
+
+
+def test_every_route_is_described_and_nothing_else() -> None:
+    elsewhere = {(one.path, one.method) for one in OPERATIONS}
+    assert len(served()) > 20
+    assert served() <= CALLS.keys()
+    assert CALLS.keys() == served() | elsewhere
+
+
+def test_what_asgi_serves_before_django_is_described() -> None:
+    posts = [one.path for one in BRIDGE if one.method == "post"]
+    assert posts
+    assert all(handle_of(path.format(owner="alice", slug="helper")) == "alice/helper" for path in posts)
+
+
+def test_the_document_is_valid_openapi() -> None:
+    assert openapi()["openapi"].startswith("3.1.")
+    validate_schema(openapi())
+    loaded = schemathesis.from_dict(openapi())
+    assert sum(1 for one in loaded.get_all_operations() if one.ok()) == len(CALLS)
+
+
+def test_every_component_is_a_sound_json_schema() -> None:
+    components = openapi()["components"]["schemas"]
+    assert {"ApiAgent", "ApiSession", "ErrorBody"} <= components.keys()
+    for schema in components.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_every_reference_leads_somewhere() -> None:
+    found = set(re.findall(r"'#/components/schemas/([^']+)'", repr(openapi())))
+    assert found <= openapi()["components"]["schemas"].keys()
+
+
+def test_operation_ids_are_unique() -> None:
+    names = [one["operationId"] for one in CALLS.values()]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_every_call_says_what_it_does_and_every_answer_when(call: tuple[str, str]) -> None:
+    one = CALLS[call]
+    assert one["summary"].endswith(".") or one["summary"].endswith("none")
+    assert len(one["summary"]) < 120
+    assert one["tags"]
+    assert all(answer["description"] for answer in one["responses"].values())
+    assert not HIDDEN_STATUSES & one["responses"].keys()
+    assert any(status < "400" for status in one["responses"])
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_every_answer_but_an_empty_one_has_a_shape(call: tuple[str, str]) -> None:
+    for status, answer in CALLS[call]["responses"].items():
+        if status not in {"204", "302"}:
+            assert answer["content"], status
+            assert all(media["schema"] for media in answer["content"].values()), status
+
+
+def test_errors_follow_from_the_form_of_a_call() -> None:
+    assert CALLS["/api/v1/me", "get"]["responses"].keys() == {"200", "401", "406"}
+    publish = CALLS["/api/v1/agents", "post"]["responses"]
+    assert {"400", "401", "403", "404", "409", "413", "415"} <= publish.keys()
+    assert publish["409"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/ErrorBody"}
+    by_session = CALLS["/api/v1/auth-sessions", "get"]["responses"]
+    assert "403" in by_session
+
+
+def test_credentials_are_named() -> None:
+    schemes = openapi()["components"]["securitySchemes"]
+    assert schemes["cookie"]["name"] == "cw_session"
+    assert CALLS["/api/v1/me", "get"]["security"] == [{"bearer": []}, {"cookie": []}]
+    assert CALLS["/api/channel/event", "post"]["security"] == [{"channelToken": []}]
+    assert "security" not in CALLS["/api/v1/auth/oauth/token", "post"]
+
+
+def test_the_queries_of_the_starts_are_those_that_are_read() -> None:
+    from_code = {"redirect_uri", "state", "code_challenge", "code_challenge_method", "machine_id"}
+    assert {one.name for one in CLI_START} == from_code | {"next"}
+    assert {one.name for one in APP_START} == from_code | {"app_name"}
+
+
+@pytest.mark.parametrize(
+    ("query", "accept", "kind"),
+    [
+        ("", "*/*", "application/json"),
+        ("", "application/yaml", "application/yaml"),
+        ("", "text/html,application/xhtml+xml", "application/json"),
+        ("?format=yaml", "*/*", "application/yaml"),
+        ("?format=json", "application/yaml", "application/json"),
+    ],
+)
+def test_it_is_json_unless_yaml_is_asked_for(query: str, accept: str, kind: str) -> None:
+    answer = Client().get(f"/api/v1/schema{query}", headers={"Accept": accept})
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == kind
+    assert answer["Access-Control-Allow-Origin"] == "*"
+    assert answer.content.startswith(b'{"openapi":"3.1' if kind.endswith("json") else b"openapi: 3.1")
