@@ -26,7 +26,18 @@ from agents.errors import NotPublished, Unavailable
 from agents.ledger import Ledger
 from agents.waiting import RunningTurn
 from kit import sse
-from kit.asgi import BodyTooLarge, BodyTooSlow, ClientLeft, Receive, Scope, Send, headers_named, headers_of, read_body, respond
+from kit.asgi import (
+    BodyTooLarge,
+    BodyTooSlow,
+    ClientLeft,
+    Receive,
+    Scope,
+    Send,
+    headers_named,
+    headers_of,
+    read_body,
+    respond,
+)
 from kit.ids import unguessable
 from kit.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError, RpcId, read_call
 

@@ -5,6 +5,7 @@ from django.urls import path
 from agents.rest.agents import AgentByHandle, Agents, OneAgent
 from agents.rest.files import FileContent, OneFile, SessionFiles
 from agents.rest.inbound import Inbound
+from agents.rest.peers import Peers
 from agents.rest.sessions import OneSession, Sessions
 
 urlpatterns = [
@@ -12,6 +13,7 @@ urlpatterns = [
     path("agents/by-handle/<str:owner>/<str:slug>", AgentByHandle.as_view(), name="agent-by-handle"),
     path("agents/<int:agent_id>", OneAgent.as_view(), name="agent"),
     path("agents/<int:agent_id>/inbound", Inbound.as_view(), name="agent-inbound"),
+    path("peers", Peers.as_view(), name="peers"),
     path("sessions", Sessions.as_view(), name="sessions"),
     path("sessions/<uuid:public_id>", OneSession.as_view(), name="session"),
     path("sessions/<uuid:public_id>/files", SessionFiles.as_view(), name="session-files"),
