@@ -52,7 +52,9 @@ def reach(name: str, prompt: str, user_id: int) -> Reached:
 def survey(names: Sequence[str] | None, user_id: int) -> list[Probed]:
     """Those whom a probe tells: the named, or whoever is online; each session once."""
     found: Iterable[Probed] = (_name(one, user_id) for one in names) if names is not None else _online(user_id)
-    once = {one.session_id or one.name: one for one in found}
+    once: dict[str, Probed] = {}
+    for one in found:
+        once.setdefault(one.session_id or one.name, one)
     return list(islice(once.values(), MOST_PROBED))
 
 

@@ -145,7 +145,6 @@ class OperatorSocket(SocketConsumer):
         except (OSError, RuntimeError):  # RuntimeError: the peer's close was answered, but not yet told to us
             pass
         self._over = True
-        await self._release()
         if self._is_given_up and self._serving is not None:
             self._serving.cancel()  # the server tears down what its application has left
 

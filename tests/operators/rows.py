@@ -73,3 +73,11 @@ def _suspend(*, login: str) -> None:
     from accounts.models import User  # noqa: PLC0415
 
     User.objects.filter(login=login).update(is_active=False)
+
+
+def _sessions(*, login: str, count: int) -> None:
+    from accounts.tokens import get_or_create_local_user  # noqa: PLC0415
+    from agents.models import Session  # noqa: PLC0415
+
+    owner = get_or_create_local_user(login)
+    Session.objects.bulk_create(Session(owner=owner, routing_name=f"s-{number}") for number in range(count))

@@ -137,7 +137,9 @@ async def test_an_agent_not_open_to_the_caller_is_absent(hub: HubProcess, alice:
     async with Echo(hub.url, hub.mint("alice", "channel")) as mine:
         message = refused(await prompt(hub, alice, mine.session_id, "@owner/nobody hi"), 404, "agent_not_found")
         async with online(hub, Echo, agent={"status": "draft"}) as draft:
-            told = refused(await prompt(hub, alice, mine.session_id, f"@{draft.handle} hi"), 404, "agent_not_found")
+            told = refused(
+                await prompt(hub, alice, mine.session_id, f"@{draft.handle} hi"), 404, "agent_not_found"
+            )
         assert told.replace(draft.handle, "owner/nobody") == message
 
 
