@@ -71,28 +71,30 @@ async def test_who_comes_and_goes_is_seen_by_all(hub: HubProcess, alice: str) ->
 
 
 async def test_a_second_subscribe_is_the_same_subscription(hub: HubProcess) -> None:
-    async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
-        async with Operator(hub.urls[-1], hub.mint("owner", "session")) as operator:
-            for _ in range(2):
-                await operator.subscribe(agent.session_id)
-            await operator.answer("prompt", sessionId=agent.session_id, text="hi")
-            await operator.event("reply", text="echo: hi")
-            assert len([one for one in operator.of("event") if one["event"]["type"] == "prompt"]) == 1
+    async with (
+        Echo(hub.url, hub.mint("owner", "channel")) as agent,
+        Operator(hub.urls[-1], hub.mint("owner", "session")) as operator,
+    ):
+        for _ in range(2):
+            await operator.subscribe(agent.session_id)
+        await operator.answer("prompt", sessionId=agent.session_id, text="hi")
+        await operator.event("reply", text="echo: hi")
+        assert len([one for one in operator.of("event") if one["event"]["type"] == "prompt"]) == 1
 
 
 async def test_unsubscribed_means_silence(hub: HubProcess) -> None:
-    async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
-        async with (
-            Operator(hub.urls[-1], hub.mint("owner", "session")) as quiet,
-            Operator(hub.urls[-1], hub.mint("owner", "session")) as other,
-        ):
-            await quiet.subscribe(agent.session_id)
-            await other.subscribe(agent.session_id)
-            for _ in range(2):  # again is fine
-                assert await quiet.answer("unsubscribe", sessionId=agent.session_id) == {"type": "ack", "ok": True}
-            await other.answer("prompt", sessionId=agent.session_id, text="hi")
-            await other.event("reply", text="echo: hi")
-            assert quiet.of("event") == []
+    async with (
+        Echo(hub.url, hub.mint("owner", "channel")) as agent,
+        Operator(hub.urls[-1], hub.mint("owner", "session")) as quiet,
+        Operator(hub.urls[-1], hub.mint("owner", "session")) as other,
+    ):
+        await quiet.subscribe(agent.session_id)
+        await other.subscribe(agent.session_id)
+        for _ in range(2):  # again is fine
+            assert await quiet.answer("unsubscribe", sessionId=agent.session_id) == {"type": "ack", "ok": True}
+        await other.answer("prompt", sessionId=agent.session_id, text="hi")
+        await other.event("reply", text="echo: hi")
+        assert quiet.of("event") == []
 
 
 async def test_everybody_sees_the_prompt_its_author_too_and_the_reply_grow(hub: HubProcess, alice: str) -> None:
@@ -246,25 +248,30 @@ async def test_a_viewer_of_the_source_leaves_no_trace_in_it(hub: HubProcess, ali
 
 
 async def test_a_prompt_may_name_an_agent(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Echo) as agent, Echo(hub.url, hub.mint("alice", "channel")) as mine:
-        async with Operator(hub.urls[-1], alice) as operator:
-            await operator.subscribe(mine.session_id)
-            named = await operator.answer("prompt", sessionId=mine.session_id, text=f"@{agent.handle} hi")
-            assert named["type"] == "ack"
-            await operator.event("reply", source="peer-reply", peerLogin=agent.handle)
-            unknown = await operator.answer("prompt", sessionId=mine.session_id, text="@no/body hi")
-            assert "@no/body" in said(unknown, "agent_not_found")
+    async with (
+        online(hub, Echo) as agent,
+        Echo(hub.url, hub.mint("alice", "channel")) as mine,
+        Operator(hub.urls[-1], alice) as operator,
+    ):
+        await operator.subscribe(mine.session_id)
+        named = await operator.answer("prompt", sessionId=mine.session_id, text=f"@{agent.handle} hi")
+        assert named["type"] == "ack"
+        await operator.event("reply", source="peer-reply", peerLogin=agent.handle)
+        unknown = await operator.answer("prompt", sessionId=mine.session_id, text="@no/body hi")
+        assert "@no/body" in said(unknown, "agent_not_found")
 
 
 async def test_a_prompt_that_gets_no_reply_does_not_hold_the_socket_up(hub: HubProcess) -> None:
-    async with Stall(hub.url, hub.mint("owner", "channel")) as agent:
-        async with Operator(hub.urls[-1], hub.mint("owner", "session")) as operator:
-            for _ in range(3):
-                assert (await operator.answer("prompt", sessionId=agent.session_id, text="x"))["type"] == "ack"
-            for mode in ("ask", "tell"):
-                routed = await operator.answer("route", peer=agent.routing_name, prompt="x", mode=mode)
-                assert routed["type"] == "ack"
-            await agent.heard("prompt", count=5)
+    async with (
+        Stall(hub.url, hub.mint("owner", "channel")) as agent,
+        Operator(hub.urls[-1], hub.mint("owner", "session")) as operator,
+    ):
+        for _ in range(3):
+            assert (await operator.answer("prompt", sessionId=agent.session_id, text="x"))["type"] == "ack"
+        for mode in ("ask", "tell"):
+            routed = await operator.answer("route", peer=agent.routing_name, prompt="x", mode=mode)
+            assert routed["type"] == "ack"
+        await agent.heard("prompt", count=5)
 
 
 async def test_what_cannot_be_sent_is_said(hub: HubProcess) -> None:
@@ -284,10 +291,13 @@ async def test_what_cannot_be_sent_is_said(hub: HubProcess) -> None:
 
 async def test_a_rest_prompt_is_seen_on_sockets_of_both_processes(hub: HubProcess) -> None:
     owner = hub.mint("owner", "session")
-    async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
-        async with Operator(hub.url, owner) as one, Operator(hub.urls[-1], owner) as two:
-            for each in (one, two):
-                await each.subscribe(agent.session_id)
-            assert (await prompt(hub, owner, agent.session_id, "hi")).status_code == 200
-            for each in (one, two):
-                await each.event("reply", text="echo: hi")
+    async with (
+        Echo(hub.url, hub.mint("owner", "channel")) as agent,
+        Operator(hub.url, owner) as one,
+        Operator(hub.urls[-1], owner) as two,
+    ):
+        for each in (one, two):
+            await each.subscribe(agent.session_id)
+        assert (await prompt(hub, owner, agent.session_id, "hi")).status_code == 200
+        for each in (one, two):
+            await each.event("reply", text="echo: hi")
