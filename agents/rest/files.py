@@ -74,7 +74,7 @@ class SessionFiles(APIView):
 class OneFile(APIView):
     """`/files/{id}`"""
 
-    @extend_schema(responses=FileDeleted)
+    @extend_schema(responses={200: FileDeleted})
     def delete(self, request: Request, file_id: int) -> Response:
         """Delete a file; again is fine."""
         file = get_file(request, file_id, Role.PROMPTER)

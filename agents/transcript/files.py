@@ -128,8 +128,9 @@ def expire() -> int:
     return gone
 
 
+@transaction.atomic
 def forget_files_of(session_id: int) -> Forgotten:
-    """Delete every file row of a session, inside the transaction that deletes the session."""
+    """Delete every file row of a session; call it in the transaction that deletes the session."""
     files = File.objects.filter(session_id=session_id)
     hashes = set(files.live().values_list("sha256", flat=True))
     blobs.lock(hashes)

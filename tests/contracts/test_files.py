@@ -103,8 +103,7 @@ def test_sweeping_and_forgetting_leave_what_is_uploaded_meanwhile() -> None:
     desk, gone = session(), session()
     for _ in range(ROUNDS):
         stored(gone)
-        forget = transaction.atomic(lambda: files.forget_files_of(gone.pk))
-        at_once(lambda: stored(desk), forget, files.expire)
+        at_once(lambda: stored(desk), lambda: files.forget_files_of(gone.pk), files.expire)
         check_every_live_file_opens()
         assert Blob.objects.count() == 1
         files.delete(File.objects.live().get())

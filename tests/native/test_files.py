@@ -1,7 +1,9 @@
 """Files of sessions over REST: who may, what is refused, what is counted, what goes by itself."""
 
 import hashlib
+import json
 import uuid
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -10,9 +12,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from agents import jobs
-from agents.models import Blob, File, Session, Share
+from agents.announcing import carry_by
+from agents.models import Attachment, Blob, File, Process, Session, Share
 from agents.transcript import files, mentions
 from agents.transcript.file_names import clean_mime, clean_name
+from hub.celery import app
 from tests.native.house import Person, api, make_session, person
 from tests.native.test_rest_agents import token_of
 
@@ -482,3 +486,53 @@ def test_an_agent_fetches_live_files_of_its_own_session(
     assert answer["x-clawborrator-file-name"] == "Gr%C3%B6%C3%9Fe.txt"
     assert answer["x-clawborrator-file-mime"] == "text/plain"
     assert answer["x-clawborrator-file-size"] == str(len(TEXT))
+
+
+def test_celery_knows_every_job_that_beat_sends() -> None:
+    app.loader.import_default_modules()
+    sent = {entry["task"] for entry in app.conf.beat_schedule.values()}
+    assert "agents.expire_files" in sent
+    assert sent <= set(app.tasks)
+
+
+# What operators see.
+
+
+@pytest.fixture
+def carried() -> Iterator[list[dict[str, Any]]]:
+    """The frames that were handed over for the operators of any session, in order."""
+    frames: list[dict[str, Any]] = []
+    carry_by(lambda addressed: frames.extend(json.loads(bytes(live.frame)) for _, live in addressed))
+    yield frames
+    carry_by(lambda addressed: None)
+
+
+def test_operators_are_told_of_files_that_come_and_go_once_it_is_committed(
+    alice: Person, session: Session, carried: list[dict[str, Any]], django_capture_on_commit_callbacks: Any
+) -> None:
+    process = Process.objects.create(id="watching", host="here", pid=1)
+    Attachment.objects.create(session=session, user=alice.user, process=process)
+    with django_capture_on_commit_callbacks(execute=True):
+        shown = upload(alice, session).json()
+        assert carried == []
+    with django_capture_on_commit_callbacks(execute=True):
+        for _ in range(2):
+            api(alice.session).delete(f"/api/v1/files/{shown['id']}")
+    uploaded, deleted = carried
+    about = {"type": "file_event", "sessionId": str(session.public_id)}
+    assert uploaded == {**about, "action": "uploaded", "file": shown}
+    gone = deleted["file"]["deletedAt"]
+    assert gone is not None
+    assert deleted == {**about, "action": "deleted", "file": {**shown, "deletedAt": gone}}
+
+
+def test_operators_are_told_of_files_whose_time_is_up(
+    alice: Person, session: Session, carried: list[dict[str, Any]], django_capture_on_commit_callbacks: Any
+) -> None:
+    process = Process.objects.create(id="watching", host="here", pid=1)
+    Attachment.objects.create(session=session, user=alice.user, process=process)
+    stored(alice, session)
+    File.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    with django_capture_on_commit_callbacks(execute=True):
+        jobs.expire_files()
+    assert [frame["action"] for frame in carried] == ["deleted"]
