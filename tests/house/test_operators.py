@@ -68,7 +68,9 @@ def test_every_error_frame_and_close_code_has_its_line() -> None:
     assert {"auth_failed", "token_revoked", "bad_frame", "unknown_type"} == codes
     assert all(f"`{code}`" in section for code in codes)
     closes = {socket.POLICY_VIOLATION, socket.SERVICE_RESTART, socket.TRY_AGAIN_LATER}
-    assert {str(code) for code in closes} | {"1009"} == set(re.findall(r"^\| (\d{4}) \|", section, re.MULTILINE))
+    assert {str(code) for code in closes} | {"1009", "1011"} == set(
+        re.findall(r"^\| (\d{4}) \|", section, re.MULTILINE)
+    )
     assert "1000" not in re.findall(r"end\((\d+)\)", sources)
 
 

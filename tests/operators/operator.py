@@ -39,7 +39,9 @@ class Operator:
     async def send(self, type_: str, **frame: Any) -> None:
         await self.socket.send(json.dumps({"type": type_, **frame}))
 
-    async def heard(self, wanted: str | Callable[[Json], bool], *, count: int = 1) -> Json:
+    async def heard(
+        self, wanted: str | Callable[[Json], bool], *, count: int = 1, within_s: float = FRAME_WITHIN_S
+    ) -> Json:
         """Wait for the n-th frame of a type, or that fits."""
         fits = wanted if callable(wanted) else lambda frame: frame["type"] == wanted
 
@@ -47,7 +49,7 @@ class Operator:
             return [frame for frame in self.frames if fits(frame)]
 
         try:
-            async with asyncio.timeout(FRAME_WITHIN_S), self._heard:
+            async with asyncio.timeout(within_s), self._heard:
                 await self._heard.wait_for(lambda: len(found()) >= count)
         except TimeoutError:
             raise AssertionError(f"{wanted} number {count} did not come; heard {self.frames}") from None

@@ -146,6 +146,21 @@ async def test_who_does_not_read_is_closed_and_holds_nobody_up(embedded_hub: Hub
             assert len([one for one in frames if one["type"] == "op_message"]) < 450
 
 
+@pytest.mark.slow
+async def test_who_vanished_without_a_word_is_noticed(embedded_hub: HubProcess) -> None:
+    hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
+    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+        put(hub, ("share", {"session": agent.session_id, "login": "alice", "role": "viewer"}))
+        async with Operator(hub.url, owner) as here:
+            await here.subscribe(agent.session_id)
+            gone = await dial(at(hub), hub.mint("alice", "session"))
+            await gone.send(json.dumps({"type": "subscribe", "sessionId": agent.session_id}))
+            await here.heard(lambda frame: frame.get("joined") == "alice")
+            gone.transport.pause_reading()  # it answers no ping
+            await here.heard(lambda frame: frame.get("left") == "alice", within_s=60)
+            gone.transport.abort()
+
+
 HOSTILE: dict[str, str | bytes] = {
     "binary": b'{"type": "subscribe"}',
     "empty": "",

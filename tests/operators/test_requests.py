@@ -11,7 +11,7 @@ from tests.callers import bearer, web
 from tests.homes import MakeHome
 from tests.hub_process import HubProcess, StartHub
 from tests.operators.operator import post, prompt, refused, route
-from tests.operators.rows import put
+from tests.operators.rows import put, share
 from tests.peers import Echo, Held
 from tests.waiting import eventually
 
@@ -103,16 +103,17 @@ async def test_apps_at_home_elsewhere_may_read(start_hub: StartHub, make_home: M
 async def test_a_waiting_ask_ends_when_its_token_is_revoked(start_hub: StartHub, make_home: MakeHome) -> None:
     hub = start_hub(make_home("embedded"))
     async with Held(hub.url, hub.mint("owner", "channel")) as agent, web(hub.url) as client:
+        share(hub, agent.session_id, alice="prompter")
         request = client.build_request(
             "POST",
             f"/api/v1/peers/{agent.routing_name}/route",
             content=json.dumps({"prompt": "x", "mode": "ask"}),
-            headers={"Content-Type": "application/json"} | bearer(hub.mint("owner", "session")),
+            headers={"Content-Type": "application/json"} | bearer(hub.mint("alice", "session")),
         )
 
         asking = asyncio.create_task(client.send(request))
         await agent.heard("prompt")
-        put(hub, ("revoke", {"login": "owner"}))
+        put(hub, ("revoke", {"login": "alice"}))
         refused(await asking, 401, "unauthorized")
 
 
