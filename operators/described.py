@@ -1,6 +1,6 @@
 """This room for the hub's public descriptions: its calls, and `/cli`."""
 
-from kit.describe import CALLER, Answer, ErrorBody, Operation, Socket
+from kit.describe import CALLER, Answer, ErrorBody, Operation, Parameter, Socket, Uuid
 from operators.answers import ProbeAnswer, PromptSent, RouteAnswer
 from operators.bodies import ProbeBody, PromptBody, RouteBody
 from operators.frames import FROM_OPERATOR, TO_OPERATOR
@@ -21,7 +21,8 @@ REFUSALS = {
 OPERATIONS = (
     Operation(
         method="post",
-        path="/api/v1/sessions/{id}/prompt",
+        path="/api/v1/sessions/{public_id}/prompt",
+        parameters=[Parameter(name="public_id", shape=Uuid, place="path")],
         name="promptSession",
         summary="Prompt a session; the reply comes as an event.",
         text="Takes the role prompter. A text that begins with `@owner/slug` goes there instead.",
