@@ -12,7 +12,7 @@ from django.core.asgi import get_asgi_application
 django_application = get_asgi_application()
 
 from a2a_bridge.asgi import handle_of  # noqa: E402
-from hub import wiring  # noqa: E402
+from hub import supervisor, wiring  # noqa: E402
 from hub.django_door import DjangoDoor  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
@@ -48,6 +48,9 @@ async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
         return
     if scope["path"] == "/cli":
         await runtime.house.operator_socket()(scope, receive, send)
+        return
+    if scope["path"] == "/supervisor":
+        await supervisor.refuse(receive, send)
         return
     await receive()
     await send({"type": "websocket.close", "code": 1008, "reason": "no such socket here now"})

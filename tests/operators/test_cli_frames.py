@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.callers import Json
+from tests.callers import Json, bearer, web
 from tests.hub_process import HubProcess
 from tests.operators.operator import Operator, prompt
 from tests.operators.rows import put, share
@@ -301,3 +301,26 @@ async def test_a_rest_prompt_is_seen_on_sockets_of_both_processes(hub: HubProces
         assert (await prompt(hub, owner, agent.session_id, "hi")).status_code == 200
         for each in (one, two):
             await each.event("reply", text="echo: hi")
+
+
+async def test_who_is_no_longer_shared_with_sees_nothing_more(hub: HubProcess, alice: str) -> None:
+    owner = hub.mint("owner", "session")
+    async with (
+        Echo(hub.url, hub.mint("owner", "channel")) as agent,
+        Operator(hub.url, owner) as theirs,
+        Operator(hub.urls[-1], alice) as operator,
+    ):
+        share(hub, agent.session_id, alice="approver")
+        await theirs.subscribe(agent.session_id)
+        await operator.subscribe(agent.session_id)
+        async with web(hub.url) as client:
+            path = f"/api/v1/sessions/{agent.session_id}/shares/alice"
+            response = await client.delete(path, headers=bearer(owner))
+        assert response.json()["removed"] == 1
+        gone = await operator.heard("error")
+        assert agent.session_id in said(gone, "forbidden")
+        assert (await theirs.heard(lambda one: one.get("left") == "alice"))["attached"] == ["owner"]
+        await theirs.answer("prompt", sessionId=agent.session_id, text="alone?")
+        await theirs.event("reply", text="echo: alone?")
+        assert operator.of("event") == []
+        said(await operator.answer("prompt", sessionId=agent.session_id, text="hi"), "not_found")
