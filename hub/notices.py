@@ -1,11 +1,13 @@
 """Tells agents what their operators asked elsewhere and what came back."""
 
+from msgspec import Struct
+
 from agents.announcing import tell_agent
-from agents.links.channel.frames import Frame, encode, now
+from agents.links.channel.frames import encode, now
 from kit.async_db import db_call
 
 
-class RouteReply(Frame, frozen=True, tag="route_reply"):
+class RouteReply(Struct, frozen=True, rename="camel", tag_field="type", tag="route_reply"):
     """What a peer answered the operator of this session; not to be replied to."""
 
     route_id: str
