@@ -17,6 +17,7 @@ from hub.django_door import DjangoDoor  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
 from kit.asgi import Receive, Scope, Send  # noqa: E402
+from operators.asgi import serves  # noqa: E402
 
 runtime = Runtime(wiring.build())
 django_door = DjangoDoor(
@@ -35,6 +36,8 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await _websocket(scope, receive, send)
     elif handle_of(scope["path"]) is not None:
         await runtime.house.bridge(scope, receive, send)
+    elif serves(scope):
+        await runtime.house.operators(scope, receive, send)
     else:
         await django_door.serve(scope, receive, send)
 
@@ -42,6 +45,9 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == "/channel" and not draining.is_set():
         await runtime.house.agent_socket()(scope, receive, send)
+        return
+    if scope["path"] == "/cli":
+        await runtime.house.operator_socket()(scope, receive, send)
         return
     if scope["path"] == "/supervisor":
         await supervisor.refuse(receive, send)

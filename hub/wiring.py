@@ -13,6 +13,8 @@ from a2a_bridge.tasks.finder import TaskFinder
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.record import TaskStore
 from a2a_bridge.tasks.redis import RedisTaskStore
+from accounts.served import Served
+from agents.asking import Asking
 from agents.dispatch import Dispatcher
 from agents.ledger import Ledger
 from agents.links.channel.consumer import AgentSocket
@@ -23,8 +25,13 @@ from agents.post import Live, LocalPost, Message, Oust, Post
 from agents.waiting import WaitingTurns
 from hub.courier import Courier
 from hub.limits import CallerRate, NoLimits
+from hub.notices import Notices
 from hub.redis_post import RedisPost
 from kit.ids import unguessable
+from operators.asgi import Operators
+from operators.desk import Desk
+from operators.room import Room
+from operators.socket import OperatorSocket
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,11 @@ class House:
     dispatcher: Dispatcher
     limits: Limits
     tasks: TaskStore
+    callers: Served
     bridge: Bridge
+    asking: Asking
+    operators: Operators
+    room: Room
 
     async def take(self, message: Message) -> None:
         """A message from another process, or from a thread of this one."""
@@ -52,6 +63,17 @@ class House:
     def agent_socket(self) -> AgentSocket:
         """A consumer for one agent's socket."""
         return AgentSocket(link=self.link, ledger=self.ledger, process_id=self.process_id, clock=time.monotonic)
+
+    def operator_socket(self) -> OperatorSocket:
+        """A consumer for one operator's socket."""
+        return OperatorSocket(
+            desk=self.operators.desk,
+            live=self.live,
+            ledger=self.ledger,
+            room=self.room,
+            process_id=self.process_id,
+            public_origin=settings.PUBLIC_URL,
+        )
 
 
 def build() -> House:
@@ -71,8 +93,26 @@ def build() -> House:
     exchanges = Exchanges(dispatcher=dispatcher, tasks=tasks, reply_wait_s=settings.REPLY_WAIT_S)
     services = Services(exchanges, TaskFinder(tasks, reply_wait_s=settings.REPLY_WAIT_S))
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
-    bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL)
-    house = House(process_id, ledger, post, courier, link, live, dispatcher, limits, tasks, bridge)
+    callers = Served()
+    bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL, callers)
+    asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=Notices())
+    desk = Desk(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
+    house = House(
+        process_id=process_id,
+        ledger=ledger,
+        post=post,
+        courier=courier,
+        link=link,
+        live=live,
+        dispatcher=dispatcher,
+        limits=limits,
+        tasks=tasks,
+        callers=callers,
+        bridge=bridge,
+        asking=asking,
+        operators=Operators(desk, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
+        room=Room(),
+    )
     courier.address(process_id, house.take, post)
     return house
 

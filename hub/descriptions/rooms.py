@@ -5,6 +5,8 @@ from agents.links.channel.described import SOCKET as CHANNEL
 from hub.descriptions.described import OPERATIONS as HUB
 from hub.supervisor import SOCKET as SUPERVISOR
 from kit.describe import Operation, Socket
+from operators.described import OPERATIONS as OPERATORS
+from operators.described import SOCKET as CLI
 
-OPERATIONS: tuple[Operation, ...] = (*A2A, *HUB)
-SOCKETS: tuple[Socket, ...] = (CHANNEL, SUPERVISOR)
+OPERATIONS: tuple[Operation, ...] = (*A2A, *OPERATORS, *HUB)
+SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI, SUPERVISOR)

@@ -105,13 +105,21 @@ class Error(Frame, frozen=True, tag="error"):
     message: str
 
 
+class PermissionResponse(Frame, frozen=True, tag="permission_response"):
+    """What became of a permission request: `allow`, `deny` or `expired`."""
+
+    request_id: str
+    decision: str
+    message: str | None
+
+
 FROM_AGENT: dict[str, type[Frame]] = {
     "register": Register,
     "pong": Pong,
     "chat_event": ChatEvent,
     "tail_event": TailEvent,
 }
-TO_AGENT: tuple[type[Frame], ...] = (Welcome, Ping, Prompt, Bye, Error)
+TO_AGENT: tuple[type[Frame], ...] = (Welcome, Ping, Prompt, PermissionResponse, Bye, Error)
 
 
 class BadFrame(Exception):
