@@ -13,10 +13,12 @@ from a2a_bridge.tasks.finder import TaskFinder
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.record import TaskStore
 from a2a_bridge.tasks.redis import RedisTaskStore
+from agents.asking import Asking
 from agents.dispatch import Dispatcher
 from agents.ledger import Ledger
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.link import ChannelLink
+from agents.links.channel.requests import Requests
 from agents.live import LiveViews
 from agents.ports import Limits
 from agents.post import Live, LocalPost, Message, Oust, Post
@@ -38,6 +40,8 @@ class House:
     link: ChannelLink
     live: LiveViews
     dispatcher: Dispatcher
+    asking: Asking
+    requests: Requests
     limits: Limits
     tasks: TaskStore
     bridge: Bridge
@@ -51,7 +55,13 @@ class House:
 
     def agent_socket(self) -> AgentSocket:
         """A consumer for one agent's socket."""
-        return AgentSocket(link=self.link, ledger=self.ledger, process_id=self.process_id, clock=time.monotonic)
+        return AgentSocket(
+            link=self.link,
+            ledger=self.ledger,
+            requests=self.requests,
+            process_id=self.process_id,
+            clock=time.monotonic,
+        )
 
 
 def build() -> House:
@@ -67,12 +77,16 @@ def build() -> House:
     dispatcher = Dispatcher(
         link=link, ledger=ledger, waiting=waiting, limits=limits, live=live, clock=time.monotonic
     )
+    asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=link)
+    requests = Requests(asking)
     tasks = _tasks()
     exchanges = Exchanges(dispatcher=dispatcher, tasks=tasks, reply_wait_s=settings.REPLY_WAIT_S)
     services = Services(exchanges, TaskFinder(tasks, reply_wait_s=settings.REPLY_WAIT_S))
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL)
-    house = House(process_id, ledger, post, courier, link, live, dispatcher, limits, tasks, bridge)
+    house = House(
+        process_id, ledger, post, courier, link, live, dispatcher, asking, requests, limits, tasks, bridge
+    )
     courier.address(process_id, house.take, post)
     return house
 
