@@ -17,6 +17,7 @@ from agents.asking import Asking
 from agents.dispatch import Dispatcher
 from agents.ledger import Ledger
 from agents.links.channel.consumer import AgentSocket
+from agents.links.channel.events import HookEvents
 from agents.links.channel.link import ChannelLink
 from agents.links.channel.requests import Requests
 from agents.live import LiveViews
@@ -42,6 +43,7 @@ class House:
     dispatcher: Dispatcher
     asking: Asking
     requests: Requests
+    hook_events: HookEvents
     limits: Limits
     tasks: TaskStore
     bridge: Bridge
@@ -79,13 +81,26 @@ def build() -> House:
     )
     asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=link)
     requests = Requests(asking)
+    hook_events = HookEvents(ledger=ledger, link=link)
     tasks = _tasks()
     exchanges = Exchanges(dispatcher=dispatcher, tasks=tasks, reply_wait_s=settings.REPLY_WAIT_S)
     services = Services(exchanges, TaskFinder(tasks, reply_wait_s=settings.REPLY_WAIT_S))
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL)
     house = House(
-        process_id, ledger, post, courier, link, live, dispatcher, asking, requests, limits, tasks, bridge
+        process_id,
+        ledger,
+        post,
+        courier,
+        link,
+        live,
+        dispatcher,
+        asking,
+        requests,
+        hook_events,
+        limits,
+        tasks,
+        bridge,
     )
     courier.address(process_id, house.take, post)
     return house

@@ -1,9 +1,10 @@
 """Everything that Django REST framework does not serve: each room's own table, in one place."""
 
 from a2a_bridge.described import OPERATIONS as A2A
+from agents.links.channel.described import OPERATIONS as HOOKS
 from agents.links.channel.described import SOCKET as CHANNEL
 from hub.descriptions.described import OPERATIONS as HUB
 from kit.describe import Operation, Socket
 
-OPERATIONS: tuple[Operation, ...] = (*A2A, *HUB)
+OPERATIONS: tuple[Operation, ...] = (*A2A, *HOOKS, *HUB)
 SOCKETS: tuple[Socket, ...] = (CHANNEL,)
