@@ -112,16 +112,16 @@ async def test_a_composable_agent_reaches_what_its_caller_reaches_and_nothing_of
     async with (
         agent(hub, "owner", fields={"isolated": False}) as mine,
         agent(hub, "owner", Echoing, publishes=False) as owners,
-        agent(hub, "erin", Echoing, at=-1, publishes=False) as callers,
+        agent(hub, "gina", Echoing, at=-1, publishes=False) as callers,
         agent(hub, "bob", Echoing, publishes=False) as strangers,
     ):
-        names = [route_name("owner", owners), route_name("erin", callers), route_name("bob", strangers)]
+        names = [route_name("owner", owners), route_name("gina", callers), route_name("bob", strangers)]
         denied = [f"error: there is no @{name} that may be asked" for name in names]
         assert [await mine.route(name) for name in names] == ["echo: hello?", denied[1], denied[2]]
-        async with asking(hub, "erin", mine) as prompt:
+        async with asking(hub, "gina", mine) as prompt:
             assert await mine.peers() == [names[1]]
             assert [await mine.route(name) for name in names] == [denied[0], "echo: hello?", denied[2]]
-            assert callers.prompts[-1]["askerUser"] == "erin"
+            assert callers.prompts[-1]["askerUser"] == "gina"
             assert await mine.probe(None) == {names[1]: "echo: hello?"}
             assert await mine.probe(names) == dict(zip(names, [denied[0], "echo: hello?", denied[2]], strict=True))
             assert (
