@@ -25,7 +25,7 @@ from accounts.shapes import (
     SignedIn,
 )
 from accounts.tokens import Minted, mint
-from kit.describe import CALLER, ErrorBody, Items
+from kit.describe import ErrorBody, Items
 from kit.iso import iso, iso_or_none
 
 Kind = Credential.Kind
@@ -158,7 +158,7 @@ class Logout(APIView):
         """Makes an unknown token a 401."""
         return "Bearer"
 
-    @extend_schema(auth=CALLER, request=None, responses={204: None})
+    @extend_schema(request=None, responses={204: None, 401: ErrorBody})
     def post(self, request: Request) -> Response:
         """Revoke the credential this comes with; again is fine."""
         token = presented_by(request._request)

@@ -10,6 +10,7 @@ from accounts.models import Credential
 from accounts.oauth import flows
 from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Connection, Process, Turn
+from agents.transcript import files
 from agents.types import Failure, Outcome
 from kit.clock import db_now
 
@@ -45,3 +46,9 @@ def retain(turns_kept_days: int) -> int:
     while ids := list(old.values_list("pk", flat=True)[:DELETE_AT_ONCE]):
         gone += Turn.objects.filter(pk__in=ids).delete()[0]
     return gone
+
+
+@shared_task(name="agents.expire_files", ignore_result=True)
+def expire_files() -> int:
+    """Delete files whose time is up, and bytes that no file names; how many files went."""
+    return files.expire()

@@ -14,12 +14,15 @@ django_application = get_asgi_application()
 from a2a_bridge.asgi import handle_of  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from hub import wiring  # noqa: E402
+from hub.django_door import DjangoDoor  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
-from kit.asgi import BodyTooLarge, Receive, Scope, Send, bounded_receive, respond  # noqa: E402
+from kit.asgi import Receive, Scope, Send  # noqa: E402
 
 runtime = Runtime(wiring.build())
-TOO_LARGE = b'{"error":"payload_too_large","message":"the body is over the limit"}'
+django_door = DjangoDoor(
+    django_application, max_body_bytes=settings.MAX_BODY_BYTES, max_upload_bytes=settings.MAX_UPLOAD_BYTES
+)
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,17 +39,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     elif scope["path"] == EVENT_PATH:
         await runtime.house.hook_events(scope, receive, send)
     else:
-        await _django(scope, receive, send)
-
-
-async def _django(scope: Scope, receive: Receive, send: Send) -> None:
-    """Django would spool a body of any size before a view could refuse it."""
-    try:
-        bounded = bounded_receive(scope, receive, limit_bytes=settings.MAX_BODY_BYTES)
-    except BodyTooLarge:
-        await respond(send, 413, TOO_LARGE)
-    else:
-        await django_application(scope, bounded, send)
+        await django_door.serve(scope, receive, send)
 
 
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:

@@ -11,10 +11,11 @@ from accounts.authn import still_good
 from agents import announcing, jobs, presence
 from agents.transcript import permissions
 from hub.health import draining
-from hub.job_thread import JobThread
+from hub.job_thread import deliverer, housekeeper
 from hub.wiring import House
 from kit.async_db import db_call
 from kit.tasks import TaskSet
+from webhooks.outbox import on_queued
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,8 @@ class Runtime:
         self._tasks = TaskSet()
         self._starting: asyncio.Task[None] | None = None
         self._is_started = False
-        self._jobs = JobThread() if settings.IS_EMBEDDED else None
+        self._deliverer = deliverer()
+        self._threads = [self._deliverer, *([housekeeper()] if settings.IS_EMBEDDED else [])]
 
     async def ensure_started(self) -> None:
         """Ready when this returns; cheap once it was."""
@@ -62,8 +64,8 @@ class Runtime:
     async def stop(self) -> None:
         """Leave nothing behind: no row of this process, no thread, no connection."""
         await self._tasks.cancel()
-        if self._jobs is not None:
-            self._jobs.stop()
+        for thread in self._threads:
+            await asyncio.to_thread(thread.stop)
         await self.house.asking.close()
         await self.house.link.close()
         await self.house.post.close()
@@ -78,9 +80,11 @@ class Runtime:
             await db_call(presence.retire_all)()
         await house.post.start(house.process_id, house.take)
         await db_call(presence.beat)(house.process_id, mine=[], others=[])
-        if self._jobs is not None:
+        if settings.IS_EMBEDDED:
             await db_call(jobs.reap)()
-            self._jobs.start()
+        on_queued(self._deliverer.wake)
+        for thread in self._threads:
+            thread.start()
         announcing.carry_by(house.courier.carry)
         self._tasks.start(house.courier.run(), name="courier")
         self._tasks.start(self._beat(), name="beat")

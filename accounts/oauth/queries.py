@@ -2,20 +2,25 @@
 
 from drf_spectacular.utils import OpenApiParameter
 
-METHODS = ["S256"]
+from accounts.oauth.bodies import CHALLENGE_PATTERN, MACHINE_ID_PATTERN, STATE_PATTERN
 
-_CLIENT = {
-    "redirect_uri": "where the browser comes back to: loopback, any port, a plain path",
-    "state": "comes back as it was",
-    "code_challenge": "the SHA-256 of the verifier in base64url",
-}
-_MACHINE = OpenApiParameter("machine_id", str, description="the installation; its older session or token ends")
+COMES_BACK_TO = "where the browser comes back to: loopback, any port, a plain path"
+CHALLENGE_TEXT = "the SHA-256 of the verifier in base64url"
+MACHINE_TEXT = "the installation; its older session or token ends"
 
 
 def _client(*, required: bool) -> list[OpenApiParameter]:
-    method = OpenApiParameter("code_challenge_method", str, required=required, enum=METHODS)
-    told = [OpenApiParameter(name, str, required=required, description=text) for name, text in _CLIENT.items()]
-    return [*told, method, _MACHINE]
+    return [
+        OpenApiParameter("redirect_uri", str, required=required, description=COMES_BACK_TO),
+        OpenApiParameter(
+            "state", str, required=required, pattern=STATE_PATTERN, description="comes back as it was"
+        ),
+        OpenApiParameter(
+            "code_challenge", str, required=required, pattern=CHALLENGE_PATTERN, description=CHALLENGE_TEXT
+        ),
+        OpenApiParameter("code_challenge_method", str, required=required, enum=["S256"]),
+        OpenApiParameter("machine_id", str, pattern=MACHINE_ID_PATTERN, description=MACHINE_TEXT),
+    ]
 
 
 CLI_START = [

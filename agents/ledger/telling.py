@@ -1,6 +1,5 @@
 """What a batch writes besides turns, for transcripts and webhooks; and whom to tell once it is committed."""
 
-import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,16 +8,20 @@ from typing import Any
 from msgspec import Raw
 
 from agents.announcing import Addressed
+from agents.errors import Denied
 from agents.live import encode, seen_event
 from agents.post import Live
+from agents.transcript.happenings import Scene, scenes
 from agents.transcript.recording import NewEvent, payload_of
 from agents.types import Ask, Ending, OpenTurn, Outcome
 from kit import sql
+from webhooks import outbox
 
-_INSERT = "INSERT INTO agents_event (session_id, kind, type, payload, ts) VALUES (%s, %s, %s, %s, %s)"
-_ANYBODY = "SELECT EXISTS (SELECT 1 FROM agents_attachment)"
-_SESSIONS = "SELECT id, public_id FROM agents_session WHERE id IN ({marks})"
+_INSERT = "INSERT INTO agents_event (session_id, kind, type, payload, ts) VALUES {rows}"
+_ROW = "(%s, %s, %s, %s, %s)"
+_WATCHED = "SELECT EXISTS (SELECT 1 FROM agents_attachment)"
 _WATCHERS = "SELECT DISTINCT session_id, process_id FROM agents_attachment WHERE session_id IN ({marks})"
+ROWS_AT_ONCE = 150  # five values each: SQLite took at most 999 in one statement for long
 
 
 @dataclass(slots=True)
@@ -26,6 +29,7 @@ class Notes:
     """What a batch has to say of itself."""
 
     events: list[NewEvent] = field(default_factory=list)
+    of_agents: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
 
     def admitted(self, turn: OpenTurn) -> None:
         """The question goes to the transcript of the session asked, and of the one it was asked from."""
@@ -34,9 +38,20 @@ class Notes:
         self._add(ask.target.session_id, "prompt", source="operator", surface=ask.surface, **members)
         if ask.source is not None and ask.source.mirrors:
             self._add(ask.source.session_id, "prompt", source="operator-route", **members, **_peer(ask))
+        self._say(ask, "agent.dispatched", question=turn.text)
 
     def settled(self, turn: OpenTurn, ending: Ending) -> None:
         """So does the reply."""
+        ok = ending.outcome is Outcome.COMPLETED
+        self._say(
+            turn.ask,
+            "agent.replied",
+            question=turn.text,
+            ok=ok,
+            reply=ending.text if ok else None,
+            latencyMs=ending.latency_ms,
+            deniedReason=None if ok else ending.reason,
+        )
         if ending.outcome is not Outcome.COMPLETED or not ending.text:
             return
         ask = turn.ask
@@ -45,12 +60,27 @@ class Notes:
             reply = {"text": ending.text, "chatId": ask.chat_id, "source": "peer-reply"}
             self._add(ask.source.session_id, "reply", **reply, **_peer(ask))
 
+    def denied(self, ask: Ask, denied: Denied) -> None:
+        """A refusal is for the agent's owner to hear."""
+        self._say(ask, "agent.denied", question=ask.question, ok=False, deniedReason=denied.reason)
+
     def late(self, session_id: int, chat_id: str, text: str) -> None:
         """A reply after the end: kept and shown, nothing else."""
         self._add(session_id, "reply", text=text, chatId=chat_id, late=True)
 
+    @property
+    def session_ids(self) -> set[int]:
+        """The sessions all this is about."""
+        return {one.session_id for one in self.events} | {session_id for session_id, _, _ in self.of_agents}
+
     def _add(self, session_id: int, type_: str, **members: Any) -> None:
         self.events.append(NewEvent(session_id, "chat", type_, payload_of(**members)))
+
+    def _say(self, ask: Ask, type_: str, **members: Any) -> None:
+        target = ask.target
+        if target.agent_id is not None:
+            who = {"handle": target.handle, "agentId": target.agent_id, "askerLogin": ask.caller_login}
+            self.of_agents.append((target.session_id, type_, {**who, "routeId": ask.chat_id, **members}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +93,54 @@ class Told:
 
 
 def write(notes: Notes, now: datetime) -> Told:
-    """Write the notes of a batch, in one statement while nobody watches or listens."""
-    if not notes.events:
+    """Write the notes of a batch: the events, and deliveries where anybody subscribed."""
+    if not notes.session_ids:
         return Told()
-    ts = sql.moment(now)
-    sql.run_many(_INSERT, [(one.session_id, one.kind, one.type, one.payload, ts) for one in notes.events])
-    [[anybody]] = sql.rows(_ANYBODY)
-    if not anybody:
+    [[is_watched]], [[is_heard]] = sql.rows_of_each([sql.Query(_WATCHED), sql.Query(outbox.LISTENING)])
+    ids = _insert(notes.events, sql.moment(now), with_ids=bool(is_heard))
+    if not is_watched and not is_heard:
         return Told()
-    public_ids, watchers = _facts({one.session_id for one in notes.events})
+    known = scenes(notes.session_ids)
+    if is_heard:
+        events = zip(ids, notes.events, strict=True)
+        heard = [
+            known[one.session_id].event(event_id, one.kind, one.type, one.payload, now) for event_id, one in events
+        ]
+        heard += [known[session_id].agent(type_, **members) for session_id, type_, members in notes.of_agents]
+        outbox.record(heard)
+    return _told(notes.events, known, now) if is_watched else Told()
+
+
+def _insert(events: Sequence[NewEvent], ts: object, *, with_ids: bool) -> list[int]:
+    """Write events; their ids, in order, when somebody wants them."""
+    ids: list[int] = []
+    for start in range(0, len(events), ROWS_AT_ONCE):
+        some = events[start : start + ROWS_AT_ONCE]
+        statement = _INSERT.format(rows=",".join([_ROW] * len(some)))
+        values = [value for one in some for value in (one.session_id, one.kind, one.type, one.payload, ts)]
+        if with_ids:
+            ids += sorted(row[0] for row in sql.rows(f"{statement} RETURNING id", values))
+        else:
+            sql.run(statement, values)
+    return ids
+
+
+def _told(events: Sequence[NewEvent], known: Mapping[int, Scene], now: datetime) -> Told:
+    watchers = _watchers(known)
+    public_ids = {session_id: scene.public_id for session_id, scene in known.items()}
     messages: list[Addressed] = []
-    for one in notes.events:
+    for one in events:
         for process_id in watchers.get(one.session_id, ()):
             seen = seen_event(public_ids[one.session_id], one.kind, one.type, one.payload, now)
             messages.append((process_id, Live(one.session_id, Raw(encode(seen)))))
     return Told(messages, watchers, public_ids)
 
 
-def _facts(session_ids: Collection[int]) -> tuple[dict[int, str], dict[int, tuple[str, ...]]]:
-    marks, values = sql.marks(session_ids), list(session_ids)
-    sessions, attached = sql.rows_of_each(
-        [sql.Query(_SESSIONS.format(marks=marks), values), sql.Query(_WATCHERS.format(marks=marks), values)]
-    )
+def _watchers(session_ids: Collection[int]) -> dict[int, tuple[str, ...]]:
     watchers: dict[int, tuple[str, ...]] = {}
-    for session_id, process_id in attached:
+    for session_id, process_id in sql.rows(_WATCHERS.format(marks=sql.marks(session_ids)), list(session_ids)):
         watchers[session_id] = (*watchers.get(session_id, ()), process_id)
-    return {row[0]: str(uuid.UUID(str(row[1]))) for row in sessions}, watchers
+    return watchers
 
 
 def _peer(ask: Ask) -> dict[str, str | None]:

@@ -1,8 +1,10 @@
 """What sessions and agents answer over REST (docs/reference/rest.md), as types: the views build them."""
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from kit.describe import Time, Uuid
+
+Access = Literal["public", "limited", "private"]
 
 
 class ApiSession(TypedDict):
@@ -28,7 +30,7 @@ class ApiSession(TypedDict):
 
 
 class ApiAgent(TypedDict):
-    """A published session, or the draft of one."""
+    """A published session, or the draft of one. `allowedLogins` is there for its owner alone."""
 
     id: int
     handle: str
@@ -39,6 +41,8 @@ class ApiAgent(TypedDict):
     tagline: str
     description: str
     status: Literal["draft", "published"]
+    access: Access
+    allowedLogins: NotRequired[list[str]]
     online: bool
     concurrencyCap: int
     dailyBudgetQueries: int
@@ -60,6 +64,21 @@ class PublishedAgent(ApiAgent):
     """A new agent. `restored`: a deleted one of the same handle came back, with its log."""
 
     restored: bool
+
+
+class ApiBlock(TypedDict):
+    """A caller whom the owner does not answer."""
+
+    login: str
+    createdAt: Time
+
+
+class Unblocked(TypedDict):
+    """`removed`: 1, or 0 when there was no block."""
+
+    ok: Literal[True]
+    login: str
+    removed: int
 
 
 class Window(TypedDict):

@@ -6,22 +6,30 @@ from typing import Any
 
 import requests
 
-from tests.callers import bearer, question, send
+from tests.callers import bearer, send
 from tests.hub_process import HubProcess
 from tests.peer import Peer
 
 WITHIN_S = 30
-DESTRUCTIVE = {"patchOneAgent", "deleteOneAgent"}
+HOOK = "http://127.0.0.1:9/hook"  # nobody listens there
+CHANGED = {"patchOneAgent", "deleteOneAgent"}  # these get an agent of their own
+NOT_BY_OWNER = {
+    *CHANGED,
+    "deleteOneToken",
+    "deleteOneWebhook",
+    "postRevokeAuthSession",
+}  # any number may be one that others need
 
 
 @dataclass
 class Seeded:
-    """The hub of `DEMO`, its owner's tokens, and what `{names}` in paths stand for."""
+    """The hub of `DEMO`, its owner's tokens by security scheme, and what `{names}` in paths stand for."""
 
     hub: HubProcess
     tokens: dict[str, str]
     names: dict[str, Any] = field(default_factory=dict)
-    spare_agents: dict[str, int] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
+    free_session: str = ""
     http: requests.Session = field(default_factory=requests.Session)
 
     def __post_init__(self) -> None:
@@ -34,47 +42,52 @@ class Seeded:
         assert answer.ok, answer.text
         return answer.json()
 
-    def headers(self, operation: Any) -> dict[str, str]:
-        """The credential an operation takes; one that ends its credential gets one of its own."""
+    def headers(self, operation: Any, *, is_own: bool) -> dict[str, str]:
+        """The credential an operation takes: one to spend where it ends, another user's where it hurts."""
         definition = operation.definition.raw
         if definition["operationId"] == "postLogout":
             return bearer(self.tokens["spent"])
+        if definition["operationId"] in NOT_BY_OWNER and not is_own:
+            return bearer(self.hub.mint("bob", "session"))
         schemes = [name for one in definition.get("security", ()) for name in one]
         return bearer(self.tokens[schemes[0]]) if schemes else {}
 
-    def known(self, operation: Any) -> dict[str, Any]:
+    def own(self, operation: Any) -> dict[str, Any]:
         """Values for the operation's path that lead to what there is."""
         name = operation.definition.raw["operationId"]
-        values = self.names | ({"agent_id": self.spare_agents[name]} if name in DESTRUCTIVE else {})
+        values = self.names | ({"agent_id": self.changed[name]} if name in CHANGED else {})
         return {one: value for one, value in values.items() if f"{{{one}}}" in operation.path}
 
 
 def seed(hub: HubProcess) -> Seeded:
-    """The demo's owner with a question answered, spare agents, and credentials to spend."""
-    bearer_token = hub.mint("demo", "session")
-    tokens = {"bearer": bearer_token, "channelToken": hub.mint("demo", "channel")}
+    """The demo's owner, of the staff, with a question answered, agents to change, and credentials to spend."""
+    staff = hub.mint("demo", "session", admin=True)
+    tokens = {"bearer": staff, "channelToken": hub.mint("demo", "channel")}
     seeded = Seeded(hub, tokens | {"spent": hub.mint_again("demo", "session")})
-    tokens["bearer"] = seeded.tokens["bearer"] = bearer_token
     agent = seeded.call("GET", "/agents/by-handle/demo/echo")
-    asyncio.run(send(hub.url, "demo/echo", "hello", bearer_token))
-    for name in sorted(DESTRUCTIVE):
-        body = {"sessionId": asyncio.run(_register(seeded)), "name": name, "slug": f"spare-{len(name)}"}
-        seeded.spare_agents[name] = seeded.call("POST", "/agents", json=body)["id"]
+    asyncio.run(send(hub.url, "demo/echo", "hello", tokens["bearer"]))
+    for name in sorted(CHANGED):
+        body = {"sessionId": asyncio.run(_register(seeded)), "name": name, "slug": name.lower()}
+        seeded.changed[name] = seeded.call("POST", "/agents", json=body)["id"]
+    seeded.free_session = asyncio.run(_register(seeded))
     sessions = seeded.call("GET", "/auth-sessions")["items"]
+    form = {"file": ("day.txt", b"what a day", "text/plain")}
+    webhook = seeded.call("POST", "/webhooks", json={"url": HOOK, "events": ["*"]})["id"]
+    seeded.call("POST", f"/webhooks/{webhook}/test")
     seeded.names = {
         "owner": "demo",
+        "login": "alice",
+        "metric": "events.total",
         "slug": "echo",
         "agent_id": agent["id"],
         "public_id": agent["sessionId"],
+        "webhook_id": webhook,
+        "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],
+        "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }
     return seeded
-
-
-def ask_body(text: str) -> dict[str, Any]:
-    """A question whose answer is as described."""
-    return {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": question(text)}
 
 
 async def _register(seeded: Seeded) -> str:

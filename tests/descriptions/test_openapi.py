@@ -1,6 +1,7 @@
 """Every call is described, and the description is sound."""
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from a2a_bridge.described import OPERATIONS as BRIDGE
 from accounts.oauth.queries import APP_START, CLI_START
 from hub.descriptions.openapi import openapi
 from hub.descriptions.rooms import OPERATIONS
+from tests.house.tracked import ROOT
 
 Json = dict[str, Any]
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -80,6 +82,11 @@ def test_every_component_is_a_sound_json_schema() -> None:
 def test_every_reference_leads_somewhere() -> None:
     found = set(re.findall(r"'#/components/schemas/([^']+)'", repr(openapi())))
     assert found <= openapi()["components"]["schemas"].keys()
+
+
+def test_its_version_is_that_of_the_hub() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert openapi()["info"]["version"] == project["version"]
 
 
 def test_operation_ids_are_unique() -> None:
