@@ -12,6 +12,7 @@ from agents.errors import (
     Busy,
     Cycle,
     Denied,
+    FileGone,
     NotPublished,
     Offline,
     OverBudget,
@@ -39,6 +40,7 @@ from agents.types import Failure
 ISOLATED = "this agent is isolated: it answers from its own context and reaches no other session meanwhile"
 TOO_MANY = "too many requests of this agent are open, wait for one of them"
 UNAVAILABLE = "the hub takes no questions right now, try again shortly"
+FILE_GONE = "a file that the prompt names is not there for the caller"
 NOT_THERE = "there is no @{name} that may be asked"
 
 DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
@@ -73,6 +75,8 @@ def refusal_text(refusal: Exception, name: str) -> str:
             return str(refusal)
         case NoSuchTarget() | NotPublished():
             return NOT_THERE.format(name=name)
+        case FileGone():
+            return FILE_GONE
     return UNAVAILABLE
 
 

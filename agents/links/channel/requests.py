@@ -14,7 +14,7 @@ from django.db import DatabaseError
 
 from accounts.authn import Identity
 from agents.asking import TURN_WAIT_S, Asker, Asking
-from agents.errors import Denied, NotPublished, Unavailable
+from agents.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.links.channel import refusals
 from agents.links.channel.driving import Driver
 from agents.links.channel.frame import Frame
@@ -35,6 +35,7 @@ from agents.links.channel.request_frames import (
     RouteResponse,
 )
 from agents.targets import AmbiguousPeer, NoSuchTarget
+from agents.transcript.mentions import MAX_FILES, mentions
 from agents.types import Outcome, SettledTurn, Source, Target
 from agents.waiting import RunningTurn
 from kit.async_db import db_call
@@ -45,6 +46,7 @@ PROBE_WAIT_S = 30.0
 MAX_PROBED = 50
 MAX_PROMPT_BYTES = 1_048_576
 READING_AT_ONCE = 2  # a flood of lists must not starve the rest of the process of pool threads
+REFUSALS = (AmbiguousPeer, NoSuchTarget, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
 TOLD = "(tell mode — no reply)"
 
 Find = Callable[[str, int], Target]  # by a name, for a user; or NoSuchTarget, AmbiguousPeer
@@ -86,8 +88,9 @@ class Question:
             return "the prompt is empty"
         if "\0" in self.text:
             return "the prompt holds a NUL character"
-        is_large = size_of(self.text) > MAX_PROMPT_BYTES
-        return f"the prompt is over {MAX_PROMPT_BYTES} bytes" if is_large else ""
+        if size_of(self.text) > MAX_PROMPT_BYTES:
+            return f"the prompt is over {MAX_PROMPT_BYTES} bytes"
+        return f"the prompt names over {MAX_FILES} files" if len(mentions(self.text)) > MAX_FILES else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +180,9 @@ class Requests:
                 wait_s=question.wait_s,
                 tells=question.tells,
                 source=Source(errand.behalf.session_id),
+                files=mentions(question.text),
             )
-        except (AmbiguousPeer, NoSuchTarget, NotPublished, Denied, Unavailable, DatabaseError) as refusal:
+        except REFUSALS as refusal:
             return name, as_reply(refusal_text(refusal, name))
         if question.tells:
             return target.handle, TOLD
