@@ -15,7 +15,7 @@ from agents.links.channel.refusals import (
     refusal_text,
     refuse,
 )
-from agents.links.channel.request_frames import ProbeRequest, Request, RouteRequest
+from agents.links.channel.request_frames import ProbeRequest, Request
 from agents.targets import AmbiguousPeer, NoSuchTarget
 from agents.types import Failure
 
@@ -52,10 +52,9 @@ def test_why_nothing_was_asked_is_said(refusal: Exception, words: str) -> None:
 
 @pytest.mark.parametrize("kind", get_args(Request), ids=lambda one: one.__name__)
 def test_every_request_can_be_ended_with_nothing(kind: type[Request]) -> None:
-    named = (
-        {"peer": "x"} if kind is RouteRequest else {"handle": "x"} if "handle" in kind.__struct_fields__ else {}
-    )
-    asked = {"prompt": "?"} if "prompt" in kind.__struct_fields__ else {}
+    fields = kind.__struct_fields__
+    named = {name: "x" for name in ("peer", "handle") if name in fields}
+    asked = {"prompt": "?"} if "prompt" in fields else {}
     frames = refuse(kind(correlation_id="c", **named, **asked), "isolated", "no", login="alice")
     assert frames[0].correlation_id == "c"
     assert len(frames) == (1 if named else 2)
