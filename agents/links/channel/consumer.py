@@ -15,6 +15,7 @@ from agents.ledger import Ledger
 from agents.links.channel import frames
 from agents.links.channel.driving import Driving
 from agents.links.channel.frame import Frame
+from agents.links.channel.frame_socket import FrameSocket
 from agents.links.channel.frames import BadFrame, ChatEvent, Error, Register, TailEvent
 from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.onward import Onward
@@ -37,14 +38,12 @@ from agents.transcript import permissions
 from agents.transcript.permissions import NoSuchRequest, TooManyPending
 from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean
 from kit.async_db import db_call
-from kit.sockets import SocketConsumer
 
 logger = logging.getLogger(__name__)
 
 REGISTER_WITHIN_S = 10.0
 PING_EVERY_S = 25.0
 SILENT_AFTER_S = 60.0
-SEND_WITHIN_S = 10.0
 LATE_REPLY_S = 60.0
 
 POLICY_VIOLATION = 1008
@@ -54,7 +53,7 @@ GOING_AWAY = 1001
 SUPERSEDED = frames.Bye(reason="superseded", retry=False)
 
 
-class AgentSocket(SocketConsumer):
+class AgentSocket(FrameSocket):
     """`/channel`, frame for frame (docs/reference/frames.md)."""
 
     def __init__(
@@ -71,8 +70,6 @@ class AgentSocket(SocketConsumer):
         self._identity: Identity | None = None
         self._registered: Registered | None = None
         self._deletes_session = False
-        self._over = False
-        self._closed = False
         self._timer: asyncio.TimerHandle | None = None
         self._last_heard = self._last_pinged = clock()
 
@@ -309,47 +306,6 @@ class AgentSocket(SocketConsumer):
         if self._registered is not None:
             self._link.detach(self._registered.connection_id)
         await self._link.report(self._protocol.lost())
-
-    async def _say(self, frame: Frame) -> None:
-        """Answer a request, if the agent is still there."""
-        if not self._over:
-            with suppress(OSError):
-                await self._send(frame)
-
-    async def _send(self, frame: Frame) -> None:
-        if self._closed:
-            return
-        async with asyncio.timeout(SEND_WITHIN_S):
-            await self._send_text(frame)
-
-    async def _send_bytes(self, frame: bytes) -> None:
-        if not self._over:
-            async with asyncio.timeout(SEND_WITHIN_S):
-                await self._send_encoded(frame)
-
-    async def _send_text(self, frame: Frame) -> None:
-        await self._send_encoded(frames.encode(frame))
-
-    async def _send_encoded(self, frame: bytes) -> None:
-        try:
-            await self.base_send({"type": "websocket.send", "text": str(frame, "utf-8")})
-        except RuntimeError:  # the peer's close was answered, but not yet told to us
-            raise ConnectionResetError from None
-
-    async def _part(self, code: int, last: Frame | None) -> None:
-        """Send a last frame if the agent takes it, and close either way."""
-        with suppress(OSError):
-            if last is not None:
-                await self._send(last)
-        with suppress(OSError):
-            await self._end(code)
-
-    async def _end(self, code: int) -> None:
-        self._over = True
-        if not self._closed:
-            self._closed = True
-            async with asyncio.timeout(SEND_WITHIN_S):
-                await self.close(code)
 
     def _expire(self) -> None:
         self._link.start(self.leave(POLICY_VIOLATION, bye="register_timeout"), "register timeout")
