@@ -170,3 +170,19 @@ async def test_an_event_of_a_deleted_session_is_no_crash(embedded_hub: HubProces
         sql(hub, f"DELETE FROM agents_connection WHERE session_id IN {mine_only}", public_id)
         sql(hub, "DELETE FROM agents_session WHERE public_id = ?", public_id)
         assert (await post(hub, mine)).status_code == 404
+
+
+async def test_tokens_of_each_turn_are_added_up(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    used = {"input_tokens": 10, "output_tokens": 2, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 4}
+    usage = {"grain": "turn", "model": "m-1", "usage": used, "turn_messages": 5, "cc_session_id": "cc-turns"}
+    negative = {**usage, "usage": {"input_tokens": -1}}
+    odd: list[Any] = [5, {**usage, "grain": "session"}, negative, {**usage, "model": "\0"}]
+    async with agent(hub, "owner") as mine:
+        for told in [usage, *odd, usage]:
+            assert (await hook(hub, "owner", mine, "Stop", token_usage=told)).status_code == 202
+        columns = "input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens"
+        rows_ = sql(
+            hub, f"SELECT {columns} FROM agents_tokenusage WHERE cc_session_id = ? ORDER BY id", "cc-turns"
+        )
+        assert rows_ == [(10, 2, 3, 4), (20, 4, 6, 8)]

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 import msgspec
+from django.db import DatabaseError
 from msgspec import Meta, Struct
 
 from accounts.authn import presented
@@ -20,8 +21,10 @@ from agents.ledger import Ledger
 from agents.links.channel.link import ChannelLink
 from agents.post import Hook
 from agents.transcript.recording import BadPayload, NewEvent, clean
+from agents.transcript.turn_usage import add, usage_in
 from agents.types import HookedSession
 from kit.asgi import BodyTooLarge, BodyTooSlow, ClientLeft, Receive, Scope, Send, header, read_body, respond
+from kit.async_db import db_call
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +114,7 @@ class HookEvents:
         await self._ledger.record(NewEvent(session.session_id, event.kind, event.type, payload))
         if event.is_stop:
             await self._ledger.release_session(session.session_id)
+            await _add_usage(session.session_id, payload)
         if session.connection_id is None or session.process_id is None:
             return
         if event.is_stop or session.connection_id not in self._hooked:
@@ -143,6 +147,15 @@ def _event(body: bytes) -> HookEvent | _Refusal:
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return _Refusal(400, "the body is not JSON")
     return event if event.type.isprintable() else _Refusal(400, "type: want printable text")
+
+
+async def _add_usage(session_id: int, payload: str) -> None:
+    """Count the turn's tokens; the event is kept whether or not this works."""
+    if usage := usage_in(payload):
+        try:
+            await db_call(add)(session_id, usage)
+        except DatabaseError:
+            logger.exception("hook.usage_lost")
 
 
 async def _refuse(send: Send, status: int, message: str) -> None:
