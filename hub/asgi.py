@@ -13,7 +13,7 @@ django_application = get_asgi_application()
 
 from a2a_bridge.asgi import handle_of  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
-from hub import wiring  # noqa: E402
+from hub import supervisor, wiring  # noqa: E402
 from hub.django_door import DjangoDoor  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
@@ -45,6 +45,9 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == "/channel" and not draining.is_set():
         await runtime.house.agent_socket()(scope, receive, send)
+        return
+    if scope["path"] == "/supervisor":
+        await supervisor.refuse(receive, send)
         return
     await receive()
     await send({"type": "websocket.close", "code": 1008, "reason": "no such socket here now"})
