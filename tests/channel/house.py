@@ -156,12 +156,12 @@ def sql(hub: HubProcess, statement: str, *values: object) -> list[tuple[Any, ...
 
 
 def events_of(hub: HubProcess, peer: Peer) -> list[tuple[str, str, Json]]:
-    """The transcript of an agent's session: kind, type and payload, oldest first."""
+    """The transcript of an agent's session but for its comings and goings: kind, type and payload, oldest first."""
     assert peer.session_id is not None
     public_id = peer.session_id if hub.home.is_grown else peer.session_id.replace("-", "")
     statement = (
         "SELECT e.kind, e.type, e.payload FROM agents_event e JOIN agents_session s ON s.id = e.session_id"
-        " WHERE s.public_id = ? ORDER BY e.id"
+        " WHERE s.public_id = ? AND e.type NOT IN ('SessionStart', 'SessionEnd') ORDER BY e.id"
     )
     return [(kind, type_, json.loads(payload)) for kind, type_, payload in sql(hub, statement, public_id)]
 
