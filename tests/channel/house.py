@@ -156,7 +156,7 @@ def sql(hub: HubProcess, statement: str, *values: object) -> list[tuple[Any, ...
 
 
 def events_of(hub: HubProcess, peer: Peer) -> list[tuple[str, str, Json]]:
-    """The transcript of an agent's session but for its comings and goings: kind, type and payload, oldest first."""
+    """The transcript of an agent's session without its comings and goings: kind, type, payload."""
     assert peer.session_id is not None
     public_id = peer.session_id if hub.home.is_grown else peer.session_id.replace("-", "")
     statement = (
