@@ -10,6 +10,7 @@ from agents.rest.events import Events, OpMessages
 from agents.rest.files import FileContent, OneFile, SessionFiles
 from agents.rest.inbound import Inbound
 from agents.rest.peers import Peers
+from agents.rest.permission_decisions import ResolvePermission
 from agents.rest.permissions import Permissions
 from agents.rest.sessions import OneSession, Sessions
 from agents.rest.shares import OneShare, Shares
@@ -31,6 +32,11 @@ urlpatterns = [
     path("sessions/preflight", desktops.PreflightSession.as_view(), name="session-preflight"),
     path("sessions/prune", PruneSessions.as_view(), name="session-prune"),
     path("sessions/<uuid:public_id>", OneSession.as_view(), name="session"),
+    path(
+        "sessions/<uuid:public_id>/permissions/<path:request_id>/resolve",
+        ResolvePermission.as_view(),
+        name="session-permission-resolve",
+    ),
     path("sessions/<uuid:public_id>/archive", ArchiveSession.as_view(), name="session-archive"),
     path("sessions/<uuid:public_id>/events", Events.as_view(), name="session-events"),
     path("sessions/<uuid:public_id>/input", desktops.SessionInput.as_view(), name="session-input"),

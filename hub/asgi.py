@@ -12,6 +12,7 @@ from django.core.asgi import get_asgi_application
 django_application = get_asgi_application()
 
 from a2a_bridge.asgi import handle_of  # noqa: E402
+from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from hub import supervisor, wiring  # noqa: E402
 from hub.django_door import DjangoDoor  # noqa: E402
 from hub.health import draining  # noqa: E402
@@ -38,6 +39,8 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await runtime.house.bridge(scope, receive, send)
     elif serves(scope):
         await runtime.house.operators(scope, receive, send)
+    elif scope["path"] == EVENT_PATH:
+        await runtime.house.hook_events(scope, receive, send)
     else:
         await django_door.serve(scope, receive, send)
 

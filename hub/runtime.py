@@ -9,6 +9,7 @@ from django.conf import settings
 
 from accounts.authn import still_good
 from agents import announcing, jobs, presence
+from agents.transcript import permissions
 from hub.health import draining
 from hub.job_thread import deliverer, housekeeper
 from hub.wiring import House
@@ -68,6 +69,7 @@ class Runtime:
         await self.house.asking.close()
         for thread in self._threads:
             await asyncio.to_thread(thread.stop)
+        await self.house.asking.close()
         await self.house.link.close()
         await self.house.post.close()
         await self.house.tasks.close()
@@ -112,6 +114,7 @@ class Runtime:
         for connection_id in beat.missing:
             if socket := link.socket(connection_id):
                 self._tasks.start(socket.leave(SERVICE_RESTART, bye="reregister"), name="missing")
+        await db_call(permissions.expire_due)()
 
     async def _watch(self) -> None:
         """Close what a revoked token or a suspended user still holds open, within 2 s (docs/adr/0020)."""

@@ -18,14 +18,15 @@ from agents.asking import Asking
 from agents.dispatch import Dispatcher
 from agents.ledger import Ledger
 from agents.links.channel.consumer import AgentSocket
+from agents.links.channel.events import HookEvents
 from agents.links.channel.link import ChannelLink
+from agents.links.channel.requests import Requests
 from agents.live import LiveViews
 from agents.ports import Limits
 from agents.post import Live, LocalPost, Message, Oust, Post
 from agents.waiting import WaitingTurns
 from hub.courier import Courier
 from hub.limits import CallerRate, NoLimits
-from hub.notices import Notices
 from hub.redis_post import RedisPost
 from kit.ids import unguessable
 from operators.asgi import Operators
@@ -45,11 +46,13 @@ class House:
     link: ChannelLink
     live: LiveViews
     dispatcher: Dispatcher
+    asking: Asking
+    requests: Requests
+    hook_events: HookEvents
     limits: Limits
     tasks: TaskStore
     callers: Served
     bridge: Bridge
-    asking: Asking
     operators: Operators
     room: Room
 
@@ -62,7 +65,13 @@ class House:
 
     def agent_socket(self) -> AgentSocket:
         """A consumer for one agent's socket."""
-        return AgentSocket(link=self.link, ledger=self.ledger, process_id=self.process_id, clock=time.monotonic)
+        return AgentSocket(
+            link=self.link,
+            ledger=self.ledger,
+            requests=self.requests,
+            process_id=self.process_id,
+            clock=time.monotonic,
+        )
 
     def operator_socket(self) -> OperatorSocket:
         """A consumer for one operator's socket."""
@@ -89,13 +98,15 @@ def build() -> House:
     dispatcher = Dispatcher(
         link=link, ledger=ledger, waiting=waiting, limits=limits, live=live, clock=time.monotonic
     )
+    asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=link)
+    requests = Requests(asking)
+    hook_events = HookEvents(ledger=ledger, link=link)
     tasks = _tasks()
     exchanges = Exchanges(dispatcher=dispatcher, tasks=tasks, reply_wait_s=settings.REPLY_WAIT_S)
     services = Services(exchanges, TaskFinder(tasks, reply_wait_s=settings.REPLY_WAIT_S))
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     callers = Served()
     bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL, callers)
-    asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=Notices())
     desk = Desk(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
         process_id=process_id,
@@ -110,6 +121,8 @@ def build() -> House:
         callers=callers,
         bridge=bridge,
         asking=asking,
+        requests=requests,
+        hook_events=hook_events,
         operators=Operators(desk, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         room=Room(),
     )

@@ -13,7 +13,8 @@ from django.db.models import Q, QuerySet
 
 from accounts.models import User
 from agents.announcing import announce, tell_agent
-from agents.links.channel.frames import PermissionResponse, encode
+from agents.links.channel.frames import encode
+from agents.links.channel.request_frames import PermissionResponse
 from agents.live import PermissionRequested, PermissionResolved
 from agents.models import PermissionRequest, Session
 from agents.transcript.recording import kept_text
@@ -32,7 +33,11 @@ AT_ONCE = 200
 Decision = Literal["allow", "deny"]
 Status = PermissionRequest.Status
 STATUSES: dict[Decision, Status] = {"allow": Status.ALLOWED, "deny": Status.DENIED}
-DECISIONS: dict[str, str] = {Status.ALLOWED: "allow", Status.DENIED: "deny", Status.EXPIRED: "expired"}
+DECISIONS: dict[str, Literal["allow", "deny", "expired"]] = {
+    Status.ALLOWED: "allow",
+    Status.DENIED: "deny",
+    Status.EXPIRED: "expired",
+}
 
 
 class NoSuchRequest(Exception):
@@ -188,5 +193,5 @@ def _response_of(row: PermissionRequest) -> bytes:
     return _response(row.request_id, DECISIONS[row.status], row.message or None)
 
 
-def _response(request_id: str, decision: str, message: str | None) -> bytes:
+def _response(request_id: str, decision: Literal["allow", "deny", "expired"], message: str | None) -> bytes:
     return encode(PermissionResponse(request_id=request_id, decision=decision, message=message))
