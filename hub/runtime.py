@@ -69,7 +69,6 @@ class Runtime:
         await self.house.asking.close()
         for thread in self._threads:
             await asyncio.to_thread(thread.stop)
-        await self.house.asking.close()
         await self.house.link.close()
         await self.house.post.close()
         await self.house.tasks.close()

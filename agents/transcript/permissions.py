@@ -6,7 +6,7 @@ agent's connection, or is there for it when it comes back.
 
 import logging
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -17,6 +17,7 @@ from agents.links.channel.frames import encode
 from agents.links.channel.request_frames import PermissionResponse
 from agents.live import PermissionRequested, PermissionResolved
 from agents.models import PermissionRequest, Session
+from agents.transcript import happenings
 from agents.transcript.recording import kept_text
 from kit.clock import db_now
 from kit.iso import iso
@@ -72,6 +73,7 @@ def request(session_id: int, request_id: str, *, tool: str, input_preview: str) 
     preview = kept_text(input_preview, MAX_PREVIEW_CHARS)
     if row is None:
         row = _create(session, request_id, kept_text(tool, 256), preview)
+        happenings.tell(session, "permission.requested", _told_of(row))
     elif (row.tool, row.input_preview) != (kept_text(tool, 256), preview):
         tell_agent(session_id, _response(request_id, "deny", "another request has this id"))
         return row
@@ -180,7 +182,14 @@ def _settle(
         _tell(row)
         login = resolver.login if resolver else None
         announce(session.pk, PermissionResolved(str(session.public_id), row.request_id, DECISIONS[status], login))
+        decided = {"decision": DECISIONS[status], "resolverLogin": login}
+        happenings.tell(session, "permission.resolved", _told_of(row) | decided)
     return was_open
+
+
+def _told_of(row: PermissionRequest) -> dict[str, Any]:
+    """A request as webhooks name it."""
+    return {"requestId": row.request_id, "tool": row.tool, "inputPreview": row.input_preview}
 
 
 def _tell(row: PermissionRequest) -> None:
