@@ -91,8 +91,8 @@ class CredentialAdmin(OwnedAdmin):
 class UserAdmin(StaffAdmin):
     """Staff suspend and reinstate users here; nothing else about them is changed by hand."""
 
-    list_display = ("login", "is_active", "is_staff", "github_id", "created_at")
-    list_filter = ("is_active", "is_staff")
+    list_display = ("login", "is_active", "is_staff", "is_service", "github_id", "created_at")
+    list_filter = ("is_active", "is_staff", "is_service")
     search_fields = ("login",)
     ordering = ("login",)
     fields = ("login", "github_id", "avatar_url", "is_active", "is_staff", "created_at")

@@ -107,7 +107,11 @@ class OwnedAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """What this visitor may see; rows outside of it do not exist for them."""
         rows = super().get_queryset(request)
-        return rows if request.user.is_staff else rows.filter(**{self.owner_path: request.user.pk})
+        return rows if request.user.is_staff else self.owned_by(rows, request.user.pk)
+
+    def owned_by(self, rows: QuerySet[Any], user_id: int | None) -> QuerySet[Any]:
+        """Those of one owner."""
+        return rows.filter(**{self.owner_path: user_id})
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Everybody has a desk."""

@@ -35,6 +35,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     avatar_url = models.URLField(blank=True)
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)
+    is_service = models.BooleanField(default=False, db_default=False, help_text="A program, not a person.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects: ClassVar[UserManager] = UserManager()
@@ -46,6 +47,12 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     def __str__(self) -> str:
         return self.login
+
+    @property
+    def identities(self) -> list[str]:
+        """Which providers vouch for them."""
+        known = {"github": self.github_id is not None, "service": self.is_service}
+        return [provider for provider, is_known in known.items() if is_known]
 
 
 class CredentialQuerySet(models.QuerySet["Credential"]):

@@ -3,24 +3,28 @@
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 
-from django.db.models import Max, Sum
+from django.db.models import OuterRef, QuerySet, Subquery, Sum
 
 from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Agent, Connection, DailyUsage, Turn
 from kit.clock import db_now
 
 
-def find_published(handle: str) -> Agent | None:
-    """The published agent of a handle."""
-    found: Agent | None = Agent.objects.published().at(handle).first() if handle.isprintable() else None
+def find_askable(handle: str, user_id: int | None) -> Agent | None:
+    """The agent of a handle, if it is published and open to this user; `user_id` None: open to everybody."""
+    found: Agent | None = Agent.objects.askable_by(user_id).at(handle).first() if handle.isprintable() else None
     return found
 
 
 def online_sessions(session_ids: Collection[int]) -> set[int]:
     """Those of the sessions whose agent is connected to a living process."""
-    alive = db_now() - timedelta(seconds=PROCESS_DEAD_S)
-    live = Connection.objects.filter(session_id__in=session_ids, process__beat_at__gt=alive)
+    live = live_connections().filter(session_id__in=session_ids)
     return set(live.values_list("session_id", flat=True))
+
+
+def live_connections() -> QuerySet[Connection]:
+    """Connections held by a living process."""
+    return Connection.objects.filter(process__beat_at__gt=db_now() - timedelta(seconds=PROCESS_DEAD_S))
 
 
 def is_online(session_id: int) -> bool:
@@ -46,6 +50,7 @@ def usage_all_time(agent_ids: Iterable[int]) -> dict[int, int]:
 
 
 def last_asked_at(agent_ids: Iterable[int]) -> dict[int, object]:
-    """When each agent was last asked and not refused."""
-    rows = Turn.objects.filter(agent_id__in=agent_ids).exclude(outcome=Turn.Outcome.DENIED)
-    return {row["agent_id"]: row["last"] for row in rows.values("agent_id").annotate(last=Max("asked_at"))}
+    """When each agent was last asked and not refused: from the end of each one's log, however long it is."""
+    asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Turn.Outcome.DENIED)
+    last = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])
+    return dict(Agent.objects.filter(pk__in=agent_ids).values_list("pk", last))

@@ -73,6 +73,10 @@ class NotPublished(Exception):
     """Nothing there for this caller: absent, draft, deleted, not open to them, its owner suspended. No row."""
 
 
+class FileGone(Exception):
+    """A file the question names is no longer there for its caller. Nothing was sent, no row was written."""
+
+
 class Unavailable(Exception):
     """The hub takes no asks now: draining, its queue full, or its database out of reach. Nothing was sent."""
 

@@ -35,9 +35,9 @@ class Entry:
 @never_cache
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """What this hub is, who you are, and whom you can ask: published agents by handle, the first 50."""
-    published = Agent.objects.published().order_by("handle_key")
-    entries = _entries(published[: LISTED + 1])
+    """What this hub is, who you are, and whom you can ask: agents by handle, the first 50."""
+    askable = Agent.objects.askable_by(request.user.pk).order_by("handle_key")
+    entries = _entries(askable[: LISTED + 1])
     context = {"entries": entries[:LISTED], "has_more": len(entries) > LISTED, "listed": LISTED}
     return render(request, "home.html", context)
 

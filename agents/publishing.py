@@ -1,12 +1,13 @@
 """Publishing a session as an agent, and revising it: the verbs the native API and the admin share."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
 from accounts.models import User
+from agents.granting import grant
 from agents.models import Agent, Session
 from agents.presence import slug_of
 
@@ -35,11 +36,18 @@ class Place:
     deleted: Agent | None
 
 
-def publish(owner: User, session: Session, details: Mapping[str, Any], *, slug: str | None = None) -> Published:
+def publish(
+    owner: User,
+    session: Session,
+    details: Mapping[str, Any],
+    *,
+    slug: str | None = None,
+    allowed: Sequence[User] | None = None,
+) -> Published:
     """Make an agent of a session of the owner's, `details` being fields of `Agent`.
 
-    A deleted agent of the same handle and owner is restored: what `details` does not name stays as it was,
-    but isolation, which is on unless asked otherwise.
+    `allowed`: whom it answers while its access is limited. A deleted agent of the same handle and owner is
+    restored: what is not named stays as it was, but isolation, which is on unless asked otherwise.
 
     Raises:
         BadSlug, Taken: nothing was written.
@@ -51,6 +59,7 @@ def publish(owner: User, session: Session, details: Mapping[str, Any], *, slug: 
             agent.session, agent.deleted_at = session, None
             _apply(agent, {"status": Agent.Status.DRAFT, "isolated": True, **details})
             agent.save()
+            grant(agent, allowed)
     except IntegrityError:  # somebody else published the handle or the session in this moment
         raise Taken("the handle or the session was published a moment ago") from None
     return Published(agent, restored=place.deleted is not None)
@@ -78,12 +87,18 @@ def find_place(owner: User, session: Session, slug: str | None) -> Place:
 
 
 @transaction.atomic
-def revise(agent_id: int, changes: Mapping[str, Any]) -> Agent | None:
-    """Change fields of a kept agent, and only those; None when it was deleted meanwhile."""
+def revise(agent_id: int, changes: Mapping[str, Any], allowed: Sequence[User] | None = None) -> Agent | None:
+    """Change fields of a kept agent, and only those; None when it was deleted meanwhile.
+
+    `allowed`: whom it answers while its access is limited; None leaves them.
+    """
     agent: Agent | None = Agent.objects.kept().select_for_update().filter(pk=agent_id).first()
-    if agent is not None and changes:
+    if agent is None:
+        return None
+    if changes:
         _apply(agent, changes)
         agent.save(update_fields=[*changes, "published_at"])
+    grant(agent, allowed)
     return agent
 
 

@@ -83,7 +83,7 @@ def _speed(found: Findings) -> str:
         notes.append(
             "others worked on the servers' core meanwhile: these figures are low and uneven, run it again"
         )
-    return "\n".join([*notes, _table(head, rows), *(f"an error: {error}" for error in sorted(errors)[:5])])
+    return "\n".join([*notes, table(head, rows), *(f"an error: {error}" for error in sorted(errors)[:5])])
 
 
 def _first_chunks(found: Findings) -> str:
@@ -94,7 +94,7 @@ def _first_chunks(found: Findings) -> str:
             [target, f"{median(ordered):.2f}", f"{ordered[len(ordered) * 99 // 100]:.1f}", str(len(ordered))]
         )
     head = ["target", "p50 ms", "p99 ms", "streams"]
-    return "SendStreamingMessage, time to the first chunk at 1 connection\n" + _table(head, rows) if rows else ""
+    return "SendStreamingMessage, time to the first chunk at 1 connection\n" + table(head, rows) if rows else ""
 
 
 def _memory(found: Findings) -> str:
@@ -111,30 +111,28 @@ def _memory(found: Findings) -> str:
         for one in found.memory
     ]  # fmt: skip
     head = ["target", "rest MiB", "KiB/socket", "sockets", "KiB/stream", "streams", "x SDK"]
-    return "Memory of a fresh server\n" + _table(head, rows)
+    return "Memory of a fresh server\n" + table(head, rows)
 
 
 def _goals(found: Findings) -> str:
     rows = [
-        _goal(f"{target}, {connections} connections: times the SDK's asks/s", "at least", floor, ratio)
+        goal(f"{target}, {connections} connections: times the SDK's asks/s", "at least", floor, ratio)
         for target, connections, floor in SPEED_GOALS
         if (ratio := found.ratio(target, connections)) is not None
     ]
     for one in found.memory:
         if one.socket_kib is not None:
-            rows.append(
-                _goal(f"{one.target}, an idle agent socket: KiB", "under", SOCKET_GOAL_KIB, one.socket_kib)
-            )
-            rows.append(_goal(f"{one.target}, an open stream: KiB", "under", STREAM_GOAL_KIB, one.stream_kib))
-    return "Goals\n" + _table(["goal", "wanted", "measured", ""], rows) if rows else ""
+            rows.append(goal(f"{one.target}, an idle agent socket: KiB", "under", SOCKET_GOAL_KIB, one.socket_kib))
+            rows.append(goal(f"{one.target}, an open stream: KiB", "under", STREAM_GOAL_KIB, one.stream_kib))
+    return "Goals\n" + table(["goal", "wanted", "measured", ""], rows) if rows else ""
 
 
-def _goal(what: str, relation: str, wanted: float, measured: float) -> list[str]:
+def goal(what: str, relation: str, wanted: float, measured: float) -> list[str]:
     is_met = measured >= wanted if relation == "at least" else measured < wanted
     return [what, f"{relation} {wanted:g}", f"{measured:.2f}", "met" if is_met else "NOT MET"]
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(

@@ -84,8 +84,8 @@ def sdk(folder: Path, *, short: bool = False) -> Iterator[Target]:
 
 
 @contextmanager
-def hub(home: str, folder: Path) -> Iterator[Target]:
-    """A hub with nothing in it but the bench's users and their agents, which are online."""
+def serving(home: str, folder: Path) -> Iterator[tuple[Child, dict[str, str]]]:
+    """A hub with nothing in it, and the environment that points to its home."""
     with ExitStack() as stack:
         mine = folder / f"{home}-{next(_folders)}"
         mine.mkdir(mode=0o755)
@@ -100,19 +100,30 @@ def hub(home: str, folder: Path) -> Iterator[Target]:
         env |= {"DATABASE_URL": "", "REDIS_URL": "", "DJANGO_SETTINGS_MODULE": "hub.settings"}
         if home == "postgres":
             env |= stack.enter_context(databases(mine))
-            _run(python("manage.py", "migrate", "--verbosity", "0"), env)
+            run(python("manage.py", "migrate", "--verbosity", "0"), env)
         serve = python("manage.py", "serve")
         server = stack.enter_context(
             child(serve, _log(folder, home), core=SERVER_CORE, env=env, ready="ready http://")
         )
-        seeded = json.loads(_run(python("-m", "bench.seed", str(USERS)), env))
+        yield server, env
+
+
+@contextmanager
+def hub(home: str, folder: Path) -> Iterator[Target]:
+    """A hub with nothing in it but the bench's users and their agents, which are online."""
+    with serving(home, folder) as (server, env):
+        seeded = json.loads(run(python("-m", "bench.seed", str(USERS)), env))
         port = int(env["PORT"])
-        connected = stack.enter_context(agents(port, seeded, _log(folder, f"{home}-agents")))
-        callers = tuple(
-            Caller(f"/api/a2a/v1/agents/{user['asks']}", f"Authorization: Bearer {user['session_token']}\r\n")
-            for user in seeded
-        )
-        yield Target(home, port, server, callers, connected, seeded[0]["channel_token"])
+        with agents(port, seeded, _log(folder, f"{home}-agents")) as connected:
+            yield _target(home, port, server, connected, seeded)
+
+
+def _target(home: str, port: int, server: Child, connected: Child, seeded: list[dict[str, str]]) -> Target:
+    callers = tuple(
+        Caller(f"/api/a2a/v1/agents/{user['asks']}", f"Authorization: Bearer {user['session_token']}\r\n")
+        for user in seeded
+    )
+    return Target(home, port, server, callers, connected, seeded[0]["channel_token"])
 
 
 @contextmanager
@@ -123,8 +134,8 @@ def agents(port: int, which: list[dict[str, str]], log: Path) -> Iterator[Child]
         yield running
 
 
-def _run(command: list[str], env: Mapping[str, str]) -> str:
-
+def run(command: list[str], env: Mapping[str, str]) -> str:
+    """What a command prints; the bench ends when it fails."""
     done = subprocess.run(
         command, env={**os.environ, **env}, cwd=ROOT, capture_output=True, text=True, check=False
     )

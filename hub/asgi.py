@@ -12,13 +12,18 @@ from django.core.asgi import get_asgi_application
 django_application = get_asgi_application()
 
 from a2a_bridge.asgi import handle_of  # noqa: E402
-from hub import wiring  # noqa: E402
+from agents.links.channel.events import EVENT_PATH  # noqa: E402
+from hub import supervisor, wiring  # noqa: E402
+from hub.django_door import DjangoDoor  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
-from kit.asgi import BodyTooLarge, Receive, Scope, Send, bounded_receive, respond  # noqa: E402
+from kit.asgi import Receive, Scope, Send  # noqa: E402
+from operators.asgi import serves  # noqa: E402
 
 runtime = Runtime(wiring.build())
-TOO_LARGE = b'{"error":"payload_too_large","message":"the body is over the limit"}'
+django_door = DjangoDoor(
+    django_application, max_body_bytes=settings.MAX_BODY_BYTES, max_upload_bytes=settings.MAX_UPLOAD_BYTES
+)
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -32,23 +37,23 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await _websocket(scope, receive, send)
     elif handle_of(scope["path"]) is not None:
         await runtime.house.bridge(scope, receive, send)
+    elif serves(scope):
+        await runtime.house.operators(scope, receive, send)
+    elif scope["path"] == EVENT_PATH:
+        await runtime.house.hook_events(scope, receive, send)
     else:
-        await _django(scope, receive, send)
-
-
-async def _django(scope: Scope, receive: Receive, send: Send) -> None:
-    """Django would spool a body of any size before a view could refuse it."""
-    try:
-        bounded = bounded_receive(scope, receive, limit_bytes=settings.MAX_BODY_BYTES)
-    except BodyTooLarge:
-        await respond(send, 413, TOO_LARGE)
-    else:
-        await django_application(scope, bounded, send)
+        await django_door.serve(scope, receive, send)
 
 
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == "/channel" and not draining.is_set():
         await runtime.house.agent_socket()(scope, receive, send)
+        return
+    if scope["path"] == "/cli":
+        await runtime.house.operator_socket()(scope, receive, send)
+        return
+    if scope["path"] == "/supervisor":
+        await supervisor.refuse(receive, send)
         return
     await receive()
     await send({"type": "websocket.close", "code": 1008, "reason": "no such socket here now"})

@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from accounts.oauth.signup import Signup, read_signup
 
+MIN_KEY_CHARS = 32
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -85,6 +86,25 @@ def origins(name: str) -> tuple[str, ...]:
         parts = urlsplit(one)
         if parts.scheme not in ("http", "https") or not parts.netloc or one != f"{parts.scheme}://{parts.netloc}":
             raise ImproperlyConfigured(f"{name}={one!r}: want origins like https://app.example.org")
+    return found
+
+
+def ports(name: str, default: str) -> frozenset[int]:
+    """Port numbers separated by spaces, at least one."""
+    raw = os.environ.get(name) or default
+    found = raw.split()
+    if not found or not all(one.isdecimal() and len(one) <= 5 and 0 < int(one) < 65536 for one in found):
+        raise ImproperlyConfigured(f"{name}={raw!r}: want port numbers from 1 to 65535")
+    return frozenset(map(int, found))
+
+
+def keys(name: str) -> tuple[str, ...]:
+    """Secret texts separated by spaces. What is wrong with one is said without saying it."""
+    found = tuple(text(name).split())
+    if any(len(one) < MIN_KEY_CHARS for one in found):
+        raise ImproperlyConfigured(
+            f"{name}: want keys of at least {MIN_KEY_CHARS} characters, separated by spaces"
+        )
     return found
 
 

@@ -1,46 +1,97 @@
-"""The jobs of the embedded hub: the same functions Celery runs, in a thread of the one process."""
+"""Threads for what no request waits for: jobs, where no Celery runs, and calls to it where it does."""
 
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from django.conf import settings
 from django.db import connection
+from kombu.exceptions import OperationalError
 
 from agents import jobs
+from webhooks import jobs as webhook_jobs
+from webhooks.sending import Sender, client
 
 logger = logging.getLogger(__name__)
 
-REAP_EVERY_S = 5.0
+EVERY_S = 5.0
 RETAIN_EVERY_S = 3600.0
+BREATH_S = 0.1  # what is woken a thousand times a second still runs ten times
+CALL_EXPIRES_S = 10
+
+Work = Callable[[threading.Event], object]
 
 
 class JobThread:
-    """Runs the reaper every 5 s and retention every hour until stopped."""
+    """Runs its work every so many seconds, sooner when woken, until stopped; the work may look whether it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, work: Work, *, every_s: float | None = EVERY_S) -> None:
+        self._work = work
+        self._every_s = every_s
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
+        self._woken = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
 
+    def wake(self) -> None:
+        """Run soon; from any thread, at no cost."""
+        self._woken.set()
+
     def stop(self) -> None:
-        """End after the job at hand."""
+        """End after the work at hand."""
         self._stopped.set()
+        self._woken.set()
         if self._thread.is_alive():
             self._thread.join(timeout=10)
 
     def _run(self) -> None:
-        retain_at = time.monotonic() + REAP_EVERY_S
-        while not self._stopped.wait(REAP_EVERY_S):
+        while True:
+            self._woken.wait(self._every_s)
+            if self._stopped.wait(BREATH_S):
+                break
+            self._woken.clear()  # before the work: what comes meanwhile wakes it again
             try:
-                jobs.reap()
-                if time.monotonic() >= retain_at:
-                    retain_at = time.monotonic() + RETAIN_EVERY_S
-                    jobs.retain(settings.TURNS_KEPT_DAYS)
+                self._work(self._stopped)
             except Exception:
-                logger.exception("job.failed")
+                logger.exception("job.failed", extra={"job": self._thread.name})
                 connection.close()
         connection.close()
+
+
+class Housekeeping:
+    """The reaper each time, retention every hour."""
+
+    def __init__(self) -> None:
+        self._retain_at = time.monotonic()
+
+    def __call__(self, stopping: threading.Event) -> None:
+        jobs.reap()
+        if time.monotonic() >= self._retain_at:
+            self._retain_at = time.monotonic() + RETAIN_EVERY_S
+            jobs.retain(settings.TURNS_KEPT_DAYS)
+            jobs.expire_files()
+            webhook_jobs.retain(settings.DELIVERIES_KEPT_DAYS)
+
+
+def housekeeper() -> JobThread:
+    """The jobs of the embedded hub: the same functions Celery runs, in the one process."""
+    return JobThread("jobs", Housekeeping())
+
+
+def deliverer() -> JobThread:
+    """Sends webhook deliveries: itself in the embedded hub, else by calling a Celery worker when woken."""
+    if settings.IS_EMBEDDED:
+        return JobThread("deliveries", lambda stopping: Sender(client(), stopping).run())
+    return JobThread("deliveries", _call_worker, every_s=None)
+
+
+def _call_worker(stopping: threading.Event) -> None:
+    """A lost call costs seconds: the schedule finds what is due."""
+    try:
+        webhook_jobs.deliver_due.apply_async(expires=CALL_EXPIRES_S, retry=False)
+    except OperationalError as failure:
+        logger.warning("worker.not_called", extra={"failure": type(failure).__name__})

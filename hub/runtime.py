@@ -9,11 +9,13 @@ from django.conf import settings
 
 from accounts.authn import still_good
 from agents import announcing, jobs, presence
+from agents.transcript import permissions
 from hub.health import draining
-from hub.job_thread import JobThread
+from hub.job_thread import deliverer, housekeeper
 from hub.wiring import House
 from kit.async_db import db_call
 from kit.tasks import TaskSet
+from webhooks.outbox import on_queued
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +37,8 @@ class Runtime:
         self._tasks = TaskSet()
         self._starting: asyncio.Task[None] | None = None
         self._is_started = False
-        self._jobs = JobThread() if settings.IS_EMBEDDED else None
+        self._deliverer = deliverer()
+        self._threads = [self._deliverer, *([housekeeper()] if settings.IS_EMBEDDED else [])]
 
     async def ensure_started(self) -> None:
         """Ready when this returns; cheap once it was."""
@@ -46,7 +49,7 @@ class Runtime:
         await asyncio.shield(self._starting)
 
     async def drain(self) -> None:
-        """Take no new asks, let the open ones end, send the agents elsewhere. At most about DRAIN_S."""
+        """Take no new asks, let the open ones end, send agents and operators elsewhere. At most about DRAIN_S."""
         draining.set()
         self.house.link.refuses_far_prompts = True
         deadline = time.monotonic() + settings.DRAIN_S
@@ -55,14 +58,17 @@ class Runtime:
             await self._dismiss(idle_only=time.monotonic() < deadline)
             if time.monotonic() > deadline + LAST_WORDS_S:
                 logger.error("drain.unfinished", extra={"turns": turns})
-                return
+                break
             await asyncio.sleep(DRAIN_STEP_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.house.room.close(), GOODBYE_WITHIN_S)
 
     async def stop(self) -> None:
         """Leave nothing behind: no row of this process, no thread, no connection."""
         await self._tasks.cancel()
-        if self._jobs is not None:
-            self._jobs.stop()
+        await self.house.asking.close()
+        for thread in self._threads:
+            await asyncio.to_thread(thread.stop)
         await self.house.link.close()
         await self.house.post.close()
         await self.house.tasks.close()
@@ -76,9 +82,11 @@ class Runtime:
             await db_call(presence.retire_all)()
         await house.post.start(house.process_id, house.take)
         await db_call(presence.beat)(house.process_id, mine=[], others=[])
-        if self._jobs is not None:
+        if settings.IS_EMBEDDED:
             await db_call(jobs.reap)()
-            self._jobs.start()
+        on_queued(self._deliverer.wake)
+        for thread in self._threads:
+            thread.start()
         announcing.carry_by(house.courier.carry)
         self._tasks.start(house.courier.run(), name="courier")
         self._tasks.start(self._beat(), name="beat")
@@ -105,6 +113,7 @@ class Runtime:
         for connection_id in beat.missing:
             if socket := link.socket(connection_id):
                 self._tasks.start(socket.leave(SERVICE_RESTART, bye="reregister"), name="missing")
+        await db_call(permissions.expire_due)()
 
     async def _watch(self) -> None:
         """Close what a revoked token or a suspended user still holds open, within 2 s (docs/adr/0020)."""
@@ -116,13 +125,15 @@ class Runtime:
                 logger.exception("watch.failed")
 
     async def _watch_once(self) -> None:
-        link, streams = self.house.link, self.house.bridge.callers
+        link, callers, room = self.house.link, self.house.callers, self.house.room
         if link.connection_ids:
             for connection_id in await db_call(presence.find_revoked)(self.house.process_id):
                 if socket := link.socket(connection_id):
                     self._tasks.start(socket.refuse("token_revoked", "this token was revoked"), name="revoked")
-        if held := streams.credential_ids:
-            streams.dismiss(held - await db_call(still_good)(held))
+        if held := callers.credential_ids | room.credential_ids:
+            gone = held - await db_call(still_good)(held)
+            callers.dismiss(gone)
+            room.dismiss(gone)
 
     async def _tend(self) -> None:
         while True:

@@ -28,7 +28,14 @@ DRAIN_S = env.seconds("DRAIN_S", 25)
 CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
 STREAMS_PER_CALLER = env.whole("STREAMS_PER_CALLER", 100, least=1)
 TURNS_KEPT_DAYS = env.whole("TURNS_KEPT_DAYS", 400, least=1)
+FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
+DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
 LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
+
+# Whom it tells.
+WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
+WEBHOOK_PORTS = env.ports("WEBHOOK_PORTS", "443 8443")
+WEBHOOK_KEYS = env.keys("WEBHOOK_KEYS")
 
 # Who signs in.
 GITHUB_CLIENT_ID = env.text("GITHUB_CLIENT_ID")
@@ -56,6 +63,7 @@ RATE_STORAGE = REDIS_URL or "memory://"
 
 # Django's own.
 SECRET_KEY = secret_key(DATA_DIR, env.text("SECRET_KEY"))
+SECRET_KEY_FALLBACKS = env.text("SECRET_KEY_FALLBACKS").split()
 DEBUG = False
 ALLOWED_HOSTS = [urlsplit(PUBLIC_URL).hostname or HOST, *env.LOOPBACK, "[::1]", *env.text("ALLOWED_HOSTS").split()]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
@@ -86,6 +94,8 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
 MAX_BODY_BYTES = DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+MAX_UPLOAD_BYTES = FILE_UPLOAD_MAX_MEMORY_SIZE = 10_485_760 + 65_536  # a file, and the multipart form around it
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]  # nothing goes to disk
 
 INSTALLED_APPS = [
     "daphne",
@@ -99,6 +109,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "accounts",
+    "webhooks",
     "agents",
     "a2a_bridge",
     "hub",
@@ -171,6 +182,7 @@ SPECTACULAR_SETTINGS = {
     "SERVERS": [{"url": PUBLIC_URL}],
     "POSTPROCESSING_HOOKS": ["hub.descriptions.openapi.add_operations"],
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "COMPONENT_SPLIT_REQUEST": True,  # a file is bytes on its way in
 }
 
 CELERY_BROKER_URL = REDIS_URL or None
@@ -183,6 +195,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"unacked_restore_interval": 5, "unacked_resto
 CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "agents.reap", "schedule": 5.0, "options": {"expires": 10}},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
+    "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
+    "deliver": {"task": "webhooks.deliver_due", "schedule": 5.0, "options": {"expires": 10}},
+    "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")
 

@@ -19,6 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/a2a/v1/", include("a2a_bridge.urls")),
     path("api/v1/", include("accounts.urls")),
     path("api/v1/", include("agents.urls")),
+    path("api/v1/", include("webhooks.urls")),
     path("api/channel/", include("agents.links.channel.urls")),
     path("admin/", site.urls),
 ]

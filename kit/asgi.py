@@ -36,6 +36,11 @@ def headers_named(scope: Scope, name: bytes) -> list[str]:
     return [str(value, "latin-1") for key, value in scope["headers"] if key == name]
 
 
+def headers_of(scope: Scope) -> dict[str, str]:
+    """Headers by lower-case name; of one sent twice the last value."""
+    return {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
+
+
 async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int, within_s: float) -> bytes:
     """The whole request body.
 
@@ -44,9 +49,7 @@ async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int, within_
         BodyTooSlow: it took longer than `within_s`.
         ClientLeft: it disconnected.
     """
-    declared = header(scope, b"content-length")
-    if declared.isdigit() and int(declared) > limit_bytes:
-        raise BodyTooLarge
+    check_length(scope, limit_bytes)
     try:
         async with asyncio.timeout(within_s):
             return await _collect(receive, limit_bytes)
@@ -54,24 +57,62 @@ async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int, within_
         raise BodyTooSlow from None
 
 
-def bounded_receive(scope: Scope, receive: Receive, *, limit_bytes: int) -> Receive:
-    """A `receive` that gives no body beyond the limit: a longer one ends as if the client had left.
+class BoundedBody:
+    """A `receive` that gives no more of a body than that, and for no longer.
+
+    A body over a bound ends as if the client had left. `broken` then says why: nobody has answered yet.
+    """
+
+    def __init__(self, receive: Receive, *, limit_bytes: int, within_s: float) -> None:
+        self.broken: BodyTooLarge | BodyTooSlow | None = None
+        self._receive = receive
+        self._left_bytes = limit_bytes
+        self._deadline = asyncio.get_running_loop().time() + within_s
+        self._is_whole = False
+
+    async def receive(self) -> Message:
+        """The next message of the request."""
+        if self._is_whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            return self._break(BodyTooSlow())
+        self._left_bytes -= len(message.get("body", b""))
+        self._is_whole = not message.get("more_body", False)
+        return message if self._left_bytes >= 0 else self._break(BodyTooLarge())
+
+    def _break(self, why: BodyTooLarge | BodyTooSlow) -> Message:
+        self.broken = why
+        return {"type": "http.disconnect"}
+
+
+def check_length(scope: Scope, limit_bytes: int) -> None:
+    """Refuse a body before it comes.
 
     Raises:
-        BodyTooLarge: its Content-Length says so already.
+        BodyTooLarge: its Content-Length says so.
     """
     declared = header(scope, b"content-length")
-    if declared.isdigit() and int(declared) > limit_bytes:
+    if declared.isdigit() and int(declared[:20]) > limit_bytes:
         raise BodyTooLarge
-    seen = 0
 
-    async def bounded() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        return message if seen <= limit_bytes else {"type": "http.disconnect"}
 
-    return bounded
+def bodiless(receive: Receive) -> Receive:
+    """A `receive` without the body, whatever the client sends: for who is refused without reading it."""
+    begun = False
+
+    async def empty() -> Message:
+        nonlocal begun
+        if not begun:
+            begun = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        while (message := await receive())["type"] == "http.request":
+            pass
+        return message
+
+    return empty
 
 
 async def _collect(receive: Receive, limit_bytes: int) -> bytes:

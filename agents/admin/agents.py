@@ -22,6 +22,7 @@ EDITABLE = (
     "tagline",
     "description",
     "status",
+    "access",
     "isolated",
     "daily_budget",
     "concurrency_cap",
@@ -48,8 +49,8 @@ class AgentList(ChangeList):
 class AgentAdmin(OwnedAdmin):
     """Kept agents of this owner. Session, handle and owner are fixed at publishing."""
 
-    list_display = ("handle", "name", "status", "isolated", *FACTS, "concurrency_cap")
-    list_filter = ("status", "isolated")
+    list_display = ("handle", "name", "status", "access", "isolated", *FACTS, "concurrency_cap")
+    list_filter = ("status", "access", "isolated")
     list_select_related = ("session",)
     search_fields = ("handle", "name", "tagline")
     ordering = ("handle_key",)
@@ -88,8 +89,8 @@ class AgentAdmin(OwnedAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """What one fills in, below what is."""
         if obj is None:
-            return ("session", "slug", *EDITABLE)
-        return ("handle", "session_name", *FACTS, *EDITABLE, "created_at", "published_at")
+            return ("session", "slug", *EDITABLE, "allowed_logins")
+        return ("handle", "session_name", *FACTS, *EDITABLE, "allowed_logins", "created_at", "published_at")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Everything that is not a setting."""
@@ -107,10 +108,12 @@ class AgentAdmin(OwnedAdmin):
         """Through the same verbs as the native API."""
         chosen, changed = form.cleaned_data, form.changed_data
         details = {field: chosen[field] for field in EDITABLE if not change or field in changed}
+        allowed = chosen["allowed_logins"] if not change or "allowed_logins" in changed else None
         if change:
-            publishing.revise(obj.pk, details)
+            publishing.revise(obj.pk, details, allowed)
             return
-        published = publishing.publish(form.owner, chosen["session"], details, slug=chosen["slug"] or None)
+        slug = chosen["slug"] or None
+        published = publishing.publish(form.owner, chosen["session"], details, slug=slug, allowed=allowed)
         obj.pk = published.agent.pk
         obj.refresh_from_db()
 

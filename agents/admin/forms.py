@@ -1,6 +1,6 @@
 """Filling in an agent."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, cast
 
 from django import forms
@@ -9,13 +9,14 @@ from django.utils.timesince import timesince
 from accounts.models import User
 from agents import publishing
 from agents.directory import online_sessions
+from agents.granting import UnknownLogin, logins_granted, users_named
 from agents.models import Agent, Session
 
 MAX_PROMPTS = 6
 MAX_PROMPT_CHARS = 400
 
 
-class SuggestedPromptsField(forms.CharField):
+class LinesField(forms.CharField):
     """A list of short texts, written one on a line."""
 
     widget = forms.Textarea(attrs={"rows": 4, "cols": 60})
@@ -24,23 +25,47 @@ class SuggestedPromptsField(forms.CharField):
         """The list as lines."""
         return "\n".join(value) if isinstance(value, list) else value
 
-    def clean(self, value: Any) -> list[str]:
+    def clean(self, value: Any) -> list[Any]:
         """The lines as a list."""
         lines = [line.strip() for line in super().clean(value).splitlines()]
-        prompts = [line for line in lines if line]
-        if len(prompts) > MAX_PROMPTS or any(len(prompt) > MAX_PROMPT_CHARS for prompt in prompts):
-            raise forms.ValidationError(f"At most {MAX_PROMPTS} lines, none over {MAX_PROMPT_CHARS} characters.")
-        return prompts
+        return [line for line in lines if line]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Compares lines with lines."""
         return super().has_changed(self.prepare_value(initial), self.prepare_value(data))
 
 
+class SuggestedPromptsField(LinesField):
+    """Questions one might ask."""
+
+    def clean(self, value: Any) -> list[str]:
+        """The lines, few and short."""
+        prompts = super().clean(value)
+        if len(prompts) > MAX_PROMPTS or any(len(prompt) > MAX_PROMPT_CHARS for prompt in prompts):
+            raise forms.ValidationError(f"At most {MAX_PROMPTS} lines, none over {MAX_PROMPT_CHARS} characters.")
+        return prompts
+
+
+class LoginsField(LinesField):
+    """Users, named by login."""
+
+    def clean(self, value: Any) -> list[User]:
+        """The users of these logins."""
+        return _users(super().clean(value))
+
+
 class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     """The settings of an agent."""
 
     suggested_prompts = SuggestedPromptsField(required=False, help_text="One on a line, at most 6.")
+    allowed_logins = LoginsField(
+        required=False, help_text="Whom it answers while access is limited, one login on a line."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.fields["allowed_logins"].initial = logins_granted([self.instance.pk])[self.instance.pk]
 
     class Meta:
         labels: ClassVar[dict[str, str]] = {"claude_md": "CLAUDE.md"}
@@ -48,6 +73,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "tagline": "One line for the directory.",
             "description": "Markdown, shown to those who want to ask.",
             "status": "A draft is closed to callers, from the next request on.",
+            "access": "Those who may not ask it do not see it either.",
             "isolated": "While it answers, it cannot reach other sessions.",
             "daily_budget": "Questions accepted on one UTC day, of all callers together.",
             "concurrency_cap": "Questions one caller may have open at once.",
@@ -98,3 +124,25 @@ class NewAgentForm(AgentForm):
             except publishing.Taken as taken:
                 self.add_error("slug", f"{taken}.")
         return cleaned
+
+
+class BlockForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Whom to answer no more. `owner` is the visitor, set by the admin."""
+
+    owner: ClassVar[User]
+
+    login = forms.CharField(max_length=64, help_text="Their asks of your agents and sessions are refused.")
+
+    def clean_login(self) -> User:
+        """The user of this login."""
+        [caller] = _users([self.cleaned_data["login"]])
+        if caller.pk == self.owner.pk:
+            raise forms.ValidationError("This is you.")
+        return caller
+
+
+def _users(logins: Iterable[str]) -> list[User]:
+    try:
+        return users_named(logins)
+    except UnknownLogin as unknown:
+        raise forms.ValidationError(f"{unknown}.") from None

@@ -71,20 +71,19 @@ class ReasonFilter(admin.SimpleListFilter):
 class TurnAdmin(OwnedAdmin):
     """Nothing here can be changed: it is the record."""
 
-    owner_path = "agent__owner"
     list_display = (
-        *("asked", "agent", "caller_login", "short_question"),
+        *("asked", "asked_whom", "caller_login", "short_question"),
         *("surface", "outcome", "reason", "latency", "repeats"),
     )
     list_filter = ("outcome", ReasonFilter, "surface", OwnAgentFilter, "asked_at")
-    list_select_related = ("agent", "caller")
+    list_select_related = ("agent", "session", "caller")
     search_fields = ("question", "caller__login")
     search_help_text = "In questions and callers"
     ordering = ("-asked_at", "-pk")
     actions = ("export_csv",)
     fields = (
         "asked_at",
-        "agent_handle",
+        "asked_whom",
         "caller_login",
         "question",
         "surface",
@@ -95,6 +94,11 @@ class TurnAdmin(OwnedAdmin):
         "settled_at",
         "chat_id",
     )
+
+    def owned_by(self, rows: Any, user_id: int | None) -> QuerySet[Turn]:
+        """What the agents and the sessions of one owner were asked."""
+        turns: QuerySet[Turn] = rows.owned_by(user_id)
+        return turns
 
     @admin.display(description="asked at", ordering="asked_at")
     def asked(self, turn: Turn) -> str:
@@ -111,10 +115,10 @@ class TurnAdmin(OwnedAdmin):
         """How it begins; the turn's page has all of it."""
         return turn.question if len(turn.question) <= SHORT_CHARS else f"{turn.question[: SHORT_CHARS - 1]}…"
 
-    @admin.display(description="agent")
-    def agent_handle(self, turn: Turn) -> str:
-        """Who was asked; a deleted agent has no page to link to."""
-        return str(turn.agent)
+    @admin.display(description="agent", ordering="agent")
+    def asked_whom(self, turn: Turn) -> str:
+        """The agent, or the session itself; a deleted agent has no page to link to."""
+        return str(turn.agent or turn.session)
 
     @admin.display(description="latency", ordering="latency_ms")
     def latency(self, turn: Turn) -> str:
@@ -125,7 +129,7 @@ class TurnAdmin(OwnedAdmin):
     def export_csv(self, request: HttpRequest, queryset: QuerySet[Turn]) -> StreamingHttpResponse:
         """A spreadsheet, newest first, sent as it is read."""
         headers = {"Content-Disposition": 'attachment; filename="turns.csv"'}
-        turns = queryset.select_related("agent", "caller").order_by("-pk")
+        turns = queryset.select_related("agent", "session", "caller").order_by("-pk")
         return StreamingHttpResponse(_csv(turns), content_type="text/csv; charset=utf-8", headers=headers)
 
 

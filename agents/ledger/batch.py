@@ -10,8 +10,9 @@ from django.db import transaction
 from accounts.models import Credential
 from agents import admission
 from agents.announcing import Addressed
-from agents.errors import Denied, Unavailable
+from agents.errors import Denied, FileGone, Unavailable
 from agents.ledger import statements
+from agents.ledger.handing import handed_back, handed_over, may_hand_on
 from agents.ledger.house import read_house
 from agents.ledger.refusals import write_refusals
 from agents.ledger.rows import GRACE, Moment, open_row
@@ -49,6 +50,8 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
         refused = _admit(asks, moment, home, results, notes)
         refused += [(work.ask, work.denied) for work in batch if isinstance(work, Deny)]
         write_refusals(refused, moment)
+        for ask, denied in refused:
+            notes.denied(ask, denied)
         told = write(notes, now)
         if touched := [work.credential_id for work in batch if isinstance(work, Touch)]:
             Credential.touch(touched)
@@ -95,6 +98,7 @@ def _settle(settles: dict[int, Settle], now: datetime, results: dict[int, Result
         if i not in winners:
             results[i] = _as_stored(ending, *stored.get(chat_id, (Outcome.FAILED, "deleted")))
             continue
+        ending = handed_back(work.turn.ask, ending)
         results[i] = SettledTurn(ending.outcome, ending.reason, ending.text)
         notes.settled(work.turn, ending)
         agent_id, day = won[chat_id]
@@ -153,9 +157,9 @@ def _admit(
     turns: list[OpenTurn] = []
     refused: list[tuple[Ask, Denied]] = []
     for i, ask in asks.items():
-        refusal = admission.admit(ask, house)
+        refusal = admission.admit(ask, house) if may_hand_on(ask) else FileGone()
         if refusal is None:
-            results[i] = turn = _open_turn(ask, house)
+            results[i] = turn = handed_over(_open_turn(ask, house))
             turns.append(turn)
             notes.admitted(turn)
             continue
@@ -163,9 +167,10 @@ def _admit(
         if isinstance(refusal, Denied):
             refused.append((ask, refusal))
     spent = Counter(turn.ask.target.agent_id for turn in turns if turn.ask.target.agent_id is not None)
-    if spent and statements.spend(spent, moment.day) != len(spent):
-        raise RuntimeError("a budget changed under the batch")
-    statements.insert_turns([open_row(turn, home, moment) for turn in turns])
+    if turns:
+        notes.turns = statements.inserting([open_row(turn, home, moment) for turn in turns])
+    if spent:
+        notes.spending, notes.spenders = statements.spending(spent, moment.day), len(spent)
     return refused
 
 

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from django.core.validators import MaxLengthValidator, MaxValueValidator, MinValueValidator
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -25,17 +26,15 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def published(self) -> "AgentQuerySet":
         """Open to callers: published, kept, and the owner not suspended."""
-        return self.kept().filter(status=Agent.Status.PUBLISHED, owner__is_active=True)
+        return self.kept().filter(PUBLISHED)
 
-    def askable_by(self, user_id: int) -> "AgentQuerySet":
-        """Published and open to this user; to anybody else it is as if it were not there."""
-        granted = AgentGrant.objects.filter(user_id=user_id).values("agent_id")
-        open_to = (
-            models.Q(access=Agent.Access.PUBLIC)
-            | models.Q(owner_id=user_id)
-            | models.Q(access=Agent.Access.LIMITED, pk__in=granted)
-        )
-        return self.published().filter(open_to)
+    def askable_by(self, user_id: int | None) -> "AgentQuerySet":
+        """Published and open to this user, None being anybody; for others it is as if it were not there."""
+        return self.published().filter(_open_to(user_id))
+
+    def visible_to(self, user: User) -> "AgentQuerySet":
+        """What this user may ask, and whatever they have themselves, drafts too."""
+        return self.kept().filter(Q(owner=user) | (PUBLISHED & _open_to(user.pk)))
 
     def at(self, handle: str) -> "AgentQuerySet":
         """Those of a handle, `owner/slug`, in any case."""
@@ -86,10 +85,10 @@ class Agent(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["handle_key"], condition=models.Q(deleted_at=None), name="one_kept_agent_per_handle"
+                fields=["handle_key"], condition=Q(deleted_at=None), name="one_kept_agent_per_handle"
             ),
             models.UniqueConstraint(
-                fields=["session"], condition=models.Q(deleted_at=None), name="one_kept_agent_per_session"
+                fields=["session"], condition=Q(deleted_at=None), name="one_kept_agent_per_session"
             ),
         ]
         indexes = [models.Index(fields=["owner"], name="agent_by_owner")]
@@ -111,6 +110,17 @@ class Agent(models.Model):
     def soft_delete(self) -> None:
         """Free the handle and stop every ask from the next request on; the log stays."""
         type(self).objects.filter(pk=self.pk, deleted_at=None).update(deleted_at=Now(), status=self.Status.DRAFT)
+
+
+PUBLISHED = Q(status=Agent.Status.PUBLISHED, owner__is_active=True)
+
+
+def _open_to(user_id: int | None) -> Q:
+    if user_id is None:
+        return Q(access=Agent.Access.PUBLIC)
+    granted = AgentGrant.objects.filter(user_id=user_id).values("agent_id")
+    limited = Q(access=Agent.Access.LIMITED, pk__in=granted)
+    return Q(access=Agent.Access.PUBLIC) | Q(owner_id=user_id) | limited
 
 
 class AgentGrant(models.Model):
@@ -137,7 +147,7 @@ class CallerBlock(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["owner", "caller"], name="one_block_per_owner_and_caller"),
-            models.CheckConstraint(condition=~models.Q(owner=models.F("caller")), name="nobody_blocks_themselves"),
+            models.CheckConstraint(condition=~Q(owner=models.F("caller")), name="nobody_blocks_themselves"),
         ]
 
     def __str__(self) -> str:

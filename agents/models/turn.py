@@ -15,6 +15,12 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         """Not ended yet. An open turn always holds; saying so lets the small partial index serve."""
         return self.filter(outcome=None, released_at=None)
 
+    def owned_by(self, user_id: int) -> "TurnQuerySet":
+        """Asks of this user's agents, and those of their sessions themselves; each part has its index."""
+        of_agents = Turn.objects.filter(agent__owner=user_id).values("pk")
+        of_sessions = Turn.objects.filter(agent=None, session__owner=user_id).values("pk")
+        return self.filter(pk__in=of_agents.union(of_sessions, all=True))
+
     def holding(self) -> "TurnQuerySet":
         """Those whose claim was not released; it may have run out all the same."""
         return self.filter(released_at=None)

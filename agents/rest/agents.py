@@ -1,5 +1,6 @@
 """The directory, and an owner's own agents."""
 
+from functools import partial
 from typing import Any
 
 from django.db.models import Q
@@ -35,16 +36,16 @@ class Agents(APIView):
 
     @extend_schema(parameters=[DirectoryQuery, PageQuery], responses=Page[ApiAgent])
     def get(self, request: Request) -> Response:
-        """Everybody's published agents, by handle; `mine` adds the caller's drafts."""
-        query = read_query(DirectoryQuery, request)
-        found = Agent.objects.published()
-        if query["mine"]:
-            found = found | Agent.objects.kept().owned_by(caller_of(request))
+        """Published agents the caller may ask, by handle; `mine` adds the caller's drafts."""
+        query, caller = read_query(DirectoryQuery, request), caller_of(request)
+        agents = Agent.objects
+        found = agents.visible_to(caller) if query["mine"] else agents.askable_by(caller.pk)
         if query["owner"]:
             found = found.filter(owner__login__iexact=query["owner"])
         if text := query["q"]:
             found = found.filter(Q(handle__icontains=text) | Q(name__icontains=text) | Q(tagline__icontains=text))
-        return page(request, found.select_related("owner", "session").order_by("handle_key"), show_agents)
+        listed = found.select_related("owner", "session").order_by("handle_key")
+        return page(request, listed, partial(show_agents, viewer_id=caller.pk))
 
     @extend_schema(request=NewAgent, responses={201: PublishedAgent, 404: ErrorBody, 409: ErrorBody})
     def post(self, request: Request) -> Response:
@@ -54,12 +55,16 @@ class Agents(APIView):
         if session is None:
             raise NotFound("no such session")
         try:
-            published = publishing.publish(owner, session, details, slug=details.pop("slug", None))
+            slug, allowed = details.pop("slug", None), details.pop("allowed", None)
+            published = publishing.publish(owner, session, details, slug=slug, allowed=allowed)
         except publishing.BadSlug as bad:
             raise ValidationError({"slug": str(bad)}) from None
         except publishing.Taken as taken:
             raise Conflict(str(taken)) from None
-        shown: PublishedAgent = {**show_agent(published.agent), "restored": published.restored}
+        shown: PublishedAgent = {
+            **show_agent(published.agent, viewer_id=owner.pk),
+            "restored": published.restored,
+        }
         return Response(shown, status=201)
 
 
@@ -68,13 +73,13 @@ class AgentByHandle(APIView):
 
     @extend_schema(responses=ApiAgent)
     def get(self, request: Request, owner: str, slug: str) -> Response:
-        """A published agent, or a draft of the caller's."""
-        visible = Agent.objects.published() | Agent.objects.kept().owned_by(caller_of(request))
-        handle = f"{owner}/{slug}"
+        """An agent the caller may ask, or a draft of the caller's."""
+        caller, handle = caller_of(request), f"{owner}/{slug}"
+        visible = Agent.objects.visible_to(caller)
         agent = None if "\0" in handle else visible.at(handle).select_related("owner", "session").first()
         if agent is None:
             raise NotFound("no such agent")
-        return Response(show_agent(agent))
+        return Response(show_agent(agent, viewer_id=caller.pk))
 
 
 class OneAgent(APIView):
@@ -84,14 +89,15 @@ class OneAgent(APIView):
 
     @extend_schema(request=AgentChanges, responses=ApiAgent)
     def patch(self, request: Request, agent_id: int) -> Response:
-        """Change what the body names; a draft is closed to callers at once."""
-        agent = get_own_agent(agent_id, caller_of(request))
+        """Change what the body names; a draft, and one whose access narrows, is closed to callers at once."""
+        owner = caller_of(request)
+        agent = get_own_agent(agent_id, owner)
         changes = _checked(AgentChanges(data=request.data, partial=True))
         _refuse_moving(agent, request.data)
-        revised = publishing.revise(agent.pk, changes)
+        revised = publishing.revise(agent.pk, changes, changes.pop("allowed", None))
         if revised is None:
             raise NotFound("no such agent")
-        return Response(show_agent(revised))
+        return Response(show_agent(revised, viewer_id=owner.pk))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, agent_id: int) -> Response:

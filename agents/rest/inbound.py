@@ -46,7 +46,7 @@ class Inbound(APIView):
         asked = Turn.objects.filter(agent=agent, asked_at__gte=since)
         ended = asked.exclude(outcome=None)
         log: InboundLog = {
-            "agent": show_agent(agent),
+            "agent": show_agent(agent, viewer_id=agent.owner_id),
             "window": {"days": days, "since": iso(since)},
             "summary": _summary(ended),
             "publicThreadStats": {"total": 0, "today": 0, "active": 0},

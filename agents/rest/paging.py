@@ -1,34 +1,5 @@
-"""Lists in pages: `?limit=` and `?offset=`, always `{"items": […], "total": n}`."""
+"""Lists in pages, as everywhere in the native API."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from accounts.paging import MAX_LIMIT, PageQuery, page, read_query
 
-from django.db.models import QuerySet
-from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-DEFAULT_LIMIT = 200
-MAX_LIMIT = 1000
-FARTHEST = 10**9
-
-
-class PageQuery(serializers.Serializer[Any]):
-    """Which part of a list; a limit above the highest gets the highest."""
-
-    limit = serializers.IntegerField(default=DEFAULT_LIMIT, min_value=1)
-    offset = serializers.IntegerField(default=0, min_value=0, max_value=FARTHEST)
-
-
-def read_query(serializer: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
-    """The checked query string of a request."""
-    query = serializer(data=request.query_params)
-    query.is_valid(raise_exception=True)
-    return dict(query.validated_data)
-
-
-def page(request: Request, rows: QuerySet[Any], show: Callable[[Sequence[Any]], Sequence[Any]]) -> Response:
-    """One page of rows, shown all together so that what belongs to them is fetched together."""
-    query = read_query(PageQuery, request)
-    start, limit = query["offset"], min(query["limit"], MAX_LIMIT)
-    return Response({"items": show(list(rows[start : start + limit])), "total": rows.count()})
+__all__ = ["MAX_LIMIT", "PageQuery", "page", "read_query"]

@@ -1,17 +1,20 @@
 """What comes in over REST, checked field by field, and what goes out as JSON."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from rest_framework import serializers
 
+from accounts.models import User
 from agents.facts import Facts, facts_of
+from agents.granting import UnknownLogin, logins_granted, users_named
 from agents.models import Agent, Session
 from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS
-from agents.rest.shapes import ApiAgent
+from agents.rest.shapes import Access, ApiAgent
 from kit.iso import iso, iso_or_none
 
 Json = dict[str, Any]
+MAX_GRANTS = 200
 NOT_OFFERED = "this hub does not offer it yet"
 
 
@@ -33,6 +36,10 @@ class AgentChanges(serializers.Serializer[Any]):
     tagline = serializers.CharField(required=False, max_length=160, allow_blank=True)
     description = serializers.CharField(required=False, max_length=4096, allow_blank=True, trim_whitespace=False)
     status = serializers.ChoiceField(required=False, choices=Agent.Status.choices)
+    access = serializers.ChoiceField(required=False, choices=Agent.Access.choices)
+    allowedLogins = serializers.ListField(
+        source="allowed", required=False, max_length=MAX_GRANTS, child=serializers.CharField(max_length=64)
+    )
     dailyBudgetQueries = serializers.IntegerField(
         source="daily_budget", required=False, min_value=0, max_value=MAX_BUDGET
     )
@@ -47,6 +54,13 @@ class AgentChanges(serializers.Serializer[Any]):
     personalizationPrompt = _paper("personalization_prompt")
     liveView = serializers.BooleanField(required=False, write_only=True)
     publicAsk = serializers.BooleanField(required=False, write_only=True)
+
+    def validate_allowedLogins(self, logins: list[str]) -> list[User]:
+        """The users of these logins."""
+        try:
+            return users_named(logins)
+        except UnknownLogin as unknown:
+            raise serializers.ValidationError(str(unknown)) from None
 
     def validate(self, attrs: Json) -> Json:
         """Take out what only has to be false."""
@@ -63,19 +77,23 @@ class NewAgent(AgentChanges):
     slug = serializers.CharField(required=False, allow_null=True, max_length=64)
 
 
-def show_agents(agents: Sequence[Agent]) -> list[ApiAgent]:
-    """ApiAgents, whatever their number in the same few queries; owner and session come with the rows."""
+def show_agents(agents: Sequence[Agent], *, viewer_id: int) -> list[ApiAgent]:
+    """ApiAgents, whatever their number in the same few queries; owner and session come with the rows.
+
+    Whom an agent is limited to is told to its owner alone.
+    """
     facts = facts_of(agents)
-    return [_show(agent, facts[agent.pk]) for agent in agents]
+    granted = logins_granted([agent.pk for agent in agents if agent.owner_id == viewer_id])
+    return [_show(agent, facts[agent.pk], granted.get(agent.pk)) for agent in agents]
 
 
-def show_agent(agent: Agent) -> ApiAgent:
+def show_agent(agent: Agent, *, viewer_id: int) -> ApiAgent:
     """One ApiAgent."""
-    return show_agents([agent])[0]
+    return show_agents([agent], viewer_id=viewer_id)[0]
 
 
-def _show(agent: Agent, facts: Facts) -> ApiAgent:
-    return {
+def _show(agent: Agent, facts: Facts, allowed: list[str] | None) -> ApiAgent:
+    shown: ApiAgent = {
         "id": agent.pk,
         "handle": agent.handle,
         "ownerLogin": agent.owner.login,
@@ -85,6 +103,7 @@ def _show(agent: Agent, facts: Facts) -> ApiAgent:
         "tagline": agent.tagline,
         "description": agent.description,
         "status": "published" if agent.status == Agent.Status.PUBLISHED else "draft",
+        "access": cast(Access, agent.access),
         "online": facts.is_online,
         "concurrencyCap": agent.concurrency_cap,
         "dailyBudgetQueries": agent.daily_budget,
@@ -101,6 +120,9 @@ def _show(agent: Agent, facts: Facts) -> ApiAgent:
         "liveViewEnabledAt": None,
         "suggestedPrompts": agent.suggested_prompts,
     }
+    if allowed is not None:
+        shown["allowedLogins"] = allowed
+    return shown
 
 
 def routing_name(session: Session) -> str | None:

@@ -1,8 +1,11 @@
 """What sessions and agents answer over REST (docs/reference/rest.md), as types: the views build them."""
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from kit.describe import Time, Uuid
+
+RoleWord = Literal["owner", "approver", "prompter", "viewer"]
+Access = Literal["public", "limited", "private"]
 
 
 class ApiSession(TypedDict):
@@ -11,7 +14,7 @@ class ApiSession(TypedDict):
     id: Uuid
     routingName: str | None
     startedByLogin: str
-    role: Literal["owner", "approver", "prompter", "viewer"]
+    role: RoleWord
     host: str | None
     cwd: str | None
     channelVersion: str | None
@@ -28,7 +31,7 @@ class ApiSession(TypedDict):
 
 
 class ApiAgent(TypedDict):
-    """A published session, or the draft of one."""
+    """A published session, or the draft of one. `allowedLogins` is there for its owner alone."""
 
     id: int
     handle: str
@@ -39,6 +42,8 @@ class ApiAgent(TypedDict):
     tagline: str
     description: str
     status: Literal["draft", "published"]
+    access: Access
+    allowedLogins: NotRequired[list[str]]
     online: bool
     concurrencyCap: int
     dailyBudgetQueries: int
@@ -60,6 +65,21 @@ class PublishedAgent(ApiAgent):
     """A new agent. `restored`: a deleted one of the same handle came back, with its log."""
 
     restored: bool
+
+
+class ApiBlock(TypedDict):
+    """A caller whom the owner does not answer."""
+
+    login: str
+    createdAt: Time
+
+
+class Unblocked(TypedDict):
+    """`removed`: 1, or 0 when there was no block."""
+
+    ok: Literal[True]
+    login: str
+    removed: int
 
 
 class Window(TypedDict):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from a2a_bridge.errors import DENIED_TEXT, FAILURE_TEXT, denied_text, failure_text
-from agents.errors import Busy, Denied, Offline, OverBudget, OverCap, RateLimited
+from agents.errors import Blocked, Busy, Cycle, Denied, Offline, OverBudget, OverCap, RateLimited, TooDeep
 from agents.models import Turn
 from agents.types import Failure
 
@@ -14,6 +14,9 @@ SAID = [
     (Busy(), "agent is processing a turn for another caller"),
     (OverCap(3), "agent already holds 3 of your questions"),
     (OverBudget(50), "agent @owner/slug hit its daily budget (50)"),
+    (Blocked(), "agent @owner/slug does not take your questions"),
+    (TooDeep(), "too many agents passed this question on"),
+    (Cycle(), "this question came through the same agent already"),
     (RateLimited(7), "over your rate limit, retry in 7 s"),
 ]
 

@@ -26,6 +26,7 @@ STAFF_ONLY = [
 ]
 SETTINGS = {
     **{"name": "Helper", "tagline": "", "description": "", "status": "draft", "isolated": "on"},
+    **{"access": "public", "allowed_logins": ""},
     **{"daily_budget": "1000", "concurrency_cap": "5", "suggested_prompts": "", "claude_md": ""},
     "personalization_prompt": "",
 }

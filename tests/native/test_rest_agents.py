@@ -26,6 +26,7 @@ FIELDS = {
     "tagline",
     "description",
     "status",
+    "access",
     "online",
     "concurrencyCap",
     "dailyBudgetQueries",
@@ -42,6 +43,7 @@ FIELDS = {
     "liveViewEnabledAt",
     "suggestedPrompts",
 }
+OWNERS_FIELDS = FIELDS | {"allowedLogins"}
 
 
 def publish(person: Person, session: Any, **body: Any) -> Any:
@@ -62,7 +64,7 @@ def test_publishing_a_session_answers_the_whole_agent(alice: Person) -> None:
     answer = publish(alice, session, tagline="Knows things", suggestedPrompts=["What is new?"], claudeMd="# Notes")
     assert answer.status_code == 201
     agent = answer.json()
-    assert set(agent) == FIELDS | {"restored"}
+    assert set(agent) == OWNERS_FIELDS | {"restored"}
     assert agent["handle"] == "alice/notes"
     assert agent["ownerLogin"] == "alice"
     assert agent["sessionId"] == str(session.public_id)
@@ -353,7 +355,7 @@ def test_inbound_sums_the_window_and_shows_the_newest_first(alice: Person, bob: 
     make_turn(agent, alice.user, None, asked_at=now - timedelta(minutes=1))
     body = api(alice.session).get(f"{AGENTS}/{agent.pk}/inbound").json()
     assert set(body) == {"agent", "window", "summary", "publicThreadStats", "topAskers", "recent"}
-    assert set(body["agent"]) == FIELDS
+    assert set(body["agent"]) == OWNERS_FIELDS
     assert body["window"]["days"] == 7
     assert body["summary"] == {"total": 33, "ok": 2, "denied": 31, "avgLatencyMs": 150, "distinctAskers": 2}
     assert body["publicThreadStats"] == {"total": 0, "today": 0, "active": 0}

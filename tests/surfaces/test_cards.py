@@ -96,3 +96,21 @@ async def test_an_agent_that_never_was_is_404_with_or_without_a_token(hub: HubPr
     assert (await card_of(hub, "owner/never-was")).status_code == 404
     assert await rpc_status(hub, "owner/never-was", alice) == 404
     assert await rpc_status(hub, "owner/never-was", "cw_sess_wrong") == 404
+
+
+async def test_a_limited_agent_is_there_for_those_who_may_ask_it_alone(
+    hub: HubProcess, alice: str, bob: str
+) -> None:
+    async with online(hub, Echo) as agent:
+        await patch(hub, agent.agent["id"], access="limited", allowedLogins=["alice"])
+        absent = await card_of(hub, "owner/never-was", **bearer(bob))
+        for headers in (bearer(bob), {}):
+            card = await card_of(hub, agent.handle, **headers)
+            assert (card.status_code, card.content) == (404, absent.content)
+        assert await rpc_status(hub, agent.handle, bob) == 404
+        assert (await card_of(hub, agent.handle, **bearer(alice))).status_code == 200
+        assert await rpc_status(hub, agent.handle, alice) == 200
+        await patch(hub, agent.agent["id"], access="private")
+        assert (await card_of(hub, agent.handle, **bearer(alice))).status_code == 404
+        assert await rpc_status(hub, agent.handle, alice) == 404
+        assert (await card_of(hub, agent.handle, **bearer(hub.mint("owner", "session")))).status_code == 200

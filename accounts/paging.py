@@ -1,0 +1,41 @@
+"""Lists in pages: `?limit=` and `?offset=`, always `{"items": […], "total": n}`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+DEFAULT_LIMIT = 200
+MAX_LIMIT = 1000
+FARTHEST = 10**9
+
+
+class PageQuery(serializers.Serializer[Any]):
+    """Which part of a list; a limit above the highest gets the highest."""
+
+    limit = serializers.IntegerField(default=DEFAULT_LIMIT, min_value=1)
+    offset = serializers.IntegerField(default=0, min_value=0, max_value=FARTHEST)
+
+
+def read_query(serializer: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
+    """The checked query string of a request."""
+    query = serializer(data=request.query_params)
+    query.is_valid(raise_exception=True)
+    return dict(query.validated_data)
+
+
+def page(
+    request: Request,
+    rows: QuerySet[Any],
+    show: Callable[[Sequence[Any]], Sequence[Any]],
+    which: type[PageQuery] = PageQuery,
+    *,
+    most: int = MAX_LIMIT,
+) -> Response:
+    """One page of rows, at most `most`, shown all together so that what belongs to them is fetched together."""
+    query = read_query(which, request)
+    start, limit = query["offset"], min(query["limit"], most)
+    return Response({"items": show(list(rows[start : start + limit])), "total": rows.count()})

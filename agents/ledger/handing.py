@@ -1,0 +1,39 @@
+"""Files that questions and replies hand on, inside the batch that admits or settles (section 6.5 of the wire)."""
+
+from dataclasses import replace
+
+from agents.models import File
+from agents.transcript.mentions import clone_into, mentions, readable, rewrite
+from agents.types import Ask, Ending, OpenTurn, Outcome
+
+
+def may_hand_on(ask: Ask) -> bool:
+    """Whether every file the question names is still there for its caller."""
+    return not ask.files or readable(ask.files, ask.caller_id).keys() >= set(ask.files)
+
+
+def handed_over(turn: OpenTurn) -> OpenTurn:
+    """The question with the ids its files have in the session that is asked.
+
+    Raises:
+        FilesRefused: one went since `may_hand_on`; the batch is tried again.
+    """
+    ask = turn.ask
+    if not ask.files:
+        return turn
+    return replace(turn, text=rewrite(turn.text, clone_into(ask.target.session_id, ask.files, ask.caller_id)))
+
+
+def handed_back(ask: Ask, ending: Ending) -> Ending:
+    """The reply with the ids its files have where it was asked from.
+
+    Only files of the answering session go: whatever else the agent can name is not its caller's to have.
+    """
+    if ending.outcome is not Outcome.COMPLETED or ask.source is None or "fileId=" not in ending.text:
+        return ending
+    own = File.objects.live().filter(session_id=ask.target.session_id, pk__in=mentions(ending.text))
+    owners = dict(own.values_list("pk", "session__owner_id"))
+    if not owners:
+        return ending
+    ids = clone_into(ask.source.session_id, owners.keys(), next(iter(owners.values())))
+    return replace(ending, text=rewrite(ending.text, ids))

@@ -1,0 +1,104 @@
+"""`/api/channel/files`: what an agent hands out and fetches (section 4.8 of the channel's wire)."""
+
+from typing import Any, TypedDict
+from urllib.parse import quote
+from uuid import UUID
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.rest import caller_of
+from agents.access import NotAllowed, Role, find_session
+from agents.links.channel.authentication import ChannelAuthentication, token_of
+from agents.models import File, Session
+from agents.rest.files import ANY_BYTES, AT_THE_DOOR, AnyType, download
+from agents.rest.paging import read_query
+from agents.rest.uploads import FileForm, read_form
+from agents.transcript import files
+from kit.describe import CHANNEL_TOKEN, ErrorBody, Uuid
+
+
+class ChannelFile(TypedDict):
+    """A file an agent handed out."""
+
+    id: int
+    filename: str
+    mime: str
+    size: int
+    sha256: str
+    sessionId: Uuid
+
+
+class ChannelFileForm(FileForm):
+    """The part `file`, and the session it goes to."""
+
+    sessionId = serializers.UUIDField()
+
+
+class OwnSession(serializers.Serializer[Any]):
+    """The agent's own session."""
+
+    sessionId = serializers.UUIDField()
+
+
+class ChannelFiles(APIView):
+    """`/api/channel/files`"""
+
+    authentication_classes = [ChannelAuthentication]
+    parser_classes = [MultiPartParser]
+
+    @extend_schema(
+        auth=[CHANNEL_TOKEN],
+        request={"multipart/form-data": ChannelFileForm},
+        responses={201: ChannelFile, 404: ErrorBody, **AT_THE_DOOR},
+    )
+    def post(self, request: Request) -> Response:
+        """Add a file to a session of the token's owner, or to one they may prompt; up to 10 MiB."""
+        form = read_form(ChannelFileForm, request)
+        session = _find_target(form["sessionId"], caller_of(request).pk)
+        if session is None:
+            raise NotFound("no such session")
+        file = files.store(session, caller_of(request), form["file"], File.Scope.REPLY)
+        shown = {"id": file.pk, "filename": file.filename, "mime": file.mime, "size": file.size}
+        return Response({**shown, "sha256": file.sha256, "sessionId": str(session.public_id)}, status=201)
+
+
+class OneChannelFile(APIView):
+    """`/api/channel/files/{id}`"""
+
+    authentication_classes = [ChannelAuthentication]
+    content_negotiation_class = AnyType
+
+    @extend_schema(auth=[CHANNEL_TOKEN], parameters=[OwnSession], responses={ANY_BYTES: bytes})
+    def get(self, request: Request, file_id: int) -> HttpResponse:
+        """The bytes of a live file of the session that last came with this token."""
+        wanted = read_query(OwnSession, request)["sessionId"]
+        own = Session.objects.filter(public_id=wanted, credential_id=token_of(request).credential_id)
+        file = File.objects.live().filter(pk=file_id, session__in=own, session__owner=caller_of(request)).first()
+        data = files.open_file(file) if file else None
+        if file is None or data is None:
+            raise NotFound("no such file of this session")
+        response = download(file, data)
+        response["x-clawborrator-file-name"] = _in_ascii(file.filename)
+        response["x-clawborrator-file-mime"] = file.mime
+        response["x-clawborrator-file-size"] = str(file.size)
+        return response
+
+
+def _in_ascii(name: str) -> str:
+    """As it is, or percent-encoded UTF-8: a header holds nothing else."""
+    return name if name.isascii() else quote(name, safe="")
+
+
+def _find_target(public_id: UUID, owner_id: int) -> Session | None:
+    """None also for a session they may only look at: an agent learns no more than that it cannot write there."""
+    try:
+        return find_session(public_id, owner_id, at_least=Role.PROMPTER)
+    except NotAllowed:
+        return None

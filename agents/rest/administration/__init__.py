@@ -1,0 +1,1 @@
+"""What the staff sees of the whole hub (docs/reference/rest.md, Administration): reading only."""

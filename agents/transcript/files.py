@@ -1,0 +1,178 @@
+"""Files of sessions: store, read, copy, delete; what outlives its time goes."""
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.models import User
+from agents.access import visible_sessions
+from agents.announcing import announce
+from agents.live import FileMessage
+from agents.models import File, Session
+from agents.transcript import blobs, happenings
+from agents.transcript.file_names import clean_mime, clean_name
+from agents.transcript.shown_files import show_file
+from kit.clock import db_now
+
+MAX_FILE_BYTES = 10_485_760
+DELETED_AT_ONCE = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file as it came; name and media type are the uploader's word."""
+
+    filename: str
+    mime: str | None
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What deleting a file did. `refs_remaining`: live files that still name its bytes."""
+
+    already_deleted: bool
+    blob_deleted: bool
+    refs_remaining: int
+    freed_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What went with the files of sessions."""
+
+    files: int
+    blobs_swept: int
+    bytes_freed: int
+
+
+def store(session: Session, uploader: User, upload: Upload, scope: str = File.Scope.ATTACHMENT) -> File:
+    """Add a file to a session, and tell its operators."""
+    sha256 = hashlib.sha256(upload.data).hexdigest()  # before the transaction: it takes a while
+    with transaction.atomic():
+        blobs.keep(sha256, upload.data)
+        now = db_now()
+        file: File = File.objects.create(
+            session=session,
+            uploader=uploader,
+            blob_id=sha256,
+            sha256=sha256,
+            filename=clean_name(upload.filename),
+            mime=clean_mime(upload.mime),
+            size=len(upload.data),
+            scope=scope,
+            uploaded_at=now,
+            expires_at=expires_at(now),
+        )
+        _tell(file, "uploaded")
+    return file
+
+
+def clone(file: File, session_id: int, user_id: int, now: datetime) -> File:
+    """The same bytes as a file of another session, whose blob the caller's transaction holds locked."""
+    copied: File = File.objects.create(
+        session_id=session_id,
+        uploader_id=user_id,
+        blob_id=file.sha256,
+        sha256=file.sha256,
+        filename=file.filename,
+        mime=file.mime,
+        size=file.size,
+        scope=file.scope,
+        uploaded_at=now,
+        expires_at=expires_at(now),
+    )
+    return copied
+
+
+def find_file(file_id: int, user_id: int) -> File | None:
+    """A file, live or deleted, of a session this user may see; its session carries their `role_rank`."""
+    file: File | None = File.objects.filter(pk=file_id).select_related("uploader").first()
+    session = visible_sessions(user_id).filter(pk=file.session_id).first() if file else None
+    if file is None or session is None:
+        return None
+    file.session = session
+    return file
+
+
+def open_file(file: File) -> bytes | None:
+    """Its bytes, None once it is deleted."""
+    return blobs.read(file.blob_id) if file.blob_id is not None else None
+
+
+@transaction.atomic
+def delete(file: File) -> Deleted:
+    """Delete a file, and its bytes when it was the last to name them; deleting again is fine."""
+    blobs.lock([file.sha256])
+    gone = _let_go([file])
+    swept = blobs.sweep([file.sha256])
+    return Deleted(
+        already_deleted=not gone,
+        blob_deleted=swept.blobs > 0,
+        refs_remaining=File.objects.filter(blob_id=file.sha256).count(),
+        freed_bytes=swept.freed_bytes,
+    )
+
+
+def expire() -> int:
+    """Delete the files whose time is up, a few in each transaction; how many. Spent blobs go too."""
+    gone = 0
+    due = File.objects.live().select_related("session", "uploader").order_by("expires_at")
+    while files := list(due.filter(expires_at__lte=db_now())[:DELETED_AT_ONCE]):
+        gone += _expire(files)
+    blobs.sweep_spent()
+    return gone
+
+
+@transaction.atomic
+def forget_files_of(session_ids: Collection[int]) -> Forgotten:
+    """Delete every file row of sessions; call it in the transaction that deletes the sessions."""
+    files = File.objects.filter(session_id__in=session_ids)
+    hashes = set(files.live().values_list("sha256", flat=True))
+    blobs.lock(hashes)
+    gone, _ = files.delete()
+    swept = blobs.sweep(hashes)
+    return Forgotten(gone, swept.blobs, swept.freed_bytes)
+
+
+def expires_at(uploaded_at: datetime) -> datetime:
+    """When a file goes by itself."""
+    return uploaded_at + timedelta(days=settings.FILES_KEPT_DAYS)
+
+
+@transaction.atomic
+def _expire(files: Sequence[File]) -> int:
+    hashes = {file.sha256 for file in files}
+    blobs.lock(hashes)
+    gone = _let_go(files)
+    blobs.sweep(hashes)
+    return len(gone)
+
+
+def _let_go(files: Collection[File]) -> list[File]:
+    """Mark these deleted; those that nobody else had deleted before."""
+    now, gone = db_now(), []
+    for file in files:
+        if File.objects.live().filter(pk=file.pk).update(deleted_at=now, blob=None):
+            file.deleted_at, file.blob_id = now, None
+            _tell(file, "deleted")
+            gone.append(file)
+    return gone
+
+
+def _tell(file: File, action: str) -> None:
+    happenings.tell(
+        file.session,
+        f"file.{action}",
+        {
+            "fileId": file.pk,
+            "name": file.filename,
+            "bytes": file.size,
+            "uploaderLogin": file.uploader.login,
+        },
+    )
+    announce(file.session_id, FileMessage(str(file.session.public_id), action, {**show_file(file)}))

@@ -1,0 +1,79 @@
+"""What webhooks hear of sessions and agents (section 7 of the wire): who may, and in which words."""
+
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from msgspec import Raw
+
+from agents.models import Session
+from kit import sql
+from kit.iso import iso
+from webhooks import outbox
+from webhooks.outbox import Happening
+
+_SESSIONS = """
+SELECT s.id, s.public_id, s.routing_name, s.owner_id, u.login
+FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id WHERE s.id IN ({marks})
+"""
+_SHAREES = "SELECT session_id, user_id FROM agents_share WHERE session_id IN ({marks})"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A session as webhooks name it. `audience`: its owner and those it is shared with."""
+
+    public_id: str
+    routing_name: str
+    owner_id: int
+    owner_login: str
+    audience: frozenset[int]
+
+    def say(self, type_: str, **members: Any) -> Happening:
+        """Something that everybody who sees the session may hear of."""
+        payload = {"sessionId": self.public_id, "routingName": self.routing_name, **members}
+        return Happening(
+            type=type_,
+            audience=self.audience,
+            payload=payload,
+            session_id=self.public_id,
+            routing_name=self.routing_name,
+        )
+
+    def event(self, event_id: int, kind: str, type_: str, payload: str, ts: datetime) -> Happening:
+        """An event was stored; `payload` is JSON text."""
+        shown = {"id": event_id, "kind": kind, "type": type_, "payload": Raw(payload.encode()), "ts": iso(ts)}
+        return self.say(f"{kind}.event", ownerLogin=self.owner_login, event=shown)
+
+    def agent(self, type_: str, **members: Any) -> Happening:
+        """Something about an ask to the agent on this session: for its owner alone."""
+        return Happening(
+            type=type_,
+            audience={self.owner_id},
+            payload={name: value for name, value in members.items() if value is not None},
+            session_id=self.public_id,
+            routing_name=self.routing_name,
+        )
+
+
+def scenes(session_ids: Collection[int]) -> dict[int, Scene]:
+    """The scenes of these sessions, one round trip."""
+    marks, values = sql.marks(session_ids), list(session_ids)
+    sessions, sharees = sql.rows_of_each(
+        [sql.Query(_SESSIONS.format(marks=marks), values), sql.Query(_SHAREES.format(marks=marks), values)]
+    )
+    audience: dict[int, set[int]] = {row[0]: {row[3]} for row in sessions}
+    for session_id, user_id in sharees:
+        audience[session_id].add(user_id)
+    return {
+        row[0]: Scene(str(uuid.UUID(str(row[1]))), f"@{row[2]}", row[3], row[4], frozenset(audience[row[0]]))
+        for row in sessions
+    }
+
+
+def tell(session: Session, type_: str, members: Mapping[str, Any]) -> None:
+    """From synchronous code, inside the transaction that caused it: let webhooks hear of a session."""
+    if outbox.anybody_listens():
+        outbox.record([scenes([session.pk])[session.pk].say(type_, **members)])

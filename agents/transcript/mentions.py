@@ -1,0 +1,85 @@
+"""`fileId=N` in what is asked and answered (section 6.5 of the wire): whoever names a file hands it on."""
+
+import re
+from collections.abc import Collection, Mapping
+
+from agents.access import visible_sessions
+from agents.models import File
+from agents.transcript import blobs
+from agents.transcript.files import clone
+from kit.clock import db_now
+
+MENTION = re.compile(r"(?<!\w)fileId=([0-9]+)(?!\w)")
+MAX_ID = 2**63 - 1
+MAX_ID_DIGITS = 18
+NO_FILE = 0
+MAX_FILES = 50
+
+
+class FilesRefused(Exception):
+    """A prompt names files that cannot be handed on; its text is public."""
+
+
+class Unreadable(FilesRefused):
+    """Some are absent, deleted, or not the sender's to read: no difference."""
+
+    def __init__(self, file_ids: Collection[int]) -> None:
+        super().__init__(f"no such file: {', '.join(map(str, sorted(file_ids)))}")
+        self.file_ids = frozenset(file_ids)
+
+
+class TooManyFiles(FilesRefused):
+    """It names more than one prompt may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"a prompt names at most {MAX_FILES} files")
+
+
+def mentions(text: str) -> list[int]:
+    """The files a text names, each once, in order; a number too long to be one is 0, which no file is."""
+    return list(dict.fromkeys(_number(digits) for digits in MENTION.findall(text)))
+
+
+def rewrite(text: str, ids: Mapping[int, int]) -> str:
+    """The text with these ids in place of those; others stay."""
+
+    def replaced(mention: re.Match[str]) -> str:
+        number = _number(mention[1])
+        return f"fileId={ids[number]}" if number in ids else mention[0]
+
+    return MENTION.sub(replaced, text)
+
+
+def readable(file_ids: Collection[int], user_id: int) -> dict[int, File]:
+    """Those of the files that are live, in a session this user may see."""
+    wanted = {number for number in file_ids if NO_FILE < number <= MAX_ID}
+    if not wanted:
+        return {}
+    sessions = visible_sessions(user_id).values("pk")
+    found: dict[int, File] = File.objects.live().filter(session__in=sessions).in_bulk(wanted)
+    return found
+
+
+def clone_into(session_id: int, file_ids: Collection[int], user_id: int) -> dict[int, int]:
+    """Give a session these files, within the caller's transaction; the id there of each. Its own stay as they are.
+
+    Raises:
+        FilesRefused: nothing was copied.
+    """
+    wanted = set(file_ids)
+    if len(wanted) > MAX_FILES:
+        raise TooManyFiles
+    found = readable(wanted, user_id)
+    foreign = {number: file for number, file in found.items() if file.session_id != session_id}
+    held = blobs.lock({file.sha256 for file in foreign.values()})
+    lost = {number for number, file in foreign.items() if file.sha256 not in held}  # swept just now
+    if missing := (wanted - found.keys()) | lost:
+        raise Unreadable(missing)
+    now = db_now()
+    copies = {number: clone(file, session_id, user_id, now).pk for number, file in sorted(foreign.items())}
+    return {number: copies.get(number, number) for number in found}
+
+
+def _number(digits: str) -> int:
+    significant = digits.lstrip("0")
+    return int(significant) if 0 < len(significant) <= MAX_ID_DIGITS else NO_FILE

@@ -1,0 +1,101 @@
+"""The bounds of what Django serves. Files come larger than other bodies, and only from who is known.
+
+Django takes a whole body into memory, on the event loop and before any middleware or view: a slow one holds no
+thread, but it would hold its memory. So the bounds stand before it. A file's body is not read before its token is
+known to be live, and one user sends a few at a time.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from django.db import Error as DatabaseDown
+
+from accounts.authn import identify, presented
+from kit.asgi import (
+    BodyTooLarge,
+    BodyTooSlow,
+    BoundedBody,
+    Receive,
+    Scope,
+    Send,
+    bodiless,
+    check_length,
+    respond,
+)
+from kit.async_db import db_call
+
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+UPLOAD = re.compile(r"/api/v1/sessions/[0-9a-f-]{36}/files|/api/channel/files")
+BODY_WITHIN_S = 30.0
+UPLOAD_WITHIN_S = 120.0
+UPLOADS_AT_ONCE = 4
+TOO_LARGE = b'{"error":"payload_too_large","message":"the body is over the limit"}'
+TOO_SLOW = b'{"error":"request_timeout","message":"the body was not complete in time"}'
+TOO_MANY = b'{"error":"rate_limited","message":"you send too many files at once"}'
+DOWN = b'{"error":"unavailable","message":"the database is out of reach; nothing was stored"}'
+BROKEN = {BodyTooLarge: (413, TOO_LARGE), BodyTooSlow: (408, TOO_SLOW)}
+RETRY_SOON = [(b"retry-after", b"2")]
+
+
+class DjangoDoor:
+    """Passes requests on to Django within their bounds."""
+
+    def __init__(self, application: Application, *, max_body_bytes: int, max_upload_bytes: int) -> None:
+        self._application = application
+        self._max_body_bytes = max_body_bytes
+        self._max_upload_bytes = max_upload_bytes
+        self._uploads: Counter[int] = Counter()  # under way, by user
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if is_upload(scope):
+            await self._upload(scope, receive, send)
+        else:
+            await self._pass(scope, receive, send, self._max_body_bytes, BODY_WITHIN_S)
+
+    async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            user_id = await db_call(_find_uploader)(scope)
+        except DatabaseDown:
+            await respond(send, 503, DOWN, RETRY_SOON)
+            return
+        if user_id is None:
+            await self._pass(scope, bodiless(receive), send, self._max_upload_bytes, UPLOAD_WITHIN_S)
+        elif self._uploads[user_id] >= UPLOADS_AT_ONCE:
+            await respond(send, 429, TOO_MANY, RETRY_SOON)
+        else:
+            await self._upload_of(user_id, scope, receive, send)
+
+    async def _upload_of(self, user_id: int, scope: Scope, receive: Receive, send: Send) -> None:
+        self._uploads[user_id] += 1
+        try:
+            await self._pass(scope, receive, send, self._max_upload_bytes, UPLOAD_WITHIN_S)
+        finally:
+            self._uploads -= Counter([user_id])  # forgets who is at none
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, within_s: float) -> None:
+        try:
+            check_length(scope, limit_bytes)
+        except BodyTooLarge:
+            await respond(send, 413, TOO_LARGE)
+            return
+        body = BoundedBody(receive, limit_bytes=limit_bytes, within_s=within_s)
+        await self._application(scope, body.receive, send)
+        if body.broken is not None:  # Django believes that the client left
+            status, text = BROKEN[type(body.broken)]
+            await respond(send, status, text, [(b"connection", b"close")])
+
+
+def is_upload(scope: Scope) -> bool:
+    """Whether a request brings a file."""
+    return scope["method"] == "POST" and UPLOAD.fullmatch(scope["path"]) is not None
+
+
+def _find_uploader(scope: Scope) -> int | None:
+    """The user whose live token a request carries; whether it is of a fitting kind is the view's to say."""
+    headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
+    token = presented(headers)
+    identity = identify({token.digest}).get(token.digest) if token else None
+    return identity.user_id if identity else None

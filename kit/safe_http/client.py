@@ -1,0 +1,122 @@
+"""A client that cannot be sent where it should not go."""
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import httpcore2
+
+from kit.safe_http.pinned import Deadline, PinnedBackend
+from kit.safe_http.target import NotSent, Resolve, Rules, Target, addresses_of, read_target, system_resolver
+
+__all__ = ["Answer", "NotSent", "SafeHttp", "Unanswered"]
+
+MAX_ANSWER_BYTES = 65_536
+TOTAL_S = 10.0
+
+
+class Unanswered(Exception):
+    """No whole answer came. The request may have arrived; the text may be shown to whoever gave the URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. `body` is the beginning of it, as it was sent; `is_cut` when there was more."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    is_cut: bool
+
+
+class SafeHttp:
+    """Sends single requests: resolves once, connects to what was checked, follows nothing, asks no proxy.
+
+    Names, TLS, sending and receiving share one deadline of `total_s` seconds. Threads may share a client.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        resolve: Resolve = system_resolver,
+        tls: ssl.SSLContext | None = None,
+        total_s: float = TOTAL_S,
+    ) -> None:
+        self._rules = rules
+        self._resolve = resolve
+        self._tls = tls
+        self._total_s = total_s
+
+    def check(self, url: str) -> None:
+        """Look at a URL as sending would now.
+
+        Raises:
+            NotSent: it is not allowed.
+        """
+        target = read_target(url, self._rules)
+        try:
+            self._addresses(target, Deadline(self._total_s))
+        except TimeoutError:
+            raise NotSent(f"{target.host} could not be looked up in time") from None
+
+    def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> Answer:
+        """One request and the answer to it, whatever its status.
+
+        Raises:
+            NotSent: the URL is not allowed; nothing was sent.
+            Unanswered: it may have arrived, but no sound answer came in time.
+        """
+        deadline = Deadline(self._total_s)
+        target = read_target(url, self._rules)
+        try:
+            return self._exchange(method, target, headers, body, deadline)
+        except TimeoutError:
+            raise Unanswered(f"no whole answer within {self._total_s:g} s") from None
+        except ssl.SSLCertVerificationError as bad:
+            raise Unanswered(f"the certificate is not good: {bad.verify_message}") from None
+        except ssl.SSLError:
+            raise Unanswered("TLS failed") from None
+        except OSError as failure:
+            raise Unanswered(f"the connection failed: {failure.strerror or 'it broke'}") from None
+        except (httpcore2.NetworkError, httpcore2.ProtocolError):
+            raise Unanswered("the answer is not HTTP") from None
+
+    def _exchange(
+        self, method: str, target: Target, headers: Mapping[str, str], body: bytes, deadline: Deadline
+    ) -> Answer:
+        backend = PinnedBackend(self._addresses(target, deadline), deadline)
+        context = (self._tls or _default_tls()) if target.url.scheme == "https" else None
+        fields: list[tuple[str | bytes, str | bytes]] = [("Host", target.url.netloc), *headers.items()]
+        with (
+            httpcore2.ConnectionPool(ssl_context=context, max_connections=1, network_backend=backend) as pool,
+            pool.stream(method, _as_parsed(target), headers=fields, content=body) as response,
+        ):
+            read, is_cut = _beginning(response)
+            shown = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+            return Answer(response.status, shown, read, is_cut)
+
+    def _addresses(self, target: Target, deadline: Deadline) -> list[str]:
+        return addresses_of(target, self._rules, self._resolve, within_s=deadline.left_s())
+
+
+def _as_parsed(target: Target) -> httpcore2.URL:
+    """The same parts, not parsed a second time by another parser."""
+    url = target.url
+    return httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=target.port, target=url.raw_path)
+
+
+def _beginning(response: httpcore2.Response) -> tuple[bytes, bool]:
+    """At most 64 KiB of a body, never decompressed, and whether there was more."""
+    read = b""
+    for chunk in response.iter_stream():
+        read += chunk
+        if len(read) > MAX_ANSWER_BYTES:
+            return read[:MAX_ANSWER_BYTES], True
+    return read, False
+
+
+@cache
+def _default_tls() -> ssl.SSLContext:
+    return ssl.create_default_context()

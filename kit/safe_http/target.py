@@ -1,0 +1,109 @@
+"""Where a URL really leads: its parts by one parser, its addresses by one look-up, both held against the rules."""
+
+import queue
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import httpx2
+
+from kit.safe_http.addresses import is_public
+
+SCHEMES = {"https": 443, "http": 80}
+MAX_URL_CHARS = 2048
+MAX_ADDRESSES = 16
+
+Resolve = Callable[[str, int], Sequence[str]]
+
+
+class NotSent(Exception):
+    """The URL is not one we send to. Nothing was sent; the text says why and may be shown to whoever gave it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What may be reached. `allows_private`: any address and port, also by plain http, as in one's own network."""
+
+    ports: frozenset[int] = frozenset({443, 8443})
+    allows_private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL whose parts are allowed."""
+
+    url: httpx2.URL
+    host: str
+    port: int
+
+
+def read_target(url: str, rules: Rules) -> Target:
+    """The parts of a URL.
+
+    Raises:
+        NotSent: the scheme, the port or the form is not allowed.
+    """
+    if len(url) > MAX_URL_CHARS:
+        raise NotSent(f"the URL is longer than {MAX_URL_CHARS} characters")
+    try:
+        parsed = httpx2.URL(url)
+    except (httpx2.InvalidURL, ValueError):
+        raise NotSent("this is not a URL") from None
+    if parsed.scheme not in SCHEMES or (parsed.scheme == "http" and not rules.allows_private):
+        raise NotSent("want a URL that begins with https://")
+    if parsed.userinfo:
+        raise NotSent("the URL may not hold a user name or password")
+    host = parsed.raw_host.decode("ascii")
+    port = SCHEMES[parsed.scheme] if parsed.port is None else parsed.port
+    if not host:
+        raise NotSent("the URL names no host")
+    if not 0 < port < 65536 or (port not in rules.ports and not rules.allows_private):
+        allowed = ", ".join(map(str, sorted(rules.ports)))
+        raise NotSent(f"port {port} is not allowed: want one of {allowed}")
+    return Target(parsed, host, port)
+
+
+def addresses_of(target: Target, rules: Rules, resolve: Resolve, *, within_s: float) -> list[str]:
+    """The addresses of a target's host, asked for once, all of them allowed.
+
+    A name that does not exist and one that is not public read the same: this is no window into our network.
+
+    Raises:
+        NotSent: it has none, or one of them is not public.
+        TimeoutError: the resolver did not answer in time.
+    """
+    found = _within(within_s, resolve, target.host, target.port)
+    refused = not rules.allows_private and not all(map(is_public, found))
+    if not found or refused or len(found) > MAX_ADDRESSES:
+        raise NotSent(f"{target.host} does not lead to public addresses alone")
+    return found
+
+
+def system_resolver(host: str, port: int) -> list[str]:
+    """What the system says: addresses without repetition, none when the name is unknown."""
+    try:
+        answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return []
+    return list(dict.fromkeys(str(answer[4][0]) for answer in answers))
+
+
+def _within(within_s: float, resolve: Resolve, host: str, port: int) -> list[str]:
+    """`getaddrinfo` knows no deadline: a thread asks, and is left behind when it is late."""
+    answers: queue.SimpleQueue[list[str] | Exception] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(list(resolve(host, port)))
+        except Exception as failure:  # noqa: BLE001  raised again by who waits
+            answers.put(failure)
+
+    threading.Thread(target=ask, name="resolve", daemon=True).start()
+    try:
+        answer = answers.get(timeout=max(within_s, 0))
+    except queue.Empty:
+        raise TimeoutError from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

@@ -1,0 +1,63 @@
+"""Files that questions and replies name are handed on, and nothing else is."""
+
+from dataclasses import replace
+
+import pytest
+
+from agents.errors import FileGone
+from agents.models import File, Session
+from agents.transcript import files
+from agents.types import Ending, Outcome, SettledTurn, Source
+from tests.contracts.house import Published, admitted, ask, decide, end, published, user
+
+pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
+
+
+def stored(session: Session, data: bytes = b"bytes") -> File:
+    return files.store(session, session.owner, files.Upload(filename="plan.txt", mime="text/plain", data=data))
+
+
+def desk(login: str) -> Session:
+    return Session.objects.create(owner=user(login), routing_name="here")
+
+
+def answer(agent: Published, here: Session, text: str) -> str:
+    """What the asking session gets to read when the agent answers that."""
+    turn = admitted(replace(ask(agent, here.owner.login), source=Source(here.pk, mirrors=True)))
+    settled = end(turn, Ending(outcome=Outcome.COMPLETED, text=text, latency_ms=1))
+    assert isinstance(settled, SettledTurn)
+    return settled.text
+
+
+def test_a_file_in_a_question_gets_a_row_of_its_own_where_it_is_asked() -> None:
+    agent, mine = published(), stored(desk("alice"))
+    asked = replace(ask(agent), question=f"read fileId={mine.pk}, please", files=(mine.pk,))
+    turn = admitted(asked)
+    copy = File.objects.get(session_id=agent.ref.session_id)
+    assert turn.text == f"read fileId={copy.pk}, please"
+    assert agent.turns[0].question == turn.text
+    assert copy.sha256 == mine.sha256
+    assert copy.pk != mine.pk
+
+
+def test_a_file_its_caller_cannot_read_stops_the_ask_before_it_spends() -> None:
+    agent, theirs = published(daily_budget=1), stored(desk("bob"))
+    stolen = replace(ask(agent), question=f"fileId={theirs.pk}", files=(theirs.pk,))
+    assert isinstance(decide(stolen)[0], FileGone)
+    assert (agent.spent, agent.turns, File.objects.count()) == (0, [], 1)
+    admitted(ask(agent))
+
+
+def test_a_file_in_a_reply_comes_back_to_where_it_was_asked() -> None:
+    agent, here = published(), desk("alice")
+    made = stored(agent.agent.session)
+    text = answer(agent, here, f"done: fileId={made.pk}")
+    copy = File.objects.get(session=here)
+    assert text == f"done: fileId={copy.pk}"
+
+
+def test_an_agent_cannot_hand_out_files_of_its_owners_other_sessions() -> None:
+    agent, here = published(), desk("alice")
+    secret = stored(Session.objects.create(owner=agent.agent.owner, routing_name="vault"))
+    assert answer(agent, here, f"look: fileId={secret.pk}") == f"look: fileId={secret.pk}"
+    assert not File.objects.filter(session=here).exists()

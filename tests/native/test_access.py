@@ -1,0 +1,300 @@
+"""Who may ask: public, limited and private agents, blocks, and turns without an agent in the audit."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.models import Agent, AgentGrant, CallerBlock, Turn
+from tests.native.house import (
+    Person,
+    api,
+    browser,
+    make_agent,
+    make_session,
+    make_turn,
+    names,
+    person,
+)
+from tests.native.test_admin import AGENTS as AGENT_ADMIN
+from tests.native.test_admin import SETTINGS, TURNS, act, text
+
+AGENTS = "/api/v1/agents"
+BLOCKS = "/api/v1/blocks"
+BLOCK_ADMIN = "/admin/agents/callerblock/"
+
+
+@pytest.fixture
+def carol(db: None) -> Person:
+    """A third one."""
+    return person("carol")
+
+
+def limited(owner: Person, *allowed: Person, slug: str = "helper", **fields: Any) -> Agent:
+    agent = make_agent(owner.user, slug, access="limited", **fields)
+    for one in allowed:
+        AgentGrant.objects.create(agent=agent, user=one.user)
+    return agent
+
+
+def patch(someone: Person, agent: Agent, **body: Any) -> Any:
+    """As escaped JSON, which can say what UTF-8 cannot."""
+    client = api(someone.session)
+    return client.patch(f"{AGENTS}/{agent.pk}", json.dumps(body), content_type="application/json")
+
+
+def listed(someone: Person, query: str = "") -> list[str]:
+    return names(api(someone.session).get(f"{AGENTS}{query}").json()["items"])
+
+
+def card(client: Client, handle: str) -> Any:
+    return client.get(f"/api/a2a/v1/agents/{handle}/agent-card.json")
+
+
+def test_an_agent_is_public_unless_asked_otherwise(alice: Person) -> None:
+    session = make_session(alice.user)
+    body = {"sessionId": str(session.public_id), "name": "Helper"}
+    answer = api(alice.session).post(AGENTS, body, format="json").json()
+    assert (answer["access"], answer["allowedLogins"]) == ("public", [])
+
+
+def test_an_agent_is_published_limited_to_logins_in_any_case(alice: Person, bob: Person, carol: Person) -> None:
+    body = {"name": "x", "access": "limited", "allowedLogins": ["CAROL", "bob", "bob"], "status": "published"}
+    session = make_session(alice.user)
+    answer = api(alice.session).post(AGENTS, {**body, "sessionId": str(session.public_id)}, format="json")
+    assert answer.status_code == 201
+    assert (answer.json()["access"], answer.json()["allowedLogins"]) == ("limited", ["bob", "carol"])
+
+
+def test_whom_an_agent_is_limited_to_is_told_to_its_owner_alone(alice: Person, bob: Person, staff: Person) -> None:
+    limited(alice, bob)
+    url = f"{AGENTS}/by-handle/alice/helper"
+    assert api(alice.session).get(url).json()["allowedLogins"] == ["bob"]
+    assert "allowedLogins" not in api(bob.session).get(url).json()
+    assert "allowedLogins" not in api(bob.session).get(AGENTS).json()["items"][0]
+
+
+def test_a_patch_sets_whom_it_names_and_leaves_the_rest(alice: Person, bob: Person, carol: Person) -> None:
+    agent = limited(alice, bob)
+    assert patch(alice, agent, tagline="new").json()["allowedLogins"] == ["bob"]
+    assert patch(alice, agent, allowedLogins=["carol"]).json()["allowedLogins"] == ["carol"]
+    assert patch(alice, agent, access="public").json()["allowedLogins"] == ["carol"]
+    assert patch(alice, agent, allowedLogins=[]).json()["allowedLogins"] == []
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        ("access", "secret"),
+        ("access", None),
+        ("allowedLogins", "bob"),
+        ("allowedLogins", None),
+        ("allowedLogins", ["bob", "nobody"]),
+        ("allowedLogins", ["b\0b"]),
+        ("allowedLogins", ["\ud800"]),
+        ("allowedLogins", [["bob"]]),
+        ("allowedLogins", ["bob"] * 201),
+    ],
+)
+def test_bad_access_is_refused_and_changes_nothing(alice: Person, bob: Person, field: str, bad: Any) -> None:
+    agent = limited(alice, bob)
+    answer = patch(alice, agent, **{field: bad})
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+    assert answer.json()["message"].startswith(field)
+    agent.refresh_from_db()
+    assert (agent.access, [grant.user for grant in agent.grants.all()]) == ("limited", [bob.user])
+
+
+def test_an_unknown_login_is_named(alice: Person) -> None:
+    answer = patch(alice, make_agent(alice.user), allowedLogins=["nobody"])
+    assert answer.json()["message"] == "allowedLogins: nobody here is called nobody"
+
+
+def test_the_directory_holds_what_one_may_ask(alice: Person, bob: Person, carol: Person) -> None:
+    make_agent(alice.user, "open")
+    limited(alice, bob, slug="for-bob")
+    limited(alice, bob, slug="draft-for-bob", status="draft")
+    make_agent(alice.user, "own", access="private")
+    AgentGrant.objects.create(agent=Agent.objects.get(handle="alice/own"), user=bob.user)
+    assert listed(alice) == ["alice/for-bob", "alice/open", "alice/own"]
+    assert listed(alice, "?mine=true") == ["alice/draft-for-bob", "alice/for-bob", "alice/open", "alice/own"]
+    assert (
+        listed(bob) == listed(bob, "?mine=true") == listed(bob, "?owner=alice") == ["alice/for-bob", "alice/open"]
+    )
+    assert listed(bob, "?q=for-bob") == ["alice/for-bob"]
+    assert listed(carol) == ["alice/open"]
+
+
+def test_by_handle_an_agent_one_may_not_ask_is_as_absent_as_one_that_is_not(alice: Person, bob: Person) -> None:
+    limited(alice)
+    make_agent(alice.user, "own", access="private")
+    absent = api(bob.session).get(f"{AGENTS}/by-handle/alice/absent")
+    for slug in ("helper", "own"):
+        answer = api(bob.session).get(f"{AGENTS}/by-handle/alice/{slug}")
+        assert (
+            (answer.status_code, answer.content) == (absent.status_code, absent.content) == (404, absent.content)
+        )
+        assert api(alice.session).get(f"{AGENTS}/by-handle/alice/{slug}").status_code == 200
+
+
+def test_narrowing_access_hides_the_agent_at_once(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    assert listed(bob) == ["alice/helper"]
+    patch(alice, agent, access="limited", allowedLogins=["bob"])
+    assert listed(bob) == ["alice/helper"]
+    patch(alice, agent, access="private")
+    assert listed(bob) == []
+    assert listed(alice) == ["alice/helper"]
+
+
+def test_limited_agents_of_a_suspended_owner_are_gone(alice: Person, bob: Person) -> None:
+    limited(alice, bob)
+    assert listed(bob) == ["alice/helper"]
+    alice.user.is_active = False
+    alice.user.save()
+    assert listed(bob) == []
+    assert card(browser(bob.session), "alice/helper").status_code == 404
+
+
+def test_the_home_page_shows_what_the_visitor_may_ask(alice: Person, bob: Person) -> None:
+    make_agent(alice.user, "open")
+    limited(alice, bob, slug="for-bob")
+    for client, is_shown in ((browser(bob.session), True), (browser(alice.session), True), (browser(), False)):
+        page = client.get("/").content.decode()
+        assert "@alice/open" in page
+        assert ("@alice/for-bob" in page) is is_shown
+
+
+def test_the_card_of_a_limited_agent_is_for_those_who_may_ask(alice: Person, bob: Person, carol: Person) -> None:
+    limited(alice, bob)
+    make_agent(alice.user, "own", access="private")
+    absent = card(browser(), "alice/absent")
+    for handle, may_ask in (("alice/helper", [alice, bob]), ("alice/own", [alice])):
+        for one in (alice, bob, carol):
+            for client in (browser(one.session), api(one.session), api(one.app)):
+                answer = card(client, handle)
+                if one in may_ask:
+                    assert answer.status_code == 200
+                    assert answer["Cache-Control"] == "private, no-store"
+                    assert "Access-Control-Allow-Origin" not in answer
+                else:
+                    assert (answer.status_code, answer.content) == (404, absent.content)
+                    assert answer.headers == absent.headers
+        for client in (browser(), api(alice.channel), api("cw_sess_wrong")):
+            answer = card(client, handle)
+            assert (answer.status_code, answer.content, answer.headers) == (404, absent.content, absent.headers)
+
+
+def test_the_card_of_a_public_agent_is_for_all(alice: Person, bob: Person) -> None:
+    make_agent(alice.user)
+    for client in (browser(), browser(bob.session), api("cw_sess_wrong")):
+        answer = card(client, "alice/helper")
+        assert (answer.status_code, answer["Access-Control-Allow-Origin"]) == (200, "*")
+
+
+# Blocks.
+
+
+def test_a_block_is_made_listed_and_lifted_and_again_is_fine(alice: Person, bob: Person) -> None:
+    client = api(alice.session)
+    first, again = (client.post(BLOCKS, {"login": "BOB"}, format="json") for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json() == again.json()
+    listing = client.get(BLOCKS).json()
+    assert listing == {"items": [first.json()], "total": 1}
+    assert set(first.json()) == {"login", "createdAt"}
+    assert api(bob.session).get(BLOCKS).json() == {"items": [], "total": 0}
+    assert client.delete(f"{BLOCKS}/Bob").json() == {"ok": True, "login": "Bob", "removed": 1}
+    assert client.delete(f"{BLOCKS}/bob").json()["removed"] == 0
+    assert not CallerBlock.objects.exists()
+
+
+def test_nobody_lifts_a_block_of_somebody_else(alice: Person, bob: Person) -> None:
+    api(alice.session).post(BLOCKS, {"login": "bob"}, format="json")
+    assert api(bob.session).delete(f"{BLOCKS}/bob").json()["removed"] == 0
+    assert CallerBlock.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("login", "status"),
+    [("nobody", 404), ("", 400), (None, 400), ("b\0b", 400), (["bob"], 400), ("alice", 400), ("x" * 65, 400)],
+)
+def test_who_cannot_be_blocked(alice: Person, login: Any, status: int) -> None:
+    answer = api(alice.session).post(BLOCKS, {"login": login}, format="json")
+    assert answer.status_code == status
+    assert {"error", "message"} == set(answer.json())
+
+
+@pytest.mark.parametrize("login", ["nobody", "%00", "%ED%A0%80", "a%2Fb"])
+def test_lifting_a_block_that_cannot_be_is_no_fault(alice: Person, login: str) -> None:
+    assert api(alice.session).delete(f"{BLOCKS}/{login}").status_code in (200, 404)
+
+
+def test_a_blocked_caller_still_sees_the_agent(alice: Person, bob: Person) -> None:
+    make_agent(alice.user)
+    api(alice.session).post(BLOCKS, {"login": "bob"}, format="json")
+    assert listed(bob) == ["alice/helper"]
+
+
+@pytest.mark.parametrize(("method", "path"), [("get", ""), ("post", ""), ("delete", "/bob")])
+def test_blocks_take_a_caller(alice: Person, method: str, path: str) -> None:
+    for token in (None, alice.channel):
+        assert getattr(api(token), method)(f"{BLOCKS}{path}").status_code == 401
+
+
+# The same in the admin.
+
+
+def test_an_owner_sets_access_in_the_admin(alice: Person, bob: Person, carol: Person) -> None:
+    agent, client = limited(alice, bob), browser(alice.session)
+    url = f"{AGENT_ADMIN}{agent.pk}/change/"
+    assert ">\nbob</textarea>" in text(client, url)
+    chosen = {**SETTINGS, "access": "limited", "allowed_logins": "carol\n\n BOB "}
+    assert client.post(url, chosen).status_code == 302
+    agent.refresh_from_db()
+    assert (agent.access, {grant.user for grant in agent.grants.all()}) == ("limited", {bob.user, carol.user})
+    assert client.post(url, {**chosen, "access": "private", "allowed_logins": "nobody"}).status_code == 200
+    assert client.post(url, {**chosen, "access": "private", "allowed_logins": ""}).status_code == 302
+    agent.refresh_from_db()
+    assert (agent.access, agent.grants.count()) == ("private", 0)
+
+
+def test_a_new_agent_gets_its_access_in_the_admin(alice: Person, bob: Person) -> None:
+    session = make_session(alice.user, "notes")
+    body = {**SETTINGS, "session": session.pk, "slug": "", "access": "limited", "allowed_logins": "bob"}
+    assert browser(alice.session).post(f"{AGENT_ADMIN}add/", body).status_code == 302
+    agent = Agent.objects.get(handle="alice/notes")
+    assert (agent.access, [grant.user for grant in agent.grants.all()]) == ("limited", [bob.user])
+
+
+def test_an_owner_blocks_and_unblocks_in_the_admin(alice: Person, bob: Person) -> None:
+    client = browser(alice.session)
+    for login, status in (("bob", 302), ("bob", 302), ("alice", 200), ("nobody", 200)):
+        assert client.post(f"{BLOCK_ADMIN}add/", {"login": login}).status_code == status
+    made = CallerBlock.objects.get()
+    assert (made.owner, made.caller) == (alice.user, bob.user)
+    assert ">bob<" in text(client, BLOCK_ADMIN)
+    assert "bob" in text(client, f"{BLOCK_ADMIN}{made.pk}/change/")
+    assert ">alice<" not in text(browser(bob.session), BLOCK_ADMIN)
+    act(browser(bob.session), BLOCK_ADMIN, "delete_selected", made, post="yes")
+    assert CallerBlock.objects.exists()
+    act(client, BLOCK_ADMIN, "delete_selected", made, post="yes")
+    assert not CallerBlock.objects.exists()
+
+
+# Turns without an agent.
+
+
+def test_the_audit_shows_asks_of_sessions_to_their_owner(alice: Person, bob: Person, staff: Person) -> None:
+    session = make_session(alice.user, "notes")
+    turn = make_turn(make_agent(alice.user), bob.user, question="of the session")
+    Turn.objects.filter(pk=turn.pk).update(agent=None, session=session, surface="prompt")
+    for client in (browser(alice.session), browser(staff.session)):
+        page = text(client, TURNS)
+        assert "@notes" in page
+        assert "of the session" in page
+        assert "@notes" in text(client, f"{TURNS}{turn.pk}/change/")
+    assert "of the session" not in text(browser(bob.session), TURNS)
+    for order in ("1", "2", "-2"):
+        assert "of the session" in text(browser(alice.session), f"{TURNS}?o={order}")

@@ -1,0 +1,538 @@
+"""Files of sessions over REST: who may, what is refused, what is counted, what goes by itself."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
+
+from agents import jobs
+from agents.announcing import carry_by
+from agents.models import Attachment, Blob, File, Process, Session, Share
+from agents.transcript import files, mentions
+from agents.transcript.file_names import clean_mime, clean_name
+from hub.celery import app
+from tests.native.house import Person, api, make_session, person
+from tests.native.test_rest_agents import token_of
+
+FIELDS = {
+    "id",
+    "sessionId",
+    "uploaderLogin",
+    "filename",
+    "mime",
+    "size",
+    "sha256",
+    "scope",
+    "expose",
+    "uploadedAt",
+    "expiresAt",
+    "deletedAt",
+}
+MIB = 1024 * 1024
+CAP = 10 * MIB
+TEXT = b"what a day"
+SHA = hashlib.sha256(TEXT).hexdigest()
+ROLES = ["viewer", "prompter", "approver"]
+STRANGERS = ["other", "anonymous", "revoked", "channel", "suspended"]
+
+
+def of(session: Session) -> str:
+    return f"/api/v1/sessions/{session.public_id}/files"
+
+
+def upload(
+    who: Person | str | None, session: Session, data: bytes = TEXT, name: str = "day.txt", mime: str = "text/plain"
+) -> Any:
+    token = who.session if isinstance(who, Person) else who
+    form = {"file": SimpleUploadedFile(name, data, mime)}
+    return api(token).post(of(session), form, format="multipart")
+
+
+def stored(owner: Person, session: Session, data: bytes = TEXT) -> File:
+    return files.store(session, owner.user, files.Upload(filename="day.txt", mime="text/plain", data=data))
+
+
+def lend(session: Session, borrower: Person, role: str) -> None:
+    Share.objects.create(session=session, user=borrower.user, role=role, shared_by=session.owner)
+
+
+def live(session: Session) -> list[int]:
+    return list(File.objects.live().filter(session=session).order_by("pk").values_list("pk", flat=True))
+
+
+@pytest.fixture
+def session(alice: Person) -> Session:
+    return make_session(alice.user, "desk")
+
+
+def test_an_uploaded_file_is_shown_whole_and_comes_back_byte_for_byte(alice: Person, session: Session) -> None:
+    data = bytes(range(256)) * 3
+    answer = upload(alice, session, data, "raw.bin", "application/x-raw")
+    assert answer.status_code == 201, answer.content
+    shown = answer.json()
+    assert set(shown) == FIELDS
+    assert (shown["sessionId"], shown["uploaderLogin"]) == (str(session.public_id), "alice")
+    assert (shown["filename"], shown["mime"], shown["size"]) == ("raw.bin", "application/x-raw", 768)
+    assert shown["sha256"] == hashlib.sha256(data).hexdigest()
+    assert (shown["scope"], shown["expose"], shown["deletedAt"]) == ("attachment", False, None)
+    content = api(alice.session).get(f"/api/v1/files/{shown['id']}/content")
+    assert content.content == data
+
+
+def test_content_is_for_saving_and_never_for_showing(alice: Person, session: Session) -> None:
+    shown = upload(alice, session, b"<script>alert(1)</script>", 'übel".html', "text/html").json()
+    answer = api(alice.session).get(f"/api/v1/files/{shown['id']}/content", HTTP_ACCEPT="text/html")
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == "application/octet-stream"
+    assert answer["Content-Disposition"] == "attachment; filename*=utf-8''%C3%BCbel%22.html"
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["Content-Security-Policy"] == "sandbox; default-src 'none'"
+
+
+def test_a_file_is_kept_for_thirty_days(alice: Person, session: Session) -> None:
+    file = stored(alice, session)
+    assert file.expires_at - file.uploaded_at == timedelta(days=30)
+
+
+def test_the_list_is_newest_first_in_pages_and_has_the_deleted(alice: Person, session: Session) -> None:
+    ids = [stored(alice, session, bytes([n])).pk for n in range(3)]
+    api(alice.session).delete(f"/api/v1/files/{ids[1]}")
+    body = api(alice.session).get(of(session)).json()
+    assert [item["id"] for item in body["items"]] == ids[::-1]
+    assert [item["deletedAt"] is None for item in body["items"]] == [True, False, True]
+    assert body["items"][1]["sha256"] == hashlib.sha256(b"\x01").hexdigest()
+    second = api(alice.session).get(f"{of(session)}?limit=1&offset=1").json()
+    assert ([item["id"] for item in second["items"]], second["total"]) == ([ids[1]], 3)
+
+
+def test_the_list_takes_as_many_queries_for_many_files_as_for_one(
+    alice: Person, session: Session, django_assert_max_num_queries: Any
+) -> None:
+    for n in range(20):
+        stored(alice, session, bytes([n]))
+    with django_assert_max_num_queries(8):
+        assert len(api(alice.session).get(of(session)).json()["items"]) == 20
+
+
+@pytest.mark.parametrize(("role", "post", "delete"), [("viewer", 403, 404), *[(r, 201, 200) for r in ROLES[1:]]])
+def test_a_sharees_role_says_what_they_may(
+    alice: Person, bob: Person, session: Session, role: str, post: int, delete: int
+) -> None:
+    lend(session, bob, role)
+    file = stored(alice, session)
+    client = api(bob.session)
+    assert client.get(of(session)).status_code == 200
+    assert client.get(f"/api/v1/files/{file.pk}/content").content == TEXT
+    answer = upload(bob, session)
+    assert answer.status_code == post, answer.content
+    assert post == 201 or answer.json()["error"] == "forbidden"
+    assert client.delete(f"/api/v1/files/{file.pk}").status_code == delete
+    assert (file.pk in live(session)) == (delete != 200)
+
+
+@pytest.mark.parametrize("caller", STRANGERS)
+def test_to_strangers_a_session_has_no_files(alice: Person, bob: Person, session: Session, caller: str) -> None:
+    file = stored(alice, session)
+    token = token_of(caller, alice, bob)
+    expected = 404 if caller == "other" else 401
+    client = api(token)
+    absent = make_session(person("gone").user)
+    Session.objects.filter(pk=absent.pk).delete()
+    for answer, missing in [
+        (client.get(of(session)), client.get(of(absent))),
+        (upload(token, session), upload(token, absent)),
+        (client.delete(f"/api/v1/files/{file.pk}"), client.delete("/api/v1/files/999999")),
+        (client.get(f"/api/v1/files/{file.pk}/content"), client.get("/api/v1/files/999999/content")),
+    ]:
+        assert answer.status_code == missing.status_code == expected
+        assert answer.content == missing.content
+    assert live(session) == [file.pk]
+
+
+@pytest.mark.parametrize("path", ["0", str(2**63), "9" * 30, "-1", "x", "1%00"])
+def test_an_id_that_is_none_is_a_404(alice: Person, path: str) -> None:
+    answer = api(alice.session).delete(f"/api/v1/files/{path}")
+    assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+    assert api(alice.session).get(f"/api/v1/files/{path}/content").status_code == 404
+
+
+def test_ten_mebibytes_are_taken_and_one_byte_more_is_a_413(alice: Person, session: Session) -> None:
+    answer = upload(alice, session, b"x" * CAP)
+    assert (answer.status_code, answer.json()["size"]) == (201, CAP)
+    answer = upload(alice, session, b"x" * (CAP + 1))
+    assert (answer.status_code, answer.json()["error"]) == (413, "payload_too_large")
+    assert File.objects.count() == Blob.objects.count() == 1
+
+
+def test_an_empty_file_is_refused(alice: Person, session: Session) -> None:
+    answer = upload(alice, session, b"")
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+    assert answer.json()["message"].startswith("file: ")
+    assert not File.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status"),
+    [
+        (b"{}", "application/json", 415),
+        (b"", "multipart/form-data", 400),
+        (b"x", "multipart/form-data; boundary=b", 400),
+        (b"--b\r\n\r\n--b--\r\n", "multipart/form-data; boundary=b", 400),
+        (
+            b'--b\r\nContent-Disposition: form-data; name="file"\r\n\r\ntext\r\n--b--\r\n',
+            "multipart/form-data; boundary=b",
+            400,
+        ),
+        (
+            b'--b\r\nContent-Disposition: form-data; name="file"; filename=".."\r\n\r\nx\r\n--b--\r\n',
+            "multipart/form-data; boundary=b",
+            400,
+        ),
+        (
+            b'--b\r\nContent-Disposition: form-data; name="file"; filename="\xff\xed\xa0"\r\n\r\nx\r\n--b--\r\n',
+            "multipart/form-data; boundary=b",
+            400,
+        ),
+        (b"x", "multipart/form-data; boundary=\xff", 400),
+        (b"x", "multipart/form-data; boundary=b; charset=bz2_codec", 400),
+        (b"--b\r\n" + b"X: y\r\n" * 20_000, "multipart/form-data; boundary=b", 400),
+        (
+            b"".join(
+                b'--b\r\nContent-Disposition: form-data; name="f"; filename="x"\r\n\r\nx\r\n' for _ in range(200)
+            ),
+            "multipart/form-data; boundary=b",
+            400,
+        ),
+    ],
+)
+def test_a_body_without_a_file_is_refused(
+    alice: Person, session: Session, body: bytes, content_type: Any, status: int
+) -> None:
+    answer = api(alice.session).post(of(session), body, content_type=content_type)
+    assert answer.status_code == status, answer.content
+    assert set(answer.json()) == {"error", "message"}
+    assert not File.objects.exists()
+
+
+HOSTILE = [
+    ("../../etc/passwd", "passwd"),
+    ("..\\..\\boot.ini", "boot.ini"),
+    ("/etc/shadow", "shadow"),
+    ("C:\\secret.txt", "secret.txt"),
+    ("a\0b.txt", "ab.txt"),
+    ("a\r\nSet-Cookie: x=1.txt", "aSet-Cookie: x=1.txt"),
+    ("gnp\u202exe.txt", "gnpxe.txt"),
+    ("\ud800.txt", ".txt"),
+    ("Grüße 你好 🦀.md", "Grüße 你好 🦀.md"),
+    ("  spaced .txt ", "spaced .txt"),
+    ("", "file"),
+    ("..", "file"),
+    ("dir/", "file"),
+    ("\0\x07", "file"),
+    ("n" * 10_000, "n" * 255),
+    ("n" * 10_000 + ".txt", "n" * 251 + ".txt"),
+    ("." + "n" * 10_000, "." + "n" * 254),
+]
+
+
+@pytest.mark.parametrize(("given", "kept"), HOSTILE)
+def test_a_name_is_made_harmless(given: str, kept: str) -> None:
+    assert clean_name(given) == kept
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"../../etc/passwd",
+        b"a\0b",
+        b"..\\x",
+        b"n" * 900,
+        "🦀".encode(),
+        b"&#0;x",
+        b"%00x",
+    ],
+)
+def test_no_name_on_the_wire_breaks_an_upload_or_its_download(alice: Person, session: Session, raw: bytes) -> None:
+    disposition = b'Content-Disposition: form-data; name="file"; filename="' + raw + b'"\r\n\r\n'
+    body = b"--b\r\n" + disposition + TEXT + b"\r\n--b--\r\n"
+    answer = api(alice.session).post(of(session), body, content_type="multipart/form-data; boundary=b")
+    assert answer.status_code == 201, answer.content
+    name = answer.json()["filename"]
+    assert name
+    assert len(name) <= 255
+    assert name.isprintable()
+    assert not set(name) & {"/", "\\"}
+    content = api(alice.session).get(f"/api/v1/files/{answer.json()['id']}/content")
+    assert content.content == TEXT
+    assert content["Content-Disposition"].startswith("attachment")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("text/plain", "text/plain"),
+        ("Text/HTML; charset=utf-8", "text/html"),
+        ("image/svg+xml", "image/svg+xml"),
+        ("", "application/octet-stream"),
+        (None, "application/octet-stream"),
+        ("text", "application/octet-stream"),
+        ("text/plain\r\nX: y", "application/octet-stream"),
+        ("a/" + "b" * 64, "application/octet-stream"),
+        ("té/xt", "application/octet-stream"),
+    ],
+)
+def test_a_media_type_has_the_shape_of_one(given: str | None, kept: str) -> None:
+    assert clean_mime(given) == kept
+
+
+def test_bytes_are_kept_once_and_go_with_their_last_file(alice: Person, session: Session) -> None:
+    one, two = (upload(alice, session, name=name).json()["id"] for name in ("a.txt", "b.txt"))
+    assert Blob.objects.count() == 1
+    client = api(alice.session)
+    assert client.delete(f"/api/v1/files/{one}").json() == {
+        "ok": True,
+        "alreadyDeleted": False,
+        "blobDeleted": False,
+        "refsRemaining": 1,
+        "freedBytes": 0,
+    }
+    assert client.get(f"/api/v1/files/{one}/content").status_code == 404
+    assert client.get(f"/api/v1/files/{two}/content").content == TEXT
+    assert client.delete(f"/api/v1/files/{two}").json() == {
+        "ok": True,
+        "alreadyDeleted": False,
+        "blobDeleted": True,
+        "refsRemaining": 0,
+        "freedBytes": len(TEXT),
+    }
+    assert client.delete(f"/api/v1/files/{two}").json()["alreadyDeleted"] is True
+    assert not Blob.objects.exists()
+
+
+def test_files_past_their_time_go_and_the_rest_stay(alice: Person, session: Session) -> None:
+    old = [stored(alice, session, b"old%d" % n) for n in range(25)]
+    shared, kept = stored(alice, session, b"old0"), stored(alice, session)
+    File.objects.filter(pk__in=[file.pk for file in old]).update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert jobs.expire_files() == 25
+    assert live(session) == [shared.pk, kept.pk]
+    assert set(Blob.objects.values_list("pk", flat=True)) == {shared.sha256, kept.sha256}
+    assert jobs.expire_files() == 0
+
+
+def test_bytes_of_a_deleted_user_are_swept(alice: Person, bob: Person, session: Session) -> None:
+    stored(alice, session)
+    stored(bob, make_session(bob.user), b"theirs")
+    bob.user.delete()
+    jobs.expire_files()
+    assert list(Blob.objects.values_list("pk", flat=True)) == [SHA]
+
+
+def test_forgetting_the_files_of_a_session_tells_what_went(alice: Person, session: Session) -> None:
+    other = make_session(alice.user, "other")
+    elsewhere = stored(alice, other)
+    stored(alice, session)
+    stored(alice, session, b"mine alone")
+    files.delete(stored(alice, session, b"deleted"))
+    assert files.forget_files_of([session.pk]) == files.Forgotten(files=3, blobs_swept=1, bytes_freed=10)
+    assert list(File.objects.values_list("pk", flat=True)) == [elsewhere.pk]
+    assert files.open_file(elsewhere) == TEXT
+
+
+# fileId=N
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("see fileId=7 and fileId=12, fileId=7", [7, 12]),
+        ("fileId=007.", [7]),
+        ("myfileId=7 fileId=7x fileId= fileid=7 fileId=-7", []),
+        ("fileId=" + "9" * 5000, [0]),
+        ("fileId=0", [0]),
+        ("fileId=٣", []),
+    ],
+)
+def test_mentions_are_found(text: str, ids: list[int]) -> None:
+    assert mentions.mentions(text) == ids
+
+
+def test_only_named_ids_are_rewritten() -> None:
+    text = "fileId=1, fileId=11 fileId=2 fileId=1"
+    assert mentions.rewrite(text, {1: 2, 2: 3}) == "fileId=2, fileId=11 fileId=3 fileId=2"
+
+
+def test_a_readable_file_is_copied_into_the_session_and_its_own_stay(alice: Person, bob: Person) -> None:
+    here, there = make_session(alice.user, "here"), make_session(bob.user, "there")
+    lend(there, alice, "viewer")
+    own, theirs = stored(alice, here, b"own"), stored(bob, there)
+    ids = mentions.clone_into(here.pk, [own.pk, theirs.pk], alice.user.pk)
+    copy = File.objects.get(pk=ids[theirs.pk])
+    assert ids == {own.pk: own.pk, theirs.pk: copy.pk}
+    assert (copy.session, copy.uploader, copy.filename, copy.mime) == (here, alice.user, "day.txt", "text/plain")
+    assert Blob.objects.count() == 2
+    files.delete(theirs)
+    assert files.open_file(copy) == TEXT
+
+
+@pytest.mark.parametrize("why", ["foreign", "deleted", "absent", "zero", "huge", "lender suspended"])
+def test_an_unreadable_file_refuses_them_all(alice: Person, bob: Person, session: Session, why: str) -> None:
+    there = make_session(bob.user, "there")
+    theirs, fine = stored(bob, there), stored(alice, make_session(alice.user, "mine"))
+    assert why == "foreign" or lend(there, alice, "approver") is None
+    if why == "deleted":
+        files.delete(theirs)
+    if why == "lender suspended":
+        bob.user.is_active = False
+        bob.user.save()
+    wanted = {"absent": 999_999, "zero": 0, "huge": 2**70}.get(why, theirs.pk)
+    with pytest.raises(mentions.Unreadable) as refused:
+        mentions.clone_into(session.pk, [fine.pk, wanted], alice.user.pk)
+    assert refused.value.file_ids == {wanted}
+    assert live(session) == []
+
+
+def test_a_prompt_names_fifty_files_at_most(alice: Person, session: Session) -> None:
+    with pytest.raises(mentions.TooManyFiles):
+        mentions.clone_into(session.pk, range(1, 52), alice.user.pk)
+
+
+# Agents, by their channel token.
+
+
+def register(session: Session, owner: Person) -> None:
+    """As if the owner's channel token had brought this session."""
+    session.credential = owner.user.credentials.get(prefix=owner.channel[:14])
+    session.save()
+
+
+def hand_out(token: str | None, session_id: object, data: bytes = TEXT) -> Any:
+    form = {"sessionId": str(session_id), "file": SimpleUploadedFile("out.md", data, "text/markdown")}
+    return api(token).post("/api/channel/files", form, format="multipart")
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [("own", 201), ("owner's other", 201), ("prompter", 201), ("viewer", 404), ("foreign", 404), ("absent", 404)],
+)
+def test_an_agent_hands_out_files_where_its_owner_may_prompt(
+    alice: Person, bob: Person, session: Session, target: str, status: int
+) -> None:
+    register(session, alice)
+    theirs = make_session(bob.user)
+    if target in ROLES:
+        lend(theirs, alice, target)
+    ids = {
+        "own": session.public_id,
+        "owner's other": make_session(alice.user, "b").public_id,
+        "absent": uuid.uuid4(),
+    }
+    answer = hand_out(alice.channel, ids.get(target, theirs.public_id))
+    assert answer.status_code == status, answer.content
+    if status == 201:
+        assert set(answer.json()) == {"id", "filename", "mime", "size", "sha256", "sessionId"}
+        assert File.objects.get().scope == "reply"
+    else:
+        assert answer.json() == {"error": "not_found", "message": "no such session"}
+
+
+@pytest.mark.parametrize("kind", ["session", "app", "none", "revoked"])
+def test_other_tokens_hand_out_and_fetch_nothing(alice: Person, session: Session, kind: str) -> None:
+    register(session, alice)
+    file = stored(alice, session)
+    assert kind != "revoked" or alice.user.credentials.filter(prefix=alice.channel[:14]).revoke()
+    token = {"session": alice.session, "app": alice.app, "none": None}.get(kind, alice.channel)
+    fetched = api(token).get(f"/api/channel/files/{file.pk}?sessionId={session.public_id}")
+    for answer in (hand_out(token, session.public_id), fetched):
+        assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
+
+
+@pytest.mark.parametrize("data", [b"", b"x" * (CAP + 1)])
+def test_an_agents_file_has_the_same_bounds(alice: Person, session: Session, data: bytes) -> None:
+    answer = hand_out(alice.channel, session.public_id, data)
+    assert answer.status_code == (413 if data else 400)
+    assert not File.objects.exists()
+
+
+@pytest.mark.parametrize("session_id", ["", "x", "a\0b", "' OR 1"])
+def test_a_session_id_that_is_none_is_refused(alice: Person, session_id: str) -> None:
+    assert hand_out(alice.channel, session_id).status_code == 400
+    assert api(alice.channel).get("/api/channel/files/1", {"sessionId": session_id}).status_code == 400
+
+
+@pytest.mark.parametrize("why", ["fine", "another session", "another token", "deleted", "foreign"])
+def test_an_agent_fetches_live_files_of_its_own_session(
+    alice: Person, bob: Person, session: Session, why: str
+) -> None:
+    register(session, alice)
+    other = make_session(alice.user, "other")
+    file = files.store(session, alice.user, files.Upload(filename="Größe.txt", mime="text/plain", data=TEXT))
+    if why == "deleted":
+        files.delete(file)
+    if why == "another token":
+        register(session, bob)
+    where = other if why == "another session" else session
+    token = bob.channel if why == "foreign" else alice.channel
+    answer = api(token).get(f"/api/channel/files/{file.pk}?sessionId={where.public_id}", HTTP_ACCEPT="text/plain")
+    if why != "fine":
+        assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+        return
+    assert (answer.status_code, answer.content) == (200, TEXT)
+    assert answer["x-clawborrator-file-name"] == "Gr%C3%B6%C3%9Fe.txt"
+    assert answer["x-clawborrator-file-mime"] == "text/plain"
+    assert answer["x-clawborrator-file-size"] == str(len(TEXT))
+
+
+def test_celery_knows_every_job_that_beat_sends() -> None:
+    app.loader.import_default_modules()
+    sent = {entry["task"] for entry in app.conf.beat_schedule.values()}
+    assert "agents.expire_files" in sent
+    assert sent <= set(app.tasks)
+
+
+# What operators see.
+
+
+@pytest.fixture
+def carried() -> Iterator[list[dict[str, Any]]]:
+    """The frames that were handed over for the operators of any session, in order."""
+    frames: list[dict[str, Any]] = []
+    carry_by(lambda addressed: frames.extend(json.loads(bytes(live.frame)) for _, live in addressed))
+    yield frames
+    carry_by(lambda addressed: None)
+
+
+def test_operators_are_told_of_files_that_come_and_go_once_it_is_committed(
+    alice: Person, session: Session, carried: list[dict[str, Any]], django_capture_on_commit_callbacks: Any
+) -> None:
+    process = Process.objects.create(id="watching", host="here", pid=1)
+    Attachment.objects.create(session=session, user=alice.user, process=process)
+    with django_capture_on_commit_callbacks(execute=True):
+        shown = upload(alice, session).json()
+        assert carried == []
+    with django_capture_on_commit_callbacks(execute=True):
+        for _ in range(2):
+            api(alice.session).delete(f"/api/v1/files/{shown['id']}")
+    uploaded, deleted = carried
+    about = {"type": "file_event", "sessionId": str(session.public_id)}
+    assert uploaded == {**about, "action": "uploaded", "file": shown}
+    gone = deleted["file"]["deletedAt"]
+    assert gone is not None
+    assert deleted == {**about, "action": "deleted", "file": {**shown, "deletedAt": gone}}
+
+
+def test_operators_are_told_of_files_whose_time_is_up(
+    alice: Person, session: Session, carried: list[dict[str, Any]], django_capture_on_commit_callbacks: Any
+) -> None:
+    process = Process.objects.create(id="watching", host="here", pid=1)
+    Attachment.objects.create(session=session, user=alice.user, process=process)
+    stored(alice, session)
+    File.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    with django_capture_on_commit_callbacks(execute=True):
+        jobs.expire_files()
+    assert [frame["action"] for frame in carried] == ["deleted"]

@@ -1,0 +1,98 @@
+"""Secrets at rest: a copy of the database signs nothing, and keys can change."""
+
+import base64
+import io
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from tests.native.house import Person
+from tests.webhooks.house import fresh, subscribed
+from webhooks.keyring import PREFIX, Unreadable, new_secret, seal, unseal
+from webhooks.subscribing import roll_secret
+
+pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
+OLD, NEW = "the first key of all, long ago made", "the second key, made much later on"
+
+
+def rotate() -> str:
+    said = io.StringIO()
+    call_command("rotate_webhook_keys", stdout=said)
+    return said.getvalue()
+
+
+def test_a_secret_is_32_random_bytes() -> None:
+    one, other = new_secret(), new_secret()
+    assert one != other
+    assert len(base64.b64decode(one.removeprefix(PREFIX), validate=True)) == 32
+
+
+def test_the_database_holds_no_secret(alice: Person) -> None:
+    old = subscribed(alice.user)
+    new = roll_secret(old.subscription.pk)
+    assert new is not None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM webhooks_subscription")
+        stored = repr(cursor.fetchall())
+    for secret in (old.secret, new.secret):
+        assert secret not in stored
+        assert secret.removeprefix(PREFIX) not in stored
+        assert base64.b64decode(secret.removeprefix(PREFIX)).hex() not in stored
+    assert str(new.subscription) == f"webhook {new.subscription.pk}"
+
+
+def test_a_changed_seal_does_not_open() -> None:
+    sealed = seal("whsec_x")
+    assert unseal(sealed) == "whsec_x"
+    with pytest.raises(Unreadable):
+        unseal(sealed[:-4] + "AAA=")
+    with pytest.raises(Unreadable):
+        unseal("whsec_x")
+
+
+def test_the_newest_key_seals_and_all_of_them_open(settings: Any) -> None:
+    first = seal("of the secret key")
+    settings.WEBHOOK_KEYS = (OLD,)
+    second = seal("of the old key")
+    settings.WEBHOOK_KEYS = (NEW, OLD)
+    third = seal("of the new key")
+    assert [unseal(one)[7:] for one in (first, second, third)] == ["secret key", "old key", "new key"]
+    settings.WEBHOOK_KEYS = (NEW,)
+    assert unseal(third)
+    with pytest.raises(Unreadable):
+        unseal(second)
+
+
+def test_the_secret_key_may_change_with_its_fallback(settings: Any) -> None:
+    sealed, before = seal("x"), settings.SECRET_KEY
+    settings.SECRET_KEY = NEW
+    with pytest.raises(Unreadable):
+        unseal(sealed)
+    settings.SECRET_KEY_FALLBACKS = [before]
+    assert unseal(sealed) == "x"
+
+
+def test_rotating_lets_the_old_key_go(alice: Person, bob: Person, settings: Any) -> None:
+    settings.WEBHOOK_KEYS = (OLD,)
+    rolled, plain = subscribed(alice.user), subscribed(bob.user)
+    new = roll_secret(rolled.subscription.pk)
+    assert new is not None
+    settings.WEBHOOK_KEYS = (NEW, OLD)
+    assert rotate() == "2 sealed anew\n"
+    settings.WEBHOOK_KEYS = (NEW,)
+    row = fresh(rolled.subscription)
+    assert (unseal(row.secret), unseal(row.previous_secret)) == (new.secret, rolled.secret)
+    assert unseal(fresh(plain.subscription).secret) == plain.secret
+    assert rotate() == "2 sealed anew\n"
+
+
+def test_rotating_says_what_it_cannot_read(alice: Person, settings: Any) -> None:
+    settings.WEBHOOK_KEYS = (OLD,)
+    lost = fresh(subscribed(alice.user).subscription)
+    settings.WEBHOOK_KEYS = (NEW,)
+    subscribed(alice.user)
+    with pytest.raises(CommandError, match="1 cannot be read"):
+        rotate()
+    assert fresh(lost).secret == lost.secret

@@ -1,0 +1,167 @@
+"""Webhooks of running hubs: asked for over real HTTP, delivered to real receivers, whoever is killed meanwhile."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from tests.callers import bearer
+from tests.homes import Home, MakeHome, manage
+from tests.hub_process import HubProcess, StartHub
+from tests.receivers import Received, receiving
+from tests.waiting import until
+from tests.webhooks.house import check_signed
+
+pytestmark = pytest.mark.slow
+SETTINGS = {"WEBHOOK_ALLOW_PRIVATE": 1}
+MANY = 20
+
+
+@dataclass
+class Desk:
+    """An owner at the native API of one hub."""
+
+    hub: HubProcess
+    http: httpx.Client
+
+    def call(self, method: str, path: str = "", **options: Any) -> Any:
+        answer = self.http.request(method, f"/api/v1/webhooks{path}", **options)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    def add(self, url: str) -> Any:
+        return self.call("POST", json={"url": url, "events": ["chat.event"]})
+
+    def send_test(self, webhook: Any) -> str:
+        event_id: str = self.call("POST", f"/{webhook['id']}/test")["eventId"]
+        return event_id
+
+    def statuses(self, webhook: Any) -> list[str]:
+        return [row["status"] for row in self.call("GET", f"/{webhook['id']}/deliveries")["items"]]
+
+    def wait_until_delivered(self, webhook: Any, count: int) -> None:
+        until(
+            lambda: self.statuses(webhook) == ["delivered"] * count,
+            f"{count} deliveries are written down",
+            within_s=20,
+        )
+
+
+@pytest.fixture
+def desk(home: Home, start_hub: StartHub) -> Iterator[Desk]:
+    """A hub of each kind, the grown one with its worker."""
+    yield from open_desk(start_hub(home, worker=home.is_grown, **SETTINGS))
+
+
+@pytest.fixture
+def embedded_desk(make_home: MakeHome, start_hub: StartHub) -> Iterator[Desk]:
+    """A hub that is one process."""
+    yield from open_desk(start_hub(make_home("embedded"), **SETTINGS))
+
+
+def open_desk(hub: HubProcess) -> Iterator[Desk]:
+    headers = bearer(hub.mint("alice", "session"))
+    with httpx.Client(base_url=hub.url, headers=headers, trust_env=False, timeout=30) as http:
+        yield Desk(hub, http)
+
+
+def kill_sender(desk: Desk) -> None:
+    """kill -9 of whatever sends: the worker with its children, or the one process there is."""
+    if desk.hub.worker is None:
+        desk.hub.kill9()
+    else:
+        desk.hub.worker.discard()
+
+
+def start_sender(desk: Desk) -> None:
+    if desk.hub.worker is None:
+        desk.hub.serve(0)
+    else:
+        desk.hub._start_worker()
+
+
+def end_leases(home: Home) -> None:
+    """A minute passes for what was being sent."""
+    if home.is_grown:
+        with psycopg.connect(home.env["DATABASE_URL"]) as postgres:
+            postgres.execute("UPDATE webhooks_delivery SET next_attempt_at = now() WHERE status = 'sending'")
+    else:
+        sqlite = sqlite3.connect(home.folder / "hub.sqlite3", timeout=5)
+        with sqlite:
+            now = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
+            sqlite.execute(f"UPDATE webhooks_delivery SET next_attempt_at = {now} WHERE status = 'sending'")
+        sqlite.close()
+
+
+def test_a_test_arrives_within_seconds_and_its_signatures_are_good(desk: Desk) -> None:
+    with receiving() as receiver:
+        webhook = desk.add(receiver.url)
+        began = time.monotonic()
+        for count in range(1, 5):
+            event_id = desk.send_test(webhook)
+            one = receiver.heard(count)[-1]
+        assert time.monotonic() - began < 12  # woken each time: the schedule looks every 5 s
+        body = check_signed(one, webhook["signingSecret"])
+        assert (body["eventId"], body["type"]) == (event_id, "webhook.test")
+        assert body["payload"]["webhookId"] == webhook["id"]
+        desk.wait_until_delivered(webhook, 4)
+        last = desk.call("GET", f"/{webhook['id']}/deliveries")["items"][0]
+        again = desk.call("POST", f"/{webhook['id']}/deliveries/{last['id']}/replay")
+        assert again == {"eventId": event_id}
+        assert receiver.heard(5)[-1].body == one.body
+        assert desk.call("GET", f"/{webhook['id']}")["lastDeliveryAt"] is not None
+
+
+def test_whoever_is_killed_while_sending_no_event_is_lost(desk: Desk) -> None:
+    alive = threading.Event()
+
+    def answer(_: Received) -> int:
+        return 200 if alive.wait(30) else 500
+
+    with receiving(answer) as receiver:
+        webhook = desk.add(receiver.url)
+        queued = {desk.send_test(webhook) for _ in range(MANY)}
+        receiver.heard(2)
+        kill_sender(desk)
+        alive.set()
+        if desk.hub.worker is not None:
+            assert desk.statuses(webhook).count("sending") == 2
+        end_leases(desk.hub.home)
+        start_sender(desk)
+        desk.wait_until_delivered(webhook, MANY)
+        got = [one.headers["webhook-id"] for one in receiver.received]
+    assert set(got) == queued
+    assert len(got) == MANY + 2  # those on their way when it died came twice
+
+
+def test_a_hub_told_to_leave_does_not_wait_for_a_slow_receiver(embedded_desk: Desk) -> None:
+    ended = threading.Event()
+    with receiving(lambda _: 200 if ended.wait(30) else 500) as receiver:
+        embedded_desk.send_test(embedded_desk.add(receiver.url))
+        receiver.heard(1)
+        embedded_desk.hub.terminate()
+        assert embedded_desk.hub.programs[0].exit_code(within_s=8) == 0
+        ended.set()
+
+
+def test_secrets_can_be_sealed_anew_while_the_hub_runs(embedded_desk: Desk) -> None:
+    with receiving() as receiver:
+        webhook = embedded_desk.add(receiver.url)
+        assert manage(embedded_desk.hub.home.env, "rotate_webhook_keys") == "1 sealed anew\n"
+        embedded_desk.send_test(webhook)
+        check_signed(receiver.heard(1)[0], webhook["signingSecret"])
+
+
+def test_inside_is_refused_unless_the_operator_allows_it(make_home: MakeHome, start_hub: StartHub) -> None:
+    for one in open_desk(start_hub(make_home("embedded"))):
+        with receiving() as receiver:
+            body = {"url": receiver.url, "events": ["*"]}
+            answer = one.http.post("/api/v1/webhooks", json=body)
+            assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+            assert receiver.received == []

@@ -1,0 +1,252 @@
+"""Webhooks over REST."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kit.iso import iso
+from tests.native.house import Person, api, browser
+from tests.webhooks.house import NOWHERE, fresh, happen, lease_all, only_delivery, subscribed
+from webhooks.catalog import CATALOG
+from webhooks.keyring import unseal
+from webhooks.models import Delivery, Subscription
+from webhooks.subscribing import MOST
+
+pytestmark = pytest.mark.django_db
+WEBHOOKS = "/api/v1/webhooks"
+FIELDS = {
+    *("id", "url", "events", "filters", "status", "consecutiveFailures"),
+    *("createdAt", "lastDeliveryAt", "previousSecretUntil"),
+}
+HERE = "http://127.0.0.1:9/hook"
+DESK = "6f1c2b1e-8f0a-4d4c-9a43-6a3f0c3b1d11"
+
+
+def add(person: Person, **body: Any) -> Any:
+    text = json.dumps({"url": HERE, "events": ["*"], **body})  # the client's own cannot send half a character
+    return api(person.session).post(WEBHOOKS, text, content_type="application/json")
+
+
+def test_one_subscribes_as_the_command_line_does(alice: Person) -> None:
+    body = {"events": ["chat.event", "agent.reply"], "filters": {"routingName": "@proj"}}
+    answer = add(alice, **body)
+    made = answer.json()
+    assert (answer.status_code, set(made)) == (201, FIELDS | {"signingSecret"})
+    assert answer["Cache-Control"] == "no-store"
+    assert isinstance(made["id"], int)
+    assert (made["url"], made["events"], made["filters"]) == (HERE, body["events"], body["filters"])
+    assert (made["status"], made["lastDeliveryAt"], made["previousSecretUntil"]) == ("active", None, None)
+    assert unseal(Subscription.objects.get().secret) == made["signingSecret"]
+
+
+def test_the_secret_is_shown_once(alice: Person) -> None:
+    made = add(alice).json()
+    client = api(alice.session)
+    for shown in (client.get(f"{WEBHOOKS}/{made['id']}"), client.get(WEBHOOKS)):
+        assert made["signingSecret"] not in shown.content.decode()
+    assert client.get(f"{WEBHOOKS}/{made['id']}").json() == {
+        name: value for name, value in made.items() if name != "signingSecret"
+    }
+
+
+@pytest.mark.parametrize("filters", [None, {}, {"sessionId": None}, {"routingName": None}, {"other": 1}])
+def test_filters_are_an_object_even_when_empty(alice: Person, filters: Any) -> None:
+    assert add(alice, filters=filters).json()["filters"] == {}
+
+
+def test_filters_are_stored_as_events_carry_them(alice: Person) -> None:
+    made = add(alice, filters={"sessionId": DESK.upper(), "routingName": "proj"}).json()
+    assert made["filters"] == {"sessionId": DESK, "routingName": "@proj"}
+
+
+def test_names_that_are_not_in_the_catalog_are_kept(alice: Person) -> None:
+    assert add(alice, events=["of.the.future", "of.the.future", "*"]).json()["events"] == ["of.the.future", "*"]
+
+
+REFUSED: list[dict[str, Any]] = [
+    *({"url": url} for url in ("", "nonsense", "ftp://x.example/", 7, None, [], "https://\0/", "https://\ud800/")),
+    *({"url": url} for url in ("http://user:word@127.0.0.1/", "https://" + "a" * 3000 + ".example/")),
+    *({"events": events} for events in ([], "", "*", None, {}, [""], [" "], ["a b"], ["a" * 65], ["x\0"])),
+    *({"events": events} for events in ([["*"]], [None], ["\ud800"], [f"e{n}" for n in range(51)], 2**70)),
+    *({"filters": filters} for filters in ([], "x", 3, {"sessionId": "x"}, {"sessionId": 2**200})),
+    *({"filters": filters} for filters in ({"routingName": "@" + "a" * 100}, {"routingName": "\0"}, True)),
+]
+
+
+@pytest.mark.parametrize("body", REFUSED, ids=lambda one: ascii(one)[:60])
+def test_what_is_wrong_is_said_and_nothing_is_stored(alice: Person, body: dict[str, Any]) -> None:
+    answer = add(alice, **body)
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+    assert next(iter(body)) in answer.json()["message"]
+    assert not Subscription.objects.exists()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/", "https://127.0.0.1/", "https://8.8.8.8:22/", NOWHERE])
+def test_a_url_we_would_not_send_to_is_refused_at_once(alice: Person, settings: Any, url: str) -> None:
+    settings.WEBHOOK_ALLOW_PRIVATE = False
+    answer = add(alice, url=url)
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+    assert answer.json()["message"].startswith("url: ")
+    assert add(alice, url="https://8.8.8.8/").status_code == 201
+
+
+def test_one_may_have_fifty(alice: Person, bob: Person) -> None:
+    for _ in range(MOST):
+        subscribed(alice.user)
+    answer = add(alice)
+    assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
+    assert add(bob).status_code == 201
+
+
+def test_the_list_is_ones_own_newest_first_in_pages(alice: Person, bob: Person) -> None:
+    first, second = (add(alice).json()["id"] for _ in range(2))
+    add(bob)
+    listed = api(alice.app).get(WEBHOOKS).json()
+    assert ([one["id"] for one in listed["items"]], listed["total"]) == ([second, first], 2)
+    page = api(alice.app).get(f"{WEBHOOKS}?limit=1&offset=1").json()
+    assert [one["id"] for one in page["items"]] == [first]
+
+
+def test_the_catalog_names_everything(alice: Person) -> None:
+    items = api(alice.session).get(f"{WEBHOOKS}/events").json()["items"]
+    assert [one["type"] for one in items] == [row.type for row in CATALOG]
+    assert {"chat.event", "permission.requested", "agent.replied", "webhook.test", "*"} <= {
+        one["type"] for one in items
+    }
+    assert all(one["fires"] and one["payload"] for one in items)
+
+
+def test_it_can_be_changed_in_part(alice: Person) -> None:
+    made = add(alice, filters={"routingName": "@proj"}).json()
+    change = api(alice.session).patch
+    one = f"{WEBHOOKS}/{made['id']}"
+    assert change(one, {"events": ["chat.event"]}, format="json").json()["events"] == ["chat.event"]
+    assert change(one, {"url": HERE + "2"}, format="json").json()["url"] == HERE + "2"
+    assert change(one, {}, format="json").json()["filters"] == {"routingName": "@proj"}
+    changed = change(one, {"filters": {}}, format="json").json()
+    assert (changed["filters"], changed["url"], changed["events"]) == ({}, HERE + "2", ["chat.event"])
+    assert change(one, {"url": "x"}, format="json").status_code == 400
+
+
+def test_deleting_takes_the_deliveries_along(alice: Person) -> None:
+    made = add(alice).json()
+    happen(alice.user)
+    client = api(alice.session)
+    assert client.delete(f"{WEBHOOKS}/{made['id']}").status_code == 204
+    assert client.delete(f"{WEBHOOKS}/{made['id']}").status_code == 404
+    assert not Delivery.objects.exists()
+
+
+def test_a_test_is_queued_without_a_body(alice: Person) -> None:
+    made = add(alice, events=["agent.denied"]).json()
+    answer = api(alice.session).post(f"{WEBHOOKS}/{made['id']}/test")
+    assert answer.status_code == 202
+    one = only_delivery()
+    assert (answer.json(), one.type) == ({"eventId": one.event_id}, "webhook.test")
+
+
+def test_rolling_shows_the_new_secret_once(alice: Person) -> None:
+    made = add(alice).json()
+    answer = api(alice.session).post(f"{WEBHOOKS}/{made['id']}/roll-secret")
+    rolled = answer.json()
+    assert (answer.status_code, answer["Cache-Control"], set(rolled)) == (
+        200,
+        "no-store",
+        FIELDS | {"signingSecret"},
+    )
+    assert rolled["signingSecret"] != made["signingSecret"]
+    assert rolled["previousSecretUntil"] is not None
+
+
+def test_deliveries_are_listed_newest_first(alice: Person) -> None:
+    made = add(alice).json()
+    happen(alice.user)
+    happen(alice.user, type="tail.event")
+    listed = api(alice.session).get(f"{WEBHOOKS}/{made['id']}/deliveries?limit=1").json()
+    row = Delivery.objects.order_by("-pk")[0]
+    assert listed == {
+        "items": [
+            {
+                "id": row.pk,
+                "eventId": row.event_id,
+                "type": "tail.event",
+                "status": "pending",
+                "attempts": 0,
+                "queuedAt": iso(row.queued_at),
+                "nextAttemptAt": iso(row.queued_at),
+                "deliveredAt": None,
+                "lastStatus": None,
+                "lastError": None,
+            }
+        ],
+        "total": 2,
+    }
+
+
+def test_a_delivery_is_sent_again_but_not_while_it_is_being_sent(alice: Person) -> None:
+    made = add(alice).json()
+    happen(alice.user)
+    one = only_delivery()
+    replay = f"{WEBHOOKS}/{made['id']}/deliveries/{one.pk}/replay"
+    lease_all()
+    answer = api(alice.session).post(replay)
+    assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
+    Delivery.objects.update(status="failed", next_attempt_at=None, attempts=7)
+    answer = api(alice.session).post(replay)
+    assert (answer.status_code, answer.json()) == (202, {"eventId": one.event_id})
+    assert (only_delivery().status, only_delivery().attempts) == ("pending", 0)
+
+
+@pytest.fixture
+def calls(alice: Person) -> list[tuple[str, str]]:
+    """Every call on one webhook of alice's and its one delivery."""
+    one = f"{WEBHOOKS}/{add(alice).json()['id']}"
+    happen(alice.user)
+    named = [
+        ("get", one),
+        ("patch", one),
+        ("delete", one),
+        ("post", f"{one}/test"),
+        ("post", f"{one}/roll-secret"),
+    ]
+    delivery = f"{one}/deliveries/{only_delivery().pk}"
+    return [*named, ("get", f"{one}/deliveries"), ("post", f"{delivery}/replay")]
+
+
+def test_others_and_absent_ones_look_the_same(calls: list[tuple[str, str]], bob: Person, staff: Person) -> None:
+    before = fresh(Subscription.objects.get()).secret
+    for method, path in calls:
+        for person in (bob, staff):
+            foreign = getattr(api(person.session), method)(path, {}, format="json")
+            absent = getattr(api(person.session), method)(
+                path.replace("webhooks/", "webhooks/999"), {}, format="json"
+            )
+            huge = getattr(api(person.session), method)(path.replace("webhooks/", f"webhooks/{10**30}"))
+            assert [one.status_code for one in (foreign, absent, huge)] == [404] * 3, (method, path)
+            assert foreign.content == absent.content == huge.content
+    assert fresh(Subscription.objects.get()).secret == before
+    assert only_delivery().attempts == 0
+
+
+def test_a_delivery_of_another_webhook_is_absent(alice: Person) -> None:
+    first = add(alice).json()
+    happen(alice.user)
+    second = add(alice).json()
+    delivery = Delivery.objects.get(subscription=first["id"])
+    for path in (f"{second['id']}/deliveries/{delivery.pk}", f"{first['id']}/deliveries/{10**30}"):
+        assert api(alice.session).post(f"{WEBHOOKS}/{path}/replay").status_code == 404
+
+
+@pytest.mark.parametrize("kind", ["channel", None])
+def test_nobody_enters_without_a_callers_token(
+    alice: Person, kind: str | None, calls: list[tuple[str, str]]
+) -> None:
+    for method, path in [*calls, ("get", WEBHOOKS), ("post", WEBHOOKS), ("get", f"{WEBHOOKS}/events")]:
+        answer = getattr(api(alice.channel if kind else None), method)(path)
+        assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
+
+
+def test_a_cookie_counts_from_our_own_pages_only(alice: Person) -> None:
+    answer = browser(alice.session).post(WEBHOOKS, {"url": HERE, "events": ["*"]}, content_type="application/json")
+    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden_origin")

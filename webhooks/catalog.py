@@ -1,0 +1,46 @@
+"""What one can subscribe to."""
+
+from dataclasses import dataclass
+
+EVERYTHING = "*"
+TEST = "webhook.test"
+ALIASES = {"agent.reply": "agent.replied"}  # what existing clients write
+OF_SESSION = "sessionId, routingName, ownerLogin"
+OF_REQUEST = "sessionId, routingName, requestId, tool, inputPreview"
+OF_ASK = "handle, agentId, askerLogin, routeId, question"
+OF_FILE = "sessionId, routingName, fileId, name, bytes, uploaderLogin"
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """One row of the catalog: when it fires, and the fields of its payload."""
+
+    type: str
+    fires: str
+    payload: str
+
+
+CATALOG = (
+    EventType("chat.event", "a chat event was stored in a session you see", f"{OF_SESSION}, event"),
+    EventType("tail.event", "a tail event was stored in a session you see", f"{OF_SESSION}, event"),
+    EventType("permission.requested", "an agent asks whether it may use a tool", OF_REQUEST),
+    EventType(
+        "permission.resolved", "somebody decided, or time ran out", f"{OF_REQUEST}, decision, resolverLogin"
+    ),
+    EventType("agent.dispatched", "a question was handed to your agent", OF_ASK),
+    EventType("agent.replied", "your agent answered, or failed to", f"{OF_ASK}, reply, ok, latencyMs"),
+    EventType("agent.denied", "a question to your agent was refused", f"{OF_ASK}, ok, deniedReason"),
+    EventType("session.connected", "a session you see came online", OF_SESSION),
+    EventType("session.disconnected", "a session you see went offline", OF_SESSION),
+    EventType("file.uploaded", "a file was put into a session you see", OF_FILE),
+    EventType("file.deleted", "a file of a session you see was deleted", OF_FILE),
+    EventType("file.referenced", "a prompt named a file of a session you see", OF_FILE),
+    EventType(TEST, "you asked for it", "webhookId, message"),
+    EventType(EVERYTHING, "all of the above", "that of the event"),
+)
+
+
+def is_wanted(event_type: str, subscribed: list[str]) -> bool:
+    """Whether somebody who subscribed to these hears of an event of that type."""
+    names = {ALIASES.get(name, name) for name in subscribed}
+    return event_type in names or EVERYTHING in names

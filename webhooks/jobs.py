@@ -1,0 +1,33 @@
+"""Work that must be done whatever process lives. Every job may run twice, late, or several at once."""
+
+from datetime import timedelta
+
+from celery import shared_task
+
+from kit.clock import db_now
+from webhooks.models import Delivery
+from webhooks.sending import Sender, client
+
+DELETE_AT_ONCE = 1_000
+OVERDUE = timedelta(days=1)
+
+
+@shared_task(name="webhooks.deliver_due", ignore_result=True)
+def deliver_due() -> int:
+    """Send what is due; how many attempts."""
+    return Sender(client()).run()
+
+
+@shared_task(name="webhooks.retain", ignore_result=True)
+def retain(deliveries_kept_days: int) -> int:
+    """Delete deliveries older than that which ended, or whose turn did not come for a day; how many went.
+
+    It does not come while the owner is suspended, or when a dead receiver has more than it can be tried with.
+    """
+    now = db_now()
+    old = Delivery.objects.filter(queued_at__lt=now - timedelta(days=deliveries_kept_days))
+    over = old.exclude(next_attempt_at__gte=now - OVERDUE)
+    gone = 0
+    while ids := list(over.values_list("pk", flat=True)[:DELETE_AT_ONCE]):
+        gone += Delivery.objects.filter(pk__in=ids).delete()[0]
+    return gone

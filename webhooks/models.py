@@ -1,0 +1,118 @@
+"""Who wants to be told what, and every telling as a row."""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+
+from accounts.models import User
+
+MAX_URL_CHARS = 2048
+UNHEALTHY_AFTER = 20
+
+
+class SubscriptionQuerySet(models.QuerySet["Subscription"]):
+    def owned_by(self, user: User) -> "SubscriptionQuerySet":
+        return self.filter(owner=user)
+
+    def note_success(self, now: datetime) -> None:
+        """The receiver is well."""
+        self.update(status=Subscription.Status.ACTIVE, consecutive_failures=0, last_delivery_at=now)
+
+    def note_failure(self, *, exhausted: bool) -> None:
+        """It failed once more; after 20 in a row, or one event nobody will try again, it is unhealthy."""
+        self.update(consecutive_failures=F("consecutive_failures") + 1)
+        unwell = self if exhausted else self.filter(consecutive_failures__gte=UNHEALTHY_AFTER)
+        unwell.update(status=Subscription.Status.UNHEALTHY)
+
+
+class Subscription(models.Model):
+    """Where one user wants to be told of some events. The secrets are sealed (`webhooks.keyring`)."""
+
+    class Status(models.TextChoices):
+        ACTIVE = "active"
+        UNHEALTHY = "unhealthy"
+
+    owner = models.ForeignKey(User, models.CASCADE, related_name="webhooks")
+    url = models.CharField(max_length=MAX_URL_CHARS)
+    events = models.TextField(help_text="Names of events, separated by spaces; * is all of them.")
+    session_id = models.CharField(max_length=36, blank=True, help_text="Of this session only.")
+    routing_name = models.CharField(max_length=81, blank=True, help_text="Of sessions of this @name only.")
+    status = models.CharField(max_length=9, choices=Status, default=Status.ACTIVE)
+    consecutive_failures = models.PositiveIntegerField(default=0)
+    secret = models.TextField(help_text="Sealed.")
+    previous_secret = models.TextField(blank=True, help_text="Sealed; signs too until its time is over.")
+    previous_until = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_delivery_at = models.DateTimeField(null=True, blank=True)
+
+    objects: ClassVar[Any] = SubscriptionQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"webhook {self.pk}"
+
+    @property
+    def event_names(self) -> list[str]:
+        """What it is subscribed to."""
+        return self.events.split()
+
+    def sealed_secrets(self, now: datetime) -> list[str]:
+        """Those that sign, newest first."""
+        is_rolling = self.previous_until is not None and now < self.previous_until
+        return [self.secret, self.previous_secret] if is_rolling else [self.secret]
+
+
+class DeliveryQuerySet(models.QuerySet["Delivery"]):
+    def due(self, now: datetime) -> "DeliveryQuerySet":
+        """To be sent now: waiting ones whose time has come, and those whose sender died with its lease."""
+        return self.filter(status__in=Delivery.UNSETTLED, next_attempt_at__lte=now)
+
+
+class Delivery(models.Model):
+    """One event for one subscription, written in the transaction that caused it.
+
+    `next_attempt_at` is when it will be sent next: while it is being sent, the end of the sender's lease.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        SENDING = "sending"
+        DELIVERED = "delivered"
+        FAILED = "failed"
+
+    UNSETTLED = (Status.PENDING, Status.SENDING)
+
+    subscription = models.ForeignKey(Subscription, models.CASCADE, related_name="deliveries", db_index=False)
+    event_id = models.CharField(max_length=48, unique=True)
+    type = models.CharField(max_length=64)
+    payload = models.TextField(help_text="JSON.")
+    status = models.CharField(max_length=9, choices=Status, default=Status.PENDING)
+    attempts = models.PositiveIntegerField(default=0)
+    queued_at = models.DateTimeField()
+    next_attempt_at = models.DateTimeField(null=True)
+    delivered_at = models.DateTimeField(null=True)
+    last_status = models.PositiveSmallIntegerField(null=True)
+    last_error = models.CharField(max_length=200, blank=True)
+
+    objects: ClassVar[Any] = DeliveryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "deliveries"
+        constraints = [
+            models.CheckConstraint(
+                condition=~Q(status__in=["pending", "sending"]) | Q(next_attempt_at__isnull=False),
+                name="an_unsettled_delivery_is_tried_again",
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["next_attempt_at"], condition=Q(status__in=["pending", "sending"]), name="delivery_due"
+            ),
+            models.Index(fields=["subscription", "-id"], name="delivery_by_subscription"),
+            models.Index(fields=["queued_at"], name="delivery_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.event_id}"

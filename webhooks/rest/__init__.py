@@ -1,0 +1,1 @@
+"""The native API's calls on webhooks."""
