@@ -15,7 +15,7 @@ from django.db import connection
 from agents.errors import Offline, Unavailable
 from agents.ledger import Ledger
 from agents.models import Turn
-from agents.types import OpenTurn, Outcome
+from agents.types import Failure, OpenTurn, Outcome, SettledTurn
 from tests.contracts.house import COMPLETED, HOME, ask, published
 from tests.waiting import eventually
 
@@ -77,6 +77,20 @@ async def test_one_row_the_database_refuses_does_not_fail_its_neighbours(ledger:
     assert isinstance(results[0], OpenTurn)
     assert isinstance(results[1], Unavailable)
     assert await asyncio.to_thread(Turn.objects.count) == 1
+
+
+async def test_a_reply_the_database_refuses_still_ends_its_turn(ledger: Ledger) -> None:
+    turn = await ledger.admit(await asyncio.to_thread(lambda: ask(published())))
+    with other_program() as other:
+        other.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON agents_event WHEN NEW.payload LIKE '%poison%'"
+            " BEGIN SELECT RAISE(ABORT, 'refused'); END"
+        )
+        settling = ledger.settle(turn, replace(COMPLETED, text="poison"))
+        settled = await asyncio.wait_for(settling, 20)
+        other.execute("DROP TRIGGER refuse")
+    assert settled == SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)
+    assert not await asyncio.to_thread(Turn.objects.holding().exists)
 
 
 async def test_a_settle_outlives_a_database_that_is_away(ledger: Ledger) -> None:
