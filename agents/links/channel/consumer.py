@@ -138,8 +138,10 @@ class AgentSocket(FrameSocket):
             case Tell():
                 with suppress(OSError):
                     await self._send_bytes(bytes(message.frame))
+            case Hook(is_stop=True):
+                await self._stopped()
             case Hook():
-                await self._hooked(is_stop=message.is_stop)
+                self._driving.hooked(begins=message.begins)
 
     # From the hub's clock.
 
@@ -203,8 +205,10 @@ class AgentSocket(FrameSocket):
             case TailEvent():
                 await self._record("tail", frame.event_type, frame.payload, session_id)
                 if frame.event_type == "Stop":
-                    await self._hooked(is_stop=True)
+                    await self._stopped()
                     await self._ledger.release_session(session_id)
+                elif frame.event_type == "UserPromptSubmit":
+                    self._driving.hooked(begins=True)
             case PermissionRequest():
                 await self._ask_leave(frame, session_id)
             case AgentsRequest() | PeersRequest() | RouteRequest() | DispatchRequest() | ProbeRequest():
@@ -243,11 +247,10 @@ class AgentSocket(FrameSocket):
         except NoSuchRequest:  # the session was deleted: the socket is about to hear it
             return
 
-    async def _hooked(self, *, is_stop: bool) -> None:
-        """The agent's program reported something; at the end of its turn, what nobody waits for ends too."""
-        self._driving.hooked(is_stop=is_stop, now=self._clock())
-        if is_stop:
-            await self._link.report(self._protocol.stop())
+    async def _stopped(self) -> None:
+        """The agent's program is at the end of a turn: what nobody waits for ends with it."""
+        now = self._clock()
+        await self._link.report(self._protocol.stop(self._driving.stopped(now), now))
 
     def _withdraw(self, chat_id: str) -> None:
         self._protocol.withdraw(chat_id)
