@@ -82,8 +82,15 @@ class Ledger:
         Raises:
             Denied, NotPublished: refused; the audit row of a Denied is durable too.
             Unavailable: nothing was decided.
+
+        When this is cancelled nobody will see the turn through: what is admitted all the same is withdrawn.
         """
-        return cast(OpenTurn, await self._submit(Admit(ask)))
+        decided = self._submit(Admit(ask))
+        try:
+            return cast(OpenTurn, await asyncio.shield(decided))
+        except asyncio.CancelledError:
+            decided.add_done_callback(lambda _: self._withdraw(ask, decided))
+            raise
 
     async def deny(self, ask: Ask, denied: Denied) -> None:
         """Audit a refusal decided elsewhere."""
@@ -119,6 +126,10 @@ class Ledger:
             self._queue.put(None)
             self._thread.join(timeout=10)
             self._thread = None
+
+    def _withdraw(self, ask: Ask, decided: asyncio.Future[Any]) -> None:
+        if not decided.cancelled() and decided.exception() is None:
+            self._post(Withdraw(ask)).add_done_callback(_unobserved)
 
     def _submit(self, work: Work | LookUp) -> asyncio.Future[Any]:
         if self._queue.qsize() >= MAX_WAITING:

@@ -118,6 +118,23 @@ async def test_an_ask_refused_because_the_database_was_away_leaves_nothing_open(
     assert isinstance(await ledger.admit(await asyncio.to_thread(lambda: ask(agent, "bob"))), OpenTurn)
 
 
+async def test_an_ask_whose_caller_is_cut_off_while_it_is_decided_leaves_nothing_open(ledger: Ledger) -> None:
+    agent = await asyncio.to_thread(published)
+    one = await asyncio.to_thread(lambda: ask(agent))
+    asking = asyncio.ensure_future(ledger.admit(one))
+    await asyncio.sleep(0)  # it is with the ledger now
+    asking.cancel()
+    assert isinstance((await asyncio.gather(asking, return_exceptions=True))[0], asyncio.CancelledError)
+
+    async def is_withdrawn() -> bool:
+        ends = await asyncio.to_thread(lambda: [turn.outcome for turn in Turn.objects.all()])
+        return ends == [Outcome.FAILED]
+
+    await eventually(is_withdrawn, "the ask is withdrawn")
+    assert await asyncio.to_thread(lambda: agent.spent) == 0
+    assert isinstance(await ledger.admit(await asyncio.to_thread(lambda: ask(agent, "bob"))), OpenTurn)
+
+
 async def test_denials_are_raised_and_their_rows_are_there(ledger: Ledger) -> None:
     one = await asyncio.to_thread(lambda: ask(published(online=False)))
     with pytest.raises(Offline):
