@@ -296,7 +296,14 @@ class AgentSocket(FrameSocket):
                 channel_token_name=self._identity.credential_name,
             )
         )
-        for decision in arrival.decisions:
+        if not registered.is_new:
+            await self._tell_decisions(registered.session_id)
+
+    async def _tell_decisions(self, session_id: int) -> None:
+        """What was decided while it was away. It is attached: a later decision finds it."""
+        async with self._link.registering:
+            decisions = await db_call(permissions.take_untold)(session_id)
+        for decision in decisions:
             await self._send_bytes(decision)
 
     async def _leave(self, connection_id: int) -> None:

@@ -13,7 +13,6 @@ from agents.links.channel.frames import Register
 from agents.models import Event, Turn
 from agents.post import Prompt
 from agents.presence import Registered, Registration
-from agents.transcript import permissions
 from agents.types import Failure, Outcome
 from kit.clock import db_now
 
@@ -30,20 +29,18 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A registered connection. `decisions`: finished frames about leave it asked for before."""
+    """A registered connection."""
 
     registered: Registered
     unfinished: Sequence[Unfinished]
-    decisions: Sequence[bytes]
 
 
 def arrive(registration: Registration, *, process_id: str) -> Arrival:
     """Register a connection, and read what its session has going."""
     registered = presence.register(registration, process_id=process_id)
     if registered.is_new:
-        return Arrival(registered, (), ())
-    decisions = permissions.take_untold(registered.session_id)
-    return Arrival(registered, unfinished_of(registered.session_id), decisions)
+        return Arrival(registered, ())
+    return Arrival(registered, unfinished_of(registered.session_id))
 
 
 def unfinished_of(session_id: int) -> list[Unfinished]:
