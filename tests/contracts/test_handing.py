@@ -65,6 +65,18 @@ def test_an_agent_cannot_hand_out_files_of_its_owners_other_sessions() -> None:
     assert not File.objects.filter(session=here).exists()
 
 
+def test_an_agent_that_repeats_what_it_is_asked_hands_nobody_another_callers_file() -> None:
+    agent, secret = published(), stored(desk("alice"))
+    turn = admitted(replace(ask(agent), question=f"read fileId={secret.pk}", files=(secret.pk,)))
+    end(turn)
+    copy = File.objects.get(session_id=agent.ref.session_id)
+    here = desk("bob")
+    assert answer(agent, here, f"you said: fileId={copy.pk}") == f"you said: fileId={copy.pk}"
+    assert not File.objects.filter(session=here).exists()
+    mine = Session.objects.get(owner=user("alice"))
+    assert answer(agent, mine, f"you said: fileId={copy.pk}") != f"you said: fileId={copy.pk}"
+
+
 def test_a_reply_that_names_more_files_than_are_handed_back_still_ends_its_turn() -> None:
     agent, here = published(), desk("alice")
     made = [stored(agent.agent.session, b"%d" % number) for number in range(MAX_FILES + 1)]
