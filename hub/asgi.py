@@ -12,7 +12,7 @@ from django.core.asgi import get_asgi_application
 django_application = get_asgi_application()
 
 from a2a_bridge.asgi import handle_of  # noqa: E402
-from hub import wiring  # noqa: E402
+from hub import supervisor, wiring  # noqa: E402
 from hub.django_door import DjangoDoor  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
@@ -42,6 +42,9 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == "/channel" and not draining.is_set():
         await runtime.house.agent_socket()(scope, receive, send)
+        return
+    if scope["path"] == "/supervisor":
+        await supervisor.refuse(receive, send)
         return
     await receive()
     await send({"type": "websocket.close", "code": 1008, "reason": "no such socket here now"})

@@ -12,8 +12,10 @@ from django.db import transaction
 from agents.announcing import announce
 from agents.live import seen_event
 from agents.models import Event, Session
+from agents.transcript.happenings import scenes
 from kit.clock import db_now
 from kit.jsonrpc import MAX_DEPTH, is_deeper_than
+from webhooks import outbox
 
 MAX_TYPE_CHARS = 64
 
@@ -55,6 +57,8 @@ def record(session: Session, kind: str, type_: str, payload: str) -> Event:
     now = db_now()
     event = Event.objects.create(session=session, kind=kind, type=type_, payload=payload, ts=now)
     announce(session.pk, seen_event(str(session.public_id), kind, type_, payload, now))
+    if outbox.anybody_listens():
+        outbox.record([scenes([session.pk])[session.pk].event(event.pk, kind, type_, payload, now)])
     return event
 
 

@@ -3,7 +3,8 @@
 from a2a_bridge.described import OPERATIONS as A2A
 from agents.links.channel.described import SOCKET as CHANNEL
 from hub.descriptions.described import OPERATIONS as HUB
+from hub.supervisor import SOCKET as SUPERVISOR
 from kit.describe import Operation, Socket
 
 OPERATIONS: tuple[Operation, ...] = (*A2A, *HUB)
-SOCKETS: tuple[Socket, ...] = (CHANNEL,)
+SOCKETS: tuple[Socket, ...] = (CHANNEL, SUPERVISOR)

@@ -13,6 +13,23 @@ from tests.peer import Peer
 WITHIN_S = 30
 HOOK = "http://127.0.0.1:9/hook"  # nobody listens there
 CHANGED = {"patchOneAgent", "deleteOneAgent"}  # these get an agent of their own
+# Any number may be one that others need.
+NOT_BY_OWNER = {*CHANGED, "deleteOneToken", "deleteOneWebhook", "postRevokeAuthSession"}
+ENDED = {"deleteOneSession"}  # these a session
+NOT_OFFERED = {  # known, and a 404 whatever is asked
+    "deleteOneDesktop",
+    "postDesktopSessions",
+    "getDesktopShares",
+    "postDesktopShares",
+    "deleteOneDesktopShare",
+    "postPreflightSession",
+    "postKillSession",
+    "postRestartSession",
+    "postSoftRestartSession",
+    "postSessionInput",
+    "postRotateChannelToken",
+    "getSessionScreenshot",
+}
 NOT_BY_OWNER = {
     *CHANGED,
     "deleteOneToken",
@@ -30,6 +47,7 @@ class Seeded:
     names: dict[str, Any] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
     free_session: str = ""
+    ended: str = ""
     http: requests.Session = field(default_factory=requests.Session)
 
     def __post_init__(self) -> None:
@@ -56,6 +74,7 @@ class Seeded:
         """Values for the operation's path that lead to what there is."""
         name = operation.definition.raw["operationId"]
         values = self.names | ({"agent_id": self.changed[name]} if name in CHANGED else {})
+        values |= {"public_id": self.ended} if name in ENDED else {}
         return {one: value for one, value in values.items() if f"{{{one}}}" in operation.path}
 
 
@@ -65,11 +84,12 @@ def seed(hub: HubProcess) -> Seeded:
     tokens = {"bearer": staff, "channelToken": hub.mint("demo", "channel")}
     seeded = Seeded(hub, tokens | {"spent": hub.mint_again("demo", "session")})
     agent = seeded.call("GET", "/agents/by-handle/demo/echo")
+    hub.mint("bob", "session")  # a login that is known
     asyncio.run(send(hub.url, "demo/echo", "hello", tokens["bearer"]))
     for name in sorted(CHANGED):
         body = {"sessionId": asyncio.run(_register(seeded)), "name": name, "slug": name.lower()}
         seeded.changed[name] = seeded.call("POST", "/agents", json=body)["id"]
-    seeded.free_session = asyncio.run(_register(seeded))
+    seeded.free_session, seeded.ended = asyncio.run(_register(seeded)), asyncio.run(_register(seeded))
     sessions = seeded.call("GET", "/auth-sessions")["items"]
     form = {"file": ("day.txt", b"what a day", "text/plain")}
     webhook = seeded.call("POST", "/webhooks", json={"url": HOOK, "events": ["*"]})["id"]

@@ -57,7 +57,7 @@ def test_every_frame_has_a_summary_and_its_fields(socket: Socket) -> None:
         message = asyncapi()["components"]["messages"][f"{socket.name}.{tag}"]
         assert message["summary"], tag
         schema = found(message["payload"], asyncapi())
-        assert schema["properties"].keys() == {"type", *frame.__struct_encode_fields__}
+        assert schema["properties"].keys() == {frame.__struct_config__.tag_field, *frame.__struct_encode_fields__}
 
 
 def test_the_document_is_asyncapi_3() -> None:
