@@ -25,6 +25,7 @@ EDITABLE = (
     "claude_md",
     "personalization_prompt",
 )
+MAX_CHOICES = 200
 MAX_PROMPTS = 6
 MAX_PROMPT_CHARS = 400
 
@@ -106,9 +107,10 @@ class SessionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
 
 
 class NewAgentForm(AgentForm):
-    """A session to publish, and as what. `owner` is the visitor, set by the admin."""
+    """A session to publish, and as what. `owner`: the visitor; `only`: the one session there is to choose."""
 
     owner: ClassVar[User]
+    only: ClassVar[Session | None] = None
 
     session = SessionChoice(queryset=None, help_text="Your sessions that are not published yet.")
     slug = forms.CharField(
@@ -121,9 +123,12 @@ class NewAgentForm(AgentForm):
         super().__init__(*args, **kwargs)
         published = Agent.objects.kept().values("session_id")
         own = Session.objects.owned_by(self.owner).kept().exclude(pk__in=published)
+        own = own.filter(pk=self.only.pk) if self.only else own
+        newest = list(own.order_by("-last_seen_at").values_list("pk", flat=True)[:MAX_CHOICES])
         choice = cast(SessionChoice, self.fields["session"])
-        choice.queryset = own.order_by("-last_seen_at")
-        choice.online = online_sessions(set(own.values_list("pk", flat=True)))
+        choice.queryset = own.filter(pk__in=newest).order_by("-last_seen_at")
+        choice.empty_label = None if self.only else choice.empty_label
+        choice.online = online_sessions(set(newest))
 
     def clean(self) -> dict[str, Any]:
         """Say beforehand what publishing would refuse."""

@@ -1,7 +1,10 @@
 """Addresses of pages about agents."""
 
-from django.urls import path
+from django.urls import include, path
 
 from agents import pages
 
-urlpatterns = [path("", pages.home, name="home")]
+urlpatterns = [
+    path("", pages.home, name="home"),
+    path("", include("agents.desk.urls")),
+]
