@@ -9,6 +9,8 @@ from agents.rest.blocks import Blocks, OneBlock
 from agents.rest.events import Events, OpMessages
 from agents.rest.files import FileContent, OneFile, SessionFiles
 from agents.rest.inbound import Inbound
+from agents.rest.peers import Peers
+from agents.rest.permission_decisions import ResolvePermission
 from agents.rest.permissions import Permissions
 from agents.rest.sessions import OneSession, Sessions
 from agents.rest.shares import OneShare, Shares
@@ -25,10 +27,16 @@ urlpatterns = [
     path("blocks", Blocks.as_view(), name="blocks"),
     path("blocks/<str:login>", OneBlock.as_view(), name="block"),
     path("admin/", include("agents.rest.administration.urls")),
+    path("peers", Peers.as_view(), name="peers"),
     path("sessions", Sessions.as_view(), name="sessions"),
     path("sessions/preflight", desktops.PreflightSession.as_view(), name="session-preflight"),
     path("sessions/prune", PruneSessions.as_view(), name="session-prune"),
     path("sessions/<uuid:public_id>", OneSession.as_view(), name="session"),
+    path(
+        "sessions/<uuid:public_id>/permissions/<path:request_id>/resolve",
+        ResolvePermission.as_view(),
+        name="session-permission-resolve",
+    ),
     path("sessions/<uuid:public_id>/archive", ArchiveSession.as_view(), name="session-archive"),
     path("sessions/<uuid:public_id>/events", Events.as_view(), name="session-events"),
     path("sessions/<uuid:public_id>/input", desktops.SessionInput.as_view(), name="session-input"),

@@ -14,7 +14,7 @@ from agents.live import seen_event
 from agents.models import Event, Session
 from agents.transcript.happenings import scenes
 from kit.clock import db_now
-from kit.jsonrpc import MAX_DEPTH, is_deeper_than
+from kit.strict_json import MAX_DEPTH, is_deeper_than
 from webhooks import outbox
 
 MAX_TYPE_CHARS = 64
@@ -77,6 +77,12 @@ def clean(raw: bytes) -> str:
     if isinstance(value, dict) and b"\\u" not in raw:
         return raw.decode()
     return as_payload(value if isinstance(value, dict) else {} if value is None else {"value": value})
+
+
+def kept_text(text: str, at_most: int) -> str:
+    """A text as every database keeps it: NUL and lone surrogates become U+FFFD, what is too long ends in `…`."""
+    mended = SURROGATES.sub("\ufffd", text.replace("\0", "\ufffd"))
+    return mended if len(mended) <= at_most else mended[: at_most - 1] + "…"
 
 
 def _refuse_constant(name: str) -> NoReturn:

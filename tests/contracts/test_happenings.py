@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Credential
+from accounts.tokens import mint
 from agents.ledger.batch import commit
 from agents.ledger.work import Admit, Record, Settle
 from agents.models import Share
-from agents.transcript import files
+from agents.presence import Registration, leave, register
+from agents.transcript import files, permissions
 from agents.transcript.recording import NewEvent, record
 from agents.types import Ending, Failure, OpenTurn, Outcome
-from tests.contracts.house import COMPLETED, HOME, Published, admitted, ask, end, published, user
+from tests.contracts.house import COMPLETED, HOME, Published, admitted, ask, beating, end, published, user
 from tests.webhooks.house import subscribed
 from webhooks.models import Delivery
 
@@ -99,6 +102,35 @@ def test_a_file_is_told_of_when_it_comes_and_when_it_goes() -> None:
         ("file.uploaded", 3),
         ("file.deleted", 3),
     ]
+
+
+def test_an_agent_is_told_of_when_it_comes_and_when_it_goes() -> None:
+    owner = user("owner")
+    listening("owner", events="session.connected session.disconnected tail.event")
+    beating()
+    token = mint(owner, Credential.Kind.CHANNEL, "test").credential
+    nobody = {"session_id": None, "host": "h", "os_user": "", "pid": 1, "channel_version": "", "cwd": "/srv/desk"}
+    coming = Registration(user_id=owner.pk, credential_id=token.pk, routing_name=None, **nobody)
+    leave(register(coming, process_id=HOME).connection_id)
+    types = [(one[0], one[1].get("event", {}).get("type", "")) for one in heard("owner")]
+    assert types == [
+        ("tail.event", "SessionStart"),
+        ("session.connected", ""),
+        ("tail.event", "SessionEnd"),
+        ("session.disconnected", ""),
+    ]
+
+
+def test_a_request_for_leave_and_its_decision_are_told_once() -> None:
+    agent = published()
+    listening(owner_of(agent), events="permission.requested permission.resolved")
+    session_id = agent.ref.session_id
+    permissions.request(session_id, "r1", tool="Bash", input_preview="ls")
+    permissions.request(session_id, "r1", tool="Bash", input_preview="ls")
+    permissions.decide(session_id, "r1", decision="allow", resolver_id=agent.agent.owner.pk)
+    (first, requested), (second, resolved) = heard(owner_of(agent))
+    assert (first, requested["tool"], second) == ("permission.requested", "Bash", "permission.resolved")
+    assert (resolved["decision"], resolved["resolverLogin"]) == ("allow", owner_of(agent))
 
 
 def test_what_is_rolled_back_is_not_told() -> None:
