@@ -37,7 +37,10 @@ class DeskForm(AgentForm):
 
     status = forms.ChoiceField(choices=STATUSES, widget=forms.RadioSelect)
     access = forms.ChoiceField(
-        choices=ACCESSES, widget=forms.RadioSelect, help_text="Others do not see it either."
+        choices=ACCESSES,
+        initial=Agent.Access.PUBLIC,
+        widget=forms.RadioSelect,
+        help_text="Others do not see it either.",
     )
 
     class Meta(AgentForm.Meta):

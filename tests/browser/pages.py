@@ -30,6 +30,22 @@ async def _mint(page: Page) -> None:
     await page.get_by_text("Your new token").wait_for()
 
 
+async def _connect(page: Page) -> None:
+    await page.get_by_label("Its name").fill("laptop")
+    await page.get_by_role("button", name="Get a token").click()
+    await page.get_by_text("Nothing has connected").wait_for()
+
+
+async def _audit(page: Page) -> None:
+    await page.get_by_role("link", name="Who asked").first.click()
+    await page.get_by_text("Days are those of").wait_for()
+
+
+async def _edit(page: Page) -> None:
+    await page.get_by_role("link", name="Edit").first.click()
+    await page.get_by_role("button", name="Save").wait_for()
+
+
 @dataclass(frozen=True)
 class Listed:
     """One page in one state. `{agent}` in the path becomes a handle; `act` brings the state about."""
@@ -37,6 +53,7 @@ class Listed:
     name: str
     path: str
     signed_in: bool = False
+    login: str = "alice"
     act: Callable[[Page], Awaitable[None]] = _nothing
 
 
@@ -51,5 +68,12 @@ PAGES = [
     Listed("reference", "/demos/a2a/?agent={agent}"),
     Listed("reference-asked", "/demos/a2a/?agent={agent}", signed_in=True, act=_ask),
     Listed("reference-mistake", "/demos/a2a/?agent={agent}", signed_in=True, act=_err),
+    Listed("desk-empty", "/desk", signed_in=True),
+    Listed("desk", "/desk", signed_in=True, login="owner"),
+    Listed("desk-connect", "/desk/connect", signed_in=True),
+    Listed("desk-connecting", "/desk/connect", signed_in=True, act=_connect),
+    Listed("desk-publish", "/desk/publish", signed_in=True),
+    Listed("desk-agent", "/desk", signed_in=True, login="owner", act=_edit),
+    Listed("desk-audit", "/desk", signed_in=True, login="owner", act=_audit),
     Listed("not-found", "/nothing-here"),
 ]

@@ -176,7 +176,9 @@ async def test_a_description_is_previewed_and_kept_in_the_form(owner: Visitor, s
         await page.get_by_label("Description").fill("It *counts*.\n\n- words\n- lines")
         await page.get_by_role("button", name="Preview").click()
         await expect(page.locator("#preview em")).to_have_text("counts")
-        assert await page.get_by_label("Description", exact=True).input_value() == "It *counts*.\n\n- words\n- lines"
+        assert (
+            await page.get_by_label("Description", exact=True).input_value() == "It *counts*.\n\n- words\n- lines"
+        )
         await owner.check()
 
 
@@ -239,8 +241,8 @@ async def test_a_caller_is_blocked_from_the_audit(owner: Visitor, site: HubProce
         await owner.check()
         task = await send(site.url, echo.handle, "and this", token)
         assert task["status"]["state"] == "FAILED"
-        await page.get_by_label("Outcome").select_option("denied")
-        await page.get_by_label("Asker").fill("@pest")
+        await page.get_by_label("Outcome", exact=True).select_option("denied")
+        await page.get_by_label("Asker", exact=True).fill("@pest")
         await page.get_by_role("button", name="Show").click()
         await expect(page.locator(".asks .said")).to_have_text(["and this"])
         await expect(page.locator(".asks")).to_contain_text("blocked")

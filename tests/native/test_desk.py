@@ -192,6 +192,7 @@ def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Pers
     page = text(client, f"/desk/publish?session={session.public_id}")
     assert 'value="Word counter"' in page
     assert 'value="word-counter"' in page
+    assert re.findall(r'value="(\w+)"[^>]*checked', page) == ["published", "public"]
     body = FIELDS | {"session": session.pk, "slug": "words", "access": "limited", "allowed_logins": "BOB"}
     answer = client.post(f"/desk/publish?session={session.public_id}", body)
     assert (answer.status_code, answer["Location"]) == (302, "/desk")
