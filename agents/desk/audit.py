@@ -49,6 +49,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     context = {
         **_about(agent, window),
         "cut_at": cut_at,
+        "most": f"{figures.MOST_TURNS:,}",
         "days": days,
         "total": sum(day.total for day in days),
         "answered": sum(day.answered for day in days),

@@ -9,7 +9,7 @@ from pygal.style import Style
 
 from agents.desk.figures import Day, Latency
 
-WIDTH, HEIGHT = 640, 320
+WIDTH, HEIGHT = 520, 300
 COLOURS = """inline:
 :root { --ink: #53615d; --line: #d9e0dd; --good: #0f766e; --bad: #b3261e; --busy: #b26a00; --open: #7c8a86; }
 @media (prefers-color-scheme: dark) {
@@ -49,8 +49,8 @@ def _look(colours: Sequence[str]) -> dict[str, Any]:
         major_guide_stroke_dasharray="none",
         colors=tuple(f"var(--{colour})" for colour in colours),
         font_family="system-ui, sans-serif",
-        label_font_size=13,
-        major_label_font_size=13,
+        label_font_size=14,
+        major_label_font_size=14,
         legend_font_size=14,
         opacity="1",
         transition="none",

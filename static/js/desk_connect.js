@@ -33,6 +33,7 @@ function show({ name, href, action }) {
   next.textContent = action;
   next.hidden = false;
   document.querySelector("#arrival-again").hidden = true;
+  toast(`${name} is connected: go on below.`);
 }
 
 if (!("done" in panel.dataset)) look();

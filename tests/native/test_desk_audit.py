@@ -4,18 +4,19 @@ import asyncio
 import csv
 import io
 import re
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from django.test import AsyncClient
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.authn import COOKIE
 from agents.desk import figures
 from agents.desk.windows import window_of
-from agents.models import CallerBlock, Turn
+from agents.models import CallerBlock
 from tests.native.house import Person, browser, make_agent, make_turn, person
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)
@@ -90,7 +91,7 @@ def test_no_more_asks_are_read_than_the_bound(alice: Person, bob: Person, monkey
     for number in range(8):
         make_turn(agent, bob.user, asked_at=now - timedelta(minutes=number))
     page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
-    assert "only the newest are counted" in page
+    assert "There were more than 5 asks: only the newest are counted" in page
     assert "<dt>Asks</dt><dd>5</dd>" in page
 
 
@@ -189,15 +190,20 @@ def test_who_is_nobody_or_oneself_is_not_blocked(alice: Person, login: str) -> N
 # To take away.
 
 
-async def lines_of(client: AsyncClient, path: str) -> list[list[str]]:
-    answer: Any = await client.get(path)
-    assert answer.status_code == 200
-    assert answer["Content-Disposition"] == 'attachment; filename="helper-7-days.csv"'
-    text = b"".join([piece async for piece in answer.streaming_content]).decode()
-    return list(csv.reader(io.StringIO(text)))
+async def read(stream: Any) -> str:
+    return b"".join([piece async for piece in stream]).decode()
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.fixture
+def _no_pool_left(transactional_db: None) -> Iterator[None]:
+    """A stream reads in threads; the pool keeps their connections, and a database in use cannot be dropped."""
+    yield
+    connection.close()
+    if connection.vendor == "postgresql":
+        connection.close_pool()
+
+
+@pytest.mark.usefixtures("_no_pool_left")
 def test_the_csv_holds_what_the_filter_lets_through_and_no_formula() -> None:
     alice, bob = person("alice"), person("bob")
     agent = make_agent(alice.user)
@@ -206,9 +212,9 @@ def test_the_csv_holds_what_the_filter_lets_through_and_no_formula() -> None:
         make_turn(agent, bob.user, question=question)
     make_turn(agent, bob.user, "denied", reason="busy", question="refused")
     make_turn(make_agent(alice.user, "other"), bob.user, question="elsewhere")
-    client = AsyncClient()
-    client.cookies[COOKIE] = alice.session
-    lines = asyncio.run(lines_of(client, f"/desk/agents/{agent.pk}/audit.csv?outcome=completed"))
+    answer = browser(alice.session).get(f"/desk/agents/{agent.pk}/audit.csv?outcome=completed")
+    assert answer["Content-Disposition"] == 'attachment; filename="helper-7-days.csv"'
+    lines = list(csv.reader(io.StringIO(asyncio.run(read(answer.streaming_content)))))
     assert lines[0][-1] == "question"
     assert [line[-1] for line in lines[:0:-1]] == [
         *(f"'{start}" for start in starts),
@@ -243,16 +249,23 @@ def test_there_is_no_other_picture(alice: Person) -> None:
     assert browser(alice.session).get(f"/desk/agents/{agent.pk}/audit/passwords.svg").status_code == 404
 
 
-def test_a_page_of_many_askers_and_agents_takes_the_same_few_queries(
-    alice: Person, bob: Person, django_assert_max_num_queries: Any
-) -> None:
+def test_many_askers_and_agents_take_no_more_queries_than_one(alice: Person) -> None:
     agent = make_agent(alice.user)
-    for number in range(12):
+    client = browser(alice.session)
+
+    def counted(path: str) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            page_of(client, path)
+        return len(queries)
+
+    def ask_and_publish(number: int) -> None:
         make_turn(agent, person(f"asker-{number}").user)
         make_agent(alice.user, f"more-{number}")
-    client = browser(alice.session)
-    with django_assert_max_num_queries(20):
-        page_of(client, f"/desk/agents/{agent.pk}/audit")
-    with django_assert_max_num_queries(16):
-        page_of(client, "/desk")
-    assert Turn.objects.count() == 12
+
+    paths = [f"/desk/agents/{agent.pk}/audit", "/desk"]
+    ask_and_publish(0)
+    page_of(client, "/desk")  # the first page of a minute notes the use of the credential
+    before = [counted(path) for path in paths]
+    for number in range(1, 12):
+        ask_and_publish(number)
+    assert [counted(path) for path in paths] == before
