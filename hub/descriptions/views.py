@@ -6,6 +6,8 @@ import msgspec
 import yaml
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
 from hub.descriptions.asyncapi import asyncapi
@@ -37,6 +39,8 @@ def sockets_yaml(request: HttpRequest) -> HttpResponse:
     return _as_yaml(asyncapi())
 
 
+@never_cache
+@gzip_page
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
     """Both, to read."""
