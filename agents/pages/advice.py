@@ -54,7 +54,7 @@ def _of_offline(agent: Agent, *, is_owner: bool, now: datetime) -> str:
 def _of_spent(agent: Agent, *, is_owner: bool, now: datetime) -> str:
     midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     left = about((midnight - now).total_seconds())
-    what_to_do = "Raise its budget, or wait." if is_owner else "Come again then, or ask another agent."
     if agent.daily_budget == 0:
-        return "Its daily budget is 0: it takes no questions. " + ("Raise it." if is_owner else "Ask another agent.")
+        return f"Its daily budget is 0: it takes no questions. {'Raise it.' if is_owner else 'Ask another agent.'}"
+    what_to_do = "Raise its budget, or wait." if is_owner else "Come again then, or ask another agent."
     return f"Its questions of today are used up; new ones come at midnight UTC, in {left}. {what_to_do}"

@@ -47,6 +47,7 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
         "notes": notes_of(agent),
         "shown_chars": SHOWN_CHARS,
         "standing_address": page_of(agent, "agent-standing"),
+        "card_address": page_of(agent, "agent-card"),
     }
     return render(request, "agents/agent.html", context)
 

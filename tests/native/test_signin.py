@@ -159,17 +159,19 @@ def test_the_front_page_lists_published_agents_with_what_is_left_today(alice: Pe
     assert "hidden" not in page
 
 
-def test_the_front_page_lists_fifty_and_says_that_there_are_more(alice: Person) -> None:
-    for number in range(51):
+def test_the_front_page_lists_six_and_leads_to_the_directory(alice: Person) -> None:
+    for number in range(7):
         make_agent(alice.user, f"a{number:02}")
     page = browser().get("/").content.decode()
-    assert page.count('class="agent"') == 50
-    assert "These are the first 50" in page
+    assert page.count('class="agent"') == 6
+    assert '<a class="button quiet" href="/agents">All agents</a>' in page
 
 
 def test_no_page_holds_inline_script_or_style(alice: Person) -> None:
     make_agent(alice.user)
     client = browser(alice.session)
-    for path in ("/", "/signin", "/nothing"):
+    for path in ("/", "/signin", "/nothing", "/agents", "/agents/alice/helper", "/agents/alice/nobody"):
         page = client.get(path).content.decode()
-        assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son[a-z]+=", page)
+        assert not re.search(
+            r"<script(?![^>]* src=|[^>]* type=.application/json)|<style|\sstyle=|\son[a-z]+=", page
+        )
