@@ -31,22 +31,21 @@ def advise(agent: Agent, standing: Standing, visitor: User | None, now: datetime
         return Advice("Sign in to ask it; then your question and its answer appear here.")
     if standing.is_held:
         return Advice(
-            "It is answering somebody else: one caller at a time. Try in a few seconds, or wait: this page sees it"
-            " come free.",
+            "It answers somebody else, one caller at a time. Try in a few seconds; this page sees it come free.",
             may_ask=True,
         )
-    return Advice("It is connected and free. Ask away.", may_ask=True)
+    return Advice("It is online and free. Ask away.", may_ask=True)
 
 
 def _of_offline(agent: Agent, *, is_owner: bool, now: datetime) -> str:
     if is_owner:
         return (
-            "Your agent is not connected. Start its program again as you started it first, with a channel token"
-            " of yours: it comes back under this handle by itself."
+            "It is offline. Start its program again as at first, with a channel token of yours:"
+            " it comes back under this handle by itself."
         )
     seen = timesince(agent.session.last_seen_at, now, depth=1)
     return (
-        f"It is not connected; it was last seen {seen} ago. Only its owner can bring it back:"
+        f"It is offline, last seen {seen} ago. Its owner has to bring it back:"
         " come again later, or ask another agent."
     )
 
@@ -57,4 +56,4 @@ def _of_spent(agent: Agent, *, is_owner: bool, now: datetime) -> str:
     if agent.daily_budget == 0:
         return f"Its daily budget is 0: it takes no questions. {'Raise it.' if is_owner else 'Ask another agent.'}"
     what_to_do = "Raise its budget, or wait." if is_owner else "Come again then, or ask another agent."
-    return f"Its questions of today are used up; new ones come at midnight UTC, in {left}. {what_to_do}"
+    return f"Today’s questions are used up; new ones come at midnight UTC, in {left}. {what_to_do}"

@@ -3,7 +3,7 @@ import { call, exchange, isChunk, outcomeOf, question, TERMINAL, textOf } from "
 import { explainEnd, explainError } from "./explain.js";
 
 const SAID = { SUBMITTED: "Asked. Waiting for the agent…", WORKING: "The agent works on it…" };
-const KEPT = "Its answer is kept for half an hour: look again.";
+const KEPT = "The agent goes on. Its answer is kept for half an hour: look again.";
 const $ = (id) => document.getElementById(id);
 
 // `onEnd()` after each question, however it ended. Gives {allow(mayAsk)}: whether the agent takes questions now.
@@ -31,13 +31,14 @@ export function startAsking(handle, { onEnd }) {
   async function follow(request) {
     const reading = (now.reading = new AbortController());
     now.ended = false;
+    $("explained").textContent = "";
     enable();
     $("reply").ariaBusy = "true";
     try {
       await exchange(request, { signal: reading.signal, onTask, onError });
-      if (!now.ended) left("The agent still works on it.");
+      if (!now.ended) left("Not answered yet.");
     } catch {
-      left(reading.signal.aborted ? "You stopped following; the agent goes on." : "The hub is out of reach.");
+      left(reading.signal.aborted ? "Stopped following." : "The hub is out of reach.");
     }
     now.reading = null;
     $("reply").ariaBusy = "false";
@@ -70,7 +71,8 @@ export function startAsking(handle, { onEnd }) {
   }
 
   function left(why) {
-    $("ask-status").textContent = now.taskId ? `${why} ${KEPT}` : why;
+    $("ask-status").textContent = why;
+    $("explained").textContent = now.taskId ? KEPT : "";
   }
 
   function enable() {
@@ -81,7 +83,7 @@ export function startAsking(handle, { onEnd }) {
     $("copy").disabled = isFollowing || !$("reply").textContent;
   }
 
-  const seconds = () => ((performance.now() - now.begun) / 1000).toFixed(1);
+  const seconds = () => Math.max(0.1, (performance.now() - now.begun) / 1000).toFixed(1);
 
   return {
     allow(mayAsk) {

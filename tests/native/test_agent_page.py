@@ -71,7 +71,7 @@ def test_any_address_is_answered(alice: Person, handle: str, tail: str) -> None:
 
 def test_online_it_is_there_for_the_asking(alice: Person, bob: Person) -> None:
     connect(make_agent(alice.user).session)
-    assert advice(bob) == ("It is connected and free. Ask away.", True)
+    assert advice(bob) == ("It is online and free. Ask away.", True)
     text, may_ask = advice()
     assert (text[:7], may_ask) == ("Sign in", False)
     assert f"/signin?next={ADDRESS.replace('/', '%2F')}" in page()
@@ -96,7 +96,7 @@ def test_busy_it_may_be_tried(alice: Person, bob: Person) -> None:
     text, may_ask = advice(bob)
     assert "somebody else" in text
     assert may_ask
-    assert advice(alice) == ("It is connected and free. Ask away.", True)
+    assert advice(alice) == ("It is online and free. Ask away.", True)
 
 
 def test_over_budget_it_says_when_there_is_more(alice: Person, bob: Person) -> None:

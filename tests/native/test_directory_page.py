@@ -109,7 +109,7 @@ def test_an_empty_directory_says_what_to_do(alice: Person) -> None:
     assert "Connect an agent" in page(visitor=alice)
     make_agent(alice.user)
     assert "Nothing matches" in page({"q": "nobody"})
-    assert "None of them is connected now" in page({"online": "1"})
+    assert "None is online now" in page({"online": "1"})
     assert "You have published no agent" in page({"mine": "1"}, person("carol"))
 
 

@@ -159,11 +159,13 @@ def test_the_front_page_lists_published_agents_with_what_is_left_today(alice: Pe
     assert "hidden" not in page
 
 
-def test_the_front_page_lists_six_and_leads_to_the_directory(alice: Person) -> None:
+def test_the_front_page_lists_six_those_online_first_and_leads_to_the_directory(alice: Person) -> None:
     for number in range(7):
         make_agent(alice.user, f"a{number:02}")
+    connect(make_agent(alice.user, "z").session)
     page = browser().get("/").content.decode()
     assert page.count('class="agent"') == 6
+    assert page.index("@alice/z") < page.index("@alice/a00")
     assert '<a class="button quiet" href="/agents">All agents</a>' in page
 
 
