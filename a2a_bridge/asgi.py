@@ -7,7 +7,7 @@ of silence, so a waiting answer is padded with a space, and a waiting stream wit
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -18,15 +18,26 @@ from a2a_bridge.dialects import hub
 from a2a_bridge.exchange import Exchange, timestamp
 from a2a_bridge.methods import Caller, Method, Services
 from a2a_bridge.open_streams import OpenStreams
-from a2a_bridge.served import Served
 from a2a_bridge.tasks.record import Task
 from a2a_bridge.versions import choose
 from accounts.authn import CALLER_KINDS, ForeignOrigin, check_origin, presented
+from accounts.served import Served
 from agents.errors import NotPublished, Unavailable
 from agents.ledger import Ledger
 from agents.waiting import RunningTurn
 from kit import sse
-from kit.asgi import BodyTooLarge, BodyTooSlow, ClientLeft, Receive, Scope, Send, headers_named, read_body, respond
+from kit.asgi import (
+    BodyTooLarge,
+    BodyTooSlow,
+    ClientLeft,
+    Receive,
+    Scope,
+    Send,
+    headers_named,
+    headers_of,
+    read_body,
+    respond,
+)
 from kit.ids import unguessable
 from kit.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError, RpcId, read_call
 
@@ -85,7 +96,7 @@ class Bridge:
     ledger: Ledger
     streams: OpenStreams
     public_origin: str
-    callers: Served = field(default_factory=Served)
+    callers: Served
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
@@ -135,7 +146,7 @@ class Bridge:
 
     async def _read(self, scope: Scope, receive: Receive) -> Request:
         """Check a request in the order: agent, HTTP method, media type, size, caller, JSON, method, params."""
-        headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
+        headers = headers_of(scope)
         wrong = _transport_error(scope["method"], headers)
         body = b""
         if wrong is None:

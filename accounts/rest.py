@@ -74,6 +74,7 @@ class FromForeignOrigin(exceptions.APIException):
 
     status_code = 403
     default_detail = FORBIDDEN_ORIGIN_TEXT
+    public_code = FORBIDDEN_ORIGIN
 
 
 class SignInRefused(exceptions.APIException):
@@ -146,11 +147,7 @@ def error_response(failure: Exception, context: Mapping[str, Any]) -> Response:
     if not isinstance(failure, exceptions.APIException):
         logger.error("rest.failed", exc_info=failure, extra={"view": type(context.get("view")).__name__})
         return Response({"error": INTERNAL, "message": INTERNAL_TEXT}, status=500)
-    code = CODES.get(failure.status_code, INTERNAL)
-    if isinstance(failure, FromForeignOrigin):
-        code = FORBIDDEN_ORIGIN
-    elif isinstance(failure, SignInRefused):
-        code = failure.public_code
+    code = getattr(failure, "public_code", CODES.get(failure.status_code, INTERNAL))
     body = {"error": code, "message": " ".join(_sentences(failure.detail))}
     return Response(body, status=failure.status_code, headers=_headers(failure))
 

@@ -10,7 +10,7 @@ from django.db import transaction
 from msgspec import Raw
 
 from agents.live import LiveMessage, encode, processes_watching
-from agents.models import Connection
+from agents.models import Attachment, Connection
 from agents.post import Dismiss, Live, Message, Oust, Tell
 
 Addressed = tuple[str, Message]  # a process, and what to tell it
@@ -50,6 +50,13 @@ def dismiss_agent(session_id: int, reason: str) -> None:
     """Call before the session's row goes: its agent, if connected, is told for good after the commit."""
     found = Connection.objects.filter(session_id=session_id).values_list("process_id", "pk")
     addressed: list[Addressed] = [(process, Dismiss(pk, reason)) for process, pk in found]
+    transaction.on_commit(lambda: _carry(addressed))
+
+
+def dismiss_operators(session_id: int) -> None:
+    """Call before the session's row goes: those who watch it look again after the commit, and find it gone."""
+    found = Attachment.objects.filter(session_id=session_id).values_list("process_id", "user_id").distinct()
+    addressed: list[Addressed] = [(process, Oust(session_id, user_id)) for process, user_id in found]
     transaction.on_commit(lambda: _carry(addressed))
 
 

@@ -8,6 +8,7 @@ from django.db.models import F, Q
 
 from accounts.models import Credential
 from accounts.oauth import flows
+from agents import presence
 from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Connection, Process, Turn
 from agents.transcript import files
@@ -24,11 +25,11 @@ def reap() -> dict[str, int]:
     with transaction.atomic():
         now = db_now()
         alive = now - timedelta(seconds=PROCESS_DEAD_S)
+        dead = presence.forget(Process.objects.filter(beat_at__lte=alive))  # first: it locks sessions
         living = Process.objects.filter(beat_at__gt=alive).values("pk")
         ended = {"outcome": Outcome.FAILED, "settled_at": now, "released_at": now}
         orphans = Turn.objects.open().exclude(home__in=living).update(reason=Failure.PROCESS_DIED, **ended)
         overdue = Turn.objects.open().filter(claim_until__lt=now).update(reason=Failure.TIMEOUT, **ended)
-        dead, _ = Process.objects.filter(beat_at__lte=alive).delete()
         lingering = Turn.objects.holding().exclude(outcome=None)
         released = lingering.filter(claim_until__lt=now).update(released_at=F("claim_until"))
         released += lingering.exclude(connection_id__in=Connection.objects.values("pk")).update(released_at=now)

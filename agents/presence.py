@@ -6,14 +6,16 @@ import socket
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from accounts.models import Credential, User
 from agents.ledger.statements import PROCESS_DEAD_S, release_sessions
 from agents.models import Connection, Process, Session
+from agents.transcript import lifecycle
+from agents.transcript.deleting import delete_sessions
 from kit.clock import db_now
 
 ORPHAN_AFTER = timedelta(seconds=30)
@@ -77,6 +79,7 @@ def register(registration: Registration, *, process_id: str) -> Registered:
     connection = Connection.objects.create(
         session=session, process_id=process_id, credential_id=registration.credential_id
     )
+    lifecycle.started(session, session.last_seen_at, took_over=evicted is not None)
     return Registered(
         connection_id=connection.pk,
         session_id=session.pk,
@@ -86,19 +89,11 @@ def register(registration: Registration, *, process_id: str) -> Registered:
     )
 
 
-@transaction.atomic
 def leave(connection_id: int, *, delete_session: bool = False) -> None:
     """A socket closed. Its own row goes, never that of a newer connection; claims that linger on it go too."""
-    locked = Session.objects.select_for_update(no_key=True, of=("self",))  # the session first, as `register` does
-    session = locked.filter(connection__pk=connection_id).first()
-    if session is None:
-        return
-    Connection.objects.filter(pk=connection_id).delete()
-    release_sessions([session.pk], db_now())
-    if delete_session and not session.agents.exists():
-        session.delete()
-    else:
-        Session.objects.filter(pk=session.pk).update(last_seen_at=db_now())
+    session = _disconnect(connection_id)
+    if session is not None and delete_session and not session.agents.exists():
+        delete_sessions([session.pk], only_offline=True)
 
 
 @transaction.atomic
@@ -109,7 +104,7 @@ def beat(process_id: str, *, mine: Collection[int], others: Collection[int]) -> 
     Process.objects.update_or_create(id=process_id, defaults={"beat_at": now}, create_defaults=start)
     rows = Connection.objects.filter(pk__in=mine, process_id=process_id)
     ownerless = Connection.objects.filter(process_id=process_id, connected_at__lt=now - ORPHAN_AFTER)
-    ownerless.exclude(pk__in=mine).delete()
+    _drop(ownerless.exclude(pk__in=mine), now)
     alive = now - timedelta(seconds=PROCESS_DEAD_S)
     present = set(rows.values_list("pk", flat=True))
     reachable = Connection.objects.filter(pk__in=others, process__beat_at__gt=alive)
@@ -143,12 +138,45 @@ def archive_sessions_of(credential_ids: Sequence[int]) -> None:
 
 def retire(process_id: str) -> None:
     """This process is leaving: its row and its connections go."""
-    Process.objects.filter(pk=process_id).delete()
+    forget(Process.objects.filter(pk=process_id))
 
 
 def retire_all() -> None:
     """No process lives (the embedded hub holds the lock on its data): forget those a crash left behind."""
-    Process.objects.all().delete()
+    forget(Process.objects.all())
+
+
+@transaction.atomic
+def forget(processes: QuerySet[Process]) -> int:
+    """These are dead or leaving: their rows go, and what was connected to them has ended. How many they were."""
+    ids = list(processes.select_for_update(no_key=True).values_list("pk", flat=True))  # before sessions, as `beat`
+    _drop(Connection.objects.filter(process_id__in=ids), db_now())
+    return Process.objects.filter(pk__in=ids).delete()[0]
+
+
+@transaction.atomic
+def _disconnect(connection_id: int) -> Session | None:
+    locked = Session.objects.select_for_update(no_key=True, of=("self",))  # the session first, as `register` does
+    session: Session | None = locked.filter(connection__pk=connection_id).first()
+    if session is None:
+        return None
+    now = db_now()
+    Connection.objects.filter(pk=connection_id).delete()
+    release_sessions([session.pk], now)
+    Session.objects.filter(pk=session.pk).update(last_seen_at=now)
+    lifecycle.ended([session], now)
+    return session
+
+
+def _drop(connections: QuerySet[Connection], now: datetime) -> None:
+    """Take away connections whose sockets nobody holds any more."""
+    locked = Session.objects.select_for_update(no_key=True, of=("self",)).filter(connection__in=connections)
+    sessions = {session.pk: session for session in locked.order_by("pk")}
+    if sessions:
+        still = connections.filter(session_id__in=sessions)  # some may have been taken over while this waited
+        lost = list(still.values_list("session_id", flat=True))
+        still.delete()
+        lifecycle.ended([sessions[pk] for pk in lost], now)
 
 
 def _find_session(registration: Registration) -> Session | None:

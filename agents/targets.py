@@ -63,8 +63,8 @@ def peers_of(user_id: int, *, at_least: Role = Role.VIEWER) -> list[Peer]:
     return _as_peers(sessions, user_id)
 
 
-def get_peer(name: str, user_id: int) -> Peer:
-    """The one peer of a name a user may prompt: `slug`, `@slug`, `owner/slug` or `@owner/slug`.
+def get_peer(name: str, user_id: int, *, at_least: Role = Role.PROMPTER) -> Peer:
+    """The one peer of a name in which a user has that role: `slug`, `@slug`, `owner/slug` or `@owner/slug`.
 
     Own sessions come before shared ones, connected before others, then the one seen last.
 
@@ -78,7 +78,7 @@ def get_peer(name: str, user_id: int) -> Peer:
     found = visible_sessions(user_id).filter(archived_at=None, routing_name__iexact=slug)
     if owner:
         found = found.filter(owner__login__iexact=owner)
-    peers = [one for one in _as_peers(list(found), user_id) if one.role >= Role.PROMPTER]
+    peers = [one for one in _as_peers(list(found), user_id) if one.role >= at_least]
     return _choose(peers)
 
 

@@ -50,11 +50,25 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class HookedSession:
+    """A session as its program's hooks find it; without a connection while its agent is away."""
+
+    session_id: int
+    credential_id: int | None
+    connection_id: int | None
+    process_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
-    """What a request's token and path stand for; None where there is nothing live."""
+    """What a request's token and path stand for; None where there is nothing live.
+
+    `session`: only with the token it last registered with.
+    """
 
     identity: Identity | None
     agent: Target | None
+    session: HookedSession | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

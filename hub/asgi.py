@@ -12,11 +12,13 @@ from django.core.asgi import get_asgi_application
 django_application = get_asgi_application()
 
 from a2a_bridge.asgi import handle_of  # noqa: E402
-from hub import wiring  # noqa: E402
+from agents.links.channel.events import EVENT_PATH  # noqa: E402
+from hub import supervisor, wiring  # noqa: E402
 from hub.django_door import DjangoDoor  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
 from kit.asgi import Receive, Scope, Send  # noqa: E402
+from operators.asgi import serves  # noqa: E402
 
 runtime = Runtime(wiring.build())
 django_door = DjangoDoor(
@@ -35,6 +37,10 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await _websocket(scope, receive, send)
     elif handle_of(scope["path"]) is not None:
         await runtime.house.bridge(scope, receive, send)
+    elif serves(scope):
+        await runtime.house.operators(scope, receive, send)
+    elif scope["path"] == EVENT_PATH:
+        await runtime.house.hook_events(scope, receive, send)
     else:
         await django_door.serve(scope, receive, send)
 
@@ -42,6 +48,12 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == "/channel" and not draining.is_set():
         await runtime.house.agent_socket()(scope, receive, send)
+        return
+    if scope["path"] == "/cli":
+        await runtime.house.operator_socket()(scope, receive, send)
+        return
+    if scope["path"] == "/supervisor":
+        await supervisor.refuse(receive, send)
         return
     await receive()
     await send({"type": "websocket.close", "code": 1008, "reason": "no such socket here now"})

@@ -40,6 +40,7 @@ class Courier:
                     await self._post.send(process_id, message)
             except Exception:
                 logger.exception("courier.failed", extra={"kind": type(message).__name__})
+            await asyncio.sleep(0)  # sockets send what they were given before they are given more
 
     def _put(self, addressed: Sequence[Addressed]) -> None:
         for one in addressed:

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from accounts.authn import still_good
 from agents import announcing, jobs, presence
+from agents.transcript import permissions
 from hub.health import draining
 from hub.job_thread import deliverer, housekeeper
 from hub.wiring import House
@@ -48,7 +49,7 @@ class Runtime:
         await asyncio.shield(self._starting)
 
     async def drain(self) -> None:
-        """Take no new asks, let the open ones end, send the agents elsewhere. At most about DRAIN_S."""
+        """Take no new asks, let the open ones end, send agents and operators elsewhere. At most about DRAIN_S."""
         draining.set()
         self.house.link.refuses_far_prompts = True
         deadline = time.monotonic() + settings.DRAIN_S
@@ -57,12 +58,15 @@ class Runtime:
             await self._dismiss(idle_only=time.monotonic() < deadline)
             if time.monotonic() > deadline + LAST_WORDS_S:
                 logger.error("drain.unfinished", extra={"turns": turns})
-                return
+                break
             await asyncio.sleep(DRAIN_STEP_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.house.room.close(), GOODBYE_WITHIN_S)
 
     async def stop(self) -> None:
         """Leave nothing behind: no row of this process, no thread, no connection."""
         await self._tasks.cancel()
+        await self.house.asking.close()
         for thread in self._threads:
             await asyncio.to_thread(thread.stop)
         await self.house.link.close()
@@ -109,6 +113,7 @@ class Runtime:
         for connection_id in beat.missing:
             if socket := link.socket(connection_id):
                 self._tasks.start(socket.leave(SERVICE_RESTART, bye="reregister"), name="missing")
+        await db_call(permissions.expire_due)()
 
     async def _watch(self) -> None:
         """Close what a revoked token or a suspended user still holds open, within 2 s (docs/adr/0020)."""
@@ -120,13 +125,15 @@ class Runtime:
                 logger.exception("watch.failed")
 
     async def _watch_once(self) -> None:
-        link, streams = self.house.link, self.house.bridge.callers
+        link, callers, room = self.house.link, self.house.callers, self.house.room
         if link.connection_ids:
             for connection_id in await db_call(presence.find_revoked)(self.house.process_id):
                 if socket := link.socket(connection_id):
                     self._tasks.start(socket.refuse("token_revoked", "this token was revoked"), name="revoked")
-        if held := streams.credential_ids:
-            streams.dismiss(held - await db_call(still_good)(held))
+        if held := callers.credential_ids | room.credential_ids:
+            gone = held - await db_call(still_good)(held)
+            callers.dismiss(gone)
+            room.dismiss(gone)
 
     async def _tend(self) -> None:
         while True:

@@ -14,6 +14,7 @@ from django.conf import settings
 from agents.links.channel.protocol import MAX_FRAME_BYTES
 from hub.asgi import runtime
 from hub.demo import Demo
+from hub.sockets import PING_EVERY_S, PONG_WITHIN_S, HubSockets
 from kit.tasks import TaskSet
 
 SAME_SIGNAL_S = 0.5
@@ -23,16 +24,17 @@ warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume sy
 
 
 def config() -> uvicorn.Config:
-    """How the hub is served: JSON pings instead of protocol pings, no deflate (25 KiB a socket saved)."""
+    """How the hub is served: agents get JSON pings, others the protocol's; no deflate (25 KiB a socket saved)."""
     return uvicorn.Config(
         "hub.asgi:application",
         host=settings.HOST,
         port=settings.PORT,
         loop="uvloop",
         http="httptools",
-        ws="websockets-sansio",
+        ws=HubSockets,
         ws_max_size=MAX_FRAME_BYTES,
-        ws_ping_interval=None,
+        ws_ping_interval=PING_EVERY_S,
+        ws_ping_timeout=PONG_WITHIN_S,
         ws_per_message_deflate=False,
         lifespan="on",
         access_log=False,

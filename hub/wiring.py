@@ -13,10 +13,14 @@ from a2a_bridge.tasks.finder import TaskFinder
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.record import TaskStore
 from a2a_bridge.tasks.redis import RedisTaskStore
+from accounts.served import Served
+from agents.asking import Asking
 from agents.dispatch import Dispatcher
 from agents.ledger import Ledger
 from agents.links.channel.consumer import AgentSocket
+from agents.links.channel.events import HookEvents
 from agents.links.channel.link import ChannelLink
+from agents.links.channel.requests import Requests
 from agents.live import LiveViews
 from agents.ports import Limits
 from agents.post import Live, LocalPost, Message, Oust, Post
@@ -25,6 +29,10 @@ from hub.courier import Courier
 from hub.limits import CallerRate, NoLimits
 from hub.redis_post import RedisPost
 from kit.ids import unguessable
+from operators.asgi import Operators
+from operators.desk import Desk
+from operators.room import Room
+from operators.socket import OperatorSocket
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +46,15 @@ class House:
     link: ChannelLink
     live: LiveViews
     dispatcher: Dispatcher
+    asking: Asking
+    requests: Requests
+    hook_events: HookEvents
     limits: Limits
     tasks: TaskStore
+    callers: Served
     bridge: Bridge
+    operators: Operators
+    room: Room
 
     async def take(self, message: Message) -> None:
         """A message from another process, or from a thread of this one."""
@@ -51,7 +65,24 @@ class House:
 
     def agent_socket(self) -> AgentSocket:
         """A consumer for one agent's socket."""
-        return AgentSocket(link=self.link, ledger=self.ledger, process_id=self.process_id, clock=time.monotonic)
+        return AgentSocket(
+            link=self.link,
+            ledger=self.ledger,
+            requests=self.requests,
+            process_id=self.process_id,
+            clock=time.monotonic,
+        )
+
+    def operator_socket(self) -> OperatorSocket:
+        """A consumer for one operator's socket."""
+        return OperatorSocket(
+            desk=self.operators.desk,
+            live=self.live,
+            ledger=self.ledger,
+            room=self.room,
+            process_id=self.process_id,
+            public_origin=settings.PUBLIC_URL,
+        )
 
 
 def build() -> House:
@@ -67,12 +98,34 @@ def build() -> House:
     dispatcher = Dispatcher(
         link=link, ledger=ledger, waiting=waiting, limits=limits, live=live, clock=time.monotonic
     )
+    asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=link)
+    requests = Requests(asking)
+    hook_events = HookEvents(ledger=ledger, link=link)
     tasks = _tasks()
     exchanges = Exchanges(dispatcher=dispatcher, tasks=tasks, reply_wait_s=settings.REPLY_WAIT_S)
     services = Services(exchanges, TaskFinder(tasks, reply_wait_s=settings.REPLY_WAIT_S))
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
-    bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL)
-    house = House(process_id, ledger, post, courier, link, live, dispatcher, limits, tasks, bridge)
+    callers = Served()
+    bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL, callers)
+    desk = Desk(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
+    house = House(
+        process_id=process_id,
+        ledger=ledger,
+        post=post,
+        courier=courier,
+        link=link,
+        live=live,
+        dispatcher=dispatcher,
+        limits=limits,
+        tasks=tasks,
+        callers=callers,
+        bridge=bridge,
+        asking=asking,
+        requests=requests,
+        hook_events=hook_events,
+        operators=Operators(desk, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
+        room=Room(),
+    )
     courier.address(process_id, house.take, post)
     return house
 

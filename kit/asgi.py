@@ -36,6 +36,11 @@ def headers_named(scope: Scope, name: bytes) -> list[str]:
     return [str(value, "latin-1") for key, value in scope["headers"] if key == name]
 
 
+def headers_of(scope: Scope) -> dict[str, str]:
+    """Headers by lower-case name; of one sent twice the last value."""
+    return {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
+
+
 async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int, within_s: float) -> bytes:
     """The whole request body.
 

@@ -7,7 +7,6 @@ from django.http import HttpRequest
 from accounts.admin_site import OwnedAdmin, site
 from webhooks.leases import send_again
 from webhooks.models import Delivery, Subscription
-from webhooks.outbox import wake
 
 
 @admin.register(Subscription, site=site)
@@ -49,7 +48,6 @@ class DeliveryAdmin(OwnedAdmin):
     def replay(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
         """From the beginning, under the same ids; those being sent at this moment are left alone."""
         count = sum(send_again(delivery) for delivery in queryset)
-        wake()
         self.message_user(request, f"{count} queued.", messages.SUCCESS)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:

@@ -3,13 +3,13 @@
 from datetime import timedelta
 
 from celery import shared_task
-from django.db.models import Q
 
 from kit.clock import db_now
 from webhooks.models import Delivery
 from webhooks.sending import Sender, client
 
 DELETE_AT_ONCE = 1_000
+OVERDUE = timedelta(days=1)
 
 
 @shared_task(name="webhooks.deliver_due", ignore_result=True)
@@ -20,9 +20,13 @@ def deliver_due() -> int:
 
 @shared_task(name="webhooks.retain", ignore_result=True)
 def retain(deliveries_kept_days: int) -> int:
-    """Delete deliveries older than that which ended, or whose owner is suspended; how many went."""
-    old = Delivery.objects.filter(queued_at__lt=db_now() - timedelta(days=deliveries_kept_days))
-    over = old.filter(~Q(status__in=Delivery.UNSETTLED) | Q(subscription__owner__is_active=False))
+    """Delete deliveries older than that which ended, or whose turn did not come for a day; how many went.
+
+    It does not come while the owner is suspended, or when a dead receiver has more than it can be tried with.
+    """
+    now = db_now()
+    old = Delivery.objects.filter(queued_at__lt=now - timedelta(days=deliveries_kept_days))
+    over = old.exclude(next_attempt_at__gte=now - OVERDUE)
     gone = 0
     while ids := list(over.values_list("pk", flat=True)[:DELETE_AT_ONCE]):
         gone += Delivery.objects.filter(pk__in=ids).delete()[0]

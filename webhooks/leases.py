@@ -12,6 +12,7 @@ from django.db.models import F, QuerySet
 from kit.clock import db_now
 from webhooks.keyring import Unreadable, unseal
 from webhooks.models import Delivery, Subscription
+from webhooks.outbox import wake
 from webhooks.places import Places
 
 LEASE = timedelta(seconds=60)
@@ -71,7 +72,10 @@ def settle(leased: Leased, outcome: Outcome) -> bool:
 def send_again(delivery: Delivery) -> bool:
     """Start a delivery over, under the same id; False while it is being sent."""
     idle = Delivery.objects.filter(pk=delivery.pk).exclude(status=Status.SENDING)
-    return bool(idle.update(status=Status.PENDING, attempts=0, next_attempt_at=db_now(), delivered_at=None))
+    if not idle.update(status=Status.PENDING, attempts=0, next_attempt_at=db_now(), delivered_at=None):
+        return False
+    transaction.on_commit(wake)
+    return True
 
 
 def _lease_some(places: Places) -> list[Leased]:

@@ -167,9 +167,10 @@ def _admit(
         if isinstance(refusal, Denied):
             refused.append((ask, refusal))
     spent = Counter(turn.ask.target.agent_id for turn in turns if turn.ask.target.agent_id is not None)
-    if spent and statements.spend(spent, moment.day) != len(spent):
-        raise RuntimeError("a budget changed under the batch")
-    statements.insert_turns([open_row(turn, home, moment) for turn in turns])
+    if turns:
+        notes.turns = statements.inserting([open_row(turn, home, moment) for turn in turns])
+    if spent:
+        notes.spending, notes.spenders = statements.spending(spent, moment.day), len(spent)
     return refused
 
 

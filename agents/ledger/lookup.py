@@ -1,10 +1,17 @@
-"""The read before admission: whose token is this, and is the agent in the path there for them?"""
+"""The read before admission: whose token is this, and is the agent in the path there for them?
+
+Hooks ask here too, for their session and its connection.
+"""
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection
 
 from accounts import authn
 from accounts.authn import Identity
-from agents.types import Found, Target
+from agents.types import Found, HookedSession, Target
 from kit import sql
 
 _FIND = """
@@ -14,7 +21,20 @@ WHERE a.handle_key IN ({marks}) AND a.deleted_at IS NULL AND a.status = 'publish
 """
 _GRANTS = "SELECT agent_id, user_id FROM agents_agentgrant WHERE agent_id IN ({marks})"
 
-Wanted = tuple[str | None, str | None]  # a token's digest, a handle
+_SESSIONS = """
+SELECT s.public_id, s.id, s.credential_id, c.id, c.process_id
+FROM agents_session s LEFT JOIN agents_connection c ON c.session_id = s.id WHERE s.public_id IN ({marks})
+"""
+
+
+class Wanted(NamedTuple):
+    """A token's digest, an agent's handle, a session's public id."""
+
+    digest: str | None
+    handle: str | None
+    session: UUID | None = None
+
+
 Grants = frozenset[tuple[int, int]]
 
 
@@ -23,21 +43,39 @@ def look_up(wanted: Sequence[Wanted]) -> list[Found]:
 
     One round trip for all, a second where an agent is not open to everybody.
     """
-    digests = {digest for digest, _ in wanted if digest} or {""}
-    handles = {handle.lower() for _, handle in wanted if handle} or {""}
-    query = sql.Query(_FIND.format(marks=sql.marks(handles)), list(handles))
-    callers, agents = sql.rows_of_each([authn.identity_query(digests), query])
+    digests = {one.digest for one in wanted if one.digest} or {""}
+    handles = {one.handle.lower() for one in wanted if one.handle} or {""}
+    session_ids = {one.session for one in wanted if one.session}
+    queries = [authn.identity_query(digests), sql.Query(_FIND.format(marks=sql.marks(handles)), list(handles))]
+    if session_ids:
+        queries.append(sql.Query(_SESSIONS.format(marks=sql.marks(session_ids)), _as_stored(session_ids)))
+    callers, agents, *hooked = sql.rows_of_each(queries)
     identities = authn.identities(callers)
     by_handle = {row[0]: row for row in agents}
+    sessions = {UUID(str(row[0])): HookedSession(*row[1:]) for rows in hooked for row in rows}
     grants = _grants([row[3] for row in agents if row[1] == "limited"])
     return [
-        _found(identities.get(digest or ""), by_handle.get((handle or "").lower()), grants)
-        for digest, handle in wanted
+        _found(
+            identities.get(one.digest or ""),
+            by_handle.get((one.handle or "").lower()),
+            grants,
+            sessions.get(one.session) if one.session else None,
+        )
+        for one in wanted
     ]
 
 
-def _found(identity: Identity | None, row: sql.Row | None, grants: Grants) -> Found:
-    return Found(identity, Target(*row[3:]) if row and _is_there_for(identity, row, grants) else None)
+def _as_stored(session_ids: Collection[UUID]) -> list[object]:
+    """SQLite keeps a UUID as its 32 digits."""
+    is_native = connection.vendor == "postgresql"
+    return [one if is_native else one.hex for one in session_ids]
+
+
+def _found(identity: Identity | None, row: sql.Row | None, grants: Grants, session: HookedSession | None) -> Found:
+    """What one asker gets; a session only with the token that it last registered with."""
+    agent = Target(*row[3:]) if row and _is_there_for(identity, row, grants) else None
+    is_its_own = session is not None and identity is not None and session.credential_id == identity.credential_id
+    return Found(identity, agent, session if is_its_own else None)
 
 
 def _is_there_for(identity: Identity | None, row: sql.Row, grants: Grants) -> bool:

@@ -8,6 +8,7 @@ from agents.ledger import statements
 from agents.ledger.rows import Moment, refusal_row
 from agents.ledger.statements import RefusalKey, TurnRow
 from agents.types import Ask
+from kit import sql
 
 ROWS_A_MINUTE = 20
 
@@ -31,4 +32,5 @@ def write_refusals(refused: Sequence[tuple[Ask, Denied]], moment: Moment) -> Non
         elif over:
             statements.repeat_refusal(last_id, over)
         rows += fresh
-    statements.insert_turns(rows)
+    if rows:
+        sql.write_each([statements.inserting(rows)])

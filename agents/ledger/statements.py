@@ -48,10 +48,7 @@ class EndingRow(NamedTuple):
 
 RefusalKey = tuple[int, int, str]
 
-_INSERT = (
-    f"INSERT INTO agents_turn ({', '.join(TurnRow._fields)}) VALUES ({', '.join('%s' for _ in TurnRow._fields)})"
-    " ON CONFLICT (chat_id) DO NOTHING"
-)
+_TURNS = f"INSERT INTO agents_turn ({', '.join(TurnRow._fields)})"
 _SETTLE = """
 UPDATE agents_turn SET
   outcome = v.column2, reason = v.column3, latency_ms = CAST(v.column4 AS integer), settled_at = %s,
@@ -67,6 +64,7 @@ WHERE v.column2 <= a.daily_budget
 ON CONFLICT (agent_id, day) DO UPDATE SET queries = agents_dailyusage.queries + excluded.queries
 WHERE agents_dailyusage.queries + excluded.queries
   <= (SELECT daily_budget FROM agents_agent WHERE id = agents_dailyusage.agent_id)
+RETURNING agent_id
 """
 
 
@@ -91,11 +89,11 @@ def sessions_of(chat_ids: Collection[str]) -> dict[str, int]:
     return dict(found)
 
 
-def spend(counts: Mapping[int, int], day: date) -> int:
-    """Count asks of agents on a day; how many agents that was done for: one at its budget is left out."""
+def spending(counts: Mapping[int, int], day: date) -> sql.Query:
+    """Counts asks of agents on a day; a row comes back for each agent, but for one that is at its budget."""
     wanted = sorted(counts.items())
     marks = ", ".join(["(%s, %s)"] * len(wanted))
-    return sql.run(_SPEND.format(rows=marks), [as_day(day), *(value for pair in wanted for value in pair)])
+    return sql.Query(_SPEND.format(rows=marks), [as_day(day), *(value for pair in wanted for value in pair)])
 
 
 def give_back(agent_id: int | None, day: object, chat_id: str) -> None:
@@ -107,10 +105,9 @@ def give_back(agent_id: int | None, day: object, chat_id: str) -> None:
     sql.run("UPDATE agents_turn SET usage_day = NULL WHERE chat_id = %s", [chat_id])
 
 
-def insert_turns(turns: Sequence[TurnRow]) -> None:
-    """Write new turns; one that is there already (an unknown commit, retried) stays as it is."""
-    if turns:
-        sql.run_many(_INSERT, turns)
+def inserting(turns: Sequence[TurnRow]) -> sql.Insert:
+    """Writes new turns; one that is there already (an unknown commit, retried) stays as it is."""
+    return sql.Insert(_TURNS, turns, "ON CONFLICT (chat_id) DO NOTHING")
 
 
 def existing(chat_ids: Collection[str]) -> dict[str, bool]:

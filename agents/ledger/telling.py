@@ -16,20 +16,22 @@ from agents.transcript.recording import NewEvent, payload_of
 from agents.types import Ask, Ending, OpenTurn, Outcome
 from kit import sql
 from webhooks import outbox
+from webhooks.outbox import Happening
 
-_INSERT = "INSERT INTO agents_event (session_id, kind, type, payload, ts) VALUES {rows}"
-_ROW = "(%s, %s, %s, %s, %s)"
-_WATCHED = "SELECT EXISTS (SELECT 1 FROM agents_attachment)"
+_EVENTS = "INSERT INTO agents_event (session_id, kind, type, payload, ts)"
+_WHO = sql.Query(f"SELECT EXISTS (SELECT 1 FROM agents_attachment), ({outbox.LISTENING})")
 _WATCHERS = "SELECT DISTINCT session_id, process_id FROM agents_attachment WHERE session_id IN ({marks})"
-ROWS_AT_ONCE = 150  # five values each: SQLite took at most 999 in one statement for long
 
 
 @dataclass(slots=True)
 class Notes:
-    """What a batch has to say of itself."""
+    """What a batch decided and is to be written: turns and the budgets they spend, events, what webhooks hear."""
 
     events: list[NewEvent] = field(default_factory=list)
     of_agents: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
+    spending: sql.Query | None = None
+    spenders: int = 0
+    turns: sql.Insert | None = None
 
     def admitted(self, turn: OpenTurn) -> None:
         """The question goes to the transcript of the session asked, and of the one it was asked from."""
@@ -93,36 +95,43 @@ class Told:
 
 
 def write(notes: Notes, now: datetime) -> Told:
-    """Write the notes of a batch: the events, and deliveries where anybody subscribed."""
-    if not notes.session_ids:
+    """Write what a batch decided, PostgreSQL in one round trip: budgets, turns, events.
+
+    Deliveries follow where anybody subscribed.
+    """
+    writes = [write for write in (notes.spending, notes.turns) if write is not None]
+    if not writes and not notes.session_ids:
         return Told()
-    [[is_watched]], [[is_heard]] = sql.rows_of_each([sql.Query(_WATCHED), sql.Query(outbox.LISTENING)])
-    ids = _insert(notes.events, sql.moment(now), with_ids=bool(is_heard))
+    who = None if sql.shares_round_trips() else sql.rows(*_WHO)[0]
+    events = _inserting(notes.events, sql.moment(now), with_ids=who is None or bool(who[1]))
+    found = sql.write_each([*writes, *events, *([_WHO] if who is None else [])])
+    if notes.spending is not None and len(found[0]) != notes.spenders:
+        raise RuntimeError("a budget changed under the batch")
+    is_watched, is_heard = who or found[-1][0]
     if not is_watched and not is_heard:
         return Told()
     known = scenes(notes.session_ids)
     if is_heard:
-        events = zip(ids, notes.events, strict=True)
-        heard = [
-            known[one.session_id].event(event_id, one.kind, one.type, one.payload, now) for event_id, one in events
-        ]
-        heard += [known[session_id].agent(type_, **members) for session_id, type_, members in notes.of_agents]
-        outbox.record(heard)
+        ids = sorted(row[0] for row in found[len(writes)]) if events else []
+        outbox.record(_heard(notes, ids, known, now))
     return _told(notes.events, known, now) if is_watched else Told()
 
 
-def _insert(events: Sequence[NewEvent], ts: object, *, with_ids: bool) -> list[int]:
-    """Write events; their ids, in order, when somebody wants them."""
-    ids: list[int] = []
-    for start in range(0, len(events), ROWS_AT_ONCE):
-        some = events[start : start + ROWS_AT_ONCE]
-        statement = _INSERT.format(rows=",".join([_ROW] * len(some)))
-        values = [value for one in some for value in (one.session_id, one.kind, one.type, one.payload, ts)]
-        if with_ids:
-            ids += sorted(row[0] for row in sql.rows(f"{statement} RETURNING id", values))
-        else:
-            sql.run(statement, values)
-    return ids
+def _inserting(events: Sequence[NewEvent], ts: object, *, with_ids: bool) -> list[sql.Insert]:
+    rows = [(*_values(one), ts) for one in events]
+    return [sql.Insert(_EVENTS, rows, "RETURNING id" if with_ids else "")] if events else []
+
+
+def _values(event: NewEvent) -> tuple[int, str, str, str]:
+    return event.session_id, event.kind, event.type, event.payload
+
+
+def _heard(notes: Notes, ids: Sequence[int], known: Mapping[int, Scene], now: datetime) -> list[Happening]:
+    heard = [
+        known[one.session_id].event(event_id, one.kind, one.type, one.payload, now)
+        for event_id, one in zip(ids, notes.events, strict=True)
+    ]
+    return heard + [known[session_id].agent(type_, **members) for session_id, type_, members in notes.of_agents]
 
 
 def _told(events: Sequence[NewEvent], known: Mapping[int, Scene], now: datetime) -> Told:

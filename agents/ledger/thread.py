@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
+from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
@@ -20,6 +21,7 @@ from agents.announcing import Addressed, Carrier
 from agents.errors import Denied, Unavailable
 from agents.ledger import lookup
 from agents.ledger.batch import commit
+from agents.ledger.lookup import Wanted
 from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.transcript.recording import NewEvent
 from agents.types import Ask, Ending, Found, OpenTurn, SettledTurn
@@ -36,10 +38,9 @@ LOCK_FAILURES = frozenset({"40P01", "55P03"})
 
 @dataclass(slots=True)
 class LookUp:
-    """Whose token, which agent. Result: Found."""
+    """Whose token, which agent, which session. Result: Found."""
 
-    digest: str | None
-    handle: str | None
+    wanted: Wanted
 
 
 @dataclass(slots=True)
@@ -62,13 +63,13 @@ class Ledger:
         self._postponed: list[Item] = []
         self._thread: threading.Thread | None = None
 
-    async def look_up(self, digest: str | None, handle: str | None) -> Found:
-        """Find an identity and a published agent; each None when there is none.
+    async def look_up(self, digest: str | None, handle: str | None, session: UUID | None = None) -> Found:
+        """Find an identity, a published agent and the token's own session; each None when there is none.
 
         Raises:
             Unavailable: too many wait, or the database is out of reach.
         """
-        found = cast(Found, await self._submit(LookUp(digest, handle)))
+        found = cast(Found, await self._submit(LookUp(Wanted(digest, handle, session))))
         if found.identity and found.identity.is_stale:
             self._post(Touch(found.identity.credential_id)).add_done_callback(_unobserved)
         return found
@@ -170,7 +171,7 @@ class Ledger:
             self._answer_or_postpone(works, self._commit([cast(Work, item.work) for item in works]))
 
     def _look_up(self, items: Sequence[Item]) -> Sequence[Found | Exception]:
-        wanted = [(item.work.digest, item.work.handle) for item in items if isinstance(item.work, LookUp)]
+        wanted = [item.work.wanted for item in items if isinstance(item.work, LookUp)]
         for attempt in range(TRIES):
             try:
                 return lookup.look_up(wanted)

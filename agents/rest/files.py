@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 from django.http import HttpResponse
 from django.utils.http import content_disposition_header
 from drf_spectacular.utils import extend_schema
-from rest_framework.exceptions import NotFound, PermissionDenied
+from rest_framework.exceptions import NotFound
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import MultiPartParser
 from rest_framework.renderers import BaseRenderer
@@ -16,10 +16,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.rest import caller_of
-from agents.access import NotAllowed, Role, find_session, role_of
-from agents.models import File, Session
+from agents.access import Role, role_of
+from agents.models import File
 from agents.rest.paging import PageQuery, page
 from agents.rest.uploads import FileForm, read_form
+from agents.rest.visible import get_session
 from agents.transcript import files
 from agents.transcript.file_names import ANY_MIME
 from agents.transcript.shown_files import ApiFile, show_file
@@ -59,14 +60,14 @@ class SessionFiles(APIView):
     @extend_schema(parameters=[PageQuery], responses=Page[ApiFile])
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
         """The files of a session, newest first, deleted ones too."""
-        session = get_session(request, public_id, Role.VIEWER)
+        session = get_session(request, public_id)
         found = File.objects.filter(session=session).select_related("session", "uploader")
         return page(request, found.order_by("-pk"), lambda rows: [{**show_file(row)} for row in rows])
 
     @extend_schema(request={"multipart/form-data": FileForm}, responses={201: ApiFile, **AT_THE_DOOR})
     def post(self, request: Request, public_id: uuid.UUID) -> Response:
         """Upload a file, up to 10 MiB."""
-        session = get_session(request, public_id, Role.PROMPTER)
+        session = get_session(request, public_id, at_least=Role.PROMPTER)
         form = read_form(FileForm, request)
         return Response(show_file(files.store(session, caller_of(request), form["file"])), status=201)
 
@@ -113,17 +114,6 @@ def download(file: File, data: bytes) -> HttpResponse:
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "private, no-store"
     return response
-
-
-def get_session(request: Request, public_id: uuid.UUID, at_least: Role) -> Session:
-    """A session the caller may see; 403 when their role does not reach."""
-    try:
-        session = find_session(public_id, caller_of(request).pk, at_least=at_least)
-    except NotAllowed as refused:
-        raise PermissionDenied(str(refused)) from None
-    if session is None:
-        raise NotFound("no such session")
-    return session
 
 
 def get_file(request: Request, file_id: int, at_least: Role) -> File:

@@ -4,6 +4,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from kit.describe import Time, Uuid
 
+RoleWord = Literal["owner", "approver", "prompter", "viewer"]
 Access = Literal["public", "limited", "private"]
 
 
@@ -13,7 +14,7 @@ class ApiSession(TypedDict):
     id: Uuid
     routingName: str | None
     startedByLogin: str
-    role: Literal["owner", "approver", "prompter", "viewer"]
+    role: RoleWord
     host: str | None
     cwd: str | None
     channelVersion: str | None

@@ -13,7 +13,7 @@ from agents.access import visible_sessions
 from agents.announcing import announce
 from agents.live import FileMessage
 from agents.models import File, Session
-from agents.transcript import blobs
+from agents.transcript import blobs, happenings
 from agents.transcript.file_names import clean_mime, clean_name
 from agents.transcript.shown_files import show_file
 from kit.clock import db_now
@@ -43,7 +43,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What went with the files of a session."""
+    """What went with the files of sessions."""
 
     files: int
     blobs_swept: int
@@ -129,9 +129,9 @@ def expire() -> int:
 
 
 @transaction.atomic
-def forget_files_of(session_id: int) -> Forgotten:
-    """Delete every file row of a session; call it in the transaction that deletes the session."""
-    files = File.objects.filter(session_id=session_id)
+def forget_files_of(session_ids: Collection[int]) -> Forgotten:
+    """Delete every file row of sessions; call it in the transaction that deletes the sessions."""
+    files = File.objects.filter(session_id__in=session_ids)
     hashes = set(files.live().values_list("sha256", flat=True))
     blobs.lock(hashes)
     gone, _ = files.delete()
@@ -165,4 +165,14 @@ def _let_go(files: Collection[File]) -> list[File]:
 
 
 def _tell(file: File, action: str) -> None:
+    happenings.tell(
+        file.session,
+        f"file.{action}",
+        {
+            "fileId": file.pk,
+            "name": file.filename,
+            "bytes": file.size,
+            "uploaderLogin": file.uploader.login,
+        },
+    )
     announce(file.session_id, FileMessage(str(file.session.public_id), action, {**show_file(file)}))

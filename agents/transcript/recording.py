@@ -12,8 +12,10 @@ from django.db import transaction
 from agents.announcing import announce
 from agents.live import seen_event
 from agents.models import Event, Session
+from agents.transcript.happenings import scenes
 from kit.clock import db_now
-from kit.jsonrpc import MAX_DEPTH, is_deeper_than
+from kit.strict_json import MAX_DEPTH, is_deeper_than
+from webhooks import outbox
 
 MAX_TYPE_CHARS = 64
 
@@ -55,6 +57,8 @@ def record(session: Session, kind: str, type_: str, payload: str) -> Event:
     now = db_now()
     event = Event.objects.create(session=session, kind=kind, type=type_, payload=payload, ts=now)
     announce(session.pk, seen_event(str(session.public_id), kind, type_, payload, now))
+    if outbox.anybody_listens():
+        outbox.record([scenes([session.pk])[session.pk].event(event.pk, kind, type_, payload, now)])
     return event
 
 
@@ -73,6 +77,12 @@ def clean(raw: bytes) -> str:
     if isinstance(value, dict) and b"\\u" not in raw:
         return raw.decode()
     return as_payload(value if isinstance(value, dict) else {} if value is None else {"value": value})
+
+
+def kept_text(text: str, at_most: int) -> str:
+    """A text as every database keeps it: NUL and lone surrogates become U+FFFD, what is too long ends in `…`."""
+    mended = SURROGATES.sub("\ufffd", text.replace("\0", "\ufffd"))
+    return mended if len(mended) <= at_most else mended[: at_most - 1] + "…"
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -52,7 +52,7 @@ def _add(document: Json, socket: Socket) -> None:
     document["channels"][socket.name] = {
         "address": socket.path,
         "summary": socket.summary,
-        "messages": {tag_of(frame): _ref("components/messages", _key(socket, frame)) for frame in frames},
+        "messages": {name_of(socket, frame): _ref("components/messages", _key(socket, frame)) for frame in frames},
     }
     security = [_ref("components/securitySchemes", name) for name in socket.security]
     for action, told in {"receive": socket.from_client, "send": socket.to_client}.items():
@@ -63,7 +63,7 @@ def _add(document: Json, socket: Socket) -> None:
 
 def _operation(socket: Socket, action: str, frames: Collection[type[Any]]) -> Json:
     summary = "What the hub takes." if action == "receive" else "What the hub sends."
-    messages = [_ref(f"channels/{socket.name}/messages", tag_of(frame)) for frame in frames]
+    messages = [_ref(f"channels/{socket.name}/messages", name_of(socket, frame)) for frame in frames]
     return {"action": action, "channel": _ref("channels", socket.name), "summary": summary, "messages": messages}
 
 
@@ -86,8 +86,15 @@ def tag_of(frame: type[Any]) -> str:
     return str(frame.__struct_config__.tag)
 
 
+def name_of(socket: Socket, frame: type[Any]) -> str:
+    """A frame's name among those of its socket: its `type`, unless the hub sends another frame of that type."""
+    tag = tag_of(frame)
+    is_twin = frame not in socket.to_client and tag in map(tag_of, socket.to_client)
+    return f"{tag}-received" if is_twin else tag
+
+
 def _key(socket: Socket, frame: type[Any]) -> str:
-    return f"{socket.name}.{tag_of(frame)}"
+    return f"{socket.name}.{name_of(socket, frame)}"
 
 
 def _ref(place: str, name: str) -> Json:

@@ -26,7 +26,7 @@ def fields_of(document: Json, schema: Json, depth: int = 0) -> Iterator[Field]:
     """The fields of an object, those of objects inside it after each."""
     found = _resolved(document, schema)
     if found.get("type") == "array":
-        yield from fields_of(document, found["items"], depth)
+        yield from fields_of(document, found.get("items", {}), depth)
     for variant in _variants(found):
         yield from fields_of(document, variant, depth)
     required = found.get("required", ())
@@ -51,7 +51,7 @@ def type_of(document: Json, schema: Json) -> str:
     if isinstance(kind, list):
         return " or ".join(kind)
     if kind == "array":
-        return f"list of {type_of(document, schema['items'])}"
+        return f"list of {type_of(document, schema.get('items', {}))}"
     default = schema.get("default")
     told = "" if default in (None, "") else f", default {json.dumps(default)}"
     return str(schema.get("format", kind)) + _bounds(schema) + told
@@ -95,7 +95,7 @@ def example(document: Json, schema: Json, depth: int = 0) -> Any:
             name: example(document, inner[name], depth + 1) for name in found.get("required", ()) if name in inner
         }
     if found.get("type") == "array":
-        return [example(document, found["items"], depth + 1)] if depth < DEEPEST else []
+        return [example(document, found.get("items", {}), depth + 1)] if depth < DEEPEST else []
     return {"integer": 1, "number": 1, "boolean": False, "null": None}.get(str(found.get("type")), "…")
 
 

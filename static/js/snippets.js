@@ -23,8 +23,8 @@ export function asCurl(request, hub, token) {
 }
 
 export function asPython(request, hub, token) {
-  const bearer = token ? literal(`Bearer ${token}`) : `"Bearer " + os.environ["${PLACE}"]`;
-  const headers = Object.entries(request.headers ?? {}).map(([name, value]) => `    ${literal(name)}: ${literal(value)},`);
+  const bearer = token ? pythonLiteral(`Bearer ${token}`) : `"Bearer " + os.environ["${PLACE}"]`;
+  const headers = Object.entries(request.headers ?? {}).map(([name, value]) => `    ${pythonLiteral(name)}: ${pythonLiteral(value)},`);
   const needs = !token && request.credentials !== "omit";
   return [
     ...(needs ? ["import os"] : []),
@@ -34,8 +34,8 @@ export function asPython(request, hub, token) {
     ...(request.credentials === "omit" ? [] : [`    "Authorization": ${bearer},`]),
     ...headers,
     "}",
-    `body = ${request.body === undefined ? "None" : `${literal(request.body)}.encode()`}`,
-    `request = urllib.request.Request(${literal(hub + request.url)}, data=body, headers=headers)`,
+    `body = ${request.body === undefined ? "None" : `${pythonLiteral(request.body)}.encode()`}`,
+    `request = urllib.request.Request(${pythonLiteral(hub + request.url)}, data=body, headers=headers)`,
     "with urllib.request.urlopen(request) as answer:",
     "    for line in answer:",
     '        print(line.decode(), end="")',
@@ -63,6 +63,11 @@ export function asTypeScript(request, hub, token) {
 
 const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-// A JSON text is a literal of Python and of TypeScript alike, once it is plain ASCII.
-const literal = (text) => JSON.stringify(text).replace(/[\u007f-\uffff]/g, escaped);
-const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+// A JSON text is a literal of Python and of TypeScript alike, but for what lies beyond ASCII.
+const literal = (text) => JSON.stringify(text).replace(/[\u007f-\uffff]/g, (unit) => `\\u${hex(unit.charCodeAt(0), 4)}`);
+const pythonLiteral = (text) =>
+  JSON.stringify(text).replace(/[\u007f-\u{10ffff}]/gu, (one) => {
+    const point = one.codePointAt(0);
+    return point > 0xffff ? `\\U${hex(point, 8)}` : `\\u${hex(point, 4)}`;
+  });
+const hex = (number, digits) => number.toString(16).padStart(digits, "0");

@@ -43,7 +43,7 @@ async def _mint(page: Page) -> None:
 
 @dataclass(frozen=True)
 class Listed:
-    """One page in one state. `{agent}` in the path becomes a handle; `act` brings it about once the page is open."""
+    """One page in one state. `{agent}` in the path becomes a handle; `act` brings the state about."""
 
     name: str
     path: str

@@ -1,4 +1,4 @@
-"""`make screenshots`: every page, light and dark, desktop and phone, into ./screenshots, with its weight and first paint."""
+"""`make screenshots`: every page, light and dark, desktop and phone; its weight and its first paint."""
 
 import asyncio
 import shutil
@@ -44,7 +44,7 @@ AGENTS = [
 async def main() -> int:
     """Take them all; 0, or 1 without a browser."""
     if PROGRAM is None:
-        print("no Chromium: install Debian's package `chromium`", file=sys.stderr)  # noqa: T201
+        print("no Chromium: install Debian's package `chromium`", file=sys.stderr)
         return 1
     FOLDER.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp())
@@ -86,15 +86,15 @@ async def _take(browser: Browser, hub: HubProcess, listed: Listed, agent: str) -
         await listed.act(visitor.page)
         for scheme in ("light", "dark"):
             await _picture(visitor, listed.name, scheme)
-        print(f"{listed.name:24} {visitor.bytes_read / 1000:6.1f} KB  first paint {painted:4.0f} ms")  # noqa: T201
+        print(f"{listed.name:24} {visitor.bytes_read / 1000:6.1f} KB  first paint {painted:4.0f} ms")
 
 
 async def _picture(visitor: Visitor, name: str, scheme: str) -> None:
-    """The page from its top; a window as tall as the page, because a full-page picture leaves holes in long ones."""
+    """A window as tall as the page, because a full-page picture leaves holes in long ones."""
     page = visitor.page
-    await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    await page.emulate_media(color_scheme=scheme)
     for size, viewport in (("desktop", DESKTOP), ("phone", PHONE)):
-        await page.set_viewport_size(viewport)  # type: ignore[arg-type]
+        await page.set_viewport_size(viewport)
         height = await page.evaluate("document.documentElement.scrollHeight")
         await page.set_viewport_size({"width": viewport["width"], "height": min(height, TALLEST)})
         await page.evaluate("scrollTo(0, 0)")

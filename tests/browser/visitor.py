@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, CDPSession, Page
 
 MOST_BYTES = 100_000
 MOST_SHIFT = 0.01
@@ -29,7 +29,7 @@ new PerformanceObserver((list) => {
 # What Tab must reach: a group of radio buttons counts once.
 REACHABLE = """() => {
   const all = document.querySelectorAll(
-    'a[href], button:not(:disabled), input:not([type=hidden], :disabled), select, textarea, summary, [tabindex="0"]');
+    'a[href], button:enabled, input:enabled:not([type=hidden]), select, textarea, summary, [tabindex="0"]');
   const groups = new Set();
   window.reach = new Set([...all].filter((one) => {
     if (!one.checkVisibility({visibilityProperty: true})) return false;
@@ -50,6 +50,13 @@ REACHED = """() => {
   return is_marked || one === document.body ? "" : one.outerHTML.slice(0, 200);
 }"""
 
+TOO_WIDE = """() => {
+  if (document.documentElement.scrollWidth <= innerWidth) return [];
+  const all = [...document.querySelectorAll("body *")];
+  const wide = all.filter((one) => one.getBoundingClientRect().right > innerWidth);
+  return wide.slice(0, 5).map((one) => one.outerHTML.slice(0, 150));
+}"""
+
 
 @dataclass
 class Visitor:
@@ -57,14 +64,17 @@ class Visitor:
 
     url: str
     page: Page
+    network: CDPSession
     complaints: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
     bytes_read: float = 0
 
     async def go(self, path: str) -> None:
-        """Open a page and wait for its scripts."""
+        """Open a page as if for the first time, and wait for its scripts."""
         self.bytes_read = 0
+        await self.network.send("Network.setCacheDisabled", {"cacheDisabled": True})
         await self.page.goto(self.url + path, wait_until="networkidle")
+        await self.network.send("Network.setCacheDisabled", {"cacheDisabled": False})
 
     async def sign_in(self, login: str, *, then: str = "/") -> None:
         """The development sign-in, as a person does it."""
@@ -79,7 +89,7 @@ class Visitor:
         return found
 
     async def check(self) -> None:
-        """All that every state of every page must be: small, calm, within the policy, accessible, fit for a phone."""
+        """What every state of every page must be: small, calm, within the policy, accessible, fit for a phone."""
         await self.check_calm()
         assert self.bytes_read < MOST_BYTES, f"{self.page.url}: {self.bytes_read} bytes"
         await self.check_accessible()
@@ -95,7 +105,7 @@ class Visitor:
     async def check_accessible(self) -> None:
         """Axe finds nothing, in light and in dark."""
         for scheme in ("light", "dark"):
-            await self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            await self.page.emulate_media(color_scheme=scheme)
             results = await Axe().run(self.page)
             found = [
                 (one["id"], [node["html"] for node in one["nodes"]][:5]) for one in results.response["violations"]
@@ -105,13 +115,9 @@ class Visitor:
 
     async def check_phone(self) -> None:
         """Nothing is wider than a small phone."""
-        await self.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-        too_wide = await self.page.evaluate(
-            """() => document.documentElement.scrollWidth <= window.innerWidth ? [] :
-               [...document.querySelectorAll("body *")].filter((one) => one.getBoundingClientRect().right > window.innerWidth + 1)
-                 .slice(0, 5).map((one) => one.outerHTML.slice(0, 150))"""
-        )
-        await self.page.set_viewport_size(DESKTOP)  # type: ignore[arg-type]
+        await self.page.set_viewport_size(PHONE)
+        too_wide = await self.page.evaluate(TOO_WIDE)
+        await self.page.set_viewport_size(DESKTOP)
         assert not too_wide, f"{self.page.url}: {too_wide}"
 
     async def check_keyboard(self) -> None:
@@ -128,11 +134,12 @@ class Visitor:
 @asynccontextmanager
 async def visiting(browser: Browser, url: str) -> AsyncIterator[Visitor]:
     """A new visitor with an empty browser, who may copy."""
-    context = await browser.new_context(viewport=DESKTOP)  # type: ignore[arg-type]
+    context = await browser.new_context(viewport=DESKTOP)
     await context.grant_permissions(["clipboard-read", "clipboard-write"], origin=url)
     await context.add_init_script(WATCH)
     page = await context.new_page()
-    visitor = Visitor(url, page)
+    network = await context.new_cdp_session(page)
+    visitor = Visitor(url, page, network)
     page.on("pageerror", lambda error: visitor.complaints.append(f"{page.url}: {error}"))
     page.on(
         "console",
@@ -144,9 +151,7 @@ async def visiting(browser: Browser, url: str) -> AsyncIterator[Visitor]:
     def count(event: dict[str, Any]) -> None:
         visitor.bytes_read += event["encodedDataLength"]
 
-    network = await context.new_cdp_session(page)
     network.on("Network.loadingFinished", count)
     await network.send("Network.enable")
-    await network.send("Network.setCacheDisabled", {"cacheDisabled": True})
     yield visitor
     await context.close()

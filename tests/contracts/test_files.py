@@ -96,14 +96,14 @@ def test_a_file_is_copied_or_gone_when_it_is_deleted_meanwhile() -> None:
         copied, _ = at_once(lambda file=file: copy(file), lambda file=file: files.delete(file))
         assert Blob.objects.exists() == copied
         check_every_live_file_opens()
-        files.forget_files_of(other.pk)
+        files.forget_files_of([other.pk])
 
 
 def test_sweeping_and_forgetting_leave_what_is_uploaded_meanwhile() -> None:
     desk, gone = session(), session()
     for _ in range(ROUNDS):
         stored(gone)
-        at_once(lambda: stored(desk), lambda: files.forget_files_of(gone.pk), files.expire)
+        at_once(lambda: stored(desk), lambda: files.forget_files_of([gone.pk]), files.expire)
         check_every_live_file_opens()
         assert Blob.objects.count() == 1
         files.delete(File.objects.live().get())

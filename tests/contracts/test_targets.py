@@ -6,7 +6,7 @@ import pytest
 
 from agents.admission import MAX_DEPTH
 from agents.errors import Blocked, Busy, Cycle, NotPublished, TooDeep
-from agents.ledger.lookup import look_up
+from agents.ledger.lookup import Wanted, look_up
 from agents.models import Agent, AgentGrant, CallerBlock, Session, Turn
 from agents.types import Ask, Source, Target
 from tests.contracts.house import Published, admitted, ask, decide, end, published, user
@@ -59,9 +59,9 @@ def test_access_decides_in_the_lookup_and_again_at_admission(access: str, asker:
 
 def test_an_agent_that_is_not_open_to_all_is_not_there_for_a_stranger() -> None:
     agent = published(access=Agent.Access.LIMITED)
-    assert look_up([(None, agent.ref.handle)])[0].agent is None
+    assert look_up([Wanted(None, agent.ref.handle)])[0].agent is None
     Agent.objects.filter(pk=agent.agent.pk).update(access="public")
-    assert look_up([(None, agent.ref.handle.upper())])[0].agent == agent.ref
+    assert look_up([Wanted(None, agent.ref.handle.upper())])[0].agent == agent.ref
 
 
 @pytest.mark.parametrize("as_session", [False, True])

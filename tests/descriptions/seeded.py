@@ -13,6 +13,25 @@ from tests.peer import Peer
 WITHIN_S = 30
 HOOK = "http://127.0.0.1:9/hook"  # nobody listens there
 CHANGED = {"patchOneAgent", "deleteOneAgent"}  # these get an agent of their own
+# Any number may be one that others need.
+NOT_BY_OWNER = {*CHANGED, "deleteOneToken", "deleteOneWebhook", "postRevokeAuthSession"}
+ENDED = {"deleteOneSession"}  # these a session
+ASKED = {"postResolvePermission"}  # these one whose agent asks leave
+LEAVE = "leave-1"
+NOT_OFFERED = {  # known, and a 404 whatever is asked
+    "deleteOneDesktop",
+    "postDesktopSessions",
+    "getDesktopShares",
+    "postDesktopShares",
+    "deleteOneDesktopShare",
+    "postPreflightSession",
+    "postKillSession",
+    "postRestartSession",
+    "postSoftRestartSession",
+    "postSessionInput",
+    "postRotateChannelToken",
+    "getSessionScreenshot",
+}
 NOT_BY_OWNER = {
     *CHANGED,
     "deleteOneToken",
@@ -30,6 +49,8 @@ class Seeded:
     names: dict[str, Any] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
     free_session: str = ""
+    ended: str = ""
+    asked: str = ""
     http: requests.Session = field(default_factory=requests.Session)
 
     def __post_init__(self) -> None:
@@ -56,6 +77,8 @@ class Seeded:
         """Values for the operation's path that lead to what there is."""
         name = operation.definition.raw["operationId"]
         values = self.names | ({"agent_id": self.changed[name]} if name in CHANGED else {})
+        values |= {"public_id": self.ended} if name in ENDED else {}
+        values |= {"public_id": self.asked} if name in ASKED else {}
         return {one: value for one, value in values.items() if f"{{{one}}}" in operation.path}
 
 
@@ -65,11 +88,13 @@ def seed(hub: HubProcess) -> Seeded:
     tokens = {"bearer": staff, "channelToken": hub.mint("demo", "channel")}
     seeded = Seeded(hub, tokens | {"spent": hub.mint_again("demo", "session")})
     agent = seeded.call("GET", "/agents/by-handle/demo/echo")
+    hub.mint("bob", "session")  # a login that is known
     asyncio.run(send(hub.url, "demo/echo", "hello", tokens["bearer"]))
     for name in sorted(CHANGED):
         body = {"sessionId": asyncio.run(_register(seeded)), "name": name, "slug": name.lower()}
         seeded.changed[name] = seeded.call("POST", "/agents", json=body)["id"]
-    seeded.free_session = asyncio.run(_register(seeded))
+    seeded.free_session, seeded.ended = asyncio.run(_register(seeded)), asyncio.run(_register(seeded))
+    seeded.asked = asyncio.run(_register(seeded, asks_leave=True))
     sessions = seeded.call("GET", "/auth-sessions")["items"]
     form = {"file": ("day.txt", b"what a day", "text/plain")}
     webhook = seeded.call("POST", "/webhooks", json={"url": HOOK, "events": ["*"]})["id"]
@@ -81,16 +106,22 @@ def seed(hub: HubProcess) -> Seeded:
         "slug": "echo",
         "agent_id": agent["id"],
         "public_id": agent["sessionId"],
+        "peer": "demo/echo",
         "webhook_id": webhook,
         "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],
         "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
+        "request_id": LEAVE,
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }
     return seeded
 
 
-async def _register(seeded: Seeded) -> str:
+async def _register(seeded: Seeded, *, asks_leave: bool = False) -> str:
     async with Peer(seeded.hub.url, seeded.tokens["channelToken"]) as peer:
         assert peer.session_id is not None
+        if asks_leave:
+            await peer.send(type="permission_request", requestId=LEAVE, tool="Bash", inputPreview="ls")
+            await peer.send(type="list_agents_request", correlationId="after")
+            await peer.heard("list_agents_response")
         return peer.session_id

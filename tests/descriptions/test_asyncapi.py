@@ -10,7 +10,7 @@ import yaml
 from django.test import Client
 
 from agents.links.channel import frames
-from hub.descriptions.asyncapi import asyncapi
+from hub.descriptions.asyncapi import asyncapi, name_of
 from hub.descriptions.rooms import SOCKETS
 from kit.describe import Socket
 from tests.house.tracked import ROOT
@@ -54,10 +54,11 @@ def test_every_socket_the_hub_opens_is_described() -> None:
 def test_every_frame_has_a_summary_and_its_fields(socket: Socket) -> None:
     for frame in {*socket.from_client, *socket.to_client}:
         tag = str(frame.__struct_config__.tag)
-        message = asyncapi()["components"]["messages"][f"{socket.name}.{tag}"]
+        message = asyncapi()["components"]["messages"][f"{socket.name}.{name_of(socket, frame)}"]
+        assert message["name"] == tag
         assert message["summary"], tag
         schema = found(message["payload"], asyncapi())
-        assert schema["properties"].keys() == {"type", *frame.__struct_encode_fields__}
+        assert schema["properties"].keys() == {frame.__struct_config__.tag_field, *frame.__struct_encode_fields__}
 
 
 def test_the_document_is_asyncapi_3() -> None:

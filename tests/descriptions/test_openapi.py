@@ -17,6 +17,7 @@ from a2a_bridge.described import OPERATIONS as BRIDGE
 from accounts.oauth.queries import APP_START, CLI_START
 from hub.descriptions.openapi import openapi
 from hub.descriptions.rooms import OPERATIONS
+from tests.descriptions.seeded import NOT_OFFERED
 from tests.house.tracked import ROOT
 
 Json = dict[str, Any]
@@ -102,7 +103,7 @@ def test_every_call_says_what_it_does_and_every_answer_when(call: tuple[str, str
     assert one["tags"]
     assert all(answer["description"] for answer in one["responses"].values())
     assert not HIDDEN_STATUSES & one["responses"].keys()
-    assert any(status < "400" for status in one["responses"])
+    assert any(status < "400" for status in one["responses"]) or one["operationId"] in NOT_OFFERED
 
 
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)

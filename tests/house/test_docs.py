@@ -18,6 +18,7 @@ from agents.errors import Denied
 from agents.links.channel import consumer, frames
 from agents.rest.inbound import OPEN_REASON
 from agents.types import Failure
+from hub.descriptions.rooms import OPERATIONS
 from kit import jsonrpc
 from tests.house.tracked import ROOT, named, shown
 
@@ -179,6 +180,9 @@ def api_calls() -> Iterator[str]:
             view = getattr(pattern.callback, "view_class", None)  # a plain view answers GET
             verbs = [verb for verb in ("get", "post", "put", "patch", "delete") if hasattr(view, verb)] or ["get"]
             yield from (f"{verb.upper()} {without_names(address)}" for verb in verbs)
+    for one in OPERATIONS:
+        if one.path.startswith("/api/v1/"):
+            yield f"{one.method.upper()} {without_names(one.path)}"
 
 
 def without_names(address: str) -> str:

@@ -1,11 +1,14 @@
 """Two people, and one of the staff."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.db import connection
 
+from agents import announcing
 from tests.native.house import Person, person
+from tests.native.transcripts import Told
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +40,24 @@ def bob(db: None) -> Person:
 def staff(db: None) -> Person:
     """A member of the staff."""
     return person("root", is_staff=True)
+
+
+@pytest.fixture
+def carol(db: None) -> Person:
+    """Somebody sessions are lent to."""
+    return person("carol")
+
+
+@pytest.fixture
+def dave(db: None) -> Person:
+    """Somebody whose login is known."""
+    return person("dave")
+
+
+@pytest.fixture
+def told() -> Iterator[Told]:
+    """What is announced during the test."""
+    collector, before = Told(), list(announcing._carriers)
+    announcing.carry_by(collector)
+    yield collector
+    announcing._carriers[:] = before

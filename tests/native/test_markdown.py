@@ -1,8 +1,12 @@
 """What agents and owners wrote becomes HTML that can do nothing."""
 
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
+
 import pytest
 
-from kit.markdown import MAX_CHARS, to_html
+from kit.markdown import ATTRIBUTES, MAX_CHARS, TAGS, to_html
+from tests.browser.vectors import VECTORS
 
 
 @pytest.mark.parametrize(
@@ -27,3 +31,27 @@ def test_markdown_keeps_its_form_and_loses_its_teeth(text: str, html: str) -> No
 @pytest.mark.timeout(30)
 def test_hostile_markdown_does_not_hold_up_the_page(text: str) -> None:
     assert "<script" not in to_html(text)
+
+
+class Checked(HTMLParser):
+    """Fails at whatever is not on the list."""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        assert tag in TAGS
+        for name, value in attributes:
+            assert name in ATTRIBUTES.get(tag, set()) | ({"rel"} if tag == "a" else set()), (tag, name)
+            if name == "href":
+                assert urlsplit(value or "").scheme in ("", "http", "https", "mailto")
+        if tag == "a":
+            assert dict(attributes)["rel"] == "nofollow noopener ugc"
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(data)
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+@pytest.mark.parametrize(
+    "around", ["{}", "# {}", "- {}\n- {}", "> {}", "**{}**", "[{}](https://e.org)", "| {} |\n|-|\n| {} |"]
+)
+def test_no_vector_leaves_anything_but_text(vector: str, around: str) -> None:
+    Checked().feed(to_html(around.replace("{}", vector)))

@@ -172,8 +172,9 @@ def test_the_front_page_lists_six_those_online_first_and_leads_to_the_directory(
 def test_no_page_holds_inline_script_or_style(alice: Person) -> None:
     make_agent(alice.user)
     client = browser(alice.session)
-    for path in ("/", "/signin", "/nothing", "/agents", "/agents/alice/helper", "/agents/alice/nobody"):
+    agents = ["/agents", "/agents/alice/helper", "/agents/alice/nobody"]
+    for path in ("/", "/signin", "/nothing", "/account", "/demos/a2a/", *agents):
         page = client.get(path).content.decode()
         assert not re.search(
-            r"<script(?![^>]* src=|[^>]* type=.application/json)|<style|\sstyle=|\son[a-z]+=", page
+            r"<script(?![^>]* (?:src=|type=\"application/json\"))|<style|\sstyle=|\son[a-z]+=", page
         )

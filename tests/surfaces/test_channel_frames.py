@@ -25,7 +25,7 @@ async def check_alive(hub: HubProcess, agent: Peer, token: str) -> None:
     assert reply_text(await send(hub.url, agent.handle, "still there?", token)) == "echo: still there?"
 
 
-@pytest.mark.parametrize("kind", ["list_agents_request", "no_such_frame", "", "welcome", "prompt"])
+@pytest.mark.parametrize("kind", ["list_hubs_request", "no_such_frame", "", "welcome", "prompt"])
 async def test_a_frame_the_hub_does_not_know_is_a_non_fatal_error_at_most(
     hub: HubProcess, alice: str, kind: str
 ) -> None:

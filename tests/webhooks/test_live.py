@@ -111,6 +111,10 @@ def test_a_test_arrives_within_seconds_and_its_signatures_are_good(desk: Desk) -
         assert (body["eventId"], body["type"]) == (event_id, "webhook.test")
         assert body["payload"]["webhookId"] == webhook["id"]
         desk.wait_until_delivered(webhook, 4)
+        last = desk.call("GET", f"/{webhook['id']}/deliveries")["items"][0]
+        again = desk.call("POST", f"/{webhook['id']}/deliveries/{last['id']}/replay")
+        assert again == {"eventId": event_id}
+        assert receiver.heard(5)[-1].body == one.body
         assert desk.call("GET", f"/{webhook['id']}")["lastDeliveryAt"] is not None
 
 

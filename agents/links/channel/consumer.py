@@ -14,22 +14,36 @@ from agents.errors import NotDelivered, Unavailable
 from agents.ledger import Ledger
 from agents.links.channel import frames
 from agents.links.channel.driving import Driving
+from agents.links.channel.frame import Frame
+from agents.links.channel.frame_socket import FrameSocket
 from agents.links.channel.frames import BadFrame, ChatEvent, Error, Register, TailEvent
 from agents.links.channel.link import ChannelLink, ToSocket
+from agents.links.channel.onward import Onward
 from agents.links.channel.protocol import ChannelProtocol, TooLarge
+from agents.links.channel.registering import arrive, digest_in, registration_of
+from agents.links.channel.request_frames import (
+    AgentsRequest,
+    DispatchRequest,
+    PeersRequest,
+    PermissionRequest,
+    ProbeRequest,
+    Request,
+    RouteRequest,
+)
+from agents.links.channel.requests import Requests, on_behalf
 from agents.ports import Clock
 from agents.post import Dismiss, Evict, Final, Hook, Prompt, Tell
-from agents.presence import Registered, Registration
+from agents.presence import Registered
+from agents.transcript import permissions
+from agents.transcript.permissions import NoSuchRequest, TooManyPending
 from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean
 from kit.async_db import db_call
-from kit.sockets import SocketConsumer
 
 logger = logging.getLogger(__name__)
 
 REGISTER_WITHIN_S = 10.0
 PING_EVERY_S = 25.0
 SILENT_AFTER_S = 60.0
-SEND_WITHIN_S = 10.0
 LATE_REPLY_S = 60.0
 
 POLICY_VIOLATION = 1008
@@ -39,10 +53,12 @@ GOING_AWAY = 1001
 SUPERSEDED = frames.Bye(reason="superseded", retry=False)
 
 
-class AgentSocket(SocketConsumer):
+class AgentSocket(FrameSocket):
     """`/channel`, frame for frame (docs/reference/frames.md)."""
 
-    def __init__(self, *, link: ChannelLink, ledger: Ledger, process_id: str, clock: Clock) -> None:
+    def __init__(
+        self, *, link: ChannelLink, ledger: Ledger, requests: Requests, process_id: str, clock: Clock
+    ) -> None:
         super().__init__()
         self._link = link
         self._ledger = ledger
@@ -50,11 +66,10 @@ class AgentSocket(SocketConsumer):
         self._clock = clock
         self._protocol = ChannelProtocol()
         self._driving = Driving()
+        self._onward = Onward(requests=requests, start=link.start, say=self._say)
         self._identity: Identity | None = None
         self._registered: Registered | None = None
         self._deletes_session = False
-        self._over = False
-        self._closed = False
         self._timer: asyncio.TimerHandle | None = None
         self._last_heard = self._last_pinged = clock()
 
@@ -85,6 +100,7 @@ class AgentSocket(SocketConsumer):
     async def disconnect(self, code: int) -> None:
         """The socket is over, from whichever side."""
         self._closed = True
+        self._onward.end()
         if self._timer is not None:
             self._timer.cancel()
         await self._lose()
@@ -170,21 +186,29 @@ class AgentSocket(SocketConsumer):
         except BadFrame as bad:
             await self._send(bad.error)
 
-    async def _handle(self, frame: frames.Frame) -> None:
+    async def _handle(self, frame: Frame) -> None:
+        if isinstance(frame, Register):
+            await self._register(frame)
+        elif self._registered is None:
+            raise BadFrame("not_registered", "the first frame must be register")
+        else:
+            await self._act(frame, self._registered.session_id)
+
+    async def _act(self, frame: Frame, session_id: int) -> None:
         match frame:
-            case Register():
-                await self._register(frame)
-            case _ if self._registered is None:
-                raise BadFrame("not_registered", "the first frame must be register")
             case ChatEvent(event_type="reply" | "reply_chunk"):
                 await self._reply(frame)
             case ChatEvent():
-                await self._record("chat", frame.event_type, frame.payload, self._registered.session_id)
+                await self._record("chat", frame.event_type, frame.payload, session_id)
             case TailEvent():
-                await self._record("tail", frame.event_type, frame.payload, self._registered.session_id)
+                await self._record("tail", frame.event_type, frame.payload, session_id)
                 if frame.event_type == "Stop":
                     await self._hooked(is_stop=True)
-                    await self._ledger.release_session(self._registered.session_id)
+                    await self._ledger.release_session(session_id)
+            case PermissionRequest():
+                await self._ask_leave(frame, session_id)
+            case AgentsRequest() | PeersRequest() | RouteRequest() | DispatchRequest() | ProbeRequest():
+                await self._begin(frame, session_id)
 
     async def _reply(self, frame: ChatEvent) -> None:
         reports = self._protocol.receive(frame)
@@ -199,6 +223,25 @@ class AgentSocket(SocketConsumer):
         except BadPayload as bad:
             raise BadFrame("bad_frame", str(bad)) from None
         await self._ledger.record(event)
+
+    async def _begin(self, request: Request, session_id: int) -> None:
+        """Serve what the agent asks for in a task of its own: on whose behalf is decided now."""
+        assert self._identity is not None  # noqa: S101  for the type checker
+        behalf = on_behalf(self._driving.find(self._clock()), self._identity, session_id)
+        for refusal in self._onward.take(request, behalf):
+            await self._send(refusal)
+
+    async def _ask_leave(self, frame: PermissionRequest, session_id: int) -> None:
+        if not frame.request_id.isprintable():
+            raise BadFrame("bad_frame", "requestId: want printable text")
+        try:
+            await db_call(permissions.request)(
+                session_id, frame.request_id, tool=frame.tool, input_preview=frame.input_preview
+            )
+        except TooManyPending:
+            raise BadFrame("too_many_requests", "too many requests for leave wait already") from None
+        except NoSuchRequest:  # the session was deleted: the socket is about to hear it
+            return
 
     async def _hooked(self, *, is_stop: bool) -> None:
         """The agent's program reported something; at the end of its turn, what nobody waits for ends too."""
@@ -225,7 +268,7 @@ class AgentSocket(SocketConsumer):
     async def _register(self, frame: Register) -> None:
         if self._registered is not None:
             raise BadFrame("already_registered", "this connection is registered")
-        if self._identity is None and not await self._authenticate(_digest(frame)):
+        if self._identity is None and not await self._authenticate(digest_in(frame)):
             return
         if self._over:
             return
@@ -233,13 +276,13 @@ class AgentSocket(SocketConsumer):
         if self._timer is not None:
             self._timer.cancel()
         async with self._link.registering:
-            registered = await db_call(presence.register)(
-                _registration(frame, self._identity), process_id=self._process_id
-            )
-        self._registered = registered
+            arrival = await db_call(arrive)(registration_of(frame, self._identity), process_id=self._process_id)
+        self._registered = registered = arrival.registered
         self._deletes_session = frame.delete_on_disconnect
         if self._over:  # it was told to leave meanwhile; `disconnect` takes the row away
             return
+        for one in arrival.unfinished:
+            self._driving.resume(one.prompt, one.for_s, self._clock())
         self._link.attach(registered.connection_id, self)
         if (old := registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
@@ -250,6 +293,8 @@ class AgentSocket(SocketConsumer):
                 channel_token_name=self._identity.credential_name,
             )
         )
+        for decision in arrival.decisions:
+            await self._send_bytes(decision)
 
     async def _leave(self, connection_id: int) -> None:
         async with self._link.registering:
@@ -262,62 +307,5 @@ class AgentSocket(SocketConsumer):
             self._link.detach(self._registered.connection_id)
         await self._link.report(self._protocol.lost())
 
-    async def _send(self, frame: frames.Frame) -> None:
-        if self._closed:
-            return
-        async with asyncio.timeout(SEND_WITHIN_S):
-            await self._send_text(frame)
-
-    async def _send_bytes(self, frame: bytes) -> None:
-        if not self._over:
-            async with asyncio.timeout(SEND_WITHIN_S):
-                await self._send_encoded(frame)
-
-    async def _send_text(self, frame: frames.Frame) -> None:
-        await self._send_encoded(frames.encode(frame))
-
-    async def _send_encoded(self, frame: bytes) -> None:
-        try:
-            await self.base_send({"type": "websocket.send", "text": str(frame, "utf-8")})
-        except RuntimeError:  # the peer's close was answered, but not yet told to us
-            raise ConnectionResetError from None
-
-    async def _part(self, code: int, last: frames.Frame | None) -> None:
-        """Send a last frame if the agent takes it, and close either way."""
-        with suppress(OSError):
-            if last is not None:
-                await self._send(last)
-        with suppress(OSError):
-            await self._end(code)
-
-    async def _end(self, code: int) -> None:
-        self._over = True
-        if not self._closed:
-            self._closed = True
-            async with asyncio.timeout(SEND_WITHIN_S):
-                await self.close(code)
-
     def _expire(self) -> None:
         self._link.start(self.leave(POLICY_VIOLATION, bye="register_timeout"), "register timeout")
-
-
-def _digest(frame: Register) -> str:
-    token = presented({"authorization": f"Bearer {frame.token or ''}"})
-    return token.digest if token else ""
-
-
-def _registration(frame: Register, identity: Identity) -> Registration:
-    def clean(text: str | None) -> str:
-        return (text or "").replace("\0", "")
-
-    return Registration(
-        user_id=identity.user_id,
-        credential_id=identity.credential_id,
-        session_id=frame.session_id,
-        routing_name=frame.routing_name,
-        host=clean(frame.host),
-        cwd=clean(frame.cwd),
-        os_user=clean(frame.os_user),
-        pid=frame.pid,
-        channel_version=clean(frame.channel_version),
-    )

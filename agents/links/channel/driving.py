@@ -47,6 +47,10 @@ class Driving:
         until = now + max(prompt.wait_s, LONGEST_TURN_S)
         self._drives[prompt.chat_id] = Drive(prompt, now + prompt.wait_s, until)
 
+    def resume(self, prompt: Prompt, for_s: float, now: float) -> None:
+        """It went out over an earlier connection, and the agent may be at it still."""
+        self._drives[prompt.chat_id] = Drive(prompt, now, now + for_s)
+
     def withdraw(self, chat_id: str) -> None:
         """It did not go out."""
         self._drives.pop(chat_id, None)

@@ -1,76 +1,163 @@
-"""`POST /api/channel/event`: what an agent's hooks report (section 4.8 of the channel's wire).
+"""`POST /api/channel/event`: what the hooks of an agent's program report (section 4.8 of the channel's wire).
 
-A `Stop` ends the agent's turn and frees the claims that linger on its session. Other events are accepted; the
-transcript that keeps them comes with the native API.
+A plain ASGI callable, because several hooks a turn come over connections of their own and their program waits for
+the answer: a Django view would cost each a thread (docs/adr/0002). Events are written by the ledger, in batches.
 """
 
-from typing import Any
+import logging
+from collections import OrderedDict
+from typing import Annotated, Literal
 from uuid import UUID
 
-from django.db import transaction
-from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
-from rest_framework.decorators import api_view, authentication_classes, permission_classes
-from rest_framework.request import Request
-from rest_framework.response import Response
+import msgspec
+from django.db import DatabaseError
+from msgspec import Meta, Struct
 
-from accounts.authn import Identity, identify, presented
+from accounts.authn import presented
+from accounts.error_pages import CODES
 from accounts.models import Credential
-from agents.ledger import statements
-from agents.models import Session
-from kit.clock import db_now
-from kit.describe import CHANNEL_TOKEN, Done, ErrorBody
+from agents.errors import Unavailable
+from agents.ledger import Ledger
+from agents.links.channel.link import ChannelLink
+from agents.post import Hook
+from agents.transcript.recording import BadPayload, NewEvent, clean
+from agents.transcript.turn_usage import add, usage_in
+from agents.types import HookedSession
+from kit.asgi import BodyTooLarge, BodyTooSlow, ClientLeft, Receive, Scope, Send, header, read_body, respond
+from kit.async_db import db_call
+
+logger = logging.getLogger(__name__)
+
+EVENT_PATH = "/api/channel/event"
+MAX_BODY_BYTES = 1_048_576
+BODY_WITHIN_S = 30.0
+KNOWN_CONNECTIONS = 10_000
+REFUSED = {**CODES, 408: "request_timeout", 503: "unavailable"}
+TAKEN = b'{"ok":true}'
+HEADERS = {
+    401: [(b"www-authenticate", b"Bearer")],
+    405: [(b"allow", b"POST")],
+    503: [(b"retry-after", b"2")],
+}
 
 
-class EventSerializer(serializers.Serializer[Any]):
-    """One event of one session."""
+class HookEvent(Struct, frozen=True, rename="camel"):
+    """One event of one session. `ts` is the program's own clock: the hub stamps events by its own."""
 
-    sessionId = serializers.UUIDField()
-    kind = serializers.ChoiceField(["chat", "tail"])
-    type = serializers.CharField(max_length=64)
-    payload = serializers.JSONField(required=False)
-    ts = serializers.CharField(max_length=64, required=False)
+    session_id: UUID
+    kind: Literal["chat", "tail"]
+    type: Annotated[str, Meta(min_length=1, max_length=64)]
+    payload: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"null"))
+    ts: Annotated[str, Meta(max_length=64)] | None = None
 
-
-@extend_schema(
-    methods=["POST"],
-    operation_id="postEvent",
-    auth=[CHANNEL_TOKEN],
-    request=EventSerializer,
-    responses={202: Done, 404: ErrorBody},
-)
-@api_view(["POST"])
-@authentication_classes([])
-@permission_classes([])
-def post_event(request: Request) -> Response:
-    """Take an event of a session that was registered with this channel token."""
-    token = presented({"authorization": request.headers.get("Authorization", "")})
-    identity = identify({token.digest}).get(token.digest) if token else None
-    if identity is None or identity.kind != Credential.Kind.CHANNEL:
-        return _refusal("unauthorized", "want a live channel token", status=401)
-    event = EventSerializer(data=request.data)
-    event.is_valid(raise_exception=True)
-    session = _session_of(identity, event.validated_data["sessionId"])
-    if session is None:
-        return _refusal("not_found", "no such session of this token", status=404)
-    if (event.validated_data["kind"], event.validated_data["type"]) == ("tail", "Stop"):
-        release_claims(session.pk)
-    return Response({"ok": True}, status=202)
+    @property
+    def is_stop(self) -> bool:
+        """Whether the agent's turn is over."""
+        return (self.kind, self.type) == ("tail", "Stop")
 
 
-@transaction.atomic
-def release_claims(session_id: int) -> None:
-    """The agent's turn is over: free every claim that lingers on its session."""
-    statements.lock_sessions([session_id])
-    statements.release_sessions([session_id], db_now())
+class _Refusal(Exception):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
-def _session_of(identity: Identity, public_id: UUID) -> Session | None:
-    mine = Session.objects.filter(owner_id=identity.user_id, credential_id=identity.credential_id)
-    found: Session | None = mine.filter(public_id=public_id).first()
-    return found
+class HookEvents:
+    """The door for hooks. It tells each connection once that its program has hooks, and of every end of a turn."""
+
+    def __init__(self, *, ledger: Ledger, link: ChannelLink) -> None:
+        self._ledger = ledger
+        self._link = link
+        self._hooked: OrderedDict[int, None] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; nothing a client sends makes this raise."""
+        try:
+            await self._take(*await self._read(scope, receive))
+        except _Refusal as refusal:
+            await _refuse(send, refusal.status, str(refusal))
+        except Unavailable:
+            await _refuse(send, 503, "the hub cannot write now, try again shortly")
+        except (ClientLeft, OSError):
+            return
+        except Exception:
+            logger.exception("hook.failed")
+            await _refuse(send, 500, "internal error")
+        else:
+            await respond(send, 202, TAKEN)
+
+    async def _read(self, scope: Scope, receive: Receive) -> tuple[HookedSession, HookEvent, str]:
+        """A sound event, its session, and its payload as it is kept."""
+        _check_form(scope)
+        try:
+            body = await read_body(scope, receive, limit_bytes=MAX_BODY_BYTES, within_s=BODY_WITHIN_S)
+        except BodyTooLarge:
+            raise _Refusal(413, f"the body is over {MAX_BODY_BYTES} bytes") from None
+        except BodyTooSlow:
+            raise _Refusal(408, f"the body took over {BODY_WITHIN_S:g} s") from None
+        event = _event(body)
+        wanted = event.session_id if isinstance(event, HookEvent) else None
+        token = presented({"authorization": header(scope, b"authorization")})
+        found = await self._ledger.look_up(token.digest if token else None, None, wanted)
+        if found.identity is None or found.identity.kind != Credential.Kind.CHANNEL:
+            raise _Refusal(401, "want a live channel token")
+        if isinstance(event, _Refusal):
+            raise event
+        if found.session is None:
+            raise _Refusal(404, "no such session of this token")
+        try:
+            return found.session, event, clean(bytes(event.payload))
+        except BadPayload as bad:
+            raise _Refusal(400, str(bad)) from None
+
+    async def _take(self, session: HookedSession, event: HookEvent, payload: str) -> None:
+        await self._ledger.record(NewEvent(session.session_id, event.kind, event.type, payload))
+        if event.is_stop:
+            await self._ledger.release_session(session.session_id)
+            await _add_usage(session.session_id, payload)
+        if session.connection_id is None or session.process_id is None:
+            return
+        if event.is_stop or session.connection_id not in self._hooked:
+            self._note(session.connection_id)
+            await self._link.send(session.process_id, Hook(session.connection_id, event.is_stop))
+
+    def _note(self, connection_id: int) -> None:
+        self._hooked[connection_id] = None
+        if len(self._hooked) > KNOWN_CONNECTIONS:
+            self._hooked.popitem(last=False)
 
 
-def _refusal(error: str, message: str, *, status: int) -> Response:
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-    return Response({"error": error, "message": message}, status=status, headers=headers)
+_decode = msgspec.json.Decoder(HookEvent).decode
+
+
+def _check_form(scope: Scope) -> None:
+    if scope["method"] != "POST":
+        raise _Refusal(405, "want POST")
+    media_type = header(scope, b"content-type").partition(";")[0].strip().lower()
+    if media_type not in ("", "application/json"):
+        raise _Refusal(415, "want Content-Type: application/json")
+
+
+def _event(body: bytes) -> HookEvent | _Refusal:
+    """The event in a body, or what is wrong with it: whose token it is comes first."""
+    try:
+        event = _decode(body)
+    except msgspec.ValidationError as wrong:
+        return _Refusal(400, str(wrong)[:300])
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return _Refusal(400, "the body is not JSON")
+    return event if event.type.isprintable() else _Refusal(400, "type: want printable text")
+
+
+async def _add_usage(session_id: int, payload: str) -> None:
+    """Count the turn's tokens; the event is kept whether or not this works."""
+    if usage := usage_in(payload):
+        try:
+            await db_call(add)(session_id, usage)
+        except DatabaseError:
+            logger.exception("hook.usage_lost")
+
+
+async def _refuse(send: Send, status: int, message: str) -> None:
+    body = msgspec.json.encode({"error": REFUSED[status], "message": message})
+    await respond(send, status, body, HEADERS.get(status, ()))

@@ -10,12 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-Name = Annotated[str, Meta(max_length=1024)]
-ChatId = Annotated[str, Meta(min_length=1, max_length=128)]
-
-
-class Frame(Struct, frozen=True, rename="camel", tag_field="type"):
-    """Any frame; its class says its `type`."""
+from agents.links.channel import request_frames
+from agents.links.channel.frame import Frame, Id, Name
 
 
 class Register(Frame, frozen=True, tag="register"):
@@ -57,14 +53,14 @@ class TailEvent(Frame, frozen=True, tag="tail_event"):
 class Reply(Struct, frozen=True, rename="camel"):
     """Payload of a whole reply."""
 
-    chat_id: ChatId
+    chat_id: Id
     text: str
 
 
 class ReplyChunk(Struct, frozen=True, rename="camel"):
     """Payload of a piece of a reply; the last one is `done`."""
 
-    chat_id: ChatId
+    chat_id: Id
     text: str
     done: bool = False
 
@@ -110,8 +106,9 @@ FROM_AGENT: dict[str, type[Frame]] = {
     "pong": Pong,
     "chat_event": ChatEvent,
     "tail_event": TailEvent,
+    **{str(frame.__struct_config__.tag): frame for frame in request_frames.FROM_AGENT},
 }
-TO_AGENT: tuple[type[Frame], ...] = (Welcome, Ping, Prompt, Bye, Error)
+TO_AGENT: tuple[type[Frame], ...] = (Welcome, Ping, Prompt, *request_frames.TO_AGENT, Bye, Error)
 
 
 class BadFrame(Exception):

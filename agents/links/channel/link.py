@@ -5,12 +5,16 @@ import logging
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
+from agents.announcing import tell_agent
 from agents.errors import NoReceipt, NotDelivered
+from agents.links.channel.frames import encode, now
 from agents.links.channel.protocol import Report
+from agents.links.channel.request_frames import RouteReply
 from agents.ports import Release
 from agents.post import Chunk, Dismiss, Evict, Final, Got, Hook, Message, Post, Prompt, Refused, Taken, Tell
 from agents.types import OpenTurn
 from agents.waiting import WaitingTurns
+from kit.async_db import db_call
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
@@ -126,6 +130,11 @@ class ChannelLink:
             await self.take(message)
         else:
             await self._post.send(process_id, message)
+
+    async def route_reply(self, session_id: int, *, chat_id: str, from_name: str, text: str) -> None:
+        """Show an answer to a session's agent. See `agents.ports.Notifier`."""
+        reply = RouteReply(route_id=chat_id, from_name=from_name, text=text, ts=now())
+        await db_call(tell_agent)(session_id, encode(reply))
 
     async def take(self, message: Message) -> None:
         """A message from another process. Quick: what may wait runs in a task."""

@@ -1,0 +1,114 @@
+"""Why an agent's request came to nothing, in sentences its model reads, and the frames that carry them.
+
+Nothing on the wire tells an error from an answer: a reply begins with `error: `, a list is empty and an error
+frame follows. No tool call is left hanging.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from agents.errors import (
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    FileGone,
+    NotPublished,
+    Offline,
+    OverBudget,
+    OverCap,
+    RateLimited,
+    TooDeep,
+)
+from agents.links.channel.frame import Frame
+from agents.links.channel.frames import Error
+from agents.links.channel.request_frames import (
+    AgentsRequest,
+    AgentsResponse,
+    DispatchRequest,
+    PeersRequest,
+    PeersResponse,
+    ProbeRequest,
+    ProbeResponse,
+    Request,
+    RouteRequest,
+    RouteResponse,
+)
+from agents.targets import AmbiguousPeer, NoSuchTarget
+from agents.types import Failure
+
+ISOLATED = "this agent is isolated: it answers from its own context and reaches no other session meanwhile"
+TOO_MANY = "too many requests of this agent are open, wait for one of them"
+UNAVAILABLE = "the hub takes no questions right now, try again shortly"
+FILE_GONE = "a file that the prompt names is not there for the caller"
+NOT_THERE = "there is no @{name} that may be asked"
+
+DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
+    Offline: lambda denied, name: f"@{name} is offline",
+    Busy: lambda denied, name: f"@{name} is processing a turn for another caller",
+    OverCap: lambda denied, name: f"@{name} already holds {denied.held} questions of the same caller",
+    OverBudget: lambda denied, name: f"@{name} hit its daily budget ({denied.budget})",
+    Blocked: lambda denied, name: f"@{name} does not take questions of this caller",
+    TooDeep: lambda denied, name: "too many agents passed this question on, answer without asking another",
+    Cycle: lambda denied, name: f"the question came through @{name} already, answer without asking it again",
+    RateLimited: lambda denied, name: f"the caller is over the rate limit, retry in {denied.retry_in_s} s",
+}
+
+FAILURE_TEXT: dict[str, str] = {
+    Failure.TIMEOUT: "@{name} did not reply in time; the reply may still come, but not here",
+    Failure.CHANNEL_LOST: "@{name} went offline before it replied",
+    Failure.NOT_DELIVERED: "@{name} is offline",
+    Failure.REPLY_TOO_LARGE: "the reply of @{name} was over the size limit",
+    Failure.REPLY_LOST: "part of the reply of @{name} was lost",
+    Failure.PROCESS_DIED: "the hub stopped before @{name} replied",
+    Failure.SHUTDOWN: "the hub stopped before @{name} replied",
+    Failure.NOT_RECORDED: "the hub could not record the reply of @{name}",
+}
+
+
+def refusal_text(refusal: Exception, name: str) -> str:
+    """Why nothing was asked, in words; `name` without @."""
+    match refusal:
+        case Denied():
+            return denied_text(refusal, name)
+        case AmbiguousPeer():
+            return str(refusal)
+        case NoSuchTarget() | NotPublished():
+            return NOT_THERE.format(name=name)
+        case FileGone():
+            return FILE_GONE
+    return UNAVAILABLE
+
+
+def denied_text(denied: Denied, name: str) -> str:
+    """A refusal in words; `name` without @."""
+    return DENIED_TEXT[type(denied)](denied, name)
+
+
+def failure_text(reason: str, name: str) -> str:
+    """A failed turn in words; `name` without @."""
+    return FAILURE_TEXT.get(reason, "@{name} was removed").format(name=name)
+
+
+def as_reply(sentence: str) -> str:
+    """A sentence where a reply is expected."""
+    return f"error: {sentence}"
+
+
+def refuse(request: Request, code: str, sentence: str, *, login: str) -> list[Frame]:
+    """The frames that end a request with nothing; `login`: on whose behalf it was."""
+    correlation_id, error = request.correlation_id, Error(code=code, message=sentence)
+    match request:
+        case RouteRequest() | DispatchRequest():
+            return [RouteResponse(correlation_id, named_in(request), as_reply(sentence))]
+        case ProbeRequest():
+            return [ProbeResponse(correlation_id, None, None, done=True), error]
+        case PeersRequest():
+            return [PeersResponse(correlation_id, []), error]
+        case AgentsRequest():
+            return [AgentsResponse(correlation_id, login, []), error]
+
+
+def named_in(request: RouteRequest | DispatchRequest) -> str:
+    """Whom a request names, without @."""
+    return (request.peer if isinstance(request, RouteRequest) else request.handle).removeprefix("@")

@@ -1,0 +1,117 @@
+"""From a register frame to a connection, and what the agent finds when it comes back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from accounts.authn import Identity, presented
+from agents import presence
+from agents.links.channel.driving import LONGEST_TURN_S, REPLY_GRACE_S
+from agents.links.channel.frames import Register
+from agents.models import Event, Turn
+from agents.post import Prompt
+from agents.presence import Registered, Registration
+from agents.transcript import permissions
+from agents.types import Failure, Outcome
+from kit.clock import db_now
+
+MOST_UNFINISHED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A question from an earlier connection that the agent's program may still be working on."""
+
+    prompt: Prompt
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A registered connection. `decisions`: finished frames about leave it asked for before."""
+
+    registered: Registered
+    unfinished: Sequence[Unfinished]
+    decisions: Sequence[bytes]
+
+
+def arrive(registration: Registration, *, process_id: str) -> Arrival:
+    """Register a connection, and read what its session has going."""
+    registered = presence.register(registration, process_id=process_id)
+    if registered.public_id != registration.session_id:  # a new session has no past
+        return Arrival(registered, (), ())
+    decisions = permissions.take_untold(registered.session_id)
+    return Arrival(registered, unfinished_of(registered.session_id), decisions)
+
+
+def unfinished_of(session_id: int) -> list[Unfinished]:
+    """What was asked in the last 15 minutes and whose turn was not reported over since.
+
+    A program goes on with a question when its socket is lost: it must not act for its owner then.
+    """
+    now = db_now()
+    recent = Turn.objects.filter(
+        Q(agent__session_id=session_id) | Q(agent=None),
+        session_id=session_id,
+        asked_at__gt=now - timedelta(seconds=LONGEST_TURN_S),
+        connection_id__isnull=False,
+        caller__isnull=False,
+    ).exclude(reason=Failure.NOT_DELIVERED)
+    turns = list(recent.select_related("agent", "caller").order_by("asked_at")[:MOST_UNFINISHED])
+    if not turns:
+        return []
+    stops = Event.objects.filter(session_id=session_id, kind="tail", type="Stop").order_by("-pk")
+    last_stop = stops.values_list("ts", flat=True).first()
+    return [_unfinished(turn, now) for turn in turns if not _is_over(turn, last_stop, now)]
+
+
+def digest_in(frame: Register) -> str:
+    """The digest of the token in a register frame, the header's fallback."""
+    token = presented({"authorization": f"Bearer {frame.token or ''}"})
+    return token.digest if token else ""
+
+
+def registration_of(frame: Register, identity: Identity) -> Registration:
+    """What an agent said of itself, as a database keeps it."""
+
+    def clean(text: str | None) -> str:
+        return (text or "").replace("\0", "")
+
+    return Registration(
+        user_id=identity.user_id,
+        credential_id=identity.credential_id,
+        session_id=frame.session_id,
+        routing_name=frame.routing_name,
+        host=clean(frame.host),
+        cwd=clean(frame.cwd),
+        os_user=clean(frame.os_user),
+        pid=frame.pid,
+        channel_version=clean(frame.channel_version),
+    )
+
+
+def _is_over(turn: Turn, last_stop: datetime | None, now: datetime) -> bool:
+    if turn.settled_at is None:
+        return False
+    if last_stop is not None:
+        return last_stop >= turn.settled_at
+    return turn.outcome == Outcome.COMPLETED and now - turn.settled_at > timedelta(seconds=REPLY_GRACE_S)
+
+
+def _unfinished(turn: Turn, now: datetime) -> Unfinished:
+    """How an onward ask came here is not kept, so it may go no further."""
+    isolated = turn.depth > 0 or (turn.agent is not None and turn.agent.isolated)
+    prompt = Prompt(
+        chat_id=turn.chat_id,
+        connection_id=0,
+        home="",
+        asker=turn.caller.login if turn.caller else "",
+        text="",
+        wait_s=0.0,
+        asker_id=turn.caller_id or 0,
+        isolated=isolated,
+        chain=(turn.session_id,),
+    )
+    return Unfinished(prompt, LONGEST_TURN_S - (now - turn.asked_at).total_seconds())

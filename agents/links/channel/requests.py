@@ -1,0 +1,201 @@
+"""What an agent asks of the hub: who is there, and questions to others (sections 4.2, 4.3 and 6.3).
+
+Always on somebody's behalf: that of its driver while it works on a question, else its owner's. Names are looked up
+with their access, and asks go through the core like any other.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from django.db import DatabaseError
+
+from accounts.authn import Identity
+from agents.asking import TURN_WAIT_S, Asker, Asking
+from agents.errors import Denied, FileGone, NotPublished, Unavailable
+from agents.links.channel import refusals
+from agents.links.channel.driving import Driver
+from agents.links.channel.frame import Frame
+from agents.links.channel.listing import askable_agents, askable_peers, find_routed, get_agent
+from agents.links.channel.protocol import size_of
+from agents.links.channel.refusals import as_reply, failure_text, named_in, refusal_text
+from agents.links.channel.request_frames import (
+    AgentsRequest,
+    AgentsResponse,
+    DispatchRequest,
+    ListedPeer,
+    PeersRequest,
+    PeersResponse,
+    ProbeRequest,
+    ProbeResponse,
+    Request,
+    RouteRequest,
+    RouteResponse,
+)
+from agents.targets import AmbiguousPeer, NoSuchTarget
+from agents.transcript.mentions import MAX_FILES, mentions
+from agents.types import Outcome, SettledTurn, Source, Target
+from agents.waiting import RunningTurn
+from kit.async_db import db_call
+
+logger = logging.getLogger(__name__)
+
+PROBE_WAIT_S = 30.0
+MAX_PROBED = 50
+MAX_PROMPT_BYTES = 1_048_576
+READING_AT_ONCE = 2  # a flood of lists must not starve the rest of the process of pool threads
+REFUSALS = (AmbiguousPeer, NoSuchTarget, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
+TOLD = "(tell mode — no reply)"
+
+Find = Callable[[str, int], Target]  # by a name, for a user; or NoSuchTarget, AmbiguousPeer
+Say = Callable[[Frame], Awaitable[None]]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Behalf:
+    """For whom an agent acts now. `session_id`: its own session; `isolated`: it may reach no other."""
+
+    asker: Asker
+    session_id: int
+    isolated: bool = False
+
+
+def on_behalf(driver: Driver | None, owner: Identity, session_id: int) -> Behalf:
+    """For whom an agent acts: its driver, else its owner, whose questions then came through it alone."""
+    if driver is None:
+        return Behalf(Asker(user_id=owner.user_id, login=owner.login, chain=(session_id,)), session_id)
+    asker = Asker(user_id=driver.user_id, login=driver.login, chain=driver.chain)
+    return Behalf(asker, session_id, driver.isolated)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of one or many."""
+
+    text: str
+    surface: str
+    wait_s: float = TURN_WAIT_S
+    tells: bool = False
+
+    @property
+    def flaw(self) -> str:
+        """Why it cannot be asked; empty when it can."""
+        if not self.text.strip():
+            return "the prompt is empty"
+        if "\0" in self.text:
+            return "the prompt holds a NUL character"
+        if size_of(self.text) > MAX_PROMPT_BYTES:
+            return f"the prompt is over {MAX_PROMPT_BYTES} bytes"
+        return f"the prompt names over {MAX_FILES} files" if len(mentions(self.text)) > MAX_FILES else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Where answers go, and when nobody waits for them any more: once the agent is `gone`."""
+
+    behalf: Behalf
+    say: Say
+    gone: asyncio.Future[None]
+
+    async def outcome(self, running: RunningTurn) -> SettledTurn | None:
+        """How a turn ended; None when the agent left before."""
+        waited: list[asyncio.Future[Any]] = [running.settled, self.gone]
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        return running.settled.result() if running.settled.done() else None
+
+
+class Requests:
+    """Carries out what the agents of a process ask for."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._reading = asyncio.Semaphore(READING_AT_ONCE)
+
+    async def serve(self, request: Request, errand: Errand) -> None:
+        """Answer a request by one or more frames."""
+        try:
+            await self._serve(request, errand)
+        except Exception:
+            logger.exception("request.failed", extra={"frame": type(request).__name__})
+            login = errand.behalf.asker.login
+            for frame in refusals.refuse(request, "unavailable", refusals.UNAVAILABLE, login=login):
+                await errand.say(frame)
+
+    async def _serve(self, request: Request, errand: Errand) -> None:
+        asker = errand.behalf.asker
+        match request:
+            case AgentsRequest():
+                agents = await self._read(askable_agents, asker.user_id, request.q or "")
+                await errand.say(AgentsResponse(request.correlation_id, asker.login, agents))
+            case PeersRequest():
+                await errand.say(PeersResponse(request.correlation_id, await self._peers(errand)))
+            case RouteRequest():
+                await self._pass_on(request, find_routed, "route", errand)
+            case DispatchRequest():
+                await self._pass_on(request, get_agent, "dispatch", errand)
+            case ProbeRequest():
+                await self._probe(request, errand)
+
+    async def _peers(self, errand: Errand) -> list[ListedPeer]:
+        return await self._read(askable_peers, errand.behalf.asker.user_id, errand.behalf.session_id)
+
+    async def _pass_on(
+        self, request: RouteRequest | DispatchRequest, find: Find, surface: str, errand: Errand
+    ) -> None:
+        question = Question(request.prompt, surface, tells=request.mode == "tell")
+        name, reply = await self._ask(named_in(request), find, question, errand)
+        await errand.say(RouteResponse(request.correlation_id, name, reply))
+
+    async def _probe(self, request: ProbeRequest, errand: Errand) -> None:
+        """Ask all at once; each answer is told as it comes."""
+        question = Question(request.prompt, "probe", wait_s=PROBE_WAIT_S)
+
+        async def ask(peer: str) -> None:
+            name, answer = await self._ask(peer, find_routed, question, errand)
+            await errand.say(ProbeResponse(request.correlation_id, name, answer))
+
+        named = request.peers
+        if named is None:
+            named = [one.login for one in await self._peers(errand) if one.online]
+        wanted = list(dict.fromkeys(name.removeprefix("@") for name in named))
+        await asyncio.gather(*(ask(name) for name in wanted[:MAX_PROBED]))
+        await errand.say(ProbeResponse(request.correlation_id, None, None, done=True))
+
+    async def _ask(self, name: str, find: Find, question: Question, errand: Errand) -> tuple[str, str]:
+        """Whom the name meant, and the reply; or `error: ` and why there is none."""
+        asker = errand.behalf.asker
+        if flaw := question.flaw:
+            return name, as_reply(flaw)
+        try:
+            target = await self._read(find, name, asker.user_id)
+            running = await self._asking.ask(
+                asker,
+                target,
+                question.text,
+                surface=question.surface,
+                wait_s=question.wait_s,
+                tells=question.tells,
+                source=Source(errand.behalf.session_id),
+                files=mentions(question.text),
+            )
+        except REFUSALS as refusal:
+            return name, as_reply(refusal_text(refusal, name))
+        if question.tells:
+            return target.handle, TOLD
+        return target.handle, _spoken(await errand.outcome(running), target)
+
+    async def _read(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        async with self._reading:
+            return await db_call(function)(*args, **kwargs)
+
+
+def _spoken(settled: SettledTurn | None, target: Target) -> str:
+    if settled is None:
+        return ""
+    if settled.outcome is Outcome.COMPLETED:
+        return settled.text
+    return as_reply(failure_text(settled.reason, target.handle))

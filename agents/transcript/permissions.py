@@ -1,0 +1,206 @@
+"""What an agent's program asks leave for: asked, decided once, or run out (section 4.7 of the channel's wire).
+
+Every verb is one transaction that locks the session first, as registering does: a decision either finds the
+agent's connection, or is there for it when it comes back.
+"""
+
+import logging
+from datetime import timedelta
+from typing import Any, Literal
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from accounts.models import User
+from agents.announcing import announce, tell_agent
+from agents.links.channel.frames import encode
+from agents.links.channel.request_frames import PermissionResponse
+from agents.live import PermissionRequested, PermissionResolved
+from agents.models import PermissionRequest, Session
+from agents.transcript import happenings
+from agents.transcript.recording import kept_text
+from kit.clock import db_now
+from kit.iso import iso
+
+logger = logging.getLogger(__name__)
+
+OPEN_FOR = timedelta(minutes=10)
+TOLD_AGAIN = timedelta(seconds=60)  # what went to a socket this lately may have been lost with it
+MAX_PENDING = 100
+MAX_PREVIEW_CHARS = 8_192
+MAX_MESSAGE_CHARS = 4_096
+AT_ONCE = 200
+
+Decision = Literal["allow", "deny"]
+Status = PermissionRequest.Status
+STATUSES: dict[Decision, Status] = {"allow": Status.ALLOWED, "deny": Status.DENIED}
+DECISIONS: dict[str, Literal["allow", "deny", "expired"]] = {
+    Status.ALLOWED: "allow",
+    Status.DENIED: "deny",
+    Status.EXPIRED: "expired",
+}
+
+
+class NoSuchRequest(Exception):
+    """The session has no request of that id."""
+
+
+class AlreadyResolved(Exception):
+    """Somebody decided before, or the request ran out; `row` says which."""
+
+    def __init__(self, row: PermissionRequest) -> None:
+        super().__init__(f"this request was {row.status} already")
+        self.row = row
+
+
+class TooManyPending(Exception):
+    """The session has MAX_PENDING undecided requests."""
+
+
+@transaction.atomic
+def request(session_id: int, request_id: str, *, tool: str, input_preview: str) -> PermissionRequest:
+    """Keep a request for leave and show it to the session's operators; 10 minutes later it has run out.
+
+    A known id is shown again while it waits, and answered with what stands once it does not. Reused for something
+    else it is denied: nobody saw that.
+
+    Raises:
+        NoSuchRequest: the session is gone.
+        TooManyPending: nothing was kept.
+    """
+    session = _lock(session_id)
+    row = PermissionRequest.objects.filter(session=session, request_id=request_id).first()
+    preview = kept_text(input_preview, MAX_PREVIEW_CHARS)
+    if row is None:
+        row = _create(session, request_id, kept_text(tool, 256), preview)
+        happenings.tell(session, "permission.requested", _told_of(row))
+    elif (row.tool, row.input_preview) != (kept_text(tool, 256), preview):
+        tell_agent(session_id, _response(request_id, "deny", "another request has this id"))
+        return row
+    if row.status == Status.PENDING and row.expires_at <= db_now():
+        _settle(row, session, Status.EXPIRED)
+    elif row.status == Status.PENDING:
+        announce(session_id, shown(session, row))
+    else:
+        _tell(row)
+    return row
+
+
+def decide(
+    session_id: int, request_id: str, *, decision: Decision, resolver_id: int, message: str = ""
+) -> PermissionRequest:
+    """Allow or deny, for good; the agent hears it now or when it comes back, the operators now.
+
+    Raises:
+        NoSuchRequest: the session has none of that id.
+        AlreadyResolved: another decision stands.
+    """
+    with transaction.atomic():
+        session = _lock(session_id)
+        row = PermissionRequest.objects.filter(session=session, request_id=request_id).first()
+        if row is None:
+            raise NoSuchRequest
+        is_due = row.status == Status.PENDING and row.expires_at <= db_now()
+        status = Status.EXPIRED if is_due else STATUSES[decision]
+        resolver = None if is_due else User.objects.get(pk=resolver_id)
+        was_open = _settle(row, session, status, resolver, kept_text(message, MAX_MESSAGE_CHARS))
+    if is_due or not was_open:
+        raise AlreadyResolved(row)
+    return row
+
+
+def expire_due() -> int:
+    """End requests nobody decided in time; how many this call ended. Any process may call it at any time."""
+    due = PermissionRequest.objects.filter(status=Status.PENDING, expires_at__lte=db_now()).order_by("expires_at")
+    return sum(_expire(session_id, pk) for session_id, pk in due.values_list("session_id", "pk")[:AT_ONCE])
+
+
+@transaction.atomic
+def take_untold(session_id: int) -> list[bytes]:
+    """Frames of decisions for an agent that just connected: those it missed, and those it may have."""
+    now = db_now()
+    missed = Q(told_at=None) | Q(told_at__gt=now - TOLD_AGAIN)
+    decided = PermissionRequest.objects.filter(missed, session_id=session_id).exclude(status=Status.PENDING)
+    rows = list(decided.order_by("-pk")[:AT_ONCE])
+    if rows:
+        PermissionRequest.objects.filter(pk__in=[row.pk for row in rows]).update(told_at=now)
+    return [_response_of(row) for row in reversed(rows)]
+
+
+def pending(session_id: int) -> QuerySet[PermissionRequest]:
+    """Requests of a session that wait for a decision, first come first."""
+    waiting = PermissionRequest.objects.filter(session_id=session_id, status=Status.PENDING)
+    return waiting.filter(expires_at__gt=db_now()).order_by("pk")
+
+
+def shown(session: Session, row: PermissionRequest) -> PermissionRequested:
+    """A request as operators see it."""
+    return PermissionRequested(
+        str(session.public_id), row.request_id, row.tool, row.input_preview, iso(row.requested_at)
+    )
+
+
+def _lock(session_id: int) -> Session:
+    session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
+    if session is None:
+        raise NoSuchRequest
+    return session
+
+
+def _create(session: Session, request_id: str, tool: str, preview: str) -> PermissionRequest:
+    if pending(session.pk).count() >= MAX_PENDING:
+        raise TooManyPending
+    now = db_now()
+    return PermissionRequest.objects.create(
+        session=session,
+        request_id=request_id,
+        tool=tool,
+        input_preview=preview,
+        requested_at=now,
+        expires_at=now + OPEN_FOR,
+    )
+
+
+@transaction.atomic
+def _expire(session_id: int, pk: int) -> bool:
+    try:
+        session = _lock(session_id)
+    except NoSuchRequest:
+        return False
+    row = PermissionRequest.objects.filter(pk=pk).first()
+    return row is not None and _settle(row, session, Status.EXPIRED)
+
+
+def _settle(
+    row: PermissionRequest, session: Session, status: Status, resolver: User | None = None, message: str = ""
+) -> bool:
+    """End a pending request and tell everybody; False, and the row as it stands, when it had ended before."""
+    end = {"status": status, "resolved_at": db_now(), "resolver": resolver, "message": message}
+    was_open = PermissionRequest.objects.filter(pk=row.pk, status=Status.PENDING).update(**end) == 1
+    row.refresh_from_db()
+    if was_open:
+        _tell(row)
+        login = resolver.login if resolver else None
+        announce(session.pk, PermissionResolved(str(session.public_id), row.request_id, DECISIONS[status], login))
+        decided = {"decision": DECISIONS[status], "resolverLogin": login}
+        happenings.tell(session, "permission.resolved", _told_of(row) | decided)
+    return was_open
+
+
+def _told_of(row: PermissionRequest) -> dict[str, Any]:
+    """A request as webhooks name it."""
+    return {"requestId": row.request_id, "tool": row.tool, "inputPreview": row.input_preview}
+
+
+def _tell(row: PermissionRequest) -> None:
+    if tell_agent(row.session_id, _response_of(row)):
+        row.told_at = db_now()
+        row.save(update_fields=["told_at"])
+
+
+def _response_of(row: PermissionRequest) -> bytes:
+    return _response(row.request_id, DECISIONS[row.status], row.message or None)
+
+
+def _response(request_id: str, decision: Literal["allow", "deny", "expired"], message: str | None) -> bytes:
+    return encode(PermissionResponse(request_id=request_id, decision=decision, message=message))

@@ -1,0 +1,16 @@
+"""uvicorn's sockets, with protocol pings where no JSON frame shows life: on `/cli` (docs/adr/0010)."""
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+PING_EVERY_S = 25.0
+PONG_WITHIN_S = 20.0
+PINGED = frozenset({"/cli"})
+
+
+class HubSockets(WebSocketsSansIOProtocol):
+    """Agents get JSON pings from their consumer; an operator who vanished would stay attached for ever."""
+
+    def start_keepalive(self) -> None:
+        """Called by uvicorn once a socket is accepted."""
+        if self.scope["path"] in PINGED:
+            super().start_keepalive()

@@ -1,0 +1,120 @@
+"""JSON as strangers send it, read strictly: what msgspec and json let pass is refused here first.
+
+No duplicate keys, no constants such as NaN, at most 64 levels, and no NUL and no lone surrogate in any string.
+"""
+
+import json
+from typing import Any, NoReturn
+
+MAX_DEPTH = 64
+MAX_BRACKETS = 10_000  # half a million empty arrays in one body would hold up everybody else
+
+
+class Unsound(Exception):
+    """A text that the hub does not take; the exception's own text is public."""
+
+
+class NotJson(Unsound):
+    """It is not JSON at all."""
+
+
+class BadShape(Unsound):
+    """It is JSON that no sound program sends."""
+
+
+class ForbiddenText(Unsound):
+    """A string holds what cannot be stored or shown."""
+
+
+class _DuplicateKey(ValueError):
+    pass
+
+
+def decode(body: bytes) -> str:
+    """A body as text.
+
+    Raises:
+        NotJson: it is not UTF-8.
+    """
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise NotJson("the body is not UTF-8") from None
+
+
+def parse(text: str) -> Any:
+    """The value of a text; its strings are still to be checked.
+
+    Raises:
+        NotJson, BadShape: it is none.
+    """
+    brackets = text.count("[") + text.count("{")
+    if brackets > MAX_BRACKETS:
+        raise BadShape(f"more than {MAX_BRACKETS} objects and arrays")
+    try:
+        value = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as wrong:
+        raise NotJson(f"not JSON: {wrong.msg} at character {wrong.pos}") from None
+    except _DuplicateKey as twin:
+        raise BadShape(str(twin)) from None
+    except RecursionError:
+        raise BadShape(f"nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError:
+        raise BadShape("a number is too long") from None
+    if brackets > MAX_DEPTH and is_deeper_than(value, MAX_DEPTH):
+        raise BadShape(f"nested deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def check_strings(text: str, value: Any) -> None:
+    """Refuse forbidden text in a value; only an escape in its text can have put it there.
+
+    Raises:
+        ForbiddenText: there is some.
+    """
+    if "\\u" in text and _has_forbidden_text(value):
+        raise ForbiddenText("text may hold neither NUL nor a lone surrogate")
+
+
+def is_deeper_than(value: Any, levels: int) -> bool:
+    """Whether objects and arrays lie deeper in each other than that."""
+    layer = [value]
+    for _ in range(levels):
+        layer = [inner for outer in layer for inner in _children(outer)]
+        if not layer:
+            return False
+    return any(isinstance(inner, dict | list) for inner in layer)
+
+
+def is_forbidden(text: str) -> bool:
+    """Whether a string holds NUL or half a character."""
+    return "\0" in text or any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _DuplicateKey("an object names one key twice")
+    return members
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise json.JSONDecodeError(f"{name} is not JSON", name, 0)
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _has_forbidden_text(value: Any) -> bool:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str) and is_forbidden(item):
+            return True
+        if isinstance(item, dict):
+            waiting.extend(item)
+        waiting.extend(_children(item))
+    return False

@@ -1,0 +1,176 @@
+"""What one signed-in operator says on `/cli`: a handler for each frame, and none waits for an agent."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+from uuid import UUID
+
+import msgspec
+
+from accounts.authn import Identity
+from agents.asking import Asker
+from agents.live import LiveViews, PresenceMessage
+from kit.async_db import db_call
+from kit.tasks import TaskSet
+from operators import acting
+from operators.attaching import Attached, attach, detach, find_word, pending, present
+from operators.calls import session_id_of
+from operators.desk import Desk
+from operators.errors import REFUSED, NoSuchSession, TooManySubscriptions, told
+from operators.frames import (
+    Ack,
+    Approval,
+    Error,
+    Frame,
+    OpMessage,
+    Prompt,
+    Route,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+    encode,
+)
+from operators.prompting import Wanted
+
+MOST_SUBSCRIPTIONS = 100
+
+Handler = Callable[[Any], Awaitable[msgspec.Struct | None]]
+
+
+class Outlet(Protocol):
+    """Where frames for the operator go."""
+
+    def put(self, frame: bytes) -> None:
+        """Queue a frame; an operator who does not keep up is closed."""
+
+
+class Conversation:
+    """One operator's subscriptions and verbs. Also the `Watcher` of each session they subscribed to."""
+
+    def __init__(
+        self, identity: Identity, *, desk: Desk, live: LiveViews, process_id: str, outlet: Outlet
+    ) -> None:
+        self.user_id = identity.user_id
+        self._login = identity.login
+        self._asker = Asker(user_id=identity.user_id, login=identity.login)
+        self._desk = desk
+        self._live = live
+        self._process_id = process_id
+        self._outlet = outlet
+        self._attached: dict[UUID, Attached] = {}
+        self._looking = TaskSet()
+        self._on: dict[type[Frame], Handler] = {
+            Subscribe: self._subscribe,
+            Unsubscribe: self._unsubscribe,
+            Prompt: self._prompt,
+            OpMessage: self._op_message,
+            Approval: self._approve,
+            Route: self._route,
+        }
+
+    async def take(self, frame: Frame) -> None:
+        """Do what a frame says, and answer it."""
+        try:
+            answer = await self._on[type(frame)](frame)
+        except REFUSED as refused:
+            words = told(refused)
+            answer = Error(code=words.code, message=words.message)
+        if answer is not None:
+            self._outlet.put(encode(answer))
+
+    async def end(self) -> None:
+        """Watch nothing any more; the others hear that this operator left. Again is fine."""
+        await self._looking.cancel()
+        await self._leave(list(self._attached))
+
+    # As a watcher.
+
+    def see(self, session_id: int, frame: bytes) -> None:
+        """See `agents.live.Watcher`."""
+        self._outlet.put(frame)
+
+    def look_again(self, session_id: int) -> None:
+        """See `agents.live.Watcher`."""
+        self._looking.start(self._look(session_id), name="look again")
+
+    async def _look(self, session_id: int) -> None:
+        for public_id, attached in list(self._attached.items()):
+            if attached.session_id == session_id and await db_call(find_word)(session_id, self.user_id) is None:
+                await self._leave([public_id])
+                gone = Error(code="forbidden", message=f"the session {public_id} is not shared with you any more")
+                self._outlet.put(encode(gone))
+
+    # What each frame does.
+
+    async def _subscribe(self, frame: Subscribe) -> None:
+        public_id = session_id_of(frame.session_id)
+        attached = self._attached.get(public_id)
+        if attached is None:
+            if len(self._attached) >= MOST_SUBSCRIPTIONS:
+                raise TooManySubscriptions
+            attached = await db_call(attach)(public_id, self.user_id, self._process_id)
+            self._attached[public_id] = attached
+        role = await db_call(find_word)(attached.session_id, self.user_id)
+        if role is None:
+            await self._leave([public_id])
+            raise NoSuchSession
+        self._outlet.put(encode(Subscribed(session_id=attached.public_id, role=role)))
+        self._live.watch(attached.session_id, self)
+        await self._tell_presence(attached, joined=self._login if attached.is_first else None)
+        for request in await db_call(pending)(attached.session_id):
+            self._outlet.put(encode(request))
+
+    async def _unsubscribe(self, frame: Unsubscribe) -> Ack:
+        await self._leave([session_id_of(frame.session_id)])
+        return Ack()
+
+    async def _prompt(self, frame: Prompt) -> Ack:
+        source = frame.source_session_id
+        wanted = Wanted(
+            session_id=session_id_of(frame.session_id),
+            text=frame.text,
+            attachments=frame.attachments or (),
+            source_id=session_id_of(source) if source is not None else None,
+        )
+        await self._desk.prompt(self._asker, wanted, surface="cli")
+        return Ack()
+
+    async def _op_message(self, frame: OpMessage) -> Ack:
+        await db_call(acting.say)(
+            session_id_of(frame.session_id),
+            author_id=self.user_id,
+            author_login=self._login,
+            text=frame.text,
+            mentions=frame.mentions,
+        )
+        return Ack()
+
+    async def _approve(self, frame: Approval) -> Ack:
+        await db_call(acting.decide)(
+            session_id_of(frame.session_id),
+            frame.request_id,
+            decision=frame.decision,
+            resolver_id=self.user_id,
+            message=frame.message or "",
+        )
+        return Ack()
+
+    async def _route(self, frame: Route) -> Ack:
+        await self._desk.route(self._asker, frame.peer, frame.prompt, frame.mode)
+        return Ack()
+
+    async def _leave(self, public_ids: list[UUID]) -> None:
+        gone = [one for one in map(self._attached.pop, public_ids, [None] * len(public_ids)) if one is not None]
+        for attached in gone:
+            self._live.unwatch(attached.session_id, self)
+        if gone:
+            await db_call(detach)(gone)
+        for attached in gone:
+            await self._tell_presence(attached, left=self._login)
+
+    async def _tell_presence(
+        self, attached: Attached, *, joined: str | None = None, left: str | None = None
+    ) -> None:
+        now = await db_call(present)(attached.session_id)
+        still_there = left in now.logins  # by another socket
+        message = PresenceMessage(attached.public_id, now.logins, joined, None if still_there else left)
+        await self._live.publish(now.processes, attached.session_id, message)

@@ -1,0 +1,119 @@
+"""What an operator's prompt means: which session, whom instead when it begins with `@owner/slug`, which files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from agents.access import Role, find_session, role_of
+from agents.models import Session
+from agents.targets import NoSuchTarget, find_agent, get_peer, split_mention
+from agents.transcript.mentions import MAX_FILES, TooManyFiles, Unreadable, mentions, readable
+from agents.types import Source, Target
+from operators.errors import Archived, EmptyPrompt, NoSuchAgent, NoSuchSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A prompt as an operator sent it. `source_id`: the session they are attached to, when another."""
+
+    session_id: UUID
+    text: str
+    attachments: Sequence[int] = ()
+    source_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What to ask whom. `routed_to`: the handle of the agent the text itself named."""
+
+    target: Target
+    text: str
+    files: tuple[int, ...]
+    source: Source | None = None
+    routed_to: str | None = None
+
+
+def prepare(wanted: Wanted, user_id: int) -> Prepared:
+    """Find out whom a prompt is for; reads only.
+
+    Raises:
+        NoSuchSession, NotAllowed, Archived, EmptyPrompt, NoSuchAgent, AmbiguousPeer, FilesRefused.
+    """
+    session = get_session(wanted.session_id, user_id, Role.PROMPTER)
+    if session.archived_at is not None:
+        raise Archived
+    text = with_attachments(wanted.text, wanted.attachments)
+    if not text.strip():
+        raise EmptyPrompt
+    target = Target(None, session.pk, name_of(session))
+    if wanted.source_id is not None and wanted.source_id != session.public_id:
+        source = _find_source(wanted.source_id, user_id, session)
+        return Prepared(target=target, text=text, files=check_files(text, user_id), source=source)
+    if (mention := split_mention(text)) is not None:
+        return _elsewhere(*mention, session, user_id)
+    return Prepared(target=target, text=text, files=check_files(text, user_id))
+
+
+def with_attachments(text: str, attachments: Sequence[int]) -> str:
+    """The text, and a mention of each attachment that it does not mention itself."""
+    missing = [one for one in dict.fromkeys(attachments) if one not in mentions(text)]
+    return " ".join([*([text] if text else []), *(f"fileId={one}" for one in missing)])
+
+
+def check_files(text: str, user_id: int) -> tuple[int, ...]:
+    """The ids of the files a text mentions, all readable for its author.
+
+    Raises:
+        FilesRefused: there are too many, or one is not theirs to read.
+    """
+    wanted = mentions(text)
+    if len(wanted) > MAX_FILES:
+        raise TooManyFiles
+    if missing := set(wanted) - readable(wanted, user_id).keys():
+        raise Unreadable(missing)
+    return tuple(wanted)
+
+
+def name_of(session: Session) -> str:
+    """`owner/slug`."""
+    return f"{session.owner.login}/{session.routing_name}"
+
+
+def get_session(public_id: UUID, user_id: int, at_least: Role) -> Session:
+    """A session in which the user has that role.
+
+    Raises:
+        NoSuchSession: not visible to them.
+        NotAllowed: visible, but their role does not reach.
+    """
+    session = find_session(public_id, user_id, at_least=at_least)
+    if session is None:
+        raise NoSuchSession
+    return session
+
+
+def _find_source(public_id: UUID, user_id: int, target: Session) -> Source:
+    """The session the operator is attached to. A viewer of it may ask from there, and leaves no trace in it."""
+    source = get_session(public_id, user_id, Role.VIEWER)
+    mirrors = role_of(source) >= Role.PROMPTER
+    return Source(source.pk, mirrors, peer_login=name_of(target), peer_session_id=str(target.public_id))
+
+
+def _elsewhere(handle: str, text: str, session: Session, user_id: int) -> Prepared:
+    """The agent or session that the text names; the session it was written to shows question and reply."""
+    agent = find_agent(handle, user_id)
+    target, peer_id = (agent, None) if agent is not None else _peer(handle, user_id)
+    source = None
+    if target.session_id != session.pk:
+        source = Source(session.pk, mirrors=True, peer_login=target.handle, peer_session_id=peer_id)
+    routed_to = agent.handle if agent is not None else None
+    files = check_files(text, user_id)
+    return Prepared(target=target, text=text, files=files, source=source, routed_to=routed_to)
+
+
+def _peer(name: str, user_id: int) -> tuple[Target, str]:
+    try:
+        peer = get_peer(name, user_id)
+    except NoSuchTarget:
+        raise NoSuchAgent(name) from None
+    return peer.target, str(peer.session.public_id)

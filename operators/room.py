@@ -1,0 +1,56 @@
+"""The operators' sockets of one process."""
+
+import asyncio
+from typing import Protocol
+
+SERVICE_RESTART = 1012
+
+
+class Held(Protocol):
+    """A signed-in operator's socket."""
+
+    credential_id: int
+
+    def refuse(self, code: str, message: str) -> None:
+        """Close for good: it must not come back with this token."""
+
+    def end(self, code: int) -> None:
+        """Close, once what is queued was sent."""
+
+    async def ended(self) -> None:
+        """Wait until the close was sent, or could not be."""
+
+
+class Room:
+    """Knows them, so that a revoked credential or a restart can close them."""
+
+    def __init__(self) -> None:
+        self._sockets: set[Held] = set()
+        self.is_closed = False
+
+    @property
+    def credential_ids(self) -> set[int]:
+        """Whose sockets are open."""
+        return {socket.credential_id for socket in self._sockets}
+
+    def enter(self, socket: Held) -> None:
+        """It has signed in."""
+        self._sockets.add(socket)
+
+    def leave(self, socket: Held) -> None:
+        """It is over."""
+        self._sockets.discard(socket)
+
+    def dismiss(self, credential_ids: set[int]) -> None:
+        """These credentials are no longer good."""
+        for socket in list(self._sockets):
+            if socket.credential_id in credential_ids:
+                socket.refuse("token_revoked", "this token was revoked")
+
+    async def close(self) -> None:
+        """Send them all elsewhere, and take no more."""
+        self.is_closed = True
+        leaving = list(self._sockets)
+        for socket in leaving:
+            socket.end(SERVICE_RESTART)
+        await asyncio.gather(*(socket.ended() for socket in leaving))

@@ -1,0 +1,175 @@
+"""One operator's socket: who it is, frames in, a bounded queue of frames out (docs/reference/frames.md)."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from django.db import DatabaseError
+
+from accounts.authn import CALLER_KINDS, ForeignOrigin, Identity, Presented, check_origin, presented
+from agents.errors import Unavailable
+from agents.ledger import Ledger
+from agents.live import LiveViews
+from kit.asgi import Receive, Scope, Send, headers_of
+from kit.sockets import SocketConsumer
+from operators.conversation import Conversation
+from operators.desk import Desk
+from operators.frames import BadFrame, Error, decode, encode
+from operators.room import Room
+
+logger = logging.getLogger(__name__)
+
+MAX_QUEUED = 256  # frames; what is lost can be read again from the transcript
+SEND_WITHIN_S = 10.0
+
+POLICY_VIOLATION = 1008
+SERVICE_RESTART = 1012
+TRY_AGAIN_LATER = 1013
+SUBPROTOCOL = "bearer"
+
+
+class OperatorSocket(SocketConsumer):
+    """`/cli`. It accepts first and refuses by frame: clients retry a refused upgrade for ever."""
+
+    def __init__(
+        self, *, desk: Desk, live: LiveViews, ledger: Ledger, room: Room, process_id: str, public_origin: str
+    ) -> None:
+        super().__init__()
+        self._desk = desk
+        self._live = live
+        self._ledger = ledger
+        self._room = room
+        self._process_id = process_id
+        self._public_origin = public_origin
+        self._queue: asyncio.Queue[bytes | int] = asyncio.Queue()  # frames, then a close code
+        self._sender: asyncio.Task[None] | None = None
+        self._conversation: Conversation | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._over = self._is_given_up = False
+        self.credential_id = 0
+
+    # From the server.
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve it to its end."""
+        self._serving = asyncio.current_task()
+        try:
+            await super().__call__(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._is_given_up:
+                raise
+            if self._serving is not None:
+                self._serving.uncancel()
+
+    async def connect(self) -> None:
+        """Accept, then find out who it is."""
+        offered = self.scope["subprotocols"]
+        await self.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+        self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="to operator")
+        if self._room.is_closed:
+            self.end(SERVICE_RESTART)
+            return
+        try:
+            identity = await self._identify(offered, headers_of(self.scope))
+        except Unavailable:
+            self.end(SERVICE_RESTART)
+            return
+        if identity is None:
+            self.refuse("auth_failed", "want a live session or app token; a cookie, from the hub's own pages")
+            return
+        self.credential_id = identity.credential_id
+        self._conversation = Conversation(
+            identity, desk=self._desk, live=self._live, process_id=self._process_id, outlet=self
+        )
+        self._room.enter(self)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """One message of the operator."""
+        if self._over or self._conversation is None:
+            return
+        try:
+            await self._conversation.take(decode(text_data))
+        except BadFrame as bad:
+            self.put(encode(bad.error))
+        except DatabaseError:
+            logger.exception("operator.database_away")
+            self.end(SERVICE_RESTART)
+
+    async def disconnect(self, code: int) -> None:
+        """The socket is over, from whichever side."""
+        self._over = True
+        self._room.leave(self)
+        if self._sender is not None:
+            self._sender.cancel()
+            await asyncio.wait([self._sender])
+        await asyncio.shield(self._release())
+
+    # To the operator.
+
+    def put(self, frame: bytes) -> None:
+        """Queue a frame. See `operators.conversation.Outlet`."""
+        if self._over:
+            return
+        self._queue.put_nowait(frame)
+        if self._queue.qsize() > MAX_QUEUED:
+            while not self._queue.empty():
+                self._queue.get_nowait()
+            self.end(TRY_AGAIN_LATER)
+
+    def refuse(self, code: str, message: str) -> None:
+        """Close for good: it must not come back with this token."""
+        self.put(encode(Error(code=code, message=message)))
+        self.end(POLICY_VIOLATION)
+
+    def end(self, code: int) -> None:
+        """Close, once what is queued was sent."""
+        if not self._over:
+            self._over = True
+            self._queue.put_nowait(code)
+
+    async def ended(self) -> None:
+        """Wait until the close was sent, or could not be."""
+        if self._sender is not None:
+            await asyncio.wait([self._sender])
+
+    async def _send_all(self) -> None:
+        """Send what is queued, then the close; who takes nothing is given up."""
+        try:
+            while isinstance(item := await self._queue.get(), bytes):
+                async with asyncio.timeout(SEND_WITHIN_S):
+                    await self.base_send({"type": "websocket.send", "text": str(item, "utf-8")})
+            async with asyncio.timeout(SEND_WITHIN_S):
+                await self.close(item)
+        except TimeoutError:
+            self._is_given_up = True
+        except (OSError, RuntimeError):  # RuntimeError: the peer's close was answered, but not yet told to us
+            pass
+        self._over = True
+        if self._is_given_up and self._serving is not None:
+            self._serving.cancel()  # the server tears down what its application has left
+
+    async def _release(self) -> None:
+        if self._conversation is not None:
+            try:
+                await self._conversation.end()
+            except DatabaseError:  # its rows go with the process
+                logger.exception("operator.not_detached")
+
+    async def _identify(self, offered: list[str], headers: Mapping[str, str]) -> Identity | None:
+        token = _presented(offered, headers)
+        if token is None:
+            return None
+        if token.by_cookie:
+            try:
+                check_origin("POST", headers, public_origin=self._public_origin)
+            except ForeignOrigin:
+                return None
+        found = await self._ledger.look_up(token.digest, None)
+        return found.identity if found.identity and found.identity.kind in CALLER_KINDS else None
+
+
+def _presented(offered: list[str], headers: Mapping[str, str]) -> Presented | None:
+    """The token: by header, else as the subprotocol after `bearer`, else the cookie."""
+    if "authorization" not in headers and len(offered) > 1 and offered[0] == SUBPROTOCOL:
+        return presented({"authorization": f"Bearer {offered[1]}"})
+    return presented(headers)

@@ -1,0 +1,188 @@
+"""`POST /api/channel/event`: hooks over many connections, what they free, and what is refused."""
+
+import asyncio
+import json
+import uuid
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.callers import bearer, call, failed_text, send, web
+from tests.channel.house import agent, events_of, hook, rows, sql
+from tests.hub_process import HubProcess
+from tests.peers import Stall
+from tests.waiting import eventually
+
+PATH = "/api/channel/event"
+
+
+async def test_hooks_over_many_connections_at_once_are_all_kept(hub: HubProcess) -> None:
+    async with agent(hub, "owner", at=-1) as mine:
+
+        async def turn(number: int) -> None:
+            for name in ["PreToolUse", "PostToolUse"]:
+                answer = await hook(hub, "owner", mine, name, at=number % 2 - 1, n=number, text="ä😀")
+                assert (answer.status_code, answer.json()) == (202, {"ok": True})
+
+        await asyncio.gather(*(turn(number) for number in range(25)))
+        kept = [(type_, payload["n"]) for kind, type_, payload in events_of(hub, mine) if "n" in payload]
+        assert sorted(kept) == sorted((name, n) for name in ["PreToolUse", "PostToolUse"] for n in range(25))
+        for number in range(25):  # those of one turn came one after the other
+            assert kept.index(("PreToolUse", number)) < kept.index(("PostToolUse", number))
+
+
+async def test_chat_hooks_are_events_and_settle_nothing(hub: HubProcess) -> None:
+    async with agent(hub, "owner") as mine, agent(hub, "bob") as other:
+        await other.request("dispatch", handle=mine.handle, prompt="?", mode="ask")
+        prompt = await mine.heard("prompt")
+        for fields in [{"text": "not for you"}, {"text": "forged", "chatId": prompt["chatId"]}]:
+            assert (await hook(hub, "owner", mine, "reply", kind="chat", at=-1, **fields)).status_code == 202
+        await mine.reply(prompt["chatId"], "the answer")
+        assert (await other.heard("route_response"))["reply"] == "the answer"
+        texts = [payload.get("text") for kind, type_, payload in events_of(hub, mine) if type_ == "reply"]
+        assert texts == ["not for you", "forged", "the answer"]
+
+
+async def test_a_stop_hook_on_another_process_ends_what_was_told(hub: HubProcess) -> None:
+    async with agent(hub, "owner") as mine, agent(hub, "bob") as other:
+        assert await other.dispatch(mine.handle, mode="tell") == "(tell mode — no reply)"
+        await mine.heard("prompt")
+        assert (await hook(hub, "owner", mine, "Stop", at=-1)).status_code == 202
+
+        async def ended() -> bool:
+            return bool((await rows(hub, "owner", mine.agent["id"]))[0]["ok"])
+
+        await eventually(ended, "the tell is over")
+
+
+async def test_a_late_reply_stays_in_the_transcript_and_revives_nothing(impatient_hub: HubProcess) -> None:
+    hub = impatient_hub
+    async with agent(hub, "owner", Stall) as mine:
+        task = await send(hub.url, mine.handle, "?", hub.mint("alice", "session"))
+        assert failed_text(task) == "agent did not reply within 2s"
+        await mine.reply(mine.prompts[0]["chatId"], "at last")
+
+        async def kept() -> bool:
+            return events_of(hub, mine)[-1][2].get("late", False)
+
+        await eventually(kept, "the late reply is an event")
+        assert events_of(hub, mine)[-1][2]["text"] == "at last"
+        found = await call(hub.url, mine.handle, hub.mint("alice", "session"), "GetTask", {"id": task["id"]})
+        assert failed_text(found.json()["result"]) == "agent did not reply within 2s"
+        assert [row["ok"] for row in await rows(hub, "owner", mine.agent["id"])] == [False]
+
+
+async def test_a_payload_comes_back_as_it_was_sent(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    payload = {"tool_name": "Bash", "deep": [{"a": [None, True, 1.5, "\0"]}]}
+    async with agent(hub, "owner") as mine:
+        assert (await hook(hub, "owner", mine, "PreToolUse", **payload)).status_code == 202
+        assert events_of(hub, mine)[-1] == ("tail", "PreToolUse", payload)
+        await post(hub, mine, payload="just text")
+        assert events_of(hub, mine)[-1][2] == {"value": "just text"}
+        await post(hub, mine)
+        assert events_of(hub, mine)[-1][2] == {}
+
+
+async def post(hub: HubProcess, mine: Any, **fields: Any) -> httpx.Response:
+    event = {"sessionId": mine.session_id, "kind": "tail", "type": "Notification"} | fields
+    body = json.dumps({name: value for name, value in event.items() if value is not ...})
+    headers = bearer(hub.mint("owner", "channel")) | {"Content-Type": "application/json"}
+    async with web(hub.url) as client:
+        return await client.post(PATH, content=body, headers=headers)
+
+
+WRONG = [
+    {"sessionId": ...},
+    {"sessionId": "nonsense"},
+    {"sessionId": 5},
+    {"kind": "other"},
+    {"kind": ...},
+    {"type": ""},
+    {"type": "x" * 65},
+    {"type": "a\0b"},
+    {"type": "a\ud800b"},
+    {"type": 5},
+    {"ts": 5},
+    {"payload": float("nan")},
+]
+HUGE = '{"sessionId": "SESSION", "kind": "tail", "type": "X", "payload": ' + "9" * 5000 + "}"
+DEEP = '{"sessionId": "SESSION", "kind": "tail", "type": "X", "payload": ' + "[" * 500 + "]" * 500 + "}"
+
+
+@pytest.mark.parametrize("fields", WRONG, ids=lambda one: str(one)[:40])
+async def test_a_wrong_event_is_400_and_not_kept(embedded_hub: HubProcess, fields: dict[str, Any]) -> None:
+    async with agent(embedded_hub, "owner") as mine:
+        answer = await post(embedded_hub, mine, **fields)
+        assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed"), answer.text
+        assert events_of(embedded_hub, mine) == []
+
+
+@pytest.mark.parametrize("body", [HUGE, DEEP], ids=["huge", "deep"])
+async def test_a_payload_that_could_not_be_shown_is_400(embedded_hub: HubProcess, body: str) -> None:
+    async with agent(embedded_hub, "owner") as mine, web(embedded_hub.url) as client:
+        headers = bearer(embedded_hub.mint("owner", "channel"))
+        answer = await client.post(PATH, content=body.replace("SESSION", mine.session_id or ""), headers=headers)
+        assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed"), answer.text
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b"\xff", b"[" * 100_000, b'{"payload":' * 20_000])
+async def test_a_body_that_is_no_event_is_400(embedded_hub: HubProcess, body: bytes) -> None:
+    async with web(embedded_hub.url) as client:
+        headers = bearer(embedded_hub.mint("owner", "channel"))
+        answer = await client.post(PATH, content=body, headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+
+
+async def test_whose_token_it_is_comes_before_what_it_says(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    async with agent(hub, "owner") as mine, web(hub.url) as client:
+        event = {"sessionId": mine.session_id, "kind": "tail", "type": "Stop"}
+        for headers in [{}, bearer("ck_live_no"), bearer(hub.mint("owner", "session"))]:
+            answer = await client.post(PATH, json=event, headers=headers)
+            assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+            assert (await client.post(PATH, content=b"{", headers=headers)).status_code == 401
+        others = bearer(hub.mint("alice", "channel"))
+        absent = event | {"sessionId": str(uuid.uuid4())}
+        answers = [await client.post(PATH, json=one, headers=others) for one in (event, absent)]
+        assert [one.status_code for one in answers] == [404, 404]
+        assert answers[0].json() == answers[1].json()
+        another = bearer(hub.mint_again("owner", "channel"))
+        assert (await client.post(PATH, json=event, headers=another)).status_code == 404
+        assert events_of(hub, mine) == []
+
+
+async def test_the_form_of_the_request_is_checked(embedded_hub: HubProcess) -> None:
+    async with web(embedded_hub.url) as client:
+        wrong = await client.get(PATH)
+        assert (wrong.status_code, wrong.headers["Allow"]) == (405, "POST")
+        assert (await client.post(PATH, content=b"{}", headers={"Content-Type": "text/plain"})).status_code == 415
+        assert (await client.post(PATH, content=b" " * 1_100_000)).status_code == 413
+
+
+async def test_an_event_of_a_deleted_session_is_no_crash(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    async with agent(hub, "owner", publishes=False) as mine:
+        mine_only = "(SELECT id FROM agents_session WHERE public_id = ?)"
+        public_id = (mine.session_id or "").replace("-", "")
+        sql(hub, f"DELETE FROM agents_connection WHERE session_id IN {mine_only}", public_id)
+        sql(hub, "DELETE FROM agents_session WHERE public_id = ?", public_id)
+        assert (await post(hub, mine)).status_code == 404
+
+
+async def test_tokens_of_each_turn_are_added_up(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    used = {"input_tokens": 10, "output_tokens": 2, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 4}
+    usage = {"grain": "turn", "model": "m-1", "usage": used, "turn_messages": 5, "cc_session_id": "cc-turns"}
+    negative = {**usage, "usage": {"input_tokens": -1}}
+    odd: list[Any] = [5, {**usage, "grain": "session"}, negative, {**usage, "model": "\0"}]
+    async with agent(hub, "owner") as mine:
+        for told in [usage, *odd, usage]:
+            assert (await hook(hub, "owner", mine, "Stop", token_usage=told)).status_code == 202
+        columns = "input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens"
+        rows_ = sql(
+            hub, f"SELECT {columns} FROM agents_tokenusage WHERE cc_session_id = ? ORDER BY id", "cc-turns"
+        )
+        assert rows_ == [(10, 2, 3, 4), (20, 4, 6, 8)]

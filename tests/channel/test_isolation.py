@@ -1,0 +1,150 @@
+"""Isolated agents reach nobody until their turn is over; composable ones reach what their caller reaches."""
+
+import pytest
+
+from tests.channel.house import Agent, Echoing, agent, asking, hook, route_name
+from tests.hub_process import HubProcess
+from tests.waiting import eventually
+
+ISOLATED = "error: this agent is isolated: it answers from its own context and reaches no other session meanwhile"
+
+
+async def check_isolated(mine: Agent, other: Agent) -> None:
+    """Every way out is shut, no tool call hangs, and nobody else heard anything."""
+    before = len(other.prompts)
+    errors = sum(1 for one in mine.frames if one["type"] == "error")
+    assert await mine.peers() == []
+    assert await mine.route(route_name("owner", other)) == ISOLATED
+    assert await mine.route(route_name("owner", other), mode="tell") == ISOLATED
+    assert await mine.dispatch(other.handle) == ISOLATED
+    assert await mine.probe(None) == {}
+    assert await mine.probe([route_name("owner", other)]) == {}
+    await mine.errors("isolated", count=errors + 3)
+    assert len(other.prompts) == before
+
+
+async def check_free(mine: Agent, other: Agent) -> None:
+    """It works for its owner again."""
+    assert await mine.route(route_name("owner", other)) == "echo: hello?"
+
+
+async def free_at_last(mine: Agent, other: Agent) -> bool:
+    return await mine.route(route_name("owner", other)) == "echo: hello?"
+
+
+async def test_while_it_answers_it_reaches_nobody_but_may_read_the_directory(hub: HubProcess) -> None:
+    async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing, at=-1) as other:
+        await check_free(mine, other)
+        async with asking(hub, "alice", mine):
+            await check_isolated(mine, other)
+            assert (await mine.agents())["callerLogin"] == "alice"
+
+
+async def test_after_its_reply_it_stays_isolated_until_the_stop(hub: HubProcess) -> None:
+    async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing, at=-1) as other:
+        async with asking(hub, "alice", mine) as prompt:
+            assert (await hook(hub, "owner", mine, "PreToolUse", at=-1)).status_code == 202
+            await mine.reply(prompt["chatId"], "here you are")
+            await check_isolated(mine, other)
+        await check_isolated(mine, other)
+        await hook(hub, "owner", mine, "Stop", at=-1)
+        await eventually(lambda: free_at_last(mine, other), "the stop ends it")
+
+
+async def test_without_hooks_it_stays_isolated_for_a_moment_after_its_reply(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing) as other:
+        async with asking(hub, "alice", mine) as prompt:
+            await mine.reply(prompt["chatId"], "here you are")
+            await check_isolated(mine, other)
+        await eventually(lambda: free_at_last(mine, other), "the moment passes")
+
+
+@pytest.mark.parametrize("by", ["frame", "hook"])
+async def test_a_forged_stop_frees_nothing_while_its_caller_waits(hub: HubProcess, by: str) -> None:
+    async with (
+        agent(hub, "owner") as mine,
+        agent(hub, "owner", Echoing, at=-1) as other,
+        asking(hub, "alice", mine) as prompt,
+    ):
+        if by == "frame":
+            await mine.stop()
+        else:
+            assert (await hook(hub, "owner", mine, "Stop", at=-1)).status_code == 202
+        await check_isolated(mine, other)
+        await mine.reply(prompt["chatId"], "done")
+        await check_isolated(mine, other)
+        await mine.stop()
+        await check_free(mine, other)
+
+
+async def test_two_questions_at_once_isolate_until_both_are_over(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    async with (
+        agent(hub, "owner") as mine,
+        agent(hub, "owner", Echoing) as other,
+        asking(hub, "alice", mine) as first,
+        asking(hub, "alice", mine) as second,
+    ):
+        await mine.reply(first["chatId"], "one")
+        await mine.stop()
+        await check_isolated(mine, other)
+        await mine.reply(second["chatId"], "two")
+        await check_isolated(mine, other)
+        await mine.stop()
+        await check_free(mine, other)
+
+
+async def test_another_socket_does_not_free_it(hub: HubProcess) -> None:
+    async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing, at=-1) as other:
+        async with asking(hub, "alice", mine):
+            mine.socket.transport.abort()
+            await mine.closed.wait()
+            await mine.connect(hub.urls[-1])
+            await check_isolated(mine, other)
+        await hook(hub, "owner", mine, "Stop")
+        await eventually(lambda: free_at_last(mine, other), "the stop ends it")
+
+
+async def test_a_composable_agent_reaches_what_its_caller_reaches_and_nothing_of_its_owner(
+    hub: HubProcess,
+) -> None:
+    async with (
+        agent(hub, "owner", fields={"isolated": False}) as mine,
+        agent(hub, "owner", Echoing, publishes=False) as owners,
+        agent(hub, "gina", Echoing, at=-1, publishes=False) as callers,
+        agent(hub, "bob", Echoing, publishes=False) as strangers,
+    ):
+        names = [route_name("owner", owners), route_name("gina", callers), route_name("bob", strangers)]
+        denied = [f"error: there is no @{name} that may be asked" for name in names]
+        assert [await mine.route(name) for name in names] == ["echo: hello?", denied[1], denied[2]]
+        async with asking(hub, "gina", mine) as prompt:
+            assert await mine.peers() == [names[1]]
+            assert [await mine.route(name) for name in names] == [denied[0], "echo: hello?", denied[2]]
+            assert callers.prompts[-1]["askerUser"] == "gina"
+            assert await mine.probe(None) == {names[1]: "echo: hello?"}
+            assert await mine.probe(names) == dict(zip(names, [denied[0], "echo: hello?", denied[2]], strict=True))
+            assert (
+                await mine.route(owners.routing_name)
+                == f"error: there is no {owners.routing_name} that may be asked"
+            )
+            await mine.reply(prompt["chatId"], "done")
+            assert await mine.peers() == [names[1]]
+        await mine.stop()
+        assert names[0] in await mine.peers()
+
+
+async def test_a_turn_that_is_not_over_when_another_caller_asks_isolates(embedded_hub: HubProcess) -> None:
+    """Nobody could tell for whom the agent reaches out."""
+    hub = embedded_hub
+    async with (
+        agent(hub, "owner", fields={"isolated": False}) as mine,
+        agent(hub, "alice", Echoing, publishes=False) as callers,
+    ):
+        await hook(hub, "owner", mine, "PreToolUse")
+        async with asking(hub, "alice", mine) as prompt:
+            assert await mine.route(route_name("alice", callers)) == "echo: hello?"
+            await mine.reply(prompt["chatId"], "done")
+        async with asking(hub, "bob", mine):
+            assert await mine.peers() == []
+            assert await mine.route(route_name("alice", callers)) == ISOLATED

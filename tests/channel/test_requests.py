@@ -1,0 +1,188 @@
+"""What an agent asks of the hub for its owner: each request and its answer."""
+
+from typing import Any
+
+import pytest
+
+from tests.channel.house import Agent, Echoing, agent, route_name, rows
+from tests.hub_process import HubProcess
+from tests.peers import Stall
+from tests.waiting import eventually
+
+
+async def test_agents_are_listed_with_what_their_owner_sees(hub: HubProcess) -> None:
+    async with (
+        agent(hub, "owner") as mine,
+        agent(hub, "alice", fields={"tagline": "knows Rust", "isolated": False}) as other,
+        agent(hub, "alice", fields={"status": "draft"}) as draft,
+    ):
+        listed = await mine.agents()
+        assert listed["callerLogin"] == "owner"
+        by_handle = {one["handle"]: one for one in listed["agents"]}
+        assert by_handle[other.handle] == {
+            "handle": other.handle,
+            "ownerLogin": "alice",
+            "name": other.agent["name"],
+            "tagline": "knows Rust",
+            "online": True,
+            "mine": False,
+            "isolated": False,
+        }
+        assert by_handle[mine.handle]["mine"]
+        assert draft.handle not in by_handle
+        assert [one["handle"] for one in (await mine.agents(other.handle))["agents"]] == [other.handle]
+        assert (await mine.agents("no \0 such"))["agents"] == []
+
+
+async def test_peers_are_the_owners_other_sessions(hub: HubProcess) -> None:
+    async with (
+        agent(hub, "carol", publishes=False) as mine,
+        agent(hub, "carol", at=-1, publishes=False) as second,
+        agent(hub, "alice", publishes=False) as foreign,
+    ):
+        peers = await mine.peers()
+        assert route_name("carol", second) in peers
+        assert route_name("carol", mine) not in peers
+        assert route_name("alice", foreign) not in peers
+
+
+@pytest.mark.parametrize("spelling", ["{slug}", "@{slug}", "{owner}/{slug}", "@{owner}/{slug}"])
+async def test_a_route_by_any_spelling_brings_the_reply(hub: HubProcess, spelling: str) -> None:
+    async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing, at=-1, publishes=False) as other:
+        name = spelling.format(owner="owner", slug=other.routing_name.removeprefix("@"))
+        sent = await mine.request("route", peer=name, prompt="how?", mode="ask")
+        answer = await mine.answer_to("route", sent)
+        assert answer["reply"] == "echo: how?"
+        assert answer["peerLogin"] == route_name("owner", other)
+        assert other.prompts[-1]["askerUser"] == "owner"
+
+
+async def test_a_dispatch_reaches_an_agent_of_somebody_else_and_is_audited(hub: HubProcess) -> None:
+    async with agent(hub, "owner") as mine, agent(hub, "alice", Echoing, at=-1) as other:
+        assert await mine.dispatch(other.handle) == "echo: hello?"
+        assert await mine.route(f"@{other.handle}") == "echo: hello?"  # a route finds agents too
+        routed, dispatched = await rows(hub, "alice", other.agent["id"])
+        assert (dispatched["askerLogin"], dispatched["ok"], routed["askerLogin"]) == ("owner", True, "owner")
+
+
+async def test_telling_is_answered_at_once_and_counts(hub: HubProcess) -> None:
+    async with agent(hub, "owner") as mine, agent(hub, "alice") as other:
+        assert await mine.dispatch(other.handle, "note this", mode="tell") == "(tell mode — no reply)"
+        prompt = await other.heard("prompt")
+        assert (prompt["text"], prompt["askerUser"]) == ("note this", "owner")
+        await other.stop()
+
+        async def ended() -> bool:
+            return bool((await rows(hub, "alice", other.agent["id"]))[0]["ok"])
+
+        await eventually(ended, "the end of its turn ends what was told")
+
+
+REFUSED = [
+    ("route", {"peer": "nobody/nothing"}, "error: there is no @nobody/nothing that may be asked"),
+    ("route", {"peer": ""}, "error: there is no @ that may be asked"),
+    ("route", {"peer": "x\0y"}, "error: there is no @x\0y that may be asked"),
+    ("dispatch", {"handle": "@owner/none-such"}, "error: there is no @owner/none-such that may be asked"),
+    ("dispatch", {"handle": "{own}"}, "error: the question came through @{own} already"),
+    ("dispatch", {"handle": "{own}", "prompt": " "}, "error: the prompt is empty"),
+    ("dispatch", {"handle": "{own}", "prompt": "a\0"}, "error: the prompt holds a NUL"),
+    ("dispatch", {"handle": "{own}", "prompt": "x" * 1_100_000}, "error: the prompt is over 1048576 bytes"),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields", "reply"), REFUSED, ids=lambda one: str(one)[:40])
+async def test_a_request_that_cannot_be_served_says_why(
+    embedded_hub: HubProcess, kind: str, fields: dict[str, Any], reply: str
+) -> None:
+    async with agent(embedded_hub, "owner") as mine:
+        filled = {name: value.replace("{own}", mine.handle) for name, value in fields.items()}
+        sent = await mine.request(kind, **({"prompt": "hello?", "mode": "ask"} | filled))
+        assert (await mine.answer_to("route", sent))["reply"].startswith(reply.replace("{own}", mine.handle))
+
+
+async def test_offline_and_busy_and_spent_are_told_apart(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    async with agent(hub, "owner") as mine, agent(hub, "bob") as other:
+        async with agent(hub, "alice") as gone:
+            handle = gone.handle
+        assert await mine.dispatch(handle) == f"error: @{handle} is offline"
+        async with agent(hub, "alice", fields={"dailyBudgetQueries": 0}) as poor:
+            assert await mine.dispatch(poor.handle) == f"error: @{poor.handle} hit its daily budget (0)"
+        async with agent(hub, "alice", Stall) as held:
+            await other.request("dispatch", handle=held.handle, prompt="first", mode="tell")
+            await held.heard("prompt")
+            refused = f"error: @{held.handle} is processing a turn for another caller"
+            assert await mine.dispatch(held.handle) == refused
+
+
+async def test_a_probe_asks_all_at_once_and_ends(hub: HubProcess) -> None:
+    async with (
+        agent(hub, "dora", publishes=False) as mine,
+        agent(hub, "dora", Echoing, at=-1, publishes=False) as one,
+        agent(hub, "dora", Echoing, publishes=False) as two,
+    ):
+        everybody = {route_name("dora", one): "echo: hello?", route_name("dora", two): "echo: hello?"}
+        assert await mine.probe(None) == everybody
+        named = await mine.probe([f"@{route_name('dora', one)}", "no-such", route_name("dora", one)])
+        assert named == {
+            route_name("dora", one): "echo: hello?",
+            "no-such": "error: there is no @no-such that may be asked",
+        }
+
+
+async def test_at_most_twenty_requests_are_open_at_once(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    async with agent(hub, "owner") as mine, agent(hub, "alice", fields={"concurrencyCap": 20}) as other:
+        for number in range(20):
+            await mine.request("dispatch", handle=other.handle, prompt=f"q{number}", mode="ask")
+        await other.heard("prompt", count=20)
+        assert await mine.dispatch(other.handle) == (
+            "error: too many requests of this agent are open, wait for one of them"
+        )
+        await mine.request("list_peers")
+        await mine.errors("too_many_requests")
+        await other.reply(other.prompts[0]["chatId"], "done")
+        await mine.heard("route_response", count=2)
+        assert (await mine.agents())["callerLogin"] == "owner"
+
+
+async def test_an_agent_that_leaves_while_it_waits_ends_its_wait_not_the_turn(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    async with agent(hub, "alice") as other:
+        async with agent(hub, "owner") as mine:
+            await mine.request("dispatch", handle=other.handle, prompt="?", mode="ask")
+            prompt = await other.heard("prompt")
+        await other.reply(prompt["chatId"], "to nobody")
+        async with agent(hub, "owner") as again:
+            await again.request("dispatch", handle=other.handle, prompt="?", mode="ask")
+            prompt = await other.heard("prompt", count=2)
+            await other.reply(prompt["chatId"], "to somebody")
+            assert (await again.heard("route_response"))["reply"] == "to somebody"
+        assert [row["ok"] for row in await rows(hub, "alice", other.agent["id"])] == [True, True]
+
+
+HOSTILE = [
+    {"type": "list_agents_request"},
+    {"type": "list_agents_request", "correlationId": 5},
+    {"type": "list_agents_request", "correlationId": ""},
+    {"type": "list_agents_request", "correlationId": "x" * 129},
+    {"type": "list_peers_request", "correlationId": None},
+    {"type": "route_request", "correlationId": "c", "peer": 5, "prompt": "x"},
+    {"type": "route_request", "correlationId": "c", "peer": "x", "prompt": "x", "mode": "shout"},
+    {"type": "dispatch_request", "correlationId": "c", "handle": "x" * 2000, "prompt": "x"},
+    {"type": "probe_request", "correlationId": "c", "prompt": "x", "peers": "all"},
+    {"type": "probe_request", "correlationId": "c", "prompt": "x", "peers": ["p"] * 501},
+    {"type": "permission_request", "requestId": "x" * 129, "tool": "t", "inputPreview": ""},
+    {"type": "permission_request", "requestId": "a\0b", "tool": "t", "inputPreview": ""},
+    {"type": "permission_request", "requestId": "r", "tool": 5},
+]
+
+
+@pytest.mark.parametrize("frame", HOSTILE, ids=lambda one: str(one)[:60])
+async def test_a_malformed_request_is_an_error_frame_and_no_more(
+    embedded_hub: HubProcess, frame: dict[str, Any]
+) -> None:
+    async with agent(embedded_hub, "owner", Agent) as mine:
+        await mine.send(**frame)
+        assert (await mine.heard("error"))["code"] == "bad_frame"
+        assert (await mine.agents())["callerLogin"] == "owner"

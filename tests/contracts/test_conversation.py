@@ -1,0 +1,101 @@
+"""An operator whose share of a session becomes less, or who watches it twice: what the live view does."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from accounts.authn import Identity
+from accounts.models import User
+from agents.ledger.statements import PROCESS_DEAD_S
+from agents.live import ChannelStatus, LiveViews
+from agents.models import Attachment, Process, Session, Share
+from agents.post import LocalPost, Oust
+from hub import wiring
+from kit.async_db import db_call
+from kit.clock import db_now
+from operators.attaching import present
+from operators.conversation import Conversation
+from operators.frames import Subscribe
+from tests.callers import Json
+from tests.contracts.house import beating, published, user
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
+
+
+class Heard:
+    """Keeps the frames."""
+
+    def __init__(self) -> None:
+        self.frames: list[Json] = []
+
+    def put(self, frame: bytes) -> None:
+        self.frames.append(json.loads(frame))
+
+
+def share(role: str) -> tuple[Session, User]:
+    """A session of somebody's, lent to bob; this process lives."""
+    session, bob = published().agent.session, user("bob")
+    beating("here")
+    Share.objects.create(session=session, user=bob, role=role, shared_by=session.owner)
+    return session, bob
+
+
+def converse(bob: User, live: LiveViews, heard: Heard) -> Conversation:
+    identity = Identity(1, "session", "", bob.pk, bob.login, is_staff=False, is_stale=False)
+    desk = wiring.build().operators.desk
+    return Conversation(identity, desk=desk, live=live, process_id="here", outlet=heard)
+
+
+async def show(live: LiveViews, session: Session) -> None:
+    message = ChannelStatus(str(session.public_id), connected=True, ts="now")
+    await live.publish(["here"], session.pk, message)
+
+
+async def test_who_lost_the_share_sees_nothing_more() -> None:
+    session, bob = await db_call(share)("viewer")
+    live, heard = LiveViews(process_id="here", post=LocalPost()), Heard()
+    conversation = converse(bob, live, heard)
+    await conversation.take(Subscribe(session_id=str(session.public_id)))
+    await show(live, session)
+    assert [one["type"] for one in heard.frames] == ["subscribed", "presence", "channel_status"]
+    await db_call(Share.objects.filter(user=bob).delete)()
+    live.take(Oust(session.pk, bob.pk))
+
+    async def told() -> bool:
+        return heard.frames[-1].get("code") == "forbidden"
+
+    await eventually(told, "the subscription is over", every_s=0.01)
+    await show(live, session)
+    assert heard.frames[-1]["code"] == "forbidden"
+    assert not await db_call(Attachment.objects.exists)()
+    await conversation.end()
+
+
+async def test_who_keeps_a_share_keeps_the_view() -> None:
+    session, bob = await db_call(share)("approver")
+    live, heard = LiveViews(process_id="here", post=LocalPost()), Heard()
+    conversation = converse(bob, live, heard)
+    await conversation.take(Subscribe(session_id=str(session.public_id)))
+    await db_call(Share.objects.filter(user=bob).update)(role="viewer")
+    live.take(Oust(session.pk, bob.pk))
+    await conversation.take(Subscribe(session_id=str(session.public_id)))
+    assert [one["role"] for one in heard.frames if one["type"] == "subscribed"] == ["approver", "viewer"]
+    await show(live, session)
+    assert heard.frames[-1]["type"] == "channel_status"
+    await conversation.end()
+    assert not await db_call(Attachment.objects.exists)()
+
+
+async def test_the_attached_of_a_dead_process_are_not_there() -> None:
+    session, bob = await db_call(share)("viewer")
+
+    def dead() -> None:
+        process = beating("gone")
+        Attachment.objects.create(session=session, process=process, user=bob)
+        assert present(session.pk).logins == ["bob"]
+        Process.objects.filter(pk=process.pk).update(beat_at=db_now() - timedelta(seconds=PROCESS_DEAD_S + 1))
+
+    await db_call(dead)()
+    assert (await db_call(present)(session.pk)).logins == []

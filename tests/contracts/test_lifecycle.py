@@ -1,0 +1,240 @@
+"""An agent's comings and goings: events of its session, once each, and told to those who watch."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, OperationalError, connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import Credential
+from accounts.tokens import mint
+from agents import announcing, jobs, presence
+from agents.announcing import Addressed
+from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
+from agents.post import Live
+from agents.presence import Registered, Registration
+from agents.transcript.deleting import delete_sessions
+from kit import sql
+from tests.contracts.house import HOME, admitted, ask, beating, published, user
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
+
+
+@pytest.fixture(autouse=True)
+def _home() -> None:
+    beating()
+
+
+@pytest.fixture
+def told() -> Iterator[list[Addressed]]:
+    """What is announced after commits."""
+    collected: list[Addressed] = []
+
+    def carry(addressed: Sequence[Addressed]) -> None:
+        collected.extend(addressed)
+
+    before = list(announcing._carriers)
+    announcing.carry_by(carry)
+    yield collected
+    announcing._carriers[:] = before
+
+
+def register(session_id: str | None = None, login: str = "alice") -> Registered:
+    owner = user(login)
+    registration = Registration(
+        user_id=owner.pk,
+        credential_id=mint(owner, Credential.Kind.CHANNEL, "test").credential.pk,
+        session_id=session_id,
+        routing_name="desk",
+        host="h",
+        cwd="/w",
+        os_user="",
+        pid=1,
+        channel_version="",
+    )
+    return presence.register(registration, process_id=HOME)
+
+
+def tails(session_id: int) -> list[str]:
+    events = Event.objects.filter(session_id=session_id).order_by("pk")
+    assert {(event.kind, event.payload) for event in events} <= {("tail", "{}")}
+    return [event.type for event in events]
+
+
+def watch(session_id: int) -> None:
+    """Somebody watches, at another process."""
+    process = beating("watching")
+    Attachment.objects.create(session_id=session_id, process=process, user=user("bob"))
+
+
+def shown(told: list[Addressed]) -> list[Any]:
+    """The kinds of what watchers saw, in order."""
+    found = []
+    for process, message in told:
+        assert process == "watching"
+        assert isinstance(message, Live)
+        frame = json.loads(bytes(message.frame))
+        found.append(frame.get("connected", frame.get("event", {}).get("type")))
+    return found
+
+
+def test_a_visit_has_a_start_and_an_end() -> None:
+    here = register()
+    assert tails(here.session_id) == ["SessionStart"]
+    presence.leave(here.connection_id)
+    assert tails(here.session_id) == ["SessionStart", "SessionEnd"]
+    presence.leave(here.connection_id)
+    assert tails(here.session_id) == ["SessionStart", "SessionEnd"]
+
+
+def test_who_watches_is_shown_both(told: list[Addressed]) -> None:
+    first = register()
+    presence.leave(first.connection_id)
+    assert told == []
+    watch(first.session_id)
+    again = register(first.public_id)
+    presence.leave(again.connection_id)
+    assert shown(told) == ["SessionStart", True, "SessionEnd", False]
+
+
+def test_a_newer_connection_ends_the_older_once() -> None:
+    old = register()
+    new = register(old.public_id)
+    presence.leave(old.connection_id)
+    assert tails(new.session_id) == ["SessionStart", "SessionEnd", "SessionStart"]
+    presence.leave(new.connection_id)
+    assert tails(new.session_id)[3:] == ["SessionEnd"]
+
+
+@pytest.mark.parametrize("how", ["reaped", "retired", "all retired"])
+def test_the_end_of_a_process_ends_its_visits(how: str, told: list[Addressed]) -> None:
+    here, there = register(), register(login="carol")
+    watch(here.session_id)
+    Process.objects.create(id="other", host="test", pid=2)
+    Connection.objects.filter(pk=there.connection_id).update(process_id="other")
+    if how == "reaped":
+        Process.objects.filter(pk=HOME).update(beat_at=timezone.now() - timedelta(seconds=21))
+        assert jobs.reap()["dead"] == 1
+        jobs.reap()
+    elif how == "retired":
+        presence.retire(HOME)
+    else:
+        Attachment.objects.all().delete()
+        presence.retire_all()
+    assert tails(here.session_id) == ["SessionStart", "SessionEnd"]
+    assert tails(there.session_id) == ["SessionStart"] + ["SessionEnd"] * (how == "all retired")
+    assert shown(told) == ([] if how == "all retired" else ["SessionEnd", False])
+
+
+def test_a_connection_whose_socket_nobody_holds_ends_too() -> None:
+    here = register()
+    Connection.objects.update(connected_at=timezone.now() - presence.ORPHAN_AFTER * 2)
+    presence.beat(HOME, mine=[here.connection_id], others=[])
+    assert tails(here.session_id) == ["SessionStart"]
+    presence.beat(HOME, mine=[], others=[])
+    assert tails(here.session_id) == ["SessionStart", "SessionEnd"]
+
+
+def test_a_passing_session_goes_with_its_socket_and_its_transcript() -> None:
+    here = register()
+    presence.leave(here.connection_id, delete_session=True)
+    assert not Session.objects.filter(pk=here.session_id).exists()
+    assert not Event.objects.exists()
+
+
+def test_a_passing_session_that_carries_an_agent_stays() -> None:
+    agent = published(online=False).agent
+    connected = Connection.objects.create(
+        session=agent.session,
+        process_id=HOME,
+        credential=mint(agent.owner, Credential.Kind.CHANNEL, "test").credential,
+    )
+    presence.leave(connected.pk, delete_session=True)
+    assert Agent.objects.filter(pk=agent.pk, session__isnull=False).exists()
+    assert tails(agent.session_id) == ["SessionEnd"]
+
+
+def test_a_passing_session_that_was_taken_up_again_stays() -> None:
+    old = register()
+    new = register(old.public_id)
+    presence.leave(old.connection_id, delete_session=True)
+    assert Session.objects.filter(pk=new.session_id).exists()
+
+
+def test_coming_back_costs_one_more_statement_and_one_to_look_for_watchers(told: list[Addressed]) -> None:
+    here = register()
+    presence.leave(here.connection_id)
+    with CaptureQueriesContext(connection) as queries:
+        register(here.public_id)
+    events = [one["sql"] for one in queries if "agents_event" in one["sql"]]
+    watchers = [one["sql"] for one in queries if "agents_attachment" in one["sql"]]
+    assert (len(events), len(watchers)) == (1, 1)
+
+
+def at_once(*works: Callable[[], object]) -> None:
+    """Run them side by side, each on a connection of its own; the first failure is raised."""
+    barrier = threading.Barrier(len(works))
+
+    def run(work: Callable[[], object]) -> None:
+        try:
+            if connection.vendor == "sqlite":  # the short patience of these tests is for locks held on purpose
+                connection.cursor().execute("PRAGMA busy_timeout = 5000")
+            barrier.wait(10)
+            work()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        list(pool.map(run, works))
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_deleting_while_agents_come_and_go_leaves_nothing_half(attempt: int) -> None:
+    first = register()
+    came: list[Registered] = []
+    at_once(
+        lambda: delete_sessions([first.session_id]),
+        lambda: came.append(register(first.public_id)),
+        lambda: presence.leave(first.connection_id),
+    )
+    left = set(Session.objects.values_list("pk", flat=True))
+    assert left <= {came[0].session_id}
+    assert set(Connection.objects.values_list("session_id", flat=True)) == left
+    assert set(Event.objects.values_list("session_id", flat=True)) == left
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer")
+def test_a_deadlock_with_a_ledger_is_tried_again() -> None:
+    """Somebody holds a turn that was asked from the session, and writes to the session before they commit."""
+    source, turn = register(), admitted(ask(published()))
+    Turn.objects.filter(chat_id=turn.ask.chat_id).update(source_session_id=source.session_id)
+    holding = threading.Event()
+
+    def ledger() -> None:
+        with suppress(OperationalError, IntegrityError), transaction.atomic():  # one of the two is chosen to fail
+            Turn.objects.filter(chat_id=turn.ask.chat_id).update(repeats=2)
+            holding.set()
+            wait_for_a_lock()
+            session = Session(pk=source.session_id)
+            Event.objects.create(session=session, kind="chat", type="reply", payload="{}", ts=timezone.now())
+
+    def delete() -> None:
+        assert holding.wait(10)
+        assert delete_sessions([source.session_id]).session_ids == {source.session_id}
+
+    at_once(ledger, delete)
+
+
+def wait_for_a_lock() -> None:
+    """Until somebody waits for one."""
+    deadline = time.monotonic() + 10
+    while not sql.rows("SELECT 1 FROM pg_locks WHERE NOT granted"):
+        assert time.monotonic() < deadline

@@ -1,0 +1,149 @@
+"""Requests for leave: kept, decided once, run out; whoever is away hears of it later."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from agents.models import Attachment, Connection, PermissionRequest, Session
+from agents.post import Live, Message, Tell
+from agents.transcript import permissions
+from agents.transcript.permissions import AlreadyResolved, NoSuchRequest, TooManyPending
+from kit.clock import db_now
+from tests.contracts.house import beating, published, user
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
+    """What was told to sockets, in order."""
+    heard: list[Message] = []
+    carriers = [lambda addressed: heard.extend(message for _, message in addressed)]
+    monkeypatch.setattr("agents.announcing._carriers", carriers)
+    return heard
+
+
+@pytest.fixture
+def session() -> Session:
+    """A session whose agent is connected and which its owner watches."""
+    agent = published().agent
+    Attachment.objects.create(session=agent.session, process=beating("desk"), user=agent.owner)
+    return agent.session
+
+
+def ask(session: Session, request_id: str = "r1", tool: str = "Bash", preview: str = "ls") -> PermissionRequest:
+    return permissions.request(session.pk, request_id, tool=tool, input_preview=preview)
+
+
+def decide(session: Session, request_id: str = "r1", decision: Any = "allow", **how: Any) -> PermissionRequest:
+    resolver = {"resolver_id": session.owner_id, **how}
+    return permissions.decide(session.pk, request_id, decision=decision, **resolver)
+
+
+def overdue(row: PermissionRequest) -> None:
+    PermissionRequest.objects.filter(pk=row.pk).update(expires_at=db_now() - timedelta(seconds=1))
+
+
+def frames(heard: list[Message], kind: type[Live] | type[Tell]) -> list[dict[str, Any]]:
+    return [json.loads(bytes(one.frame)) for one in heard if isinstance(one, kind)]
+
+
+def test_a_request_is_shown_and_a_decision_reaches_agent_and_operators(
+    session: Session, told: list[Message]
+) -> None:
+    asked = ask(session)
+    (shown,) = frames(told, Live)
+    assert (shown["type"], shown["requestId"], shown["tool"]) == ("permission_request", "r1", "Bash")
+    row = decide(session, message="go on")
+    assert (row.pk, row.status, row.message) == (asked.pk, "allowed", "go on")
+    assert row.told_at is not None
+    (heard,) = frames(told, Tell)
+    assert heard == {"type": "permission_response", "requestId": "r1", "decision": "allow", "message": "go on"}
+    resolved = frames(told, Live)[-1]
+    assert (resolved["decision"], resolved["resolverLogin"]) == ("allow", session.owner.login)
+
+
+def test_the_first_decision_stands(session: Session, told: list[Message]) -> None:
+    ask(session)
+    decide(session)
+    with pytest.raises(AlreadyResolved) as refused:
+        decide(session, decision="deny", resolver_id=user("bob").pk)
+    assert (refused.value.row.status, refused.value.row.resolver_id) == ("allowed", session.owner_id)
+    assert len(frames(told, Tell)) == 1
+
+
+def test_what_ran_out_cannot_be_decided_whether_or_not_the_beat_came(
+    session: Session, told: list[Message]
+) -> None:
+    overdue(ask(session))
+    with pytest.raises(AlreadyResolved):
+        decide(session)
+    overdue(ask(session, "r2"))
+    assert permissions.expire_due() == 1
+    assert permissions.expire_due() == 0
+    assert [one["decision"] for one in frames(told, Tell)] == ["expired", "expired"]
+    assert {one["resolverLogin"] for one in frames(told, Live) if "decision" in one} == {None}
+
+
+def test_a_decision_while_the_agent_is_away_waits_for_it(session: Session, told: list[Message]) -> None:
+    ask(session)
+    Connection.objects.filter(session=session).delete()
+    assert decide(session, decision="deny").told_at is None
+    assert frames(told, Tell) == []
+    (frame,) = permissions.take_untold(session.pk)
+    assert json.loads(frame)["decision"] == "deny"
+
+
+def test_what_was_told_long_ago_is_not_told_again(session: Session) -> None:
+    ask(session)
+    row = decide(session)
+    assert len(permissions.take_untold(session.pk)) == 1  # it may have been lost with the old socket
+    PermissionRequest.objects.filter(pk=row.pk).update(told_at=db_now() - timedelta(minutes=2))
+    assert permissions.take_untold(session.pk) == []
+
+
+def test_asked_again_it_is_shown_again_and_once_decided_answered(session: Session, told: list[Message]) -> None:
+    assert ask(session).pk == ask(session).pk
+    assert len(frames(told, Live)) == 2
+    decide(session)
+    ask(session)
+    assert [one["decision"] for one in frames(told, Tell)] == ["allow", "allow"]
+
+
+def test_an_id_used_for_something_else_is_denied_and_changes_nothing(
+    session: Session, told: list[Message]
+) -> None:
+    ask(session)
+    decide(session)
+    ask(session, preview="rm -rf /")
+    assert frames(told, Tell)[-1]["decision"] == "deny"
+    assert PermissionRequest.objects.get().input_preview == "ls"
+
+
+def test_a_preview_is_cut_and_mended(session: Session) -> None:
+    row = ask(session, tool="B\0\ud800", preview="x" * 9000)
+    assert (row.tool, len(row.input_preview), row.input_preview[-2:]) == ("B\ufffd\ufffd", 8192, "x…")
+
+
+def test_a_session_may_have_so_many_waiting(session: Session) -> None:
+    for number in range(permissions.MAX_PENDING):
+        ask(session, f"r{number}")
+    with pytest.raises(TooManyPending):
+        ask(session, "one more")
+    decide(session, "r0")
+    assert ask(session, "one more").status == "pending"
+    assert permissions.pending(session.pk).count() == permissions.MAX_PENDING
+
+
+def test_ids_are_each_session_s_own_and_absent_ones_are_nobody_s(session: Session) -> None:
+    ask(session)
+    other = published().agent.session
+    with pytest.raises(NoSuchRequest):
+        decide(other)
+    with pytest.raises(NoSuchRequest):
+        permissions.request(0, "r1", tool="", input_preview="")
+    assert decide(session).status == "allowed"
+    assert User.objects.count() > 1

@@ -1,0 +1,43 @@
+"""The note an agent gets on what its operator asked elsewhere."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.links.channel.link import ChannelLink
+from agents.models import Connection
+from agents.post import LocalPost, Tell
+from agents.waiting import WaitingTurns
+from kit.async_db import db_call
+from tests.contracts.house import Published, published
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def test_it_goes_to_the_connection_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    carried: list[Any] = []
+    monkeypatch.setattr("agents.announcing._carriers", [carried.extend])
+    link = ChannelLink(process_id="here", post=LocalPost(), waiting=WaitingTurns(), release=_release)
+    agent: Published = await db_call(published)()
+    here = agent.ref.session_id
+    await link.route_reply(here, chat_id="c1", from_name="alice/helper", text="done")
+    ((process, message),) = carried
+    assert isinstance(message, Tell)
+    frame = json.loads(bytes(message.frame))
+    assert process == "home-process"
+    assert frame | {"ts": ""} == {
+        "type": "route_reply",
+        "routeId": "c1",
+        "fromName": "alice/helper",
+        "text": "done",
+        "ts": "",
+        "origin": "operator",
+    }
+    await db_call(Connection.objects.all().delete)()
+    await link.route_reply(here, chat_id="c2", from_name="alice/helper", text="to nobody")
+    assert len(carried) == 1
+
+
+async def _release(chat_id: str, late: str) -> None:
+    raise AssertionError("nothing is released here")

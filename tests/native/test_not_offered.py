@@ -1,0 +1,123 @@
+"""What this hub knows of and does not do: it says so, in JSON. And requests for leave, which it shows."""
+
+import json
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from websockets.asyncio.client import connect as dial
+from websockets.exceptions import ConnectionClosed
+
+from tests.callers import bearer
+from tests.hub_process import HubProcess
+from tests.native.house import Person, api, make_agent, make_session, names
+from tests.native.transcripts import ask_leave
+
+NOT_HERE = {"error": "not_implemented", "message": "this hub does not manage desktops"}
+
+
+def test_there_are_no_desktops(alice: Person) -> None:
+    assert api(alice.session).get("/api/v1/desktops").json() == {"items": []}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("delete", "desktops/m1"),
+        ("post", "desktops/1/sessions"),
+        ("get", "desktops/1/shares"),
+        ("post", "desktops/1/shares"),
+        ("delete", "desktops/1/shares/bob"),
+        ("post", "sessions/preflight"),
+    ],
+)
+def test_desktops_are_not_managed_here(alice: Person, method: str, path: str) -> None:
+    answer = getattr(api(alice.session), method)(f"/api/v1/{path}")
+    assert (answer.status_code, answer.json()) == (404, NOT_HERE)
+    assert getattr(api(None), method)(f"/api/v1/{path}").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 200),
+        ({"autoStart": False}, 200),
+        ({"managedByMachineId": None}, 200),
+        ({"autoStart": True}, 400),
+        ({"managedByMachineId": "m1"}, 400),
+        ({"autoStart": "perhaps"}, 400),
+        ({"managedByMachineId": {}}, 400),
+        ([], 400),
+    ],
+)
+def test_a_session_may_be_patched_to_what_it_is(alice: Person, body: Any, status: int) -> None:
+    session = make_session(alice.user)
+    path = f"/api/v1/sessions/{session.public_id}"
+    answer = api(alice.session).patch(path, body, format="json")
+    assert answer.status_code == status
+    if status == 200:
+        assert answer.json() == api(alice.session).get(path).json()
+    else:
+        assert answer.json()["error"] == "validation_failed"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("post", "kill"),
+        ("post", "restart"),
+        ("post", "soft-restart"),
+        ("post", "input"),
+        ("post", "rotate-channel-token"),
+        ("get", "screenshot"),
+    ],
+)
+def test_nobody_steers_a_program_from_here(alice: Person, method: str, path: str) -> None:
+    session = make_session(alice.user)
+    answer = getattr(api(alice.session), method)(f"/api/v1/sessions/{session.public_id}/{path}")
+    assert (answer.status_code, answer.json()) == (404, NOT_HERE)
+
+
+def test_an_agent_has_no_threads(alice: Person, bob: Person) -> None:
+    path = f"/api/v1/agents/{make_agent(alice.user).pk}/threads"
+    expected = {"summary": {"total": 0, "today": 0, "active": 0}, "items": []}
+    assert api(alice.session).get(f"{path}?limit=200&status=active").json() == expected
+    assert api(alice.session).get(f"{path}?limit=201").status_code == 400
+    assert api(bob.session).get(path).status_code == 404
+
+
+def test_requests_for_leave_come_pending_first_then_newest_first(alice: Person, bob: Person) -> None:
+    session = make_session(alice.user)
+    decided = {"resolved_at": timezone.now(), "resolver": bob.user, "message": "fine"}
+    ask_leave(session, request_id="old", status="allowed", **decided)
+    ask_leave(session, request_id="waiting")
+    ask_leave(session, request_id="new", status="expired", resolved_at=timezone.now())
+    ask_leave(session, request_id="waits too")
+    path = f"/api/v1/sessions/{session.public_id}/permissions"
+    body = api(alice.session).get(path).json()
+    assert names(body["items"], "requestId") == ["waits too", "waiting", "new", "old"]
+    waiting, new, old = body["items"][1:]
+    assert waiting.pop("requestedAt").endswith("Z")
+    assert waiting == {
+        "requestId": "waiting",
+        "tool": "Bash",
+        "inputPreview": "ls",
+        "status": "pending",
+        "resolvedAt": None,
+        "resolverLogin": None,
+        "resolvedMessage": None,
+    }
+    assert (old["status"], old["resolverLogin"], old["resolvedMessage"]) == ("allowed", "bob", "fine")
+    assert (new["status"], new["resolverLogin"], new["resolvedMessage"]) == ("expired", None, None)
+    assert old["resolvedAt"].endswith("Z")
+    assert names(api(alice.session).get(f"{path}?limit=1&offset=2").json()["items"], "requestId") == ["new"]
+
+
+async def test_a_supervisor_is_told_and_closed(embedded_hub: HubProcess) -> None:
+    url = embedded_hub.url.replace("http", "ws", 1) + "/supervisor"
+    async with dial(url, additional_headers=bearer(embedded_hub.mint("alice", "app"))) as socket:
+        told = json.loads(await socket.recv())
+        with pytest.raises(ConnectionClosed):
+            await socket.recv()
+    assert told == {"t": "error", "code": "not_implemented", "message": "this hub does not manage desktops"}
+    assert socket.close_code == 1008

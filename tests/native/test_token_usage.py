@@ -1,0 +1,142 @@
+"""Token usage: reported by owners and agents' programs, read in pages."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agents.models import Session, TokenUsage
+from tests.native.house import Person, api, make_session, names
+from tests.native.transcripts import lend, post_escaped, use_tokens
+
+USAGE = "/api/v1/token-usage"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MODEL = {
+    "model": "m1",
+    "inputTokens": 5,
+    "outputTokens": 6,
+    "cacheReadTokens": 7,
+    "cacheCreationTokens": 2**63 - 1,
+}
+REPORT = {"capturedAt": "2026-01-01T12:00:00Z", "ccSessionId": "cc", "reason": "hourly", "models": [MODEL]}
+
+
+def of(session: Session) -> str:
+    return f"/api/v1/sessions/{session.public_id}/token-usage"
+
+
+def report(token: str, session: Session, **changes: Any) -> Any:
+    return post_escaped(api(token), of(session), {**REPORT, **changes})
+
+
+def test_what_was_reported_is_shown_model_by_model(alice: Person) -> None:
+    session = make_session(alice.user)
+    assert report(alice.session, session, models=[MODEL, {"model": "m2"}]).status_code == 201
+    body = api(alice.session).get(of(session)).json()
+    assert set(body) == {"sessionId", "snapshots", "nextCursor"}
+    assert (body["sessionId"], body["nextCursor"]) == (str(session.public_id), None)
+    first, second = body["snapshots"]
+    assert first.pop("id") < second["id"]
+    assert first == {
+        "sessionId": str(session.public_id),
+        "ccSessionId": "cc",
+        "ownerId": alice.user.pk,
+        "capturedAt": "2026-01-01T12:00:00.000Z",
+        "model": "m1",
+        "inputTokens": 5,
+        "outputTokens": 6,
+        "cacheReadTokens": 7,
+        "cacheCreationTokens": 2**63 - 1,
+        "reason": "hourly",
+    }
+    assert (second["model"], second["inputTokens"], second["outputTokens"]) == ("m2", 0, 0)
+
+
+def test_a_program_reports_with_the_token_its_session_came_with(alice: Person) -> None:
+    credential = alice.user.credentials.get(kind="channel")
+    session = make_session(alice.user, credential=credential)
+    assert report(alice.channel, session).status_code == 201
+    assert api(alice.channel).get(of(session)).status_code == 401
+    assert api(alice.channel).get(USAGE).status_code == 401
+    credential.user.credentials.filter(pk=credential.pk).revoke()
+    assert report(alice.channel, session).status_code == 401
+    assert TokenUsage.objects.count() == 1
+
+
+def test_a_channel_token_reports_for_no_other_session(alice: Person, bob: Person) -> None:
+    session = make_session(alice.user, credential=alice.user.credentials.get(kind="channel"))
+    assert report(bob.channel, session).status_code == 404
+    assert report(alice.channel, make_session(alice.user, "other")).status_code == 404
+    assert not TokenUsage.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"models": []},
+        {"models": [MODEL] * 101},
+        {"models": "m1"},
+        {"models": [5]},
+        {"models": [{"inputTokens": 1}]},
+        {"models": [{"model": "m", "inputTokens": -1}]},
+        {"models": [{"model": "m", "inputTokens": 2**63}]},
+        {"models": [{"model": "m", "inputTokens": 1e400}]},
+        {"models": [{"model": "m\0"}]},
+        {"ccSessionId": "\ud800"},
+        {"ccSessionId": "x" * 129},
+        {"capturedAt": "yesterday"},
+        {"capturedAt": 5},
+        {"capturedAt": "0001-01-01T00:00:00+14:00"},
+        {"capturedAt": "9999-12-31T23:59:59-14:00"},
+        {"reason": "sometimes"},
+    ],
+)
+def test_a_report_that_makes_no_sense_is_a_400(alice: Person, changes: dict[str, Any]) -> None:
+    answer = report(alice.session, make_session(alice.user), **changes)
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+    assert not TokenUsage.objects.exists()
+
+
+def test_since_and_until_choose_by_time(alice: Person) -> None:
+    session = make_session(alice.user)
+    for hours in range(4):
+        use_tokens(session, captured_at=NOON + timedelta(hours=hours), model=f"m{hours}")
+    query = "?since=2026-01-01T13:00:00Z&until=2026-01-01T14:00:00Z"
+    assert names(api(alice.session).get(of(session) + query).json()["snapshots"], "model") == ["m1", "m2"]
+    assert names(api(alice.session).get(USAGE + query).json()["rows"], "model") == ["m1", "m2"]
+
+
+def test_the_cursor_walks_all_rows_of_ones_own_once(alice: Person, bob: Person) -> None:
+    mine = [use_tokens(make_session(alice.user, f"s{number}"))[0].pk for number in range(5)]
+    theirs = make_session(bob.user)
+    use_tokens(theirs, 2)
+    lend(theirs, alice.user, "approver")
+    walked, cursor = [], 0
+    while cursor is not None:
+        body = api(alice.session).get(f"{USAGE}?limit=2&cursor={cursor}").json()
+        assert set(body) == {"rows", "nextCursor"}
+        walked += names(body["rows"], "id")
+        cursor = body["nextCursor"]
+    assert walked == mine
+
+
+def test_a_page_is_full_without_a_next_one(alice: Person) -> None:
+    use_tokens(make_session(alice.user), 2)
+    assert api(alice.session).get(f"{USAGE}?limit=2").json()["nextCursor"] is None
+
+
+def test_staff_may_name_another_owner_and_others_may_not(alice: Person, bob: Person, staff: Person) -> None:
+    row = use_tokens(make_session(alice.user))[0]
+    query = f"{USAGE}?ownerId={alice.user.pk}"
+    assert names(api(staff.session).get(query).json()["rows"], "id") == [row.pk]
+    assert api(staff.session).get(USAGE).json()["rows"] == []
+    assert names(api(alice.session).get(query).json()["rows"], "id") == [row.pk]
+    refused = api(bob.session).get(query)
+    assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "cursor=-1", "cursor=99999999999999999999", "ownerId=x", "since=soon", "until=%00"]
+)
+def test_a_query_that_makes_no_sense_is_a_400(alice: Person, query: str) -> None:
+    assert api(alice.session).get(f"{USAGE}?{query}").status_code == 400

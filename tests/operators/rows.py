@@ -1,0 +1,83 @@
+"""Rows that tests put into a running hub's database, from a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from typing import Any
+
+from tests.homes import ROOT
+from tests.hub_process import HubProcess
+
+SCRIPT = """
+import json, sys
+import django
+django.setup()
+from tests.operators import rows
+for name, arguments in json.load(sys.stdin):
+    getattr(rows, "_" + name)(**arguments)
+"""
+
+
+def put(hub: HubProcess, *wanted: tuple[str, dict[str, Any]]) -> None:
+    """Run some of the functions below against a hub's database, by name without the underscore."""
+    env = os.environ | hub._env | {"DJANGO_SETTINGS_MODULE": "hub.settings"}
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, env=env, cwd=ROOT, input=json.dumps(wanted), text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+
+
+def share(hub: HubProcess, session_id: str | None, **roles: str) -> None:
+    """Lend a session to users, `login="role"`."""
+    put(hub, *[("share", {"session": session_id, "login": login, "role": role}) for login, role in roles.items()])
+
+
+def _share(*, session: str, login: str, role: str) -> None:
+    from accounts.tokens import get_or_create_local_user  # noqa: PLC0415  needs a set-up Django
+    from agents.models import Session, Share  # noqa: PLC0415
+
+    row, user = Session.objects.get(public_id=session), get_or_create_local_user(login)
+    Share.objects.update_or_create(session=row, user=user, defaults={"role": role, "shared_by": row.owner})
+
+
+def _archive(*, session: str) -> None:
+    from django.utils import timezone  # noqa: PLC0415
+
+    from agents.models import Session  # noqa: PLC0415
+
+    Session.objects.filter(public_id=session).update(archived_at=timezone.now())
+
+
+def _ask_leave(*, session: str, request_id: str) -> None:
+    from django.utils import timezone  # noqa: PLC0415
+
+    from agents.models import PermissionRequest, Session  # noqa: PLC0415
+
+    PermissionRequest.objects.create(
+        session=Session.objects.get(public_id=session),
+        request_id=request_id,
+        tool="Bash",
+        input_preview="ls",
+        expires_at=timezone.now() + timedelta(minutes=10),
+    )
+
+
+def _revoke(*, login: str) -> None:
+    from accounts.models import Credential  # noqa: PLC0415
+
+    Credential.objects.filter(user__login=login).revoke()
+
+
+def _suspend(*, login: str) -> None:
+    from accounts.models import User  # noqa: PLC0415
+
+    User.objects.filter(login=login).update(is_active=False)
+
+
+def _sessions(*, login: str, count: int) -> None:
+    from accounts.tokens import get_or_create_local_user  # noqa: PLC0415
+    from agents.models import Session  # noqa: PLC0415
+
+    owner = get_or_create_local_user(login)
+    Session.objects.bulk_create(Session(owner=owner, routing_name=f"s-{number}") for number in range(count))

@@ -1,0 +1,219 @@
+"""`/cli` as a socket: who is let in, how it closes, what it does with hostile and slow clients."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from tests.callers import Json
+from tests.homes import Home, MakeHome
+from tests.hub_process import HubProcess, StartHub
+from tests.operators.operator import Operator, dial, prompt
+from tests.operators.rows import put
+from tests.operators.test_peers import peers
+from tests.peer import Peer
+from tests.peers import Echo, Held
+from tests.waiting import eventually
+
+POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER = 1008, 1012, 1013
+
+
+def at(hub: HubProcess) -> str:
+    return hub.urls[-1].replace("http", "ws", 1) + "/cli"
+
+
+async def until_closed(socket: ClientConnection) -> list[Json]:
+    """What the hub says until it hangs up."""
+    frames = []
+    try:
+        while True:
+            frames.append(json.loads(await socket.recv()))
+    except ConnectionClosed:
+        return frames
+
+
+async def is_let_in(socket: ClientConnection) -> bool:
+    await socket.send(json.dumps({"type": "unsubscribe", "sessionId": "x"}))
+    return bool(json.loads(await socket.recv())["message"] == "no such session")
+
+
+@pytest.mark.parametrize("kind", ["none", "unknown", "channel"])
+async def test_a_wrong_token_is_accepted_told_and_closed_with_1008(hub: HubProcess, kind: str) -> None:
+    token = {"none": None, "unknown": "cw_sess_" + "0" * 32}.get(kind) or hub.mint("owner", "channel")
+    socket = await dial(at(hub), None if kind == "none" else token)
+    frames = await until_closed(socket)
+    assert [(one["type"], one["ok"], one["code"]) for one in frames] == [("error", False, "auth_failed")]
+    assert socket.close_code == POLICY_VIOLATION
+
+
+@pytest.mark.parametrize("kind", ["session", "app"])
+async def test_sessions_and_apps_are_let_in(hub: HubProcess, kind: str) -> None:
+    socket = await dial(at(hub), hub.mint("alice", kind))
+    assert await is_let_in(socket)
+    assert socket.subprotocol is None
+    await socket.close()
+
+
+async def test_a_page_may_send_its_token_as_a_subprotocol(hub: HubProcess, alice: str) -> None:
+    socket = await dial(at(hub), None, subprotocols=["bearer", alice], origin="https://app.example")
+    assert socket.subprotocol == "bearer"
+    assert await is_let_in(socket)
+    await socket.close()
+    socket = await dial(at(hub), None, subprotocols=["bearer", "cw_sess_" + "0" * 32])
+    assert [one["code"] for one in await until_closed(socket)] == ["auth_failed"]
+
+
+async def test_a_cookie_counts_from_the_hubs_own_pages(hub: HubProcess, alice: str) -> None:
+    cookie = {"Cookie": f"cw_session={alice}"}
+    socket = await dial(at(hub), None, headers=cookie, origin=hub.url)
+    assert await is_let_in(socket)
+    await socket.close()
+    for origin in ("https://evil.example", "null", None):
+        socket = await dial(at(hub), None, headers=cookie, origin=origin)
+        assert [one["code"] for one in await until_closed(socket)] == ["auth_failed"]
+        assert socket.close_code == POLICY_VIOLATION
+
+
+@pytest.mark.parametrize("how", ["revoke", "suspend"])
+async def test_a_revoked_token_or_suspended_user_is_closed(home: Home, start_hub: StartHub, how: str) -> None:
+    hub = start_hub(home)
+    async with (
+        Peer(hub.url, hub.mint("owner", "channel")) as agent,
+        Operator(hub.url, hub.mint("owner", "session")) as operator,
+        Operator(hub.url, hub.mint("alice", "session")) as other,
+    ):
+        await operator.subscribe(agent.session_id)
+        put(hub, (how, {"login": "owner"}))
+        await asyncio.wait_for(operator.closed.wait(), 5)
+        assert operator.frames[-1]["code"] == "token_revoked"
+        assert operator.socket.close_code == POLICY_VIOLATION
+        assert (await other.answer("unsubscribe", sessionId="x"))["type"] == "error"
+
+
+async def test_a_drain_closes_with_1012_after_the_last_reply(home: Home, start_hub: StartHub) -> None:
+    hub = start_hub(home)
+    owner = hub.mint("owner", "session")
+    async with Held(hub.url, hub.mint("owner", "channel")) as agent, Operator(hub.url, owner) as operator:
+        await operator.subscribe(agent.session_id)
+        assert (await prompt(hub, owner, agent.session_id, "hi")).status_code == 200
+        await agent.heard("prompt")
+        hub.terminate()
+
+        async def refused() -> bool:
+            answer = await operator.answer("prompt", sessionId=agent.session_id, text="more")
+            return answer.get("code") == "unavailable"
+
+        await eventually(refused, "new prompts are refused", every_s=0.05)
+        agent.release.set()
+        await operator.closed.wait()
+        assert operator.socket.close_code == SERVICE_RESTART
+        assert (await operator.event("reply"))["payload"]["text"] == "echo: hi"
+        assert await hub.exit_code() == 0
+
+
+async def test_a_killed_process_leaves_nobody_attached(make_home: MakeHome, start_hub: StartHub) -> None:
+    hub = start_hub(make_home("embedded"))
+    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+        async with Operator(hub.url, hub.mint("owner", "session")) as operator:
+            await operator.subscribe(agent.session_id)
+            hub.programs[0].discard()
+            await operator.closed.wait()
+        hub.serve(0)
+        async with Operator(hub.url, hub.mint("owner", "session")) as operator:
+            await operator.subscribe(agent.session_id)
+            assert (await operator.heard("presence"))["joined"] == "owner"
+
+
+async def test_who_does_not_read_is_closed_and_holds_nobody_up(embedded_hub: HubProcess) -> None:
+    hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
+    async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
+        slow = await dial(at(hub), owner, max_queue=1)
+        await slow.send(json.dumps({"type": "subscribe", "sessionId": agent.session_id}))
+        async with Operator(hub.url, owner) as quick:
+            await quick.subscribe(agent.session_id)
+            text = "x" * 65_000
+            for number in range(450):
+                answer = await quick.answer("op_message", sessionId=agent.session_id, text=text)
+                assert answer["type"] == "ack", number
+            await quick.heard("op_message", count=450)
+            assert (await prompt(hub, owner, agent.session_id, "still here")).status_code == 200
+            await quick.event("reply", text="echo: still here")
+            frames = await until_closed(slow)
+            assert slow.close_code == TRY_AGAIN_LATER
+            assert len([one for one in frames if one["type"] == "op_message"]) < 450
+
+
+@pytest.mark.slow
+async def test_who_vanished_without_a_word_is_noticed(embedded_hub: HubProcess) -> None:
+    hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
+    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+        put(hub, ("share", {"session": agent.session_id, "login": "alice", "role": "viewer"}))
+        async with Operator(hub.url, owner) as here:
+            await here.subscribe(agent.session_id)
+            gone = await dial(at(hub), hub.mint("alice", "session"))
+            await gone.send(json.dumps({"type": "subscribe", "sessionId": agent.session_id}))
+            await here.heard(lambda frame: frame.get("joined") == "alice")
+            gone.transport.pause_reading()  # it answers no ping
+            await here.heard(lambda frame: frame.get("left") == "alice", within_s=60)
+            gone.transport.abort()
+
+
+HOSTILE: dict[str, str | bytes] = {
+    "binary": b'{"type": "subscribe"}',
+    "empty": "",
+    "not JSON": "hello",
+    "a string": '"subscribe"',
+    "an array": "[]",
+    "null": "null",
+    "no type": "{}",
+    "type is a number": '{"type": 1}',
+    "type is an object": '{"type": {}}',
+    "no session": '{"type": "subscribe"}',
+    "session is a number": '{"type": "subscribe", "sessionId": 7}',
+    "session is long": json.dumps({"type": "subscribe", "sessionId": "x" * 65}),
+    "text is an array": '{"type": "prompt", "sessionId": "x", "text": []}',
+    "attachments are text": '{"type": "prompt", "sessionId": "x", "text": "a", "attachments": ["1"]}',
+    "an attachment is huge": '{"type": "prompt", "sessionId": "x", "text": "a", "attachments": ['
+    + "9" * 99
+    + "]}",
+    "a number is too long": '{"type": "prompt", "sessionId": "x", "attachments": [' + "9" * 9999 + "]}",
+    "decision is maybe": '{"type": "approval", "sessionId": "x", "requestId": "r", "decision": "maybe"}',
+    "request id is long": json.dumps(
+        {"type": "approval", "sessionId": "x", "requestId": "r" * 129, "decision": "allow"}
+    ),
+    "mode is shout": '{"type": "route", "peer": "x", "prompt": "y", "mode": "shout"}',
+    "nul": '{"type": "op_message", "sessionId": "x", "text": "a\\u0000"}',
+    "half a character": '{"type": "op_message", "sessionId": "x", "text": "\\udc00"}',
+    "named twice": '{"type": "subscribe", "type": "prompt", "sessionId": "x"}',
+    "deep": '{"type": "prompt", "sessionId": "x", "text": ' + "[" * 3000 + "]" * 3000 + "}",
+    "over the cap": json.dumps({"type": "prompt", "sessionId": "x", "text": "y" * 1_048_577}),
+}
+
+
+async def test_hostile_frames_are_errors_and_the_socket_stays(embedded_hub: HubProcess) -> None:
+    async with Operator(embedded_hub.url, embedded_hub.mint("alice", "session")) as operator:
+        for number, (name, message) in enumerate(HOSTILE.items(), 1):
+            await operator.socket.send(message)
+            answer = await operator.heard("error", count=number)
+            assert (answer["code"], answer["ok"]) == ("bad_frame", False), name
+        for kind in ("ping", "permission_response", "Subscribe", ""):
+            assert (await operator.answer(kind))["code"] == "unknown_type"
+        odd: list[dict[str, Any]] = [{"peer": "\u2028\n"}, {"peer": "@"}, {"peer": "/"}, {"peer": "x" * 200}]
+        for fields in odd:
+            assert (await operator.answer("route", prompt="y", mode="tell", **fields))["code"] == "not_found"
+
+
+async def test_one_socket_watches_at_most_a_hundred_sessions(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    put(hub, ("sessions", {"login": "greta", "count": 101}))
+    async with Operator(hub.url, hub.mint("greta", "session")) as operator:
+        ids = [one["sessionId"] for one in await peers(hub, operator.token or "")]
+        for session_id in ids[:100]:
+            await operator.subscribe(session_id)
+        answer = await operator.answer("subscribe", sessionId=ids[100])
+        assert answer["code"] == "too_many_subscriptions"
+        await operator.answer("unsubscribe", sessionId=ids[0])
+        await operator.subscribe(ids[100])

@@ -1,0 +1,193 @@
+"""`/peers`: who is one, asking and telling one of them, and telling many."""
+
+from typing import Any
+
+import pytest
+
+from tests.callers import Json, bearer, web
+from tests.hub_process import HubProcess
+from tests.operators.operator import post, prompt, refused, route
+from tests.operators.rows import share
+from tests.peer import Peer
+from tests.peers import Drop, Echo, Flood, Held, Stall, online
+from tests.waiting import eventually
+
+
+def name_of(agent: Peer, owner: str = "owner") -> str:
+    return f"{owner}/{agent.routing_name.removeprefix('@')}"
+
+
+async def peers(hub: HubProcess, token: str) -> list[Json]:
+    async with web(hub.url) as client:
+        response = await client.get("/api/v1/peers", headers=bearer(token))
+    assert response.status_code == 200
+    items: list[Json] = response.json()["items"]
+    return items
+
+
+async def probe(hub: HubProcess, token: str, names: list[str] | None, text: str = "all hear") -> list[Json]:
+    response = await post(hub.url, "/peers/probe", token, {"prompt": text, "peers": names})
+    assert response.status_code == 200, response.text
+    dispatched: list[Json] = response.json()["dispatched"]
+    return dispatched
+
+
+async def test_peers_are_ones_own_and_the_shared(hub: HubProcess, bob: str) -> None:
+    async with (
+        Echo(hub.url, hub.mint("owner", "channel")) as theirs,
+        Echo(hub.url, hub.mint("bob", "channel")) as mine,
+        Echo(hub.url, hub.mint("owner", "channel")) as foreign,
+    ):
+        share(hub, theirs.session_id, bob="viewer")
+        found = {one["sessionId"]: one for one in await peers(hub, bob)}
+        assert foreign.session_id not in found
+        assert found[mine.session_id] == {
+            "routingName": mine.routing_name,
+            "ownerLogin": "bob",
+            "mine": True,
+            "sessionId": mine.session_id,
+            "cwd": mine.register["cwd"],
+            "online": True,
+        }
+        assert (found[theirs.session_id]["mine"], found[theirs.session_id]["ownerLogin"]) == (False, "owner")
+
+
+@pytest.mark.parametrize("spelling", ["{slug}", "@{slug}", "owner/{slug}", "%40owner%2F{slug}", "@OWNER/{slug}"])
+async def test_an_ask_waits_for_the_reply(hub: HubProcess, spelling: str) -> None:
+    async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
+        peer = spelling.format(slug=agent.routing_name.removeprefix("@"))
+        response = await route(hub, hub.mint("owner", "session"), peer, "hi")
+        assert response.status_code == 200, response.text
+        body = response.json()
+        assert body.keys() == {"ok", "chatId", "sessionId", "mode", "reply", "replyTs"}
+        assert (body["ok"], body["mode"], body["reply"]) == (True, "ask", "echo: hi")
+        assert body["sessionId"] == agent.session_id
+        assert body["chatId"] == agent.prompts[0]["chatId"]
+
+
+async def test_a_tell_does_not_wait(hub: HubProcess) -> None:
+    async with Held(hub.url, hub.mint("owner", "channel")) as agent:
+        response = await route(hub, hub.mint("owner", "session"), name_of(agent), "hi", "tell")
+        assert response.json().keys() == {"ok", "chatId", "sessionId", "mode"}
+        assert (await agent.heard("prompt"))["chatId"] == response.json()["chatId"]
+
+
+async def test_a_timeout_is_an_answer(impatient_hub: HubProcess) -> None:
+    hub = impatient_hub
+    async with Stall(hub.url, hub.mint("owner", "channel")) as agent:
+        response = await route(hub, hub.mint("owner", "session"), name_of(agent), "hi")
+        body = response.json()
+        assert (response.status_code, body["ok"], body["timedOut"]) == (200, False, True)
+        assert body["chatId"] == agent.prompts[0]["chatId"]
+        assert "within 2 s" in body["error"]
+        assert "reply" not in body
+
+
+async def test_a_failed_turn_is_a_bad_gateway(hub: HubProcess) -> None:
+    owner = hub.mint("owner", "session")
+    async with Drop(hub.url, hub.mint("owner", "channel")) as dropping:
+        refused(await route(hub, owner, name_of(dropping), "hi"), 502, "channel_lost")
+    async with Flood(hub.url, hub.mint("owner", "channel"), chunks=1, chunk_bytes=70_000) as flooding:
+        refused(await route(hub, owner, name_of(flooding), "hi"), 502, "reply_too_large")
+
+
+async def test_a_published_agent_is_reached_by_its_handle(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        body = (await route(hub, alice, f"@{agent.handle}", "hi")).json()
+        assert (body["reply"], body["sessionId"]) == ("echo: hi", agent.session_id)
+        refused(await route(hub, alice, agent.handle.partition("/")[2], "hi"), 404, "not_found")
+    async with online(hub, Echo, agent={"status": "draft"}) as draft:
+        refused(await route(hub, alice, draft.handle, "hi"), 404, "not_found")
+
+
+async def test_a_route_takes_the_role_prompter(hub: HubProcess, alice: str) -> None:
+    async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
+        told = []
+        for role in ("", "viewer", "prompter"):
+            if role:
+                share(hub, agent.session_id, alice=role)
+            told.append(await route(hub, alice, name_of(agent), "hi"))
+        assert refused(told[0], 404, "not_found") == refused(told[1], 404, "not_found")
+        assert told[2].json()["reply"] == "echo: hi"
+
+
+async def test_whom_nobody_reaches_is_said_at_once(hub: HubProcess, alice: str) -> None:
+    owner = hub.mint("owner", "session")
+    async with Held(hub.url, hub.mint("owner", "channel")) as agent:
+        share(hub, agent.session_id, alice="prompter")
+        assert (await prompt(hub, owner, agent.session_id, "first")).status_code == 200
+        refused(await route(hub, alice, name_of(agent), "second"), 409, "busy")
+    refused(await route(hub, owner, name_of(agent), "hi"), 409, "channel_offline")
+
+
+async def test_several_live_sessions_of_one_name_are_told_apart_by_owner(hub: HubProcess, alice: str) -> None:
+    async with (
+        Echo(hub.url, hub.mint("owner", "channel"), routingName="twin") as first,
+        Echo(hub.url, hub.mint("bob", "channel"), routingName="twin") as second,
+    ):
+        share(hub, first.session_id, alice="prompter")
+        share(hub, second.session_id, alice="prompter")
+        assert "@owner/twin" in refused(await route(hub, alice, "twin", "hi"), 409, "conflict")
+        assert (await route(hub, alice, "bob/twin", "hi")).json()["sessionId"] == second.session_id
+
+
+async def test_a_probe_tells_the_named_and_says_what_became_of_each(hub: HubProcess, bob: str) -> None:
+    async with (
+        Echo(hub.url, hub.mint("bob", "channel")) as mine,
+        Echo(hub.url, hub.mint("owner", "channel")) as seen,
+        Held(hub.url, hub.mint("owner", "channel")) as taken,
+    ):
+        async with Echo(hub.url, hub.mint("bob", "channel")) as gone:
+            pass
+        share(hub, seen.session_id, bob="viewer")
+        share(hub, taken.session_id, bob="prompter")
+        assert (await prompt(hub, hub.mint("owner", "session"), taken.session_id, "first")).status_code == 200
+        names = [mine.routing_name, name_of(seen), name_of(taken), name_of(gone, "bob"), "no/one"]
+        told = await probe(hub, bob, [*names, name_of(mine, "bob")])
+        assert [(one["peer"], one["status"]) for one in told] == list(
+            zip(names, ["sent", "forbidden", "busy", "offline", "not_found"], strict=True)
+        )
+        assert [one["sessionId"] for one in told[::4]] == [mine.session_id, None]
+        assert (await mine.heard("prompt"))["text"] == "all hear"
+        assert seen.prompts == []
+
+
+async def test_a_probe_of_all_reaches_who_is_online(hub: HubProcess) -> None:
+    dora = hub.mint("dora", "session")
+    async with (
+        Echo(hub.url, hub.mint("dora", "channel")) as first,
+        Echo(hub.urls[-1], hub.mint("dora", "channel")) as second,
+    ):
+        async with Echo(hub.url, hub.mint("dora", "channel")):
+            pass
+        told = await probe(hub, dora, None)
+        assert {(one["sessionId"], one["status"]) for one in told} == {
+            (first.session_id, "sent"),
+            (second.session_id, "sent"),
+        }
+        await first.heard("prompt")
+        await second.heard("prompt")
+
+    async def nobody() -> bool:
+        return await probe(hub, dora, None) == []
+
+    await eventually(nobody, "both are offline")
+
+
+BAD_BODIES: list[tuple[str, Any, str]] = [
+    ("route", {"mode": "ask"}, "prompt"),
+    ("route", {"prompt": "", "mode": "ask"}, "prompt"),
+    ("route", {"prompt": "x", "mode": "shout"}, "mode"),
+    ("route", {"prompt": 5, "mode": "ask"}, "prompt"),
+    ("probe", {"prompt": "x", "peers": "all"}, "peers"),
+    ("probe", {"prompt": "x", "peers": ["a"] * 51}, "peers"),
+    ("probe", {"prompt": "x", "peers": [None]}, "peers"),
+    ("probe", [], "object"),
+]
+
+
+@pytest.mark.parametrize(("call", "body", "named"), BAD_BODIES)
+async def test_a_bad_body_is_told_by_member(embedded_hub: HubProcess, call: str, body: Any, named: str) -> None:
+    path = "/peers/probe" if call == "probe" else "/peers/x/route"
+    response = await post(embedded_hub.url, path, embedded_hub.mint("alice", "session"), body)
+    assert named in refused(response, 400, "validation_failed")

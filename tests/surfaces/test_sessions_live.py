@@ -1,0 +1,63 @@
+"""Sessions over REST while their agents are connected: visits, archiving, deleting."""
+
+import asyncio
+
+from tests.callers import Json, bearer, failed_text, send, web
+from tests.hub_process import HubProcess
+from tests.peer import Peer
+from tests.peers import Stall, online
+from tests.waiting import eventually
+
+
+async def ask(hub: HubProcess, method: str, path: str, *, url: str | None = None) -> Json:
+    """A call of the agents' owner on a session."""
+    async with web(url or hub.url) as client:
+        answer = await client.request(
+            method, f"/api/v1/sessions/{path}", headers=bearer(hub.mint("owner", "session"))
+        )
+    assert answer.status_code == 200, answer.text
+    body: Json = answer.json()
+    return body
+
+
+async def tails(hub: HubProcess, session_id: str | None) -> list[str]:
+    events = (await ask(hub, "GET", f"{session_id}/events?kind=tail"))["items"]
+    assert [event["payload"] for event in events] == [{}] * len(events)
+    return [event["type"] for event in events]
+
+
+async def test_a_visit_is_in_the_transcript(hub: HubProcess) -> None:
+    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+        assert await tails(hub, agent.session_id) == ["SessionStart"]
+
+    async def ended() -> bool:
+        return await tails(hub, agent.session_id) == ["SessionStart", "SessionEnd"]
+
+    await eventually(ended, "the visit has an end")
+
+
+async def test_an_archived_session_is_back_on_the_list_when_its_agent_is(hub: HubProcess) -> None:
+    agent = Peer(hub.url, hub.mint("owner", "channel"))
+    async with agent:
+        await ask(hub, "POST", f"{agent.session_id}/archive")
+        assert (await ask(hub, "GET", str(agent.session_id)))["archivedAt"] is not None
+        await agent.leave()
+        await agent.connect(hub.urls[-1])
+        assert (await ask(hub, "GET", str(agent.session_id)))["archivedAt"] is None
+
+
+async def test_the_agent_of_a_deleted_session_is_told_not_to_come_back_and_its_caller_is_let_go(
+    hub: HubProcess, alice: str
+) -> None:
+    async with online(hub, Stall) as agent:
+        asked = asyncio.create_task(send(hub.url, agent.handle, "wait for it", alice))
+        await agent.heard("prompt")
+        gone = await ask(hub, "DELETE", f"{agent.session_id}?hard=true", url=hub.urls[-1])
+        assert (gone["deleted"], gone["agents"], gone["turns"]) == (True, 1, 1)
+        bye = await agent.heard("bye")
+        assert (bye["reason"], bye["retry"]) == ("session_deleted", False)
+        await agent.closed.wait()
+        assert failed_text(await asked)
+    async with web(hub.url) as client:
+        answer = await client.get(f"/api/a2a/v1/agents/{agent.handle}", headers=bearer(alice))
+    assert answer.status_code == 404
