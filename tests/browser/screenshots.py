@@ -26,7 +26,7 @@ REPLY = [
     "after that.",
 ]
 RUST = {
-    "description": "Ask about **ownership**, lifetimes and what the compiler means.\n\n- reads no files\n- cites *The Book*",
+    "description": "Ask about **ownership** and lifetimes.\n\n- reads no files\n- cites *The Book*",
     "claudeMd": "Answer in three sentences. Show code only when asked.",
     "suggestedPrompts": ["what's a lifetime?", "why does the borrow checker refuse my loop?"],
 }
