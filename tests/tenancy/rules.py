@@ -34,8 +34,8 @@ class Rule:
     """Who may, and a request that would succeed for them. `{names}` stand for what `rows.py` made.
 
     `hides`: a role that does not reach gets what an absent object gets. `asks`: it is refused to whom the owner
-    `hides`: a role that does not reach gets what an absent object gets. `asks`: it is refused to whom the
-    their own.
+    blocks. `by_session`: no app token will do. `writes`: it changes what it names, so each caller gets an estate
+    of their own.
     """
 
     may: May
