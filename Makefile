@@ -8,7 +8,7 @@ PORT ?= 8787
 DATA_DIR ?= ./data
 export HOST PORT DATA_DIR
 
-.PHONY: help run setup test fast check format bench lock migrations clean
+.PHONY: help run setup test fast check format screenshots bench lock migrations clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ check: $(VENV)/.dev ## Lint, types, imports, migrations, the API description
 format: $(VENV)/.dev ## Format and mend what can be mended
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+screenshots: $(VENV)/.dev ## Take pictures of every page into ./screenshots
+	@$(BIN)/python -m tests.browser.screenshots
 
 bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m bench

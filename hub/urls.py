@@ -9,6 +9,7 @@ from hub.descriptions import views as descriptions
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.page_urls")),
     path("", include("accounts.page_urls")),
+    path("", include("a2a_bridge.page_urls")),
     path("livez", health.livez),
     path("readyz", health.readyz),
     path("docs", descriptions.docs, name="docs"),

@@ -1,0 +1,102 @@
+"""The developer reference: try an agent from the browser, and read what can be sent. Also as text for programs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_safe
+
+from a2a_bridge.reference import errors, lines
+from a2a_bridge.reference.contents import reference as read_reference
+from a2a_bridge.reference.contents import sample_card
+from accounts.oauth import github
+from accounts.oauth.pages import signed_in
+from agents.facts import Facts, facts_of
+from agents.models import Agent
+
+LISTED = 200
+
+
+@never_cache
+@gzip_page
+@require_safe
+def reference(request: HttpRequest) -> HttpResponse:
+    """`/demos/a2a/`: with `?agent=owner/slug` that agent is picked, if the visitor may ask it."""
+    agents = choices(request.user.pk, request.GET.get("agent", "").removeprefix("@"))
+    context = {
+        **contents(),
+        "agents": agents,
+        "caller": signed_in(request),
+        "start": {"hub": settings.PUBLIC_URL, "agents": agents, "explanations": explanations()},
+    }
+    return render(request, "reference/page.html", context)
+
+
+@require_safe
+def llms(request: HttpRequest) -> HttpResponse:
+    """`/llms.txt`: the reference as Markdown, for programs that read."""
+    return render(request, "reference/llms.txt", contents(), content_type="text/plain; charset=utf-8")
+
+
+def contents() -> dict[str, Any]:
+    """What page and text have in common."""
+    return {
+        "reference": read_reference(),
+        "hub": settings.PUBLIC_URL,
+        "card": sample_card(settings.PUBLIC_URL),
+        "wait_s": settings.REPLY_WAIT_S,
+        "dev_login": settings.DEV_LOGIN,
+        "github": github.is_configured(),
+    }
+
+
+def choices(user_id: int | None, wanted: str) -> list[dict[str, Any]]:
+    """The agents to pick from, in the words of an ApiAgent; the wanted one first, then by handle."""
+    askable = Agent.objects.askable_by(user_id)
+    listed = list(askable.order_by("handle_key")[:LISTED])
+    if wanted.isprintable() and (first := askable.at(wanted).first()):
+        listed = [first, *(agent for agent in listed if agent.pk != first.pk)]
+    facts = facts_of(listed)
+    return [_choice(agent, facts[agent.pk]) for agent in listed]
+
+
+def _choice(agent: Agent, facts: Facts) -> dict[str, Any]:
+    return {
+        "handle": agent.handle,
+        "name": agent.name,
+        "tagline": agent.tagline,
+        "description": agent.description,
+        "suggestedPrompts": agent.suggested_prompts,
+        "isolated": agent.isolated,
+        "online": facts.is_online,
+        "queriesToday": facts.queries_today,
+        "dailyBudgetQueries": agent.daily_budget,
+    }
+
+
+def explanations() -> Mapping[str, Any]:
+    """For the page's script: errors by their code, and how to know a refusal or failure by its text."""
+    codes = [
+        {
+            "code": one.code,
+            "http": one.http,
+            "name": one.name,
+            "when": lines.plain(one.when),
+            "again": lines.plain(one.again),
+        }
+        for one in errors.codes()
+    ]
+    ends = [
+        {
+            "pattern": one.pattern,
+            "reason": one.reason,
+            "when": lines.plain(one.when),
+            "advice": lines.plain(one.advice),
+        }
+        for one in (*errors.refusals(), *errors.failures())
+    ]
+    return {"codes": codes, "ends": ends}

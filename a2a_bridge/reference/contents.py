@@ -1,0 +1,138 @@
+"""The reference as a whole, for the page and for /llms.txt."""
+
+import inspect
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+
+from a2a_bridge.cards import card
+from a2a_bridge.dialects import hub
+from a2a_bridge.methods import METHODS
+from a2a_bridge.reference import errors, lines
+from a2a_bridge.reference.shapes import Field, fields_of, summary
+from a2a_bridge.tasks.record import State, Task
+from agents.links.channel import frames
+from agents.live import FROM_LIVE
+from agents.models import Agent
+
+HANDLE = "owner/slug"
+QUESTION = "what's a lifetime?"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One JSON-RPC method."""
+
+    name: str
+    summary: str
+    streams: bool
+    params: list[Field]
+    request: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One frame of a socket."""
+
+    type: str
+    summary: str
+    fields: list[Field]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """Everything, in the order in which it is told."""
+
+    methods: list[Method]
+    codes: list[errors.Code]
+    refusals: list[errors.Refusal]
+    failures: list[errors.Refusal]
+    limits: list[list[str]]
+    from_agent: list[Shape]
+    replies: list[Shape]
+    to_agent: list[Shape]
+    to_operator: list[Shape]
+    settings: list[list[str]]
+
+
+@cache
+def reference() -> Reference:
+    """The reference of this hub's code; it does not change while the process lives."""
+    return Reference(
+        methods=[_method(name) for name in METHODS],
+        codes=errors.codes(),
+        refusals=errors.refusals(),
+        failures=errors.failures(),
+        limits=lines.rows("methods.md", "Limits"),
+        from_agent=_shapes(frames.FROM_AGENT.values()),
+        replies=[_reply("reply", frames.Reply), _reply("reply_chunk", frames.ReplyChunk)],
+        to_agent=_shapes(frames.TO_AGENT),
+        to_operator=_shapes(FROM_LIVE),
+        settings=lines.rows("settings.md", ""),
+    )
+
+
+def sample_card(public_url: str) -> str:
+    """An AgentCard, as JSON."""
+    agent = Agent(handle=HANDLE, name="rust expert", description="answers Rust questions", daily_budget=1000)
+    return _json(card(agent, public_url=public_url, queries_today=17, online=True))
+
+
+def _method(name: str) -> Method:
+    method = METHODS[name]
+    params: dict[str, Any] = {"id": "task-…"}
+    if method.params is hub.SendMessageParams:
+        message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": QUESTION}]}
+        params = {"message": message}
+    request = {"jsonrpc": "2.0", "method": name, "params": params, "id": "1"}
+    told = summary_of(method.run)
+    return Method(
+        name, told, method.streams, list(fields_of(method.params)), _json(request), _answer(method.streams)
+    )
+
+
+def summary_of(function: object) -> str:
+    """The first line of what a function says of itself."""
+    return (inspect.getdoc(function) or "").partition("\n")[0]
+
+
+def _answer(streams: bool) -> str:
+    working = _task(State.WORKING)
+    done = _task(State.COMPLETED, "how long a reference is good")
+    if not streams:
+        return _json({"jsonrpc": "2.0", "result": hub.task_json(done), "id": "1"})
+    chunk = hub.chunk_frame(working, "how long", message_id="msg-…", timestamp=working.updated_at)
+    told = (hub.frame(working), chunk, hub.frame(done))
+    return "\n\n".join(f"data: {json.dumps(one, ensure_ascii=False)}" for one in told)
+
+
+def _task(state: State, text: str = "") -> Task:
+    return Task(
+        id="task-…",
+        caller_id=0,
+        handle=HANDLE,
+        chat_id="",
+        message_id="m1",
+        question=(QUESTION,),
+        state=state,
+        updated_at="2026-01-02T03:04:05.678Z",
+        text=text,
+        reply_id="msg-…",
+    )
+
+
+def _shapes(structs: Iterable[type[Struct]]) -> list[Shape]:
+    return [_reply(str(struct.__struct_config__.tag), struct) for struct in structs]
+
+
+def _reply(type_: str, struct: type[Struct]) -> Shape:
+    return Shape(type_, summary(struct), list(fields_of(struct)))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

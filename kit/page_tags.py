@@ -1,0 +1,32 @@
+"""Template tags of pages: `{% load page %}`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import template
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from kit.markdown import to_html
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def nav_link(context: Mapping[str, Any], name: str, text: str) -> SafeString | str:
+    """A list item that leads to the page of this URL name, marked when one is there; nothing without one."""
+    try:
+        address = reverse(name)
+    except NoReverseMatch:
+        return ""
+    here = getattr(context.get("request"), "path", "")
+    is_here = here == address or here.startswith(f"{address.rstrip('/')}/")
+    mark = format_html(' aria-current="{}"', "page" if here == address else "true") if is_here else ""
+    return format_html('<li><a href="{}"{}>{}</a></li>', address, mark, text)
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    """What an owner or agent wrote, as HTML that is safe to show (`kit.markdown`)."""
+    return to_html(text)

@@ -1,0 +1,11 @@
+// A sentence at the lower edge that goes by itself; screen readers hear it.
+const SHOWN_MS = 5000;
+
+export function toast(text) {
+  const line = document.createElement("p");
+  line.textContent = text;
+  const list = document.querySelector("#toasts");
+  list.append(line);
+  while (list.children.length > 3) list.firstChild.remove();
+  setTimeout(() => line.remove(), SHOWN_MS);
+}

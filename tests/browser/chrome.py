@@ -1,0 +1,28 @@
+"""Debian's Chromium, driven by Playwright."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from playwright.async_api import Browser, async_playwright
+
+PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"]
+
+# Every test of this folder: slow, in one event loop with its browser, and skipped without one.
+IN_BROWSER = [
+    pytest.mark.slow,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.skipif(PROGRAM is None, reason="no Chromium: install Debian's package `chromium`"),
+]
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """A headless browser; tabs come from `visitor.visiting`."""
+    assert PROGRAM is not None
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=PROGRAM, args=OPTIONS)
+        yield browser
+        await browser.close()

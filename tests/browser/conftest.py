@@ -1,0 +1,41 @@
+"""A hub with the development sign-in, a browser, and visitors."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from tests.browser.chrome import chromium
+from tests.browser.visitor import Visitor, visiting
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess
+
+
+@pytest.fixture(scope="session")
+def site(make_home: MakeHome) -> Iterator[HubProcess]:
+    """One process on SQLite, where anybody may be anybody."""
+    hub = HubProcess.start(make_home("embedded"), DEV_LOGIN=1, REPLY_WAIT_S=5)
+    yield hub
+    hub.stop()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """One browser for all; each visitor has an empty profile of it."""
+    async with chromium() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visitor(browser: Browser, site: HubProcess) -> AsyncIterator[Visitor]:
+    """Somebody who is not signed in."""
+    async with visiting(browser, site.url) as somebody:
+        yield somebody
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def other(browser: Browser, site: HubProcess) -> AsyncIterator[Visitor]:
+    """Somebody else, in a browser of their own."""
+    async with visiting(browser, site.url) as somebody:
+        yield somebody

@@ -1,0 +1,57 @@
+"""What agents and owners wrote becomes HTML that can do nothing."""
+
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
+
+import pytest
+
+from kit.markdown import ATTRIBUTES, MAX_CHARS, TAGS, to_html
+from tests.browser.vectors import VECTORS
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("*a* **b** `c`", "<p><em>a</em> <strong>b</strong> <code>c</code></p>"),
+        ("# top\n###### deep", "<h3>top</h3>\n<h6>deep</h6>"),
+        ("[x](https://e.org)", '<p><a href="https://e.org" rel="nofollow noopener ugc">x</a></p>'),
+        ("![x](https://e.org/i.png)", '<p>!<a href="https://e.org/i.png" rel="nofollow noopener ugc">x</a></p>'),
+        ("<script>x</script>", "<p>&lt;script&gt;x&lt;/script&gt;</p>"),
+        ("<b onclick=x>y</b>", "<p>&lt;b onclick=x&gt;y&lt;/b&gt;</p>"),
+        ("[x](javascript:y)", "<p>[x](javascript:y)</p>"),
+        ("a\0b", "<p>ab</p>"),
+        ("```js\n<i>\n```", "<pre><code>&lt;i&gt;\n</code></pre>"),
+    ],
+)
+def test_markdown_keeps_its_form_and_loses_its_teeth(text: str, html: str) -> None:
+    assert to_html(text).strip() == html
+
+
+@pytest.mark.parametrize("text", ["[" * MAX_CHARS, "> " * 50_000, "*a_" * 30_000, "`" * MAX_CHARS, "|a" * 50_000])
+@pytest.mark.timeout(30)
+def test_hostile_markdown_does_not_hold_up_the_page(text: str) -> None:
+    assert "<script" not in to_html(text)
+
+
+class Checked(HTMLParser):
+    """Fails at whatever is not on the list."""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        assert tag in TAGS
+        for name, value in attributes:
+            assert name in ATTRIBUTES.get(tag, set()) | ({"rel"} if tag == "a" else set()), (tag, name)
+            if name == "href":
+                assert urlsplit(value or "").scheme in ("", "http", "https", "mailto")
+        if tag == "a":
+            assert dict(attributes)["rel"] == "nofollow noopener ugc"
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(data)
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+@pytest.mark.parametrize(
+    "around", ["{}", "# {}", "- {}\n- {}", "> {}", "**{}**", "[{}](https://e.org)", "| {} |\n|-|\n| {} |"]
+)
+def test_no_vector_leaves_anything_but_text(vector: str, around: str) -> None:
+    Checked().feed(to_html(around.replace("{}", vector)))
