@@ -3,7 +3,8 @@
 `test_rules.py` fails when one of them has no line here, or a line here has lost what it is about.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -35,7 +36,7 @@ class Rule:
 
     `hides`: a role that does not reach gets what an absent object gets. `asks`: it is refused to whom the owner
     blocks. `by_session`: no app token will do. `writes`: it changes what it names, so each caller gets an estate
-    of their own.
+    of their own. `names` that mean something else in it.
     """
 
     may: May
@@ -47,6 +48,7 @@ class Rule:
     asks: bool = False
     writes: bool = False
     by_session: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
     test: str = ""
 
 
@@ -123,7 +125,7 @@ AGENTS: dict[str, Rule] = {
     f"GET {V}/agents/{{agent_id}}/threads": Rule(may=May.MINE),
     f"GET {V}/blocks": Rule(may=May.SIGNED_IN),
     f"POST {V}/blocks": Rule(may=May.SIGNED_IN, body={"login": "gus"}, ok=(200, 201)),
-    f"DELETE {V}/blocks/{{login}}": Rule(may=May.SIGNED_IN),
+    f"DELETE {V}/blocks/{{login}}": Rule(may=May.SIGNED_IN, names={"login": "zoe"}),
 }
 
 ACCOUNTS: dict[str, Rule] = {
@@ -198,6 +200,9 @@ PAGES: dict[str, Rule] = {
     "GET /api/ws-docs/yaml": WHOEVER,
     "PAGE /": WHOEVER,
     "PAGE /docs": WHOEVER,
+    "PAGE /demos/a2a": Rule(may=May.ANYBODY, ok=(302,)),
+    "PAGE /demos/a2a/": WHOEVER,
+    "PAGE /llms.txt": WHOEVER,
     "PAGE /signin": Rule(may=May.ANYBODY, ok=(200, 302, 503)),
     "PAGE /signout": Rule(may=May.BY_HAND, test="test_signing_out_ends_the_session_on_the_hub"),
     "PAGE /consent": Rule(may=May.ANYBODY, ok=(302, 400)),

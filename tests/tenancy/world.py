@@ -20,6 +20,7 @@ from tests.tenancy.callers import those_who_may
 from tests.tenancy.rules import RULES, Rule
 
 WITHIN_S = 20
+FURTHER_SPARES = 4
 OPTIONS = {"SIGNIN_RATE_PER_MINUTE": 1_000_000}
 ABSENT = {
     "public_id": "00000000-0000-4000-8000-000000000000",
@@ -66,7 +67,7 @@ class World:
     def call(self, name: str, rule: Rule, caller: str, names: Names) -> httpx.Response:
         """The request of a rule by a caller, about the objects named."""
         method, _, path = name.partition(" ")
-        token = self.tokens.get(caller)
+        names, token = names | rule.names, self.tokens.get(caller)
         url = fill(path + rule.query, names)
         if method == "PAGE":
             return self.web.get(url, headers={"Cookie": f"cw_session={token}"} if token else {})
@@ -106,6 +107,7 @@ def _seed(hub: HubProcess) -> dict[str, Any]:
     """Everything, and a spare estate for each caller of each rule that writes; a webhook where one is needed."""
     writing = {name: rule for name, rule in RULES.items() if rule.writes}
     spares = ["webhook_id" in name for name, rule in writing.items() for _ in those_who_may(rule)]
+    spares += [False] * FURTHER_SPARES
     done = subprocess.run(
         [sys.executable, "-m", "tests.tenancy.rows"],
         env=hub_env(hub._env) | {"DJANGO_SETTINGS_MODULE": "hub.settings"},
