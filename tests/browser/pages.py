@@ -24,6 +24,17 @@ async def _err(page: Page) -> None:
     await page.get_by_text("Not taken.").wait_for()
 
 
+async def _ask_agent(page: Page) -> None:
+    await page.get_by_label("Your question").fill("What is a lifetime in Rust?")
+    await page.get_by_label("Your question").press("Control+Enter")
+    await page.get_by_text("Answered in").wait_for()
+
+
+async def _open_notes(page: Page) -> None:
+    for note in await page.locator("details").all():
+        await note.locator("summary").click()
+
+
 async def _mint(page: Page) -> None:
     await page.get_by_label("New channel token").fill("laptop")
     await page.get_by_role("button", name="Make a token").click()
@@ -43,6 +54,11 @@ class Listed:
 PAGES = [
     Listed("home", "/"),
     Listed("home-signed-in", "/", signed_in=True),
+    Listed("directory", "/agents"),
+    Listed("directory-no-match", "/agents?q=nobody"),
+    Listed("agent", "/agents/{agent}", act=_open_notes),
+    Listed("agent-asked", "/agents/{agent}", signed_in=True, act=_ask_agent),
+    Listed("agent-absent", "/agents/nobody/knows"),
     Listed("signin", "/signin"),
     Listed("account", "/account", signed_in=True),
     Listed("account-new-token", "/account", signed_in=True, act=_mint),

@@ -25,11 +25,16 @@ REPLY = [
     "the compiler checks that nobody uses it ",
     "after that.",
 ]
+RUST = {
+    "description": "Ask about **ownership** and lifetimes.\n\n- reads no files\n- cites *The Book*",
+    "claudeMd": "Answer in three sentences. Show code only when asked.",
+    "suggestedPrompts": ["what's a lifetime?", "why does the borrow checker refuse my loop?"],
+}
 AGENTS = [
     (
         "rust-expert",
         "Answers Rust questions, borrow checker included",
-        {"suggestedPrompts": ["what's a lifetime?"]},
+        RUST,
     ),
     ("release-notes", "Knows what changed in which version, and why", {"isolated": False}),
     ("on-call", "Reads the runbook so that you do not have to", {"dailyBudgetQueries": 20}),
