@@ -60,6 +60,26 @@ def test_who_sees_an_agent_that_is_not_public(tenants: World, kind: str, path: s
         assert answer.status_code == (401 if caller in DEAD and not is_card else 404), caller
 
 
+@EVERY_KIND
+@pytest.mark.parametrize("path", ["/agents/{}", "/agents/{}/standing"])
+def test_who_visits_the_page_of_an_agent_that_is_not_public(tenants: World, kind: str, path: str) -> None:
+    handle, nobody = handle_of(tenants, kind), handle_of(tenants, "absent")
+    for caller in [*OPERATORS, *DEAD]:
+        statuses = {}
+        for name in (handle, nobody):
+            token = tenants.tokens.get(caller)
+            headers = {"Cookie": f"cw_session={token}"} if token else {}
+            answer = tenants.web.get(path.format(name), headers=headers)
+            statuses[name] = answer.status_code
+            assert (
+                set(CANARY.findall(answer.text)) <= ({"canary-guest"} if caller == "gwen" else set())
+                or caller == "olga"
+            )
+        assert statuses[nobody] == 404
+        may = caller in SEES[kind] - {"olga app"} and kind != "draft"
+        assert statuses[handle] == (200 if may else 404), caller
+
+
 def test_lists_hold_only_what_their_reader_may_ask(tenants: World) -> None:
     for caller in OPERATORS:
         listed = get(tenants, "/api/v1/agents?limit=1000&mine=true", caller).json()["items"]
