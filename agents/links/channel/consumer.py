@@ -222,11 +222,13 @@ class AgentSocket(FrameSocket):
         await self._link.report(reports)
 
     async def _record(self, kind: str, type_: str, payload: Raw, session_id: int) -> None:
+        """Keep an event. One that cannot be kept now is lost, not the connection and what its agent is asked."""
         try:
-            event = NewEvent(session_id, kind, type_[:MAX_TYPE_CHARS], clean(bytes(payload)))
+            await self._ledger.record(NewEvent(session_id, kind, type_[:MAX_TYPE_CHARS], clean(bytes(payload))))
         except BadPayload as bad:
             raise BadFrame("bad_frame", str(bad)) from None
-        await self._ledger.record(event)
+        except Unavailable:
+            await self._send(Error(code="unavailable", message="the hub cannot keep events now"))
 
     async def _begin(self, request: Request, session_id: int) -> None:
         """Serve what the agent asks for in a task of its own: on whose behalf is decided now."""
