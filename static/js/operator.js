@@ -90,7 +90,7 @@ function sending(form, box, frame) {
       toast(refused.message);
     }
     button.disabled = false;
-    box.focus();
+    if (document.activeElement === document.body || form.contains(document.activeElement)) box.focus();
   });
 }
 
