@@ -19,7 +19,6 @@ from agents.facts import Facts, facts_of
 from agents.models import Agent
 
 LISTED = 200
-NOBODY = 0
 
 
 @never_cache
@@ -27,7 +26,7 @@ NOBODY = 0
 @require_safe
 def reference(request: HttpRequest) -> HttpResponse:
     """`/demos/a2a/`: with `?agent=owner/slug` that agent is picked, if the visitor may ask it."""
-    agents = choices(request.user.pk or NOBODY, request.GET.get("agent", "").removeprefix("@"))
+    agents = choices(request.user.pk, request.GET.get("agent", "").removeprefix("@"))
     context = {
         **contents(),
         "agents": agents,
@@ -55,7 +54,7 @@ def contents() -> dict[str, Any]:
     }
 
 
-def choices(user_id: int, wanted: str) -> list[dict[str, Any]]:
+def choices(user_id: int | None, wanted: str) -> list[dict[str, Any]]:
     """The agents to pick from, in the words of an ApiAgent; the wanted one first, then by handle."""
     askable = Agent.objects.askable_by(user_id)
     listed = list(askable.order_by("handle_key")[:LISTED])

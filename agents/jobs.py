@@ -10,7 +10,7 @@ from accounts.models import Credential
 from accounts.oauth import flows
 from agents import presence
 from agents.ledger.statements import PROCESS_DEAD_S
-from agents.models import Connection, Process, Turn
+from agents.models import Connection, Event, Process, Turn
 from agents.transcript import files
 from agents.types import Failure, Outcome
 from kit.clock import db_now
@@ -47,6 +47,19 @@ def retain(turns_kept_days: int) -> int:
     while ids := list(old.values_list("pk", flat=True)[:DELETE_AT_ONCE]):
         gone += Turn.objects.filter(pk__in=ids).delete()[0]
     return gone
+
+
+@shared_task(name="agents.forget_events", ignore_result=True)
+def forget_events(events_kept_days: int) -> int:
+    """Delete events older than that, oldest first and in batches; how many went. Ids grow with time."""
+    before = db_now() - timedelta(days=events_kept_days)
+    gone = 0
+    while True:
+        oldest = list(Event.objects.order_by("pk").values_list("pk", "ts")[:DELETE_AT_ONCE])
+        old = [pk for pk, ts in oldest if ts < before]
+        gone += Event.objects.filter(pk__in=old).delete()[0] if old else 0
+        if len(old) < DELETE_AT_ONCE:
+            return gone
 
 
 @shared_task(name="agents.expire_files", ignore_result=True)

@@ -73,6 +73,7 @@ class Housekeeping:
         if time.monotonic() >= self._retain_at:
             self._retain_at = time.monotonic() + RETAIN_EVERY_S
             jobs.retain(settings.TURNS_KEPT_DAYS)
+            jobs.forget_events(settings.EVENTS_KEPT_DAYS)
             jobs.expire_files()
             webhook_jobs.retain(settings.DELIVERIES_KEPT_DAYS)
 

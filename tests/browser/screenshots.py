@@ -76,7 +76,8 @@ async def _take(browser: Browser, hub: HubProcess, listed: Listed, agent: str) -
     async with visiting(browser, hub.url) as visitor:
         if listed.signed_in:
             await visitor.sign_in("alice")
-        await visitor.go(listed.path.format(agent=agent))
+        for _ in ("cold", "warm"):
+            await visitor.go(listed.path.format(agent=agent))
         painted = await visitor.page.evaluate(PAINTED)
         await listed.act(visitor.page)
         for scheme in ("light", "dark"):

@@ -1,11 +1,13 @@
 """What holds for every page, whoever looks at it."""
 
 import pytest
+from playwright.async_api import Browser
 
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.pages import PAGES, Listed
-from tests.browser.visitor import Visitor
-from tests.hub_process import HubProcess
+from tests.browser.visitor import Visitor, visiting
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess, StartHub
 from tests.peers import Echo, online
 
 pytestmark = IN_BROWSER
@@ -48,3 +50,25 @@ async def test_the_skip_link_leads_past_the_navigation(visitor: Visitor) -> None
     await visitor.page.keyboard.press("Tab")
     await visitor.page.keyboard.press("Enter")
     assert await visitor.page.evaluate("document.activeElement.id") == "main"
+
+
+async def test_a_hub_without_agents_says_what_to_do_next(
+    browser: Browser, start_hub: StartHub, make_home: MakeHome
+) -> None:
+    hub = start_hub(make_home("embedded"), DEV_LOGIN=1)
+    async with visiting(browser, hub.url) as visitor:
+        for path in ("/", "/demos/a2a/"):
+            await visitor.go(path)
+            assert "Connect one with" in await visitor.page.inner_text(".empty")
+            await visitor.check()
+
+
+async def test_without_scripts_the_pages_can_be_read(browser: Browser, site: HubProcess) -> None:
+    context = await browser.new_context(java_script_enabled=False)
+    page = await context.new_page()
+    async with online(site, Echo):
+        await page.goto(f"{site.url}/demos/a2a/")
+        assert await page.get_by_text("The reference below does not.").is_visible()
+        assert await page.get_by_role("heading", name="Refusals").is_visible()
+        assert not await page.get_by_role("button", name="Copy").first.is_visible()
+    await context.close()

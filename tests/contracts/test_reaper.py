@@ -8,7 +8,7 @@ from django.utils import timezone
 from accounts.models import Credential, User
 from accounts.tokens import mint
 from agents import jobs, presence
-from agents.models import Connection, Process, Session, Turn
+from agents.models import Connection, Event, Process, Session, Turn
 from agents.types import Ending, Failure, Outcome
 from tests.contracts.house import HOME, admitted, ask, beating, decide, end, published, user
 
@@ -120,3 +120,13 @@ def test_a_socket_that_leaves_takes_its_lingering_claims_along() -> None:
     end(admitted(ask(agent)), Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True))
     presence.leave(Connection.objects.get(session_id=agent.ref.session_id).pk)
     assert Turn.objects.get().released_at is not None
+
+
+def test_events_older_than_they_are_kept_go_and_the_rest_stay() -> None:
+    session = published().agent.session
+    now = timezone.now()
+    for age in (100, 91, 89, 0):
+        Event.objects.create(session=session, kind="tail", type="T", payload="{}", ts=now - timedelta(days=age))
+    assert jobs.forget_events(90) == 2
+    assert Event.objects.count() == 2
+    assert jobs.forget_events(90) == 0

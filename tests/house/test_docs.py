@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
@@ -20,6 +21,7 @@ from agents.rest.inbound import OPEN_REASON
 from agents.types import Failure
 from hub.descriptions.rooms import OPERATIONS
 from kit import jsonrpc
+from operators.frames import FROM_OPERATOR, TO_OPERATOR
 from tests.house.tracked import ROOT, named, shown
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -34,7 +36,11 @@ def page(name: str) -> str:
 
 def rows(name: str) -> dict[str, str]:
     """The table rows of a page by the code in their first column."""
-    found = re.findall(r"^\| `([^`]+)`(.*)\|$", page(name), re.MULTILINE)
+    return rows_of(page(name))
+
+
+def rows_of(text: str) -> dict[str, str]:
+    found = re.findall(r"^\| `([^`]+)`(.*)\|$", text, re.MULTILINE)
     return {first.partition(" ")[0]: rest for first, rest in found}
 
 
@@ -92,13 +98,29 @@ def test_every_rest_error_has_its_line() -> None:
 
 
 def test_every_frame_has_its_line() -> None:
+    of_channel, of_cli = frame_rows()
     to_agent = {str(frame.__struct_config__.tag) for frame in frames.TO_AGENT}
-    assert {*frames.FROM_AGENT, *to_agent} <= rows("frames.md").keys()
+    assert {*frames.FROM_AGENT, *to_agent} <= of_channel.keys()
+    to_operator = {str(frame.__struct_config__.tag) for frame in TO_OPERATOR}
+    assert {*FROM_OPERATOR, *to_operator} <= of_cli.keys()
+
+
+def frame_rows() -> tuple[dict[str, str], dict[str, str]]:
+    """The rows of `/channel`, and those of `/cli`."""
+    of_channel, of_cli = page("frames.md").split("## Frames of /cli")
+    return rows_of(of_channel), rows_of(of_cli)
+
+
+@pytest.mark.parametrize("frame", [*FROM_OPERATOR.values(), *TO_OPERATOR], ids=lambda one: one.__name__)
+def test_every_field_of_an_operators_frame_is_named(frame: type[msgspec.Struct]) -> None:
+    line = frame_rows()[1][str(frame.__struct_config__.tag)]
+    missing = [field for field in frame.__struct_encode_fields__ if f"`{field}`" not in line]
+    assert not missing, f"{frame.__name__}: {missing}"
 
 
 @pytest.mark.parametrize("frame", [*frames.FROM_AGENT.values(), *frames.TO_AGENT], ids=lambda one: one.__name__)
 def test_every_field_of_a_frame_is_named(frame: type[frames.Frame]) -> None:
-    line = rows("frames.md")[str(frame.__struct_config__.tag)]
+    line = frame_rows()[0][str(frame.__struct_config__.tag)]
     missing = [field for field in frame.__struct_encode_fields__ if f"`{field}`" not in line]
     assert not missing, f"{frame.__name__}: {missing}"
 
