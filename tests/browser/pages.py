@@ -51,5 +51,6 @@ PAGES = [
     Listed("reference", "/demos/a2a/?agent={agent}"),
     Listed("reference-asked", "/demos/a2a/?agent={agent}", signed_in=True, act=_ask),
     Listed("reference-mistake", "/demos/a2a/?agent={agent}", signed_in=True, act=_err),
+    Listed("webhooks", "/webhooks", signed_in=True),
     Listed("not-found", "/nothing-here"),
 ]

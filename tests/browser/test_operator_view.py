@@ -260,7 +260,12 @@ async def test_nothing_an_agent_or_operator_says_runs(visitor: Visitor, site: Hu
         for number, vector in enumerate(VECTORS):
             marked = f"{vector} #{number}."
             await tail(agent, vector[:60], tool_name=marked, tool_input={vector: vector}, message=vector)
-            await ask_leave(agent, f"{vector[:100]}{number}", tool=marked[:250], preview=vector)
+            await ask_leave(
+                agent,
+                f"{''.join(filter(str.isprintable, vector))[:100]}{number}",
+                tool=marked[:250],
+                preview=vector,
+            )
             agent.pieces = [marked, vector]
             await prompt(visitor, marked)
             await page.get_by_label("Message to the other operators").fill(marked)
