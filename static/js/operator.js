@@ -58,7 +58,8 @@ function showState(name, detail) {
     waiting: `connection lost, trying again in ${detail} s`,
     ended: `ended${detail ? `: ${detail}` : ""}`,
   }[name];
-  $("link").replaceChildren(state, ...(name === "waiting" ? [now()] : []), ...(name === "ended" ? [again()] : []));
+  const next = name === "waiting" ? [now()] : name === "ended" && link.is_signed_out ? [again()] : [];
+  $("link").replaceChildren(state, ...next);
 }
 
 function now() {

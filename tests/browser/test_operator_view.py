@@ -193,7 +193,7 @@ async def test_the_owner_shares_and_puts_away(visitor: Visitor, site: HubProcess
         await visitor.check_accessible()
         await visitor.check_phone()
         await page.get_by_role("dialog").get_by_role("button", name="Share", exact=True).click()
-        await expect(page.get_by_text("@bob is now a approver")).to_be_visible()
+        await expect(page.get_by_text("Shared with @bob, as approver")).to_be_visible()
         await page.get_by_role("button", name="Share (1)").click()
         await page.get_by_role("button", name="Take it back from bob").click()
         await expect(page.get_by_text("@bob no longer sees")).to_be_visible()
