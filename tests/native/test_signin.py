@@ -170,7 +170,7 @@ def test_the_front_page_lists_fifty_and_says_that_there_are_more(alice: Person) 
 def test_no_page_holds_inline_script_or_style(alice: Person) -> None:
     make_agent(alice.user)
     client = browser(alice.session)
-    for path in ("/", "/signin", "/nothing", "/account", "/demos/a2a/"):
+    for path in ("/", "/signin", "/nothing", "/account", "/demos/a2a/", "/webhooks"):
         page = client.get(path).content.decode()
         assert not re.search(
             r"<script(?![^>]* (?:src=|type=\"application/json\"))|<style|\sstyle=|\son[a-z]+=", page
