@@ -1,9 +1,7 @@
 """A user's own page: who they are here, where they are signed in, and their tokens."""
 
-import json
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -15,6 +13,7 @@ from accounts.callers import Caller
 from accounts.device_names import device_name
 from accounts.models import Credential
 from accounts.oauth.pages import signed_in, to_signin
+from accounts.snippets import mcp_json
 from accounts.tokens import mint
 
 Kind = Credential.Kind
@@ -74,14 +73,7 @@ def _page(
         "sessions": [row for row in rows if row.credential.kind == Kind.SESSION],
         "tokens": [row for row in rows if row.credential.kind != Kind.SESSION],
         "token": token,
-        "snippet": _mcp_json(token or "ck_live_…"),
+        "snippet": mcp_json(token or "ck_live_…"),
         "error": error,
     }
     return render(request, "account.html", context, status=status)
-
-
-def _mcp_json(token: str) -> str:
-    hub = settings.PUBLIC_URL.replace("http", "ws", 1)
-    env = {"CLAWBORRATOR_HUB_URL": hub, "CLAWBORRATOR_TOKEN": token}
-    server = {"command": "npx", "args": ["-y", "clawborrator-mcp"], "env": env}
-    return json.dumps({"mcpServers": {"clawborrator": server}}, indent=2, ensure_ascii=False)

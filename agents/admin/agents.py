@@ -12,24 +12,11 @@ from django.utils.formats import date_format
 
 from accounts.admin_site import OwnedAdmin, site
 from agents import publishing
-from agents.admin.forms import AgentForm, NewAgentForm
 from agents.facts import Facts, facts_of
+from agents.forms import EDITABLE, AgentForm, NewAgentForm
 from agents.models import Agent
 
 FACTS = ("is_online", "today", "all_time", "last_asked")
-EDITABLE = (
-    "name",
-    "tagline",
-    "description",
-    "status",
-    "access",
-    "isolated",
-    "daily_budget",
-    "concurrency_cap",
-    "suggested_prompts",
-    "claude_md",
-    "personalization_prompt",
-)
 
 
 class AgentList(ChangeList):

@@ -1,129 +1,11 @@
-"""Filling in an agent."""
+"""Filling in a block."""
 
-from collections.abc import Collection, Iterable
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 from django import forms
-from django.utils.timesince import timesince
 
 from accounts.models import User
-from agents import publishing
-from agents.directory import online_sessions
-from agents.granting import UnknownLogin, logins_granted, users_named
-from agents.models import Agent, Session
-
-MAX_PROMPTS = 6
-MAX_PROMPT_CHARS = 400
-
-
-class LinesField(forms.CharField):
-    """A list of short texts, written one on a line."""
-
-    widget = forms.Textarea(attrs={"rows": 4, "cols": 60})
-
-    def prepare_value(self, value: Any) -> Any:
-        """The list as lines."""
-        return "\n".join(value) if isinstance(value, list) else value
-
-    def clean(self, value: Any) -> list[Any]:
-        """The lines as a list."""
-        lines = [line.strip() for line in super().clean(value).splitlines()]
-        return [line for line in lines if line]
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        """Compares lines with lines."""
-        return super().has_changed(self.prepare_value(initial), self.prepare_value(data))
-
-
-class SuggestedPromptsField(LinesField):
-    """Questions one might ask."""
-
-    def clean(self, value: Any) -> list[str]:
-        """The lines, few and short."""
-        prompts = super().clean(value)
-        if len(prompts) > MAX_PROMPTS or any(len(prompt) > MAX_PROMPT_CHARS for prompt in prompts):
-            raise forms.ValidationError(f"At most {MAX_PROMPTS} lines, none over {MAX_PROMPT_CHARS} characters.")
-        return prompts
-
-
-class LoginsField(LinesField):
-    """Users, named by login."""
-
-    def clean(self, value: Any) -> list[User]:
-        """The users of these logins."""
-        return _users(super().clean(value))
-
-
-class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The settings of an agent."""
-
-    suggested_prompts = SuggestedPromptsField(required=False, help_text="One on a line, at most 6.")
-    allowed_logins = LoginsField(
-        required=False, help_text="Whom it answers while access is limited, one login on a line."
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if self.instance.pk:
-            self.fields["allowed_logins"].initial = logins_granted([self.instance.pk])[self.instance.pk]
-
-    class Meta:
-        labels: ClassVar[dict[str, str]] = {"claude_md": "CLAUDE.md"}
-        help_texts: ClassVar[dict[str, str]] = {
-            "tagline": "One line for the directory.",
-            "description": "Markdown, shown to those who want to ask.",
-            "status": "A draft is closed to callers, from the next request on.",
-            "access": "Those who may not ask it do not see it either.",
-            "isolated": "While it answers, it cannot reach other sessions.",
-            "daily_budget": "Questions accepted on one UTC day, of all callers together.",
-            "concurrency_cap": "Questions one caller may have open at once.",
-        }
-
-
-class SessionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
-    """A session by name and place, and whether it is there. `online` is set by the form."""
-
-    online: Collection[int] = ()
-
-    def label_from_instance(self, obj: Any) -> str:
-        """Enough to tell two of one name apart."""
-        place = " ".join(part for part in (obj.host, obj.cwd) if part)
-        seen = "online" if obj.pk in self.online else f"last seen {timesince(obj.last_seen_at)} ago"
-        return f"@{obj.routing_name} ({place or obj.public_id}), {seen}"
-
-
-class NewAgentForm(AgentForm):
-    """A session to publish, and as what. `owner` is the visitor, set by the admin."""
-
-    owner: ClassVar[User]
-
-    session = SessionChoice(queryset=None, help_text="Your sessions that are not published yet.")
-    slug = forms.CharField(
-        required=False,
-        max_length=64,
-        help_text="The handle is your login, a slash and this, for good. Empty: as the session.",
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        published = Agent.objects.kept().values("session_id")
-        own = Session.objects.owned_by(self.owner).kept().exclude(pk__in=published)
-        choice = cast(SessionChoice, self.fields["session"])
-        choice.queryset = own.order_by("-last_seen_at")
-        choice.online = online_sessions(set(own.values_list("pk", flat=True)))
-
-    def clean(self) -> dict[str, Any]:
-        """Say beforehand what publishing would refuse."""
-        super().clean()
-        cleaned: dict[str, Any] = self.cleaned_data
-        if "session" in cleaned and "slug" in cleaned:
-            try:
-                publishing.find_place(self.owner, cleaned["session"], cleaned["slug"] or None)
-            except publishing.BadSlug as bad:
-                self.add_error("slug", str(bad))
-            except publishing.Taken as taken:
-                self.add_error("slug", f"{taken}.")
-        return cleaned
+from agents.forms import users_of
 
 
 class BlockForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -135,14 +17,7 @@ class BlockForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_login(self) -> User:
         """The user of this login."""
-        [caller] = _users([self.cleaned_data["login"]])
+        [caller] = users_of([self.cleaned_data["login"]])
         if caller.pk == self.owner.pk:
             raise forms.ValidationError("This is you.")
         return caller
-
-
-def _users(logins: Iterable[str]) -> list[User]:
-    try:
-        return users_named(logins)
-    except UnknownLogin as unknown:
-        raise forms.ValidationError(f"{unknown}.") from None

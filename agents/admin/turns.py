@@ -1,7 +1,5 @@
 """The audit: every ask of an owner's agents, to read, to search and to take away."""
 
-import csv
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -11,25 +9,10 @@ from django.http import HttpRequest, StreamingHttpResponse
 from accounts.admin_site import OwnedAdmin, is_row_number, site
 from agents.errors import Denied
 from agents.models import Agent, Turn
+from agents.turns_csv import csv_of
 from agents.types import Failure
-from kit.async_db import db_call
-from kit.iso import iso
 
-ROWS_AT_ONCE = 500
 SHORT_CHARS = 60
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-COLUMNS = (
-    "asked_at",
-    "agent",
-    "caller",
-    "surface",
-    "outcome",
-    "reason",
-    "latency_ms",
-    "repeats",
-    "chat_id",
-    "question",
-)
 
 
 class OwnAgentFilter(admin.SimpleListFilter):
@@ -128,46 +111,4 @@ class TurnAdmin(OwnedAdmin):
     @admin.action(description="Export the chosen turns as CSV")
     def export_csv(self, request: HttpRequest, queryset: QuerySet[Turn]) -> StreamingHttpResponse:
         """A spreadsheet, newest first, sent as it is read."""
-        headers = {"Content-Disposition": 'attachment; filename="turns.csv"'}
-        turns = queryset.select_related("agent", "session", "caller").order_by("-pk")
-        return StreamingHttpResponse(_csv(turns), content_type="text/csv; charset=utf-8", headers=headers)
-
-
-async def _csv(turns: QuerySet[Turn]) -> AsyncIterator[str]:
-    """The lines, a batch at a time: the loop never waits for the database, memory holds one batch."""
-    yield "".join(_lines([COLUMNS]))
-    last: int | None = None
-    while batch := await db_call(_older)(turns, last):
-        yield "".join(_lines(map(_cells, batch)))
-        last = batch[-1].pk
-
-
-def _older(turns: QuerySet[Turn], than: int | None) -> list[Turn]:
-    rows = turns if than is None else turns.filter(pk__lt=than)
-    return list(rows[:ROWS_AT_ONCE])
-
-
-def _cells(turn: Turn) -> Sequence[object]:
-    caller = turn.caller.login if turn.caller else "(public)"
-    return (
-        *(iso(turn.asked_at), turn.asked, caller, turn.surface, turn.outcome or "open", turn.reason),
-        *(turn.latency_ms, turn.repeats, turn.chat_id, turn.question),
-    )
-
-
-class _Line:
-    """What csv writes to: it keeps nothing and hands the line back."""
-
-    def write(self, line: str) -> str:
-        return line
-
-
-def _lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    writer = csv.writer(_Line())
-    for row in rows:
-        yield writer.writerow([_harmless(cell) for cell in row])
-
-
-def _harmless(cell: object) -> object:
-    """A spreadsheet runs a text that starts like a formula; an apostrophe before it makes it text."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
+        return csv_of(queryset, "turns.csv")

@@ -12,6 +12,7 @@ from playwright.async_api import Browser
 from tests.browser.chrome import PROGRAM, chromium
 from tests.browser.pages import PAGES, Listed
 from tests.browser.visitor import DESKTOP, PHONE, Visitor, visiting
+from tests.callers import send
 from tests.homes import ROOT, embedded_home
 from tests.hub_process import HubProcess
 from tests.peers import Chunker, Echo, publish
@@ -25,14 +26,26 @@ REPLY = [
     "the compiler checks that nobody uses it ",
     "after that.",
 ]
+RUST = {
+    "description": "Ask about **ownership** and lifetimes.\n\n- reads no files\n- cites *The Book*",
+    "claudeMd": "Answer in three sentences. Show code only when asked.",
+    "suggestedPrompts": ["what's a lifetime?", "why does the borrow checker refuse my loop?"],
+}
 AGENTS = [
     (
         "rust-expert",
         "Answers Rust questions, borrow checker included",
-        {"suggestedPrompts": ["what's a lifetime?"]},
+        RUST,
     ),
     ("release-notes", "Knows what changed in which version, and why", {"isolated": False}),
     ("on-call", "Reads the runbook so that you do not have to", {"dailyBudgetQueries": 20}),
+]
+QUESTIONS = [
+    "What is a lifetime in Rust?",
+    "What changed in 2.0?",
+    "Who is on call?",
+    "Why does the borrow checker refuse two mutable references?",
+    "Is 1.9 still supported?",
 ]
 
 
@@ -69,13 +82,15 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> str:
         handles.append(agent["handle"])
         if number == len(AGENTS) - 1:
             await peer.leave()
+    for number, question in enumerate(QUESTIONS):
+        await send(hub.url, handles[number % len(handles)], question, hub.mint("asker", "session"))
     return str(handles[0])
 
 
 async def _take(browser: Browser, hub: HubProcess, listed: Listed, agent: str) -> None:
     async with visiting(browser, hub.url) as visitor:
         if listed.signed_in:
-            await visitor.sign_in("alice")
+            await visitor.sign_in(listed.login)
         for _ in ("cold", "warm"):
             await visitor.go(listed.path.format(agent=agent))
         painted = await visitor.page.evaluate(PAINTED)

@@ -17,12 +17,12 @@ pytestmark = IN_BROWSER
 async def test_a_page_is_small_calm_accessible_and_fits_a_phone(
     visitor: Visitor, site: HubProcess, listed: Listed
 ) -> None:
-    visitor.expected = ["404"] if listed.name == "not-found" else []
+    visitor.expected = ["404"] if listed.name in ("not-found", "agent-absent") else []
     async with online(
         site, Echo, agent={"tagline": "says what you say", "description": "# Echo\n\nIt *echoes*."}
     ) as echo:
         if listed.signed_in:
-            await visitor.sign_in("alice")
+            await visitor.sign_in(listed.login)
         await visitor.go(listed.path.format(agent=echo.handle))
         await listed.act(visitor.page)
         await visitor.check()

@@ -132,9 +132,9 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visiting(browser: Browser, url: str) -> AsyncIterator[Visitor]:
-    """A new visitor with an empty browser, who may copy."""
-    context = await browser.new_context(viewport=DESKTOP)
+async def visiting(browser: Browser, url: str, **options: Any) -> AsyncIterator[Visitor]:
+    """A new visitor with an empty browser, who may copy; `options` of the browser's context."""
+    context = await browser.new_context(viewport=DESKTOP, **options)
     await context.grant_permissions(["clipboard-read", "clipboard-write"], origin=url)
     await context.add_init_script(WATCH)
     page = await context.new_page()

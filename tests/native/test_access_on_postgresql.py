@@ -1,4 +1,4 @@
-"""Access and administration once more, on PostgreSQL: in a pytest of its own, since settings are read once."""
+"""Access, administration and pages once more, on PostgreSQL: in a pytest of its own, as settings are read once."""
 
 import os
 import subprocess
@@ -8,7 +8,8 @@ import pytest
 
 from tests.homes import ROOT, GrownHomes
 
-AGAIN = ["tests/native/test_access.py", "tests/native/test_rest_admin.py", "tests/native/test_rest_agents.py"]
+AGAIN = ["test_access.py", "test_rest_admin.py", "test_rest_agents.py"]
+PAGES = ["test_directory_page.py", "test_agent_page.py"]
 
 
 @pytest.mark.grown
@@ -16,7 +17,8 @@ AGAIN = ["tests/native/test_access.py", "tests/native/test_rest_admin.py", "test
 def test_access_and_administration_are_the_same_on_postgresql(grown_homes: GrownHomes) -> None:
     servers = grown_homes.servers
     urls = {"DATABASE_URL": servers.postgres_url("native"), "REDIS_URL": servers.redis_url(503)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *AGAIN]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += [f"tests/native/{name}" for name in AGAIN + PAGES]
     env = os.environ | {"KEEP_HOME": "1"} | urls
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

@@ -159,18 +159,21 @@ def test_the_front_page_lists_published_agents_with_what_is_left_today(alice: Pe
     assert "hidden" not in page
 
 
-def test_the_front_page_lists_fifty_and_says_that_there_are_more(alice: Person) -> None:
-    for number in range(51):
+def test_the_front_page_lists_six_those_online_first_and_leads_to_the_directory(alice: Person) -> None:
+    for number in range(7):
         make_agent(alice.user, f"a{number:02}")
+    connect(make_agent(alice.user, "z").session)
     page = browser().get("/").content.decode()
-    assert page.count('class="agent"') == 50
-    assert "These are the first 50" in page
+    assert page.count('class="agent"') == 6
+    assert page.index("@alice/z") < page.index("@alice/a00")
+    assert '<a class="button quiet" href="/agents">All agents</a>' in page
 
 
 def test_no_page_holds_inline_script_or_style(alice: Person) -> None:
     make_agent(alice.user)
     client = browser(alice.session)
-    for path in ("/", "/signin", "/nothing", "/account", "/demos/a2a/", "/webhooks"):
+    agents = ["/agents", "/agents/alice/helper", "/agents/alice/nobody"]
+    for path in ("/", "/signin", "/nothing", "/account", "/demos/a2a/", "/webhooks", *agents):
         page = client.get(path).content.decode()
         assert not re.search(
             r"<script(?![^>]* (?:src=|type=\"application/json\"))|<style|\sstyle=|\son[a-z]+=", page

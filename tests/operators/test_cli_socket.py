@@ -18,7 +18,7 @@ from tests.peer import Peer
 from tests.peers import Echo, Held
 from tests.waiting import eventually
 
-POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER = 1008, 1012, 1013
+POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, GIVEN_UP = 1008, 1012, 1013, 1006
 
 
 def at(hub: HubProcess) -> str:
@@ -142,7 +142,7 @@ async def test_who_does_not_read_is_closed_and_holds_nobody_up(embedded_hub: Hub
             assert (await prompt(hub, owner, agent.session_id, "still here")).status_code == 200
             await quick.event("reply", text="echo: still here")
             frames = await until_closed(slow)
-            assert slow.close_code == TRY_AGAIN_LATER
+            assert slow.close_code in (TRY_AGAIN_LATER, GIVEN_UP), "told to come back, or cut after 10 s"
             assert len([one for one in frames if one["type"] == "op_message"]) < 450
 
 

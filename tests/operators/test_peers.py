@@ -152,14 +152,21 @@ async def test_a_probe_tells_the_named_and_says_what_became_of_each(hub: HubProc
         assert seen.prompts == []
 
 
+async def offline(hub: HubProcess, token: str, session_id: str | None) -> bool:
+    async with web(hub.url, headers=bearer(token)) as client:
+        answer = await client.get(f"/api/v1/sessions/{session_id}")
+    return not answer.json()["connected"]
+
+
 async def test_a_probe_of_all_reaches_who_is_online(hub: HubProcess) -> None:
     dora = hub.mint("dora", "session")
     async with (
         Echo(hub.url, hub.mint("dora", "channel")) as first,
         Echo(hub.urls[-1], hub.mint("dora", "channel")) as second,
     ):
-        async with Echo(hub.url, hub.mint("dora", "channel")):
+        async with Echo(hub.url, hub.mint("dora", "channel")) as gone:
             pass
+        await eventually(lambda: offline(hub, dora, gone.session_id), "the third is offline")
         told = await probe(hub, dora, None)
         assert {(one["sessionId"], one["status"]) for one in told} == {
             (first.session_id, "sent"),

@@ -1,0 +1,134 @@
+"""Publishing an agent, changing it, and taking it away: forms over `agents.publishing`."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.forms import BaseForm
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts.models import User
+from agents import publishing
+from agents.desk.door import for_owner, own_agent
+from agents.desk.forms import edit_form, new_form
+from agents.forms import EDITABLE
+from agents.models import Agent, Session
+from agents.presence import slug_of
+
+PAGE = ["GET", "HEAD", "POST"]
+Status = Agent.Status
+
+
+@never_cache
+@require_http_methods(PAGE)
+@for_owner
+def publish(request: HttpRequest, owner: User) -> HttpResponse:
+    """Make an agent of a session; `?session=` chooses it beforehand."""
+    session = _wanted_session(request, owner)
+    form_class = new_form(owner, session)
+    if request.method != "POST":
+        return _page(request, form_class(initial=_first(session)), session=session)
+    form = form_class(request.POST)
+    if _is_preview(request):
+        return _page(request, form, session=session)
+    if not form.is_valid():
+        return _page(request, form, session=session, status=400)
+    chosen = form.cleaned_data
+    details = {field: chosen[field] for field in EDITABLE}
+    try:
+        slug, allowed = chosen["slug"] or None, chosen["allowed_logins"]
+        made = publishing.publish(owner, chosen["session"], details, slug=slug, allowed=allowed)
+    except publishing.Taken as taken:
+        form.add_error("slug", f"{taken}.")
+        return _page(request, form, session=session, status=409)
+    _say(request, made.agent, "is back, with its log" if made.restored else "is there")
+    return HttpResponseRedirect(reverse("desk"))
+
+
+@never_cache
+@require_http_methods(PAGE)
+@for_owner
+def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
+    """Change an agent; the action `unpublish` closes it whatever else the form says."""
+    agent = own_agent(agent_id, owner)
+    action = request.POST.get("action")
+    if action in ("publish", "unpublish"):
+        status = Status.PUBLISHED if action == "publish" else Status.DRAFT
+        return _revised(request, publishing.revise(agent.pk, {"status": status}))
+    form = edit_form()(request.POST or None, instance=agent)
+    if request.method != "POST" or _is_preview(request):
+        return _page(request, form, agent=own_agent(agent_id, owner))
+    if not form.is_valid():
+        return _page(request, form, agent=own_agent(agent_id, owner), status=400)
+    chosen, changed = form.cleaned_data, form.changed_data
+    details = {field: chosen[field] for field in EDITABLE if field in changed}
+    allowed = chosen["allowed_logins"] if "allowed_logins" in changed else None
+    return _revised(request, publishing.revise(agent.pk, details, allowed))
+
+
+@never_cache
+@require_http_methods(PAGE)
+@for_owner
+def delete(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
+    """Ask once more, then delete."""
+    agent = own_agent(agent_id, owner)
+    if request.method != "POST":
+        return render(request, "desk/delete.html", {"agent": agent})
+    agent.soft_delete()
+    messages.success(request, f"@{agent.handle} is deleted. Its log is kept: publish it again and it comes back.")
+    return HttpResponseRedirect(reverse("desk"))
+
+
+def _revised(request: HttpRequest, agent: Agent | None) -> HttpResponse:
+    if agent is None:
+        messages.error(request, "The agent was deleted meanwhile.")
+    else:
+        _say(request, agent, "is saved")
+    return HttpResponseRedirect(reverse("desk"))
+
+
+def _say(request: HttpRequest, agent: Agent, what: str) -> None:
+    if agent.status == Status.PUBLISHED:
+        messages.success(request, f"@{agent.handle} {what}, and open to callers.")
+    else:
+        messages.warning(request, f"@{agent.handle} {what}. It is a draft: nobody can ask it yet.")
+
+
+def _page(request: HttpRequest, form: BaseForm, *, status: int = 200, **more: Any) -> HttpResponse:
+    context = {
+        "form": form,
+        "preview": _is_preview(request),
+        "description": form["description"].value() or "",
+        **more,
+    }
+    return render(request, "desk/agent.html", context, status=status)
+
+
+def _is_preview(request: HttpRequest) -> bool:
+    return request.POST.get("action") == "preview"
+
+
+def _wanted_session(request: HttpRequest, owner: User) -> Session | None:
+    try:
+        public_id = UUID(request.GET.get("session", ""))
+    except ValueError:
+        return None
+    found: Session | None = Session.objects.owned_by(owner).filter(public_id=public_id).first()
+    return found
+
+
+def _first(session: Session | None) -> dict[str, Any]:
+    """What the form of a new agent starts with."""
+    if session is None:
+        return {"status": Status.PUBLISHED}
+    slug = slug_of(session.routing_name)
+    return {
+        "status": Status.PUBLISHED,
+        "session": session,
+        "name": slug.replace("-", " ").capitalize(),
+        "slug": slug,
+    }

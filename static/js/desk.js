@@ -1,0 +1,48 @@
+// The desk: how agents and sessions are now, asked for every few seconds while the page is seen.
+import { toast } from "./toast.js";
+import { markZone } from "./desk_zone.js";
+
+const EVERY_MS = 4000;
+const CLASSES = { online: "on", busy: "busy", offline: "off" };
+
+const sessions = [...document.querySelectorAll("[data-session]")];
+const agents = [...document.querySelectorAll("[data-agent]")];
+
+function address() {
+  const query = new URLSearchParams();
+  for (const id of new Set(sessions.map((one) => one.dataset.session))) query.append("session", id);
+  for (const one of agents) query.append("agent", one.dataset.agent);
+  return `/desk/states?${query}`;
+}
+
+function show(states) {
+  for (const one of sessions) {
+    const state = states.sessions[one.dataset.session] ?? "offline";
+    const mark = one.querySelector(".state");
+    if (mark.textContent === state) continue;
+    mark.textContent = state;
+    mark.className = `state ${CLASSES[state]}`;
+  }
+  for (const one of agents) {
+    const used = states.agents[one.dataset.agent];
+    if (used === undefined) continue;
+    one.querySelector("meter").value = used;
+    one.querySelector("[data-used]").textContent = used;
+  }
+}
+
+async function look() {
+  if (!document.hidden) {
+    try {
+      const answer = await fetch(address());
+      if (answer.status === 401) return toast("You are signed out: load the page again.");
+      if (answer.ok) show(await answer.json());
+    } catch {
+      // the hub is away for a moment: ask again later
+    }
+  }
+  return setTimeout(look, EVERY_MS);
+}
+
+markZone();
+if (sessions.length > 0) setTimeout(look, EVERY_MS);

@@ -1,0 +1,39 @@
+// The wizard's last step: ask until an agent has come with the token, then show where to go on.
+import { toast } from "./toast.js";
+
+const EVERY_MS = 1500;
+const panel = document.querySelector("#arrival");
+
+async function look() {
+  let wait = EVERY_MS;
+  try {
+    const answer = await fetch(panel.dataset.state);
+    if (answer.status === 401 || answer.status === 404) {
+      toast(answer.status === 401 ? "You are signed out: load the page again." : "This token was revoked.");
+      return;
+    }
+    const found = answer.ok ? await answer.json() : {};
+    if (found.connected) {
+      show(found);
+      return;
+    }
+  } catch {
+    wait = 3 * EVERY_MS; // the hub is away for a moment
+  }
+  setTimeout(look, document.hidden ? 3 * wait : wait);
+}
+
+function show({ name, href, action }) {
+  const state = document.createElement("span");
+  state.className = "state on";
+  state.textContent = "online";
+  document.querySelector("#arrival-text").replaceChildren(state, ` ${name} is connected.`);
+  const next = document.querySelector("#arrival-next");
+  next.href = href;
+  next.textContent = action;
+  next.hidden = false;
+  document.querySelector("#arrival-again").hidden = true;
+  toast(`${name} is connected: go on below.`);
+}
+
+if (!("done" in panel.dataset)) look();

@@ -1,0 +1,243 @@
+"""The page of one agent in a browser: asking, following, and each state with what to do about it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.browser.chrome import IN_BROWSER
+from tests.browser.vectors import VECTORS
+from tests.browser.visitor import Visitor
+from tests.callers import Json, bearer, send, web
+from tests.hub_process import HubProcess
+from tests.peer import Peer
+from tests.peers import Chunker, Echo, Held, Stall, online
+from tests.waiting import eventually
+
+pytestmark = IN_BROWSER
+
+
+class Halfway(Peer):
+    """Sends the first half of its answer, and the second once its test lets go of it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.release = asyncio.Event()
+
+    async def answer(self, prompt: Json) -> None:
+        await self.chunk(prompt["chatId"], "first half, ")
+        await self.release.wait()
+        await self.chunk(prompt["chatId"], "second half", done=True)
+
+
+async def ask(visitor: Visitor, text: str) -> None:
+    await visitor.page.get_by_label("Your question").fill(text)
+    await visitor.page.get_by_label("Your question").press("Control+Enter")
+
+
+async def said(visitor: Visitor, words: str) -> None:
+    """Wait until the status line or the advice says so."""
+    await visitor.page.get_by_role("status").filter(has_text=words).wait_for()
+
+
+async def seen(visitor: Visitor, words: str) -> None:
+    """Come back to the page, which looks at once, until its advice says so."""
+
+    async def looked() -> bool:
+        await visitor.page.evaluate("dispatchEvent(new Event('focus'))")
+        return words in await visitor.page.locator("#advice").inner_text()
+
+    await eventually(looked, words)
+
+
+async def reply(visitor: Visitor) -> str:
+    text: str = await visitor.page.evaluate("document.getElementById('reply').textContent")
+    return text
+
+
+async def may_ask(visitor: Visitor) -> bool:
+    return await visitor.page.get_by_role("button", name="Ask", exact=True).is_enabled()
+
+
+async def test_asking_by_keyboard_shows_the_answer_as_it_comes(visitor: Visitor, site: HubProcess) -> None:
+    fields = {
+        "description": "# What I know\n\n*Tea*, and [more](https://example.org).",
+        "claudeMd": "Be brief.\n" * 900,
+        "personalizationPrompt": "Speak softly.",
+        "suggestedPrompts": ["What is oolong?", "long " * 80],
+    }
+    async with online(site, Halfway, agent=fields) as agent:
+        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
+        await visitor.page.get_by_role("button", name="What is oolong?").press("Enter")
+        assert await visitor.page.get_by_label("Your question").input_value() == "What is oolong?"
+        await visitor.page.keyboard.press("Control+Enter")
+        await visitor.page.locator("#reply", has_text="first half,").wait_for()
+        await said(visitor, "The agent works on it")
+        await visitor.check()
+        agent.release.set()
+        await said(visitor, "Answered in")
+        assert await reply(visitor) == "first half, second half"
+        assert await visitor.page.locator("#stages li").all_inner_texts() == ["working", "completed"]
+        await visitor.page.get_by_role("button", name="Copy the answer").click()
+        assert await visitor.page.evaluate("navigator.clipboard.readText()") == "first half, second half"
+        for note in ("Its instructions", "How it is told to speak"):
+            await visitor.page.get_by_text(note).click()
+        await visitor.page.get_by_text("These are its first 6000 characters").wait_for()
+        await visitor.check()
+        await visitor.check_keyboard()
+
+
+async def test_one_may_stop_following_and_look_again(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Halfway) as agent:
+        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
+        await ask(visitor, "something long")
+        await visitor.page.locator("#reply", has_text="first half,").wait_for()
+        await visitor.page.get_by_role("button", name="Stop following").click()
+        await said(visitor, "Stopped following.")
+        again = visitor.page.get_by_role("button", name="Look again")
+        await again.click()
+        await said(visitor, "Not answered yet.")
+        await visitor.check()
+        agent.release.set()
+
+        async def answered() -> bool:
+            if await again.is_enabled():
+                await again.click()
+            return "Answered in" in await visitor.page.locator("#ask-status").inner_text()
+
+        await eventually(answered, "the answer is looked up")
+        assert await reply(visitor) == "first half, second half"
+        assert not await again.is_enabled()
+
+
+async def test_offline_it_says_so_to_visitors_and_how_to_come_back_to_its_owner(
+    visitor: Visitor, other: Visitor, site: HubProcess
+) -> None:
+    async with online(site, Echo) as agent:
+        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
+        await other.sign_in("owner", then=f"/agents/{agent.handle}")
+        assert await may_ask(visitor)
+        await agent.leave()
+        for person, words in ((visitor, "last seen"), (other, "Start its program again")):
+            await seen(person, words)
+            assert await person.page.locator("#state").inner_text() == "offline"
+            assert not await may_ask(person)
+            await person.check()
+        await other.page.get_by_role("heading", name="It is yours").wait_for()
+        await agent.connect()
+        await seen(visitor, "online and free")
+        assert await may_ask(visitor)
+
+
+async def test_busy_it_may_be_tried_and_the_refusal_is_explained(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Held) as agent:
+        asking = asyncio.create_task(send(site.url, agent.handle, "me first", site.mint("bob", "session")))
+        await agent.heard("prompt")
+        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
+        await said(visitor, "somebody else")
+        await ask(visitor, "me too")
+        await said(visitor, "Not answered.")
+        assert "another caller" in await reply(visitor)
+        assert "one caller at a time" in await visitor.page.locator("#explained").inner_text()
+        await visitor.check()
+        agent.release.set()
+        await asking
+        await seen(visitor, "online and free")
+
+
+async def test_over_budget_it_says_when_there_is_more(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo, agent={"dailyBudgetQueries": 1}) as agent:
+        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
+        await ask(visitor, "the only one")
+        await said(visitor, "Answered in")
+        await said(visitor, "midnight UTC")
+        assert not await may_ask(visitor)
+        assert await visitor.page.locator("#left").inner_text() == "0 of 1 questions left today"
+        await visitor.check()
+
+
+async def test_who_is_blocked_is_told_so(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as agent:
+        await visitor.sign_in("mallory", then=f"/agents/{agent.handle}")
+        async with web(site.url, headers=bearer(site.mint("owner", "session"))) as owner:
+            blocked = await owner.post("/api/v1/blocks", json={"login": "mallory"})
+        assert blocked.status_code == 201, blocked.text
+        await ask(visitor, "may I?")
+        await said(visitor, "Not answered.")
+        await said(visitor, "does not take your questions")
+        assert not await may_ask(visitor)
+        await visitor.check()
+
+
+async def test_an_agent_that_takes_too_long_is_explained(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Stall) as agent:
+        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
+        await ask(visitor, "are you there?")
+        await said(visitor, "Not answered.")
+        assert await reply(visitor) == "agent did not reply within 5s"
+        assert await visitor.page.locator("#explained").inner_text()
+        await visitor.check()
+
+
+async def test_who_was_signed_out_meanwhile_is_told_to_sign_in(visitor: Visitor, site: HubProcess) -> None:
+    visitor.expected = ["401"]
+    async with online(site, Echo) as agent:
+        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
+        await visitor.page.context.clear_cookies()
+        await ask(visitor, "who am I?")
+        await said(visitor, "Not asked.")
+        await said(visitor, "Sign in to ask it")
+        assert "Sign in again" in await visitor.page.locator("#explained").inner_text()
+        await visitor.check()
+
+
+async def test_an_agent_that_is_unpublished_meanwhile_is_gone(visitor: Visitor, site: HubProcess) -> None:
+    visitor.expected = ["404"]
+    async with online(site, Echo) as agent:
+        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
+        async with web(site.url, headers=bearer(site.mint("owner", "session"))) as owner:
+            await owner.patch(f"/api/v1/agents/{agent.agent['id']}", json={"status": "draft"})
+        await seen(visitor, "no longer here")
+        assert not await may_ask(visitor)
+        await visitor.check()
+        await visitor.go(f"/agents/{agent.handle}")
+        await visitor.page.get_by_role("heading", name="No such agent").wait_for()
+        await visitor.check()
+
+
+async def test_signing_in_leads_back_to_the_agent(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Chunker, pieces=["a", "b"], agent={"suggestedPrompts": ["why?"]}) as agent:
+        await visitor.go(f"/agents/{agent.handle}")
+        await visitor.page.get_by_text("why?").wait_for()
+        await visitor.check()
+        await visitor.page.get_by_role("link", name="Sign in to ask").click()
+        await visitor.page.get_by_label("Login").fill("alice")
+        await visitor.page.get_by_role("button", name="Sign in").click()
+        await visitor.page.wait_for_url(f"{site.url}/agents/{agent.handle}")
+        await ask(visitor, "why?")
+        await said(visitor, "Answered in")
+        assert await reply(visitor) == "ab"
+
+
+@pytest.mark.timeout(300)
+async def test_nothing_an_owner_writes_or_an_agent_answers_runs(visitor: Visitor, site: HubProcess) -> None:
+    await visitor.sign_in("alice")
+    token = site.mint("owner", "session")
+    async with online(site, Echo) as echo, web(site.url, headers=bearer(token)) as owner:
+        for vector in VECTORS:
+            text = vector.replace("\x01", "")
+            fields: Json = dict.fromkeys(
+                ("name", "tagline", "description", "claudeMd", "personalizationPrompt"), text
+            )
+            fields["suggestedPrompts"] = [text]
+            answer = await owner.patch(f"/api/v1/agents/{echo.agent['id']}", json=fields)
+            assert answer.status_code == 200, answer.text
+            await visitor.page.goto(f"{site.url}/agents/{echo.handle}")
+            for note in await visitor.page.locator("summary").all():
+                await note.click()
+            await visitor.page.locator("[data-prompt]").first.click()
+            await visitor.page.keyboard.press("Control+Enter")
+            await said(visitor, "Answered in")
+            question = await visitor.page.get_by_label("Your question").input_value()
+            assert await reply(visitor) == f"echo: {question}"
+            await visitor.check_calm()

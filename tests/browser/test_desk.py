@@ -1,0 +1,279 @@
+"""The owner's desk as its owner uses it."""
+
+import asyncio
+import itertools
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from tests.browser.chrome import IN_BROWSER
+from tests.browser.visitor import Visitor, visiting
+from tests.callers import reply_text, send
+from tests.hub_process import HubProcess
+from tests.peers import Echo, Held, online
+
+pytestmark = IN_BROWSER
+_logins = itertools.count(1)
+
+
+@pytest.fixture
+def newcomer() -> str:
+    """A login nobody had."""
+    return f"newcomer-{next(_logins)}"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def owner(visitor: Visitor) -> AsyncIterator[Visitor]:
+    """The owner of the agents of `online`, signed in."""
+    await visitor.sign_in("owner")
+    yield visitor
+
+
+async def token_on(page: Page) -> str:
+    """The token that the wizard shows."""
+    token = await page.get_by_label("The new token", exact=True).input_value()
+    assert re.fullmatch("ck_live_[0-9a-f]{32}", token)
+    return token
+
+
+# The wizard, from nothing to an answer.
+
+
+async def test_a_newcomer_connects_publishes_is_asked_and_finds_the_ask(
+    visitor: Visitor, site: HubProcess, newcomer: str
+) -> None:
+    page = visitor.page
+    await visitor.sign_in(newcomer, then="/desk")
+    await expect(page.get_by_text("No agents yet")).to_be_visible()
+    await visitor.check()
+    await visitor.check_keyboard()
+    await page.get_by_role("link", name="Connect an agent").first.click()
+    await page.get_by_label("Its name").fill("Word Counter")
+    await visitor.check()
+    await page.get_by_role("button", name="Get a token").click()
+    token = await token_on(page)
+    assert f"CLAWBRIDGE_TOKEN={token}" in await page.locator("#environment").inner_text()
+    await expect(page.get_by_text("Nothing has connected")).to_be_visible()
+    await visitor.check()
+    await visitor.check_keyboard()
+
+    async with Echo(site.url, token, routingName="word-counter"):
+        publish = page.get_by_role("link", name="Publish @word-counter")
+        await expect(publish).to_be_visible(timeout=15_000)
+        await visitor.check()
+        await publish.click()
+        assert await page.get_by_label("Name", exact=True).input_value() == "Word counter"
+        assert await page.get_by_label("Slug").input_value() == "word-counter"
+        await page.get_by_label("Tagline").fill("counts words")
+        await visitor.check()
+        await visitor.check_keyboard()
+        await page.get_by_role("button", name="Publish").click()
+        await expect(page.get_by_text("is there, and open to callers")).to_be_visible()
+        await visitor.check()
+        handle = f"{newcomer}/word-counter"
+        task = await send(site.url, handle, "how many words?", site.mint("asker", "session"))
+        assert reply_text(task) == "echo: how many words?"
+        await expect(page.locator("[data-agent] [data-used]")).to_have_text("1", timeout=15_000)
+        await page.get_by_role("link", name=f"Who asked @{handle}").click()
+        await expect(page.get_by_text("how many words?")).to_be_visible()
+        await visitor.check()
+        await visitor.check_keyboard()
+
+
+async def test_the_wizard_works_without_scripts(browser: Browser, site: HubProcess, newcomer: str) -> None:
+    context = await browser.new_context(java_script_enabled=False)
+    page = await context.new_page()
+    await page.goto(f"{site.url}/signin?next=/desk/connect")
+    await page.get_by_label("Login").fill(newcomer)
+    await page.get_by_role("button", name="Sign in").click()
+    await page.get_by_label("Its name").fill("quiet")
+    await page.get_by_role("button", name="Get a token").click()
+    token = await token_on(page)
+    again = page.get_by_role("link", name="Check again")
+    await again.click()
+    await expect(page.get_by_text("Nothing has connected")).to_be_visible()
+    async with Echo(site.url, token, routingName="quiet"):
+        await again.click()
+        await page.get_by_role("link", name="Publish @quiet").click()
+        await page.get_by_role("button", name="Publish").click()
+        await expect(page.get_by_role("link", name=f"@{newcomer}/quiet", exact=True)).to_be_visible()
+    await context.close()
+
+
+async def test_the_wizard_says_when_its_token_was_revoked(
+    visitor: Visitor, site: HubProcess, newcomer: str
+) -> None:
+    visitor.expected = ["404"]
+    page = visitor.page
+    await visitor.sign_in(newcomer, then="/desk/connect")
+    await page.get_by_label("Its name").fill("short-lived")
+    await page.get_by_role("button", name="Get a token").click()
+    await token_on(page)
+    other = await page.context.new_page()
+    await other.goto(f"{site.url}/account")
+    await other.get_by_role("button", name="Revoke short-lived").click()
+    await expect(page.get_by_text("This token was revoked.")).to_be_visible(timeout=15_000)
+
+
+# The lists keep themselves up to date.
+
+
+async def test_the_desk_shows_busy_and_offline_by_itself_and_nothing_moves(
+    owner: Visitor, site: HubProcess
+) -> None:
+    async with online(site, Held) as held:
+        await owner.go("/desk")
+        card = owner.page.locator("li.agent", has_text=held.handle)
+        await expect(card.locator(".state")).to_have_text("online")
+        asked = send(site.url, held.handle, "wait", site.mint("asker", "session"))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asked)
+            await expect(card.locator(".state")).to_have_text("busy", timeout=15_000)
+            held.release.set()
+        await expect(card.locator(".state")).to_have_text("online", timeout=15_000)
+    await expect(card.locator(".state")).to_have_text("offline", timeout=15_000)
+    await owner.check_calm()
+
+
+# Forms.
+
+
+async def test_errors_stand_beside_their_fields(owner: Visitor, site: HubProcess) -> None:
+    owner.expected = ["400"]
+    page = owner.page
+    async with online(site, Echo) as echo:
+        await owner.go(f"/desk/agents/{echo.agent['id']}")
+        await page.get_by_label("Limited").check()
+        await page.get_by_label("Allowed logins").fill("nobody-of-this-name")
+        await page.get_by_role("button", name="Save").click()
+        field = page.get_by_label("Allowed logins")
+        assert await field.get_attribute("aria-invalid") == "true"
+        described = await field.get_attribute("aria-describedby")
+        assert described is not None
+        error = page.locator(f"#{described.split()[-1]}")
+        await expect(error).to_contain_text("nobody here is called nobody-of-this-name")
+        await owner.check()
+        await owner.check_keyboard()
+
+
+async def test_logins_are_asked_for_while_access_is_limited(owner: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        await owner.go(f"/desk/agents/{echo.agent['id']}")
+        field = owner.page.get_by_label("Allowed logins")
+        await expect(field).to_be_hidden()
+        await owner.page.get_by_label("Limited").check()
+        await expect(field).to_be_visible()
+        await owner.check()
+
+
+async def test_a_description_is_previewed_and_kept_in_the_form(owner: Visitor, site: HubProcess) -> None:
+    page = owner.page
+    async with online(site, Echo) as echo:
+        await owner.go(f"/desk/agents/{echo.agent['id']}")
+        await page.get_by_label("Description").fill("It *counts*.\n\n- words\n- lines")
+        await page.get_by_role("button", name="Preview").click()
+        await expect(page.locator("#preview em")).to_have_text("counts")
+        assert (
+            await page.get_by_label("Description", exact=True).input_value() == "It *counts*.\n\n- words\n- lines"
+        )
+        await owner.check()
+
+
+async def test_an_agent_is_unpublished_published_and_deleted(owner: Visitor, site: HubProcess) -> None:
+    page = owner.page
+    async with online(site, Echo) as echo:
+        address = f"/desk/agents/{echo.agent['id']}"
+        await owner.go(address)
+        await owner.check_keyboard()
+        await page.get_by_role("button", name="Unpublish").click()
+        await expect(page.get_by_text("It is a draft: nobody can ask it yet.")).to_be_visible()
+        await owner.go(address)
+        await page.get_by_role("button", name="Publish as it is").click()
+        await owner.go(address)
+        await page.get_by_role("link", name="Delete").click()
+        await owner.check()
+        await owner.check_keyboard()
+        await page.get_by_role("button", name="Delete the agent").click()
+        await expect(page.get_by_text(f"@{echo.handle} is deleted.")).to_be_visible()
+        await expect(page.locator("li.agent", has_text=echo.handle)).to_have_count(0)
+
+
+# The audit.
+
+
+async def test_the_audit_of_an_unasked_agent_is_calm(owner: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        await owner.go(f"/desk/agents/{echo.agent['id']}/audit")
+        await expect(owner.page.get_by_text("Nobody asked in these days")).to_be_visible()
+        await owner.check()
+
+
+@pytest.mark.parametrize("days", [7, 30])
+async def test_pictures_are_drawn_and_tables_hold_their_numbers(
+    owner: Visitor, site: HubProcess, days: int
+) -> None:
+    async with online(site, Echo) as echo:
+        for number in range(3):
+            await send(site.url, echo.handle, f"question {number}", site.mint("asker", "session"))
+        await owner.go(f"/desk/agents/{echo.agent['id']}/audit?days={days}")
+        page = owner.page
+        widths = await page.eval_on_selector_all("img.chart", "(all) => all.map((one) => one.naturalWidth)")
+        assert len(widths) == 2
+        assert all(width > 0 for width in widths)
+        table = page.get_by_role("group", name="Asks per day")
+        assert await table.locator("tbody tr").count() == days
+        await expect(table.locator("tbody tr").first.locator("td").first).to_have_text("3")
+        await owner.check()
+        await owner.check_keyboard()
+
+
+async def test_a_caller_is_blocked_from_the_audit(owner: Visitor, site: HubProcess) -> None:
+    page = owner.page
+    async with online(site, Echo) as echo:
+        token = site.mint("pest", "session")
+        await send(site.url, echo.handle, "buy this", token)
+        await owner.go(f"/desk/agents/{echo.agent['id']}/audit?days=30")
+        await page.get_by_role("button", name="Block @pest").click()
+        await expect(page.get_by_text("@pest is blocked")).to_be_visible()
+        await owner.check()
+        task = await send(site.url, echo.handle, "and this", token)
+        assert task["status"]["state"] == "FAILED"
+        await page.get_by_label("Outcome", exact=True).select_option("denied")
+        await page.get_by_label("Asker", exact=True).fill("@pest")
+        await page.get_by_role("button", name="Show").click()
+        await expect(page.locator(".asks .said")).to_have_text(["and this"])
+        await expect(page.locator(".asks")).to_contain_text("blocked")
+        await page.get_by_role("button", name="Unblock @pest").click()
+        await expect(page.get_by_text("@pest is answered again")).to_be_visible()
+
+
+async def test_days_and_times_are_the_visitors(browser: Browser, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        await send(site.url, echo.handle, "when?", site.mint("asker", "session"))
+        async with visiting(browser, site.url, timezone_id="Pacific/Kiritimati") as away:
+            await away.sign_in("owner")
+            await away.go(f"/desk/agents/{echo.agent['id']}/audit")
+            page = away.page
+            await expect(page.get_by_text("Days are those of Pacific/Kiritimati")).to_be_visible()
+            await expect(page.get_by_text("Times are in Pacific/Kiritimati")).to_be_visible()
+            local = """() => {
+              const time = document.querySelector(".asks time");
+              const style = {dateStyle: "medium", timeStyle: "medium", timeZone: "Etc/GMT-14"};
+              return time.textContent === new Intl.DateTimeFormat("en-GB", style).format(new Date(time.dateTime));
+            }"""
+            assert await page.evaluate(local)
+            await away.check()
+
+
+async def test_the_csv_is_a_download(owner: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        await send(site.url, echo.handle, "=1+1", site.mint("asker", "session"))
+        await owner.go(f"/desk/agents/{echo.agent['id']}/audit")
+        async with owner.page.expect_download() as coming:
+            await owner.page.get_by_role("link", name="Download CSV").click()
+        download = await coming.value
+        assert download.suggested_filename.endswith("-7-days.csv")
+        assert ",'=1+1" in (await download.path()).read_text()

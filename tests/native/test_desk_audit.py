@@ -1,0 +1,271 @@
+"""The audit of an agent on the desk: figures, list, CSV, pictures, blocks."""
+
+import asyncio
+import csv
+import io
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from agents.desk import figures
+from agents.desk.windows import window_of
+from agents.models import CallerBlock
+from tests.native.house import Person, browser, make_agent, make_turn, person
+
+NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)
+
+
+def page_of(client: Any, path: str, **query: Any) -> str:
+    answer = client.get(path, query)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def listed(page: str) -> list[str]:
+    return re.findall(r'<p class="said">([^<]*)</p>', page)
+
+
+# Windows.
+
+
+def test_days_are_those_of_the_visitors_calendar_over_a_change_of_clocks() -> None:
+    window = window_of(NOON, 3, "Europe/Berlin")  # summer time began on the 30th
+    assert window.days == (date(2031, 3, 29), date(2031, 3, 30), date(2031, 3, 31))
+    assert [start.isoformat() for start in window.starts] == [
+        "2031-03-28T23:00:00+00:00",
+        "2031-03-29T23:00:00+00:00",
+        "2031-03-30T22:00:00+00:00",
+    ]
+    assert [window.number_of(start) for start in window.starts] == [0, 1, 2]
+    assert window.number_of(window.starts[1] - timedelta(microseconds=1)) == 0
+
+
+def test_a_day_far_ahead_of_utc_is_the_visitors() -> None:
+    assert window_of(NOON, 1, "Pacific/Kiritimati").days == (date(2031, 4, 1),)
+
+
+# Figures.
+
+
+def test_asks_are_counted_on_the_day_they_have_in_the_zone(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    window = window_of(NOON, 3, "Asia/Kolkata")
+    start = window.starts[1]
+    make_turn(agent, bob.user, asked_at=start - timedelta(seconds=1))
+    make_turn(agent, bob.user, asked_at=start)
+    make_turn(agent, bob.user, "failed", reason="timeout", asked_at=start)
+    make_turn(agent, bob.user, "denied", reason="busy", repeats=4, asked_at=window.starts[2])
+    make_turn(agent, bob.user, None, asked_at=NOON)
+    make_turn(agent, bob.user, asked_at=window.since - timedelta(seconds=1))
+    turns, cut_at = figures.asked_in(agent, window)
+    counted = [(day.answered, day.failed, day.refused, day.open) for day in figures.by_day(turns, window)]
+    assert (counted, cut_at) == ([(1, 0, 0, 0), (1, 1, 0, 0), (0, 0, 4, 1)], None)
+    reasons = {(one.outcome, one.reason): one.count for one in figures.by_reason(turns)}
+    assert reasons == {("denied", "busy"): 4, ("completed", ""): 2, ("failed", "timeout"): 1}
+
+
+def test_percentiles_are_nearest_ranks_of_answers(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    window = window_of(NOON, 2, "UTC")
+    for size in range(1, 101):
+        make_turn(agent, bob.user, asked_at=NOON, latency_ms=size * 10)
+    make_turn(agent, bob.user, asked_at=NOON - timedelta(days=1), latency_ms=7)
+    make_turn(agent, bob.user, "failed", asked_at=NOON, latency_ms=60_000)
+    found = figures.latencies(figures.asked_in(agent, window)[0], window)
+    assert found.days[0] == figures.Latency(1, 7, 7, 7)
+    assert found.days[1] == figures.Latency(100, 500, 950, 990)
+    assert (found.all.count, found.all.p50, found.all.p99) == (101, 500, 990)
+
+
+def test_no_more_asks_are_read_than_the_bound(alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "MOST_TURNS", 5)
+    agent = make_agent(alice.user)
+    now = timezone.now()
+    for number in range(8):
+        make_turn(agent, bob.user, asked_at=now - timedelta(minutes=number))
+    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    assert "There were more than 5 asks: only the newest are counted" in page
+    assert "<dt>Asks</dt><dd>5</dd>" in page
+
+
+# The page.
+
+
+def test_the_page_of_an_agent_nobody_asked_says_so(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    assert "Nobody asked in these days" in page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+
+
+def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Person) -> None:
+    agent, other = make_agent(alice.user), make_agent(alice.user, "other")
+    make_turn(agent, bob.user, question="why?", latency_ms=42)
+    make_turn(agent, bob.user, "denied", reason="busy", repeats=3, question="now?")
+    make_turn(agent, None, "failed", reason="timeout", question="gone?")
+    make_turn(other, bob.user, question="elsewhere?")
+    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    assert listed(page) == ["gone?", "now?", "why?"]
+    assert "<dt>Asks</dt><dd>5</dd>" in page
+    assert "<dt>Half within</dt><dd>42 ms</dd>" in page
+    assert "busy, 3 times" in page
+    assert "an account that is gone" in page
+    assert re.search(r"<strong>@bob</strong>\s*<p class=\"hint\">4 asks", page)
+
+
+@pytest.mark.parametrize(
+    ("query", "questions"),
+    [
+        ({"outcome": "completed"}, ["c"]),
+        ({"outcome": "denied"}, ["d"]),
+        ({"outcome": "failed"}, ["f"]),
+        ({"outcome": "open"}, ["o"]),
+        ({"asker": "@BOB"}, ["o", "c"]),
+        ({"asker": "carol", "outcome": "failed"}, ["f"]),
+        ({"asker": "nobody"}, []),
+        ({"outcome": "\0", "asker": "\0"}, ["o", "f", "d", "c"]),
+        ({"outcome": "x' OR 1=1", "asker": "x" * 5000}, ["o", "f", "d", "c"]),
+        ({"days": "9" * 5000, "tz": "../../etc/passwd", "page": "9" * 5000}, ["o", "f", "d", "c"]),
+        ({"days": "30", "tz": "\0", "page": "-1"}, ["o", "f", "d", "c"]),
+    ],
+)
+def test_the_list_is_filtered_and_nonsense_is_no_filter(
+    alice: Person, bob: Person, query: dict[str, str], questions: list[str]
+) -> None:
+    agent, carol = make_agent(alice.user), person("carol")
+    make_turn(agent, bob.user, question="c")
+    make_turn(agent, carol.user, "denied", reason="busy", question="d")
+    make_turn(agent, carol.user, "failed", reason="timeout", question="f")
+    make_turn(agent, bob.user, None, question="o")
+    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit", **query)
+    assert listed(page) == questions
+
+
+def test_a_long_list_comes_in_pages_that_keep_the_filter(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    for number in range(30):
+        make_turn(agent, bob.user, question=f"q{number}")
+    client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit"
+    first = page_of(client, path, asker="bob", days="30")
+    assert len(listed(first)) == 25
+    assert "?days=30&amp;tz=UTC&amp;asker=bob&amp;page=2#recent" in first
+    assert listed(page_of(client, path, asker="bob", days="30", page="2")) == [
+        f"q{number}" for number in (4, 3, 2, 1, 0)
+    ]
+
+
+# Blocks.
+
+
+def test_a_caller_is_blocked_from_the_page_and_unblocked(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    make_turn(agent, bob.user)
+    client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit?days=30&tz=UTC"
+    answer = client.post(path, {"login": "bob", "action": "block"})
+    assert (answer.status_code, answer["Location"]) == (302, path)
+    block = CallerBlock.objects.get()
+    assert (block.owner, block.caller) == (alice.user, bob.user)
+    page = page_of(client, path)
+    assert "@bob is blocked" in page
+    assert 'value="unblock"' in page
+    client.post(path, {"login": "BOB", "action": "unblock"})
+    assert not CallerBlock.objects.exists()
+
+
+@pytest.mark.parametrize("login", ["", "nobody", "alice", "\0", "x" * 5000, "<b>"])
+def test_who_is_nobody_or_oneself_is_not_blocked(alice: Person, login: str) -> None:
+    agent = make_agent(alice.user)
+    path = f"/desk/agents/{agent.pk}/audit"
+    client = browser(alice.session)
+    assert client.post(path, {"login": login, "action": "block"}).status_code == 302
+    assert 'class="notice error"' in page_of(client, path)
+    assert not CallerBlock.objects.exists()
+
+
+# To take away.
+
+
+async def read(stream: Any) -> str:
+    return b"".join([piece async for piece in stream]).decode()
+
+
+@pytest.fixture
+def _no_pool_left(transactional_db: None) -> Iterator[None]:
+    """A stream reads in threads; the pool keeps their connections, and a database in use cannot be dropped."""
+    yield
+    connection.close()
+    if connection.vendor == "postgresql":
+        connection.close_pool()
+
+
+@pytest.mark.usefixtures("_no_pool_left")
+def test_the_csv_holds_what_the_filter_lets_through_and_no_formula() -> None:
+    alice, bob = person("alice"), person("bob")
+    agent = make_agent(alice.user)
+    starts = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"]
+    for question in [*starts, 'harmless, "quoted"\nand long']:
+        make_turn(agent, bob.user, question=question)
+    make_turn(agent, bob.user, "denied", reason="busy", question="refused")
+    make_turn(make_agent(alice.user, "other"), bob.user, question="elsewhere")
+    answer = browser(alice.session).get(f"/desk/agents/{agent.pk}/audit.csv?outcome=completed")
+    assert answer["Content-Disposition"] == 'attachment; filename="helper-7-days.csv"'
+    lines = list(csv.reader(io.StringIO(asyncio.run(read(answer.streaming_content)))))
+    assert lines[0][-1] == "question"
+    assert [line[-1] for line in lines[:0:-1]] == [
+        *(f"'{start}" for start in starts),
+        'harmless, "quoted"\nand long',
+    ]
+
+
+@pytest.mark.parametrize("name", ["asks", "latency"])
+@pytest.mark.parametrize("days", ["7", "30"])
+def test_pictures_are_svg_without_scripts_or_anything_from_elsewhere(
+    alice: Person, bob: Person, name: str, days: str
+) -> None:
+    agent = make_agent(alice.user)
+    answer = browser(alice.session).get(f"/desk/agents/{agent.pk}/audit/{name}.svg", {"days": days})
+    assert answer.status_code == 200
+    make_turn(agent, bob.user, latency_ms=1200)
+    answer = browser(alice.session).get(
+        f"/desk/agents/{agent.pk}/audit/{name}.svg", {"days": days, "tz": "Asia/Tokyo"}
+    )
+    assert (answer["Content-Type"], answer["Cache-Control"].count("no-store")) == ("image/svg+xml", 1)
+    assert "default-src 'none'" in answer["Content-Security-Policy"]
+    root = ElementTree.fromstring(answer.content)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert not [one.tag for one in root.iter() if "script" in str(one.tag)]
+    assert "prefers-color-scheme:dark" in answer.content.decode()
+    loaded = re.findall(r"(?:href|src)=|url\(|@import", answer.content.decode())
+    assert not [one for one in loaded if one != "url("], loaded
+
+
+def test_there_is_no_other_picture(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    assert browser(alice.session).get(f"/desk/agents/{agent.pk}/audit/passwords.svg").status_code == 404
+
+
+def test_many_askers_and_agents_take_no_more_queries_than_one(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    client = browser(alice.session)
+
+    def counted(path: str) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            page_of(client, path)
+        return len(queries)
+
+    def ask_and_publish(number: int) -> None:
+        make_turn(agent, person(f"asker-{number}").user)
+        make_agent(alice.user, f"more-{number}")
+
+    paths = [f"/desk/agents/{agent.pk}/audit", "/desk"]
+    ask_and_publish(0)
+    page_of(client, "/desk")  # the first page of a minute notes the use of the credential
+    before = [counted(path) for path in paths]
+    for number in range(1, 12):
+        ask_and_publish(number)
+    assert [counted(path) for path in paths] == before
