@@ -91,5 +91,6 @@ PAGES = [
     Listed("desk-publish", "/desk/publish", signed_in=True),
     Listed("desk-agent", "/desk", signed_in=True, login="owner", act=_edit),
     Listed("desk-audit", "/desk", signed_in=True, login="owner", act=_audit),
+    Listed("webhooks", "/webhooks", signed_in=True),
     Listed("not-found", "/nothing-here"),
 ]
