@@ -207,13 +207,16 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"event": {"()": "hub.logs.EventFormatter"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "event"}},
-    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "event"},
+        "counts": {"class": "hub.error_counts.ErrorCounts", "level": "ERROR"},
+    },
+    "root": {"handlers": ["stderr", "counts"], "level": LOG_LEVEL},
     "loggers": {
-        "django": {"handlers": ["stderr"], "level": LOG_LEVEL, "propagate": False},
+        "django": {"handlers": ["stderr", "counts"], "level": LOG_LEVEL, "propagate": False},
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "websockets": {"level": "INFO"},  # at DEBUG it logs the headers of every handshake
-        "uvicorn": {"handlers": ["stderr"], "level": LOG_LEVEL, "propagate": False},
+        "uvicorn": {"handlers": ["stderr", "counts"], "level": LOG_LEVEL, "propagate": False},
     },
 }

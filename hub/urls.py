@@ -3,13 +3,16 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from accounts.admin_site import site
-from hub import health
+from hub import health, health_page
 from hub.descriptions import views as descriptions
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.page_urls")),
     path("", include("accounts.page_urls")),
     path("", include("a2a_bridge.page_urls")),
+    path("", include("operators.page_urls")),
+    path("", include("webhooks.page_urls")),
+    path("health", health_page.health, name="hub-health"),
     path("livez", health.livez),
     path("readyz", health.readyz),
     path("docs", descriptions.docs, name="docs"),

@@ -1,0 +1,17 @@
+"""Addresses of a session's pages."""
+
+from django.urls import path
+
+from operators import owner_pages, pages
+
+HOME = "desk/sessions/<uuid:public_id>"
+
+urlpatterns = [
+    path(HOME, pages.view, name="operator-view"),
+    path(f"{HOME}/rows", pages.rows, name="operator-rows"),
+    path(f"{HOME}/files", pages.files, name="operator-files"),
+    path(f"{HOME}/share", owner_pages.share, name="operator-share"),
+    path(f"{HOME}/unshare", owner_pages.unshare, name="operator-unshare"),
+    path(f"{HOME}/archive", owner_pages.put_away, name="operator-archive"),
+    path(f"{HOME}/delete", owner_pages.delete, name="operator-delete"),
+]

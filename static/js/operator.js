@@ -1,0 +1,102 @@
+// One session as its operators see it: the socket says that something happened, the hub's templates say what.
+import { Files } from "./operator_files.js";
+import { Leave } from "./operator_leave.js";
+import { Link } from "./operator_link.js";
+import { Transcript } from "./operator_transcript.js";
+import { toast } from "./toast.js";
+
+const $ = (id) => document.getElementById(id);
+const seen = JSON.parse($("seen").textContent);
+const address = `/desk/sessions/${seen.id}`;
+const may_decide = seen.role === "approver" || seen.role === "owner";
+
+const transcript = new Transcript($("transcript"), $("growing"), address);
+const files = new Files(seen.id, address, $("upload"));
+const link = new Link(seen.id, { onFrame: (frame) => ON[frame.type]?.(frame), onState: showState });
+const leave = new Leave($("leave"), $("leave-count"), may_decide ? decide : null);
+
+const ON = {
+  subscribed({ role }) {
+    if (role !== seen.role) return location.reload();
+    leave.forget();
+    transcript.refresh();
+    files.refresh();
+  },
+  event: () => transcript.refresh(),
+  op_message: () => transcript.refresh(),
+  chat_reply_chunk: (frame) => transcript.grow(frame),
+  permission_request: (frame) => leave.show(frame),
+  permission_resolved: (frame) => leave.resolve(frame),
+  presence({ attached }) {
+    const items = attached.map((login) => {
+      const item = document.createElement("li");
+      item.textContent = `@${login}`;
+      return item;
+    });
+    $("attached").replaceChildren(...items);
+  },
+  channel_status({ connected }) {
+    $("channel").className = `state ${connected ? "on" : "off"}`;
+    $("channel").textContent = `agent ${connected ? "online" : "offline"}`;
+  },
+  file_event() {
+    files.refresh();
+    transcript.refresh();
+  },
+};
+
+function decide(requestId, decision) {
+  return link.send({ type: "approval", requestId, decision });
+}
+
+function showState(name, detail) {
+  const state = document.createElement("span");
+  state.className = `state ${{ live: "on", connecting: "busy", waiting: "busy" }[name] ?? "off"}`;
+  state.textContent = {
+    live: "live",
+    connecting: "connecting…",
+    waiting: `connection lost, trying again in ${detail} s`,
+    ended: `ended${detail ? `: ${detail}` : ""}`,
+  }[name];
+  $("link").replaceChildren(state, ...(name === "waiting" ? [now()] : []), ...(name === "ended" ? [again()] : []));
+}
+
+function now() {
+  const button = document.createElement("button");
+  Object.assign(button, { type: "button", className: "quiet", textContent: "Now" });
+  button.addEventListener("click", () => link.open());
+  return button;
+}
+
+function again() {
+  const back = document.createElement("a");
+  Object.assign(back, { href: "/signin", textContent: "Sign in again" });
+  back.search = new URLSearchParams({ next: address });
+  return back;
+}
+
+// A form that sends one frame, and is empty once the hub took it.
+function sending(form, box, frame) {
+  form?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = form.querySelector("button");
+    if (button.disabled || !box.value.trim()) return;
+    button.disabled = true;
+    try {
+      await link.send(frame(box.value));
+      box.value = "";
+      transcript.toEnd();
+    } catch (refused) {
+      toast(refused.message);
+    }
+    button.disabled = false;
+    box.focus();
+  });
+}
+
+sending($("prompt"), $("prompt-text"), (text) => ({ type: "prompt", text }));
+sending($("op"), $("op-text"), (text) => ({ type: "op_message", text }));
+$("prompt-text")?.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("prompt").requestSubmit();
+});
+link.open();

@@ -1,0 +1,26 @@
+// The deliveries of a webhook, looked at again while one is under way. A page of older ones stands still.
+import { load, replace } from "./fragment.js";
+
+const LOOK_EVERY_MS = 1500;
+const IDLE_EVERY_MS = 10_000;
+const list = () => document.getElementById("deliveries");
+
+async function look() {
+  if (!document.hidden) {
+    const from = await load(list().dataset.address).catch(() => null);
+    if (from && from.getElementById("deliveries").textContent !== list().textContent) update(from);
+  }
+  setTimeout(look, "moving" in list().dataset ? LOOK_EVERY_MS : IDLE_EVERY_MS);
+}
+
+// Where the visitor was, they stay.
+function update(from) {
+  const { scrollLeft, scrollTop } = list().querySelector(".table-scroll");
+  const name = list().contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
+  replace("deliveries", from);
+  list().querySelector(".table-scroll").scrollTo({ left: scrollLeft, top: scrollTop });
+  const same = [...list().querySelectorAll("[aria-label]")].find((one) => one.getAttribute("aria-label") === name);
+  same?.focus({ preventScroll: true });
+}
+
+if (!location.search) setTimeout(look, 300);

@@ -1,0 +1,61 @@
+"""Sessions to look at in a browser: an agent's program at one end, people whom it is shared with at the other."""
+
+import json
+from typing import Any
+
+from playwright.async_api import Locator
+
+from tests.browser.visitor import Visitor
+from tests.callers import Json, bearer, web
+from tests.hub_process import HubProcess
+from tests.peer import Peer
+
+
+async def share(site: HubProcess, peer: Peer, login: str, role: str, *, owner: str = "owner") -> None:
+    """Lend the session of a peer; the login must be known."""
+    await api(site, owner, "POST", f"/sessions/{peer.session_id}/shares", {"login": login, "role": role})
+
+
+async def api(site: HubProcess, login: str, method: str, path: str, body: Json | None = None) -> Json:
+    """One call of the native API."""
+    headers = bearer(site.mint(login, "session"))
+    async with web(site.url, headers=headers) as client:
+        answer = await client.request(method, f"/api/v1{path}", json=body)
+    assert answer.is_success, answer.text
+    found: Json = answer.json() if answer.content else {}
+    return found
+
+
+async def tail(peer: Peer, type_: str, **payload: Any) -> None:
+    await peer.send(type="tail_event", eventType=type_, payload=payload, ts=None)
+
+
+async def ask_leave(peer: Peer, request_id: str, tool: str = "Bash", preview: str = "rm -r build") -> None:
+    await peer.send(type="permission_request", requestId=request_id, tool=tool, inputPreview=preview)
+
+
+async def watch(visitor: Visitor, peer: Peer, login: str) -> None:
+    """Sign in and open the session; the live view has begun."""
+    await visitor.sign_in(login)
+    await visitor.go(f"/desk/sessions/{peer.session_id}")
+    await is_live(visitor)
+
+
+async def is_live(visitor: Visitor) -> None:
+    await visitor.page.locator("#link .state.on").wait_for()
+
+
+def line(visitor: Visitor, text: str, look: str = "") -> Locator:
+    """A line of the transcript that holds a text."""
+    return visitor.page.locator(f"#rows > li{look}").filter(has_text=text)
+
+
+async def prompt(visitor: Visitor, text: str) -> None:
+    await visitor.page.get_by_label("Prompt for the agent").fill(text)
+    await visitor.page.get_by_role("button", name="Send").click()
+
+
+async def ids(visitor: Visitor) -> list[str]:
+    """The lines in their order."""
+    found = await visitor.page.locator("#rows > li").evaluate_all("(all) => all.map((one) => one.id)")
+    return json.loads(json.dumps(found))

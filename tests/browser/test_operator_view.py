@@ -1,0 +1,275 @@
+"""One session as its operators see it: what happens, who is there, what they may do; and what a lost line does."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.chrome import IN_BROWSER
+from tests.browser.sessions import api, ask_leave, ids, is_live, line, prompt, share, tail, watch
+from tests.browser.vectors import OUTSIDE, VECTORS
+from tests.browser.visitor import Visitor
+from tests.callers import bearer, web
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess
+from tests.peers import Chunker, Echo, Held, online
+
+pytestmark = IN_BROWSER
+
+
+async def test_two_operators_see_each_other_and_the_agent(
+    visitor: Visitor, other: Visitor, site: HubProcess
+) -> None:
+    async with online(site, Echo) as echo:
+        await share(site, echo, "bob", "prompter")
+        await watch(visitor, echo, "owner")
+        await watch(other, echo, "bob")
+        await expect(visitor.page.locator("#attached")).to_have_text(re.compile("@bob.*@owner", re.DOTALL))
+        await prompt(visitor, "hello there")
+        for one in (visitor, other):
+            await expect(line(one, "hello there", ".prompt")).to_contain_text("@owner")
+            await expect(line(one, "echo: hello there", ".reply")).to_be_visible()
+        await other.page.get_by_label("Message to the other operators").fill("is it ready, @owner?")
+        await other.page.get_by_role("button", name="Tell").click()
+        await expect(line(visitor, "is it ready, @owner?", ".op")).to_contain_text("@bob")
+        await expect(visitor.page.get_by_label("Prompt for the agent")).to_have_value("")
+        await tail(echo, "PreToolUse", tool_name="Read", tool_input={"file": "a.py"})
+        note = line(other, "PreToolUse", ".note")
+        await note.locator("summary").click()
+        await expect(note.locator("pre")).to_contain_text('"file": "a.py"')
+        await other.page.close()
+        await expect(visitor.page.locator("#attached")).to_have_text("@owner")
+        await visitor.check()
+        await visitor.check_keyboard()
+    await expect(visitor.page.locator("#channel")).to_have_text("agent offline")
+    await visitor.check_calm()
+
+
+async def test_a_reply_grows_and_is_then_one_line(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Held) as agent:
+        await watch(visitor, agent, "owner")
+        await prompt(visitor, "tell me")
+        asked = await agent.heard("prompt")
+        growing = visitor.page.locator("#growing .said")
+        for piece, so_far in (("A lifetime ", "A lifetime "), ("is long.", "A lifetime is long.")):
+            await agent.chunk(asked["chatId"], piece)
+            await expect(growing).to_have_text(so_far)
+        await agent.chunk(asked["chatId"], "", done=True)
+        await expect(line(visitor, "A lifetime is long.", ".reply")).to_have_count(1)
+        await expect(visitor.page.locator("#growing li")).to_have_count(0)
+        await visitor.check_calm()
+
+
+async def test_the_first_decision_stands(visitor: Visitor, other: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        await share(site, echo, "bob", "approver")
+        await watch(visitor, echo, "owner")
+        await watch(other, echo, "bob")
+        await ask_leave(echo, "r1")
+        for one in (visitor, other):
+            await expect(one.page.locator("#leave-count")).to_have_text("1")
+            await expect(one.page.get_by_role("group", name="Request: Bash")).to_contain_text("rm -r build")
+        assert (await other.page.title()).startswith("(1) ")
+        await visitor.check()
+        # Both at once: one wins, both see who.
+        await visitor.page.evaluate("document.querySelector('#leave .danger').click()")
+        await other.page.evaluate("document.querySelector('#leave button').click()")
+        decided = (await echo.heard("permission_response"))["decision"]
+        words = {"deny": "denied by @owner", "allow": "allowed by @bob"}[decided]
+        for one in (visitor, other):
+            await expect(one.page.locator("#leave .decided")).to_contain_text(words)
+            await expect(one.page.locator("#leave button")).to_have_count(0)
+            await one.check_calm()
+        assert len([frame for frame in echo.frames if frame["type"] == "permission_response"]) == 1
+
+
+async def test_one_decides_by_keyboard_and_goes_on_to_the_next(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        await ask_leave(echo, "r1", tool="Write")
+        await watch(visitor, echo, "owner")
+        await expect(visitor.page.get_by_role("group", name="Request: Write")).to_be_visible()
+        await ask_leave(echo, "r2", tool="Delete")
+        second = visitor.page.get_by_role("group", name="Request: Delete")
+        await visitor.page.get_by_role("group", name="Request: Write").get_by_role("button", name="Allow").focus()
+        await second.wait_for()
+        await visitor.page.keyboard.press("a")
+        assert (await echo.heard("permission_response"))["decision"] == "allow"
+        await expect(second.get_by_role("button", name="Allow")).to_be_focused()
+        await visitor.page.keyboard.press("d")
+        answer = await echo.heard("permission_response", count=2)
+        assert (answer["requestId"], answer["decision"]) == ("r2", "deny")
+        await expect(visitor.page.locator("#leave-head")).to_be_focused()
+        await visitor.check_calm()
+
+
+@pytest.mark.parametrize("role", ["viewer", "prompter"])
+async def test_who_may_not_decide_reads_along(visitor: Visitor, site: HubProcess, role: str) -> None:
+    async with online(site, Echo) as echo:
+        await share(site, echo, "bob", role)
+        await watch(visitor, echo, "bob")
+        await ask_leave(echo, "r1")
+        await expect(visitor.page.get_by_role("group", name="Request: Bash")).to_be_visible()
+        await expect(visitor.page.locator("#leave button")).to_have_count(0)
+        await expect(visitor.page.get_by_label("Prompt for the agent")).to_have_count(0 if role == "viewer" else 1)
+        await visitor.check()
+
+
+async def test_a_share_that_changes_changes_the_page(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        await share(site, echo, "bob", "prompter")
+        await watch(visitor, echo, "bob")
+        await share(site, echo, "bob", "viewer")
+        await prompt(visitor, "may I?")
+        await expect(visitor.page.get_by_text("you are its viewer")).to_be_visible()
+        await is_live(visitor)
+        await api(site, "owner", "DELETE", f"/sessions/{echo.session_id}/shares/bob")
+        await expect(visitor.page.locator("#link")).to_contain_text("ended")
+        visitor.expected = ["404"]
+        await visitor.check_calm()
+
+
+async def test_older_lines_come_above(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        for number in range(120):
+            await tail(echo, "Notification", message=f"note {number}.")
+        await watch(visitor, echo, "owner")
+        await expect(line(visitor, "note 119.")).to_be_visible()
+        assert len(await ids(visitor)) == 50
+        for count in (100, 121):
+            await visitor.page.get_by_role("link", name="Older").click()
+            await expect(visitor.page.locator("#rows > li")).to_have_count(count)
+        await expect(visitor.page.get_by_text("This is the beginning.")).to_be_attached()
+        found = await ids(visitor)
+        assert found == sorted(found, key=lambda one: int(one[1:]))
+        await visitor.check()
+
+
+async def test_many_events_at_once_are_all_there_once(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        await watch(visitor, echo, "owner")
+        for number in range(40):
+            await tail(echo, "Notification", message=f"note {number}.")
+        await expect(line(visitor, "note 39.")).to_be_visible()
+        found = await ids(visitor)
+        assert len(found) == len(set(found)) == 41
+        assert await visitor.page.locator("#transcript").evaluate(
+            "(well) => well.scrollHeight - well.scrollTop - well.clientHeight < 5"
+        )
+        await visitor.check_calm()
+
+
+async def test_files_come_and_go(visitor: Visitor, other: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        await share(site, echo, "bob", "viewer")
+        await watch(visitor, echo, "owner")
+        await watch(other, echo, "bob")
+        hostile = f"{VECTORS[10]}.txt".replace("/", "")
+        file = {"name": hostile, "mimeType": "text/html", "buffer": b"<script>pwned(1)</script>"}
+        await visitor.page.get_by_label("Upload a file").set_input_files([file])
+        await visitor.page.get_by_role("button", name="Upload", exact=True).click()
+        for one in (visitor, other):
+            await expect(one.page.locator("#files")).to_contain_text("pwned")
+            await expect(line(one, "uploaded", ".note")).to_be_visible()
+        assert await other.page.locator("#files button").count() == 0
+        async with other.page.expect_download() as download:
+            await other.page.locator("#files a").click()
+        assert (await (await download.value).path()).read_bytes() == file["buffer"]
+        await visitor.check()
+        for name in ("Delete", "Really?"):
+            await visitor.page.locator("#files").get_by_text(name).click()
+        for one in (visitor, other):
+            await expect(one.page.locator("#files")).to_contain_text("No files.")
+            await one.check_calm()
+
+
+async def test_the_owner_shares_and_puts_away(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        site.mint("bob", "session")
+        await watch(visitor, echo, "owner")
+        page = visitor.page
+        await page.get_by_role("button", name="Share (0)").press("Enter")
+        await page.get_by_role("dialog").get_by_label("Login").fill("bob")
+        await page.get_by_label("Role").select_option("approver")
+        await visitor.check_accessible()
+        await visitor.check_phone()
+        await page.get_by_role("dialog").get_by_role("button", name="Share", exact=True).click()
+        await expect(page.get_by_text("@bob is now a approver")).to_be_visible()
+        await page.get_by_role("button", name="Share (1)").click()
+        await page.get_by_role("button", name="Take it back from bob").click()
+        await expect(page.get_by_text("@bob no longer sees")).to_be_visible()
+        await page.get_by_role("button", name="Archive").click()
+        await expect(page.get_by_text("archived", exact=True)).to_be_visible()
+        await page.get_by_role("link", name="Delete").click()
+        await visitor.check()
+        await page.get_by_role("button", name="Delete it for good").click()
+        await expect(page.get_by_text("Deleted @")).to_be_visible()
+        await visitor.check_calm()
+
+
+async def test_the_page_comes_back_after_a_restart_and_repeats_nothing(
+    visitor: Visitor, site: HubProcess, make_home: MakeHome
+) -> None:
+    hub = HubProcess.start(make_home("embedded"), DEV_LOGIN=1)
+    visitor.url = hub.url
+    try:
+        async with online(hub, Echo) as echo:
+            await watch(visitor, echo, "owner")
+            await prompt(visitor, "before")
+            await expect(line(visitor, "echo: before")).to_be_visible()
+            before = await ids(visitor)
+            hub.terminate()
+            await hub.exit_code()
+            await expect(visitor.page.locator("#link")).to_contain_text("connection lost, trying again in")
+            hub.serve(0)
+            await echo.connect()
+            await is_live(visitor)
+            await prompt(visitor, "after")
+            await expect(line(visitor, "echo: after")).to_be_visible()
+            found = await ids(visitor)
+            assert found[: len(before)] == before
+            assert len(found) == len(set(found))
+            visitor.expected = ["WebSocket connection", "ERR_CONNECTION_REFUSED"]
+            await visitor.check_calm()
+    finally:
+        hub.stop()
+
+
+async def test_a_sign_out_elsewhere_ends_it_for_good(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as echo:
+        await watch(visitor, echo, "owner")
+        (cookie,) = [one for one in await visitor.page.context.cookies() if one["name"] == "cw_session"]
+        await api_by_cookie(site, cookie["value"])
+        await expect(visitor.page.locator("#link")).to_contain_text("ended")
+        await expect(visitor.page.get_by_role("link", name="Sign in again")).to_be_visible()
+        await visitor.check_calm()
+
+
+async def api_by_cookie(site: HubProcess, token: str) -> None:
+    """Revoke the session itself, as the account page of another browser would."""
+    async with web(site.url, headers=bearer(token)) as client:
+        assert (await client.post("/api/v1/auth/logout")).is_success
+
+
+@pytest.mark.timeout(300)
+async def test_nothing_an_agent_or_operator_says_runs(visitor: Visitor, site: HubProcess) -> None:
+    asked: list[str] = []
+    visitor.page.on("request", lambda request: asked.append(request.url) if OUTSIDE in request.url else None)
+    async with online(site, Chunker, pieces=[]) as agent:
+        await watch(visitor, agent, "owner")
+        page = visitor.page
+        for number, vector in enumerate(VECTORS):
+            marked = f"{vector} #{number}."
+            await tail(agent, vector[:60], tool_name=marked, tool_input={vector: vector}, message=vector)
+            await ask_leave(agent, f"{vector[:100]}{number}", tool=marked[:250], preview=vector)
+            agent.pieces = [marked, vector]
+            await prompt(visitor, marked)
+            await page.get_by_label("Message to the other operators").fill(marked)
+            await page.get_by_role("button", name="Tell").click()
+            await expect(line(visitor, f"#{number}.", ".reply")).to_have_count(1)
+            await expect(line(visitor, f"#{number}.", ".op")).to_have_count(1)
+            await page.locator("#leave-count").filter(has_text="1").wait_for()
+            await page.locator("#leave .danger").click()
+            await page.locator("#leave-count").filter(has_text="0").wait_for()
+        await page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        await visitor.check_calm()
+    assert asked == []

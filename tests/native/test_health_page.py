@@ -1,0 +1,128 @@
+"""How the hub is, in numbers, for its staff alone."""
+
+import html
+import logging
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from agents.errors import Denied
+from agents.models import Connection, Process
+from agents.types import Failure
+from hub import error_counts
+from tests.native.house import Person, browser, connect, make_agent, make_turn
+from tests.webhooks.house import happen, make_due, subscribed
+from webhooks.models import Delivery
+
+pytestmark = pytest.mark.django_db
+
+
+def read(person: Person) -> str:
+    answer = browser(person.session).get("/health")
+    assert answer.status_code == 200
+    return re.sub(r"\s+", " ", html.unescape(answer.content.decode()))
+
+
+def number(page: str, name: str) -> str:
+    """The number under a heading, and what stands below it."""
+    (found,) = re.findall(rf"<dt>{name}</dt><dd>(.*?)</dd><dd class=\"hint\">(.*?)</dd>", page)
+    return " ".join(found).replace("\xa0", " ").strip()
+
+
+def count_of(page: str, reason: str) -> int:
+    (found,) = re.findall(rf"<code>{reason}</code></th><td class=\"number\">(\d+)<", page)
+    return int(found)
+
+
+def test_only_staff_find_it(alice: Person, staff: Person) -> None:
+    answers = [browser(token).get("/health") for token in (None, alice.session, alice.app, staff.app)]
+    assert {answer.status_code for answer in answers} == {404}
+    assert browser(staff.session).get("/health").status_code == 200
+
+
+def test_it_counts_who_is_there(alice: Person, staff: Person) -> None:
+    agent = make_agent(alice.user)
+    connect(agent.session)
+    gone = make_agent(alice.user, "gone")
+    connect(gone.session)
+    dead = Process.objects.filter(connections__session=gone.session)
+    dead.update(beat_at=timezone.now() - timedelta(seconds=90), host="<b>dead</b>")
+    page = read(staff)
+    assert number(page, "Agents connected") == "1"
+    assert Connection.objects.count() == 2
+    assert '<span class="state on">alive' in page
+    assert '<span class="state off">dead' in page
+    assert re.search(r"9\d s ago", page)
+    assert "&lt;b&gt;dead" in browser(staff.session).get("/health").content.decode()
+
+
+def test_it_counts_turns_and_why_they_ended(alice: Person, bob: Person, staff: Person) -> None:
+    agent = make_agent(alice.user)
+    hour = timezone.now() - timedelta(minutes=61)
+    make_turn(agent, bob.user, None)
+    make_turn(agent, bob.user, released_at=timezone.now())
+    make_turn(agent, bob.user, "failed", reason="timeout", released_at=timezone.now())
+    make_turn(agent, bob.user, "failed", reason="timeout", released_at=None)
+    make_turn(agent, bob.user, "denied", reason="busy", repeats=4, released_at=timezone.now())
+    make_turn(agent, bob.user, "denied", reason="busy", released_at=hour, asked_at=hour)
+    page = read(staff)
+    assert number(page, "Open turns").startswith("1")
+    assert number(page, "Lingering claims").startswith("1")
+    assert (count_of(page, "timeout"), count_of(page, "busy"), count_of(page, "cycle")) == (2, 4, 0)
+    assert "8 asked, 1 completed, 2 failed, 4 refused." in page
+    for reason in [*map(str, Failure), *(str(denied.reason) for denied in Denied.__subclasses__())]:
+        count_of(page, reason)
+
+
+def test_it_says_how_long_deliveries_wait(alice: Person, staff: Person) -> None:
+    assert number(read(staff), "Deliveries waiting") == "0 none is due"
+    subscribed(alice.user)
+    for _ in range(3):
+        happen(alice.user)
+    make_due()
+    first = Delivery.objects.order_by("pk")[:1].get()
+    Delivery.objects.filter(pk=first.pk).update(next_attempt_at=timezone.now() - timedelta(seconds=300))
+    page = read(staff)
+    assert re.fullmatch(r"3 longest due: 30\d s", number(page, "Deliveries waiting"))
+    Delivery.objects.filter(pk=first.pk).update(status="failed", next_attempt_at=None)
+    assert number(read(staff), "Deliveries failed").startswith("1")
+    Delivery.objects.update(queued_at=timezone.now() - timedelta(days=2))
+    assert number(read(staff), "Deliveries failed").startswith("0")
+
+
+def test_it_counts_what_was_logged_but_never_says_it(staff: Person) -> None:
+    counts, logger = error_counts.ErrorCounts(level=logging.ERROR), logging.getLogger("hub.counted")
+    logger.addHandler(counts)
+    try:
+        logger.error("hub.broke_down")
+        logger.error("a secret of somebody: %s", "whsec_x")
+        logger.warning("hub.warned")
+    finally:
+        logger.removeHandler(counts)
+    page = read(staff)
+    assert count_of(page, "hub.broke_down") >= 1
+    assert count_of(page, "hub.counted") >= 1
+    assert "secret of somebody" not in page
+    assert "hub.warned" not in page
+
+
+def test_it_names_database_and_version(staff: Person, settings: Any) -> None:
+    page = read(staff)
+    assert re.search(r"Version 0\.\d+\.\d+ on (SQLite|PostgreSQL)\.", page)
+    assert re.match(r"\d+(\.\d)? [KMG]B", number(page, "Database"))
+
+
+def test_it_costs_the_same_queries_however_much_there_is(
+    alice: Person, staff: Person, django_assert_num_queries: Any
+) -> None:
+    client = browser(staff.session)
+    client.get("/health")
+    for slug in ("one", "two"):
+        agent = make_agent(alice.user, slug)
+        connect(agent.session)
+        make_turn(agent, alice.user, released_at=timezone.now())
+        with django_assert_num_queries(16):
+            client.get("/health")

@@ -1,0 +1,249 @@
+"""A session's pages: who sees what of them, what was and by whom, and what only its owner does."""
+
+import html
+import re
+import uuid
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from django.test import Client
+
+from accounts.middleware import PAGE_POLICY
+from agents.access import visible_sessions
+from agents.models import Session, Share
+from agents.transcript.history import Before, history
+from tests.browser.vectors import VECTORS
+from tests.native.house import Person, browser, make_agent, make_session
+from tests.native.transcripts import ROLES, add_events, add_file, add_messages, ago, lend
+
+pytestmark = pytest.mark.django_db
+PARTS = ["", "/rows", "/files"]
+
+
+def home(session: Session | uuid.UUID) -> str:
+    return f"/desk/sessions/{session.public_id if isinstance(session, Session) else session}"
+
+
+def shown(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.content
+    assert answer["Content-Security-Policy"] == PAGE_POLICY
+    assert "no-store" in answer["Cache-Control"]
+    return html.unescape(answer.content.decode())
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_others_sessions_are_as_absent_as_those_that_are_not(alice: Person, bob: Person, part: str) -> None:
+    session = make_session(alice.user)
+    bodies = []
+    for nobodys in (session.public_id, uuid.uuid4()):
+        answer = browser(bob.session).get(home(nobodys) + part)
+        assert answer.status_code == 404
+        bodies.append(re.sub(r'value="[^"]*"', "", answer.content.decode()))
+    assert bodies[0] == bodies[1]
+    lend(session, bob.user)
+    assert browser(bob.session).get(home(session) + part).status_code == 200
+
+
+def test_who_is_not_signed_in_signs_in_and_comes_back(alice: Person) -> None:
+    session = make_session(alice.user)
+    answer = browser().get(home(session))
+    assert (answer.status_code, unquote(answer["Location"])) == (302, f"/signin?next={home(session)}")
+    assert browser().get(home(session) + "/rows").status_code == 404
+
+
+def test_a_program_with_a_token_is_nobody_in_person(alice: Person) -> None:
+    session = make_session(alice.user)
+    assert Client().get(home(session), headers={"Authorization": f"Bearer {alice.app}"}).status_code == 302
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_what_a_role_may_not_do_is_not_there(alice: Person, bob: Person, role: str) -> None:
+    session = make_session(alice.user)
+    lend(session, bob.user, role)
+    page = shown(browser(bob.session), home(session))
+    assert f"you are its <strong>{role}</strong>" in page
+    assert ('id="prompt"' in page) == ('id="upload"' in page) == ('id="op"' in page) == (role != "viewer")
+    assert ("A allows, D denies" in page) == (role == "approver")
+    assert 'id="sharing"' not in page
+    assert "/delete" not in page
+
+
+def test_the_transcript_says_who_said_what(alice: Person) -> None:
+    session = make_session(alice.user)
+    add_events(session, type="prompt", payload='{"text": "do it", "authorLogin": "bob"}')
+    add_events(session, type="prompt", payload='{"prompt": "typed"}')
+    add_events(session, type="reply", payload='{"text": "done", "chatId": "c1"}')
+    add_events(session, kind="tail", type="PreToolUse", payload='{"tool_name": "Bash", "tool_input": {"x": 1}}')
+    add_messages(session, text="look at this")
+    add_file(session, filename="plan.md")
+    page = shown(browser(alice.session), home(session))
+    for words in ("@bob", "do it", "at its terminal", "typed", "done", "PreToolUse", "Bash", '"x": 1'):
+        assert words in page
+    for words in ("look at this", "operators only", "@alice uploaded plan.md (5 bytes)", 'data-chat="c1"'):
+        assert words in page
+
+
+@pytest.mark.parametrize("payload", ["[]", "7", "nothing", '{"text": 7, "chatId": []}', "{}", "[" * 5000])
+@pytest.mark.parametrize("type_", ["prompt", "reply", "odd"])
+def test_any_payload_is_shown(alice: Person, payload: str, type_: str) -> None:
+    session = make_session(alice.user)
+    add_events(session, type=type_, payload=payload)
+    assert 'id="e' in shown(browser(alice.session), home(session))
+
+
+def test_long_texts_are_cut_and_lead_to_the_whole(alice: Person) -> None:
+    session = make_session(alice.user)
+    (event,) = add_events(session, payload='{"text": "%s"}' % ("x" * 100_000))
+    client = browser(alice.session)
+    page = shown(client, home(session))
+    assert len(page) < 30_000
+    (address,) = re.findall(r'href="(/api/v1/[^"]+limit=1)"', page)
+    (item,) = client.get(address).json()["items"]
+    assert (item["id"], len(item["payload"]["text"])) == (event.pk, 100_000)
+
+
+def test_the_way_to_older_lines_loses_and_repeats_none(alice: Person) -> None:
+    session, other = make_session(alice.user), make_session(alice.user, "other")
+    for number in range(130):
+        moment = ago(200 - number)
+        add_events(session, ts=moment)
+        if number % 3 == 0:
+            add_messages(session, ts=moment)
+            add_events(other, ts=moment)
+        if number % 10 == 0:
+            add_file(session, uploaded_at=moment)
+    client, seen, path = browser(alice.session), [], home(session)
+    while path:
+        page = shown(client, path)
+        seen[:0] = re.findall(r'<li id="([emf]\d+)"', page)
+        path = next(iter(re.findall(r'id="older" href="([^"]+)"', page)), "")
+    assert len(seen) == len(set(seen)) == 130 + 44 + 13
+    assert [one for one in seen if one[0] == "e"] == sorted(
+        (one for one in seen if one[0] == "e"), key=lambda one: int(one[1:])
+    )
+
+
+def test_lines_out_of_step_with_time_are_not_lost(alice: Person) -> None:
+    session = make_session(alice.user)
+    for minutes in (5, 1, 9, 2, 8, 3):
+        add_events(session, ts=ago(minutes))
+    before: Before | None = Before()
+    seen: list[int] = []
+    while before is not None:
+        page = history(session.pk, before, 2)
+        seen += [moment.row.pk for moment in reversed(page.moments)]
+        before = page.before
+    assert seen == sorted(seen, reverse=True)
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize("before", [Before(), Before(event=3), Before(1, 2, 3)])
+def test_a_cursor_is_read_as_it_was_written(before: Before) -> None:
+    assert Before.read(str(before)) == before
+
+
+@pytest.mark.parametrize("text", ["", "1", "1-2", "1-2-x", "9" * 40, "1-2-3\n", "-1-2-3", "\0", "٣-٣-٣"])
+def test_a_broken_cursor_is_the_newest_end(alice: Person, text: str) -> None:
+    session = make_session(alice.user)
+    add_events(session)
+    answer = browser(alice.session).get(home(session), {"before": text})
+    assert 'id="e' in answer.content.decode()
+
+
+def test_lines_cost_the_same_queries_however_many(alice: Person, django_assert_num_queries: Any) -> None:
+    session = make_session(alice.user)
+    client = browser(alice.session)
+    client.get(home(session) + "/rows")
+    for _ in range(2):
+        add_events(session, 30)
+        add_messages(session, 10)
+        with django_assert_num_queries(6):
+            client.get(home(session) + "/rows")
+
+
+# What only the owner does.
+
+
+def post(person: Person, session: Session, verb: str, **fields: str) -> Any:
+    return browser(person.session).post(f"{home(session)}/{verb}", fields, follow=True)
+
+
+def test_an_owner_shares_and_takes_back(alice: Person, bob: Person) -> None:
+    session = make_session(alice.user)
+    assert (
+        "@bob is now a prompter" in post(alice, session, "share", login="@BOB", role="prompter").content.decode()
+    )
+    assert Share.objects.get().role == "prompter"
+    assert "@bob no longer sees" in post(alice, session, "unshare", login="bob").content.decode()
+    assert not visible_sessions(bob.user.pk).exists()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"login": "nobody"},
+        {"login": "bob", "role": "owner"},
+        {"login": "alice"},
+        {"login": "b\0b"},
+        {"login": "x" * 999},
+    ],
+)
+def test_what_cannot_be_shared_is_said(alice: Person, bob: Person, fields: dict[str, str]) -> None:
+    answer = post(alice, make_session(alice.user), "share", **{"role": "viewer", **fields})
+    assert answer.status_code == 200
+    assert 'class="notice' in answer.content.decode()
+    assert not Share.objects.exists()
+
+
+def test_an_owner_puts_a_session_away(alice: Person) -> None:
+    session = make_session(alice.user)
+    assert "Archived. It comes back" in post(alice, session, "archive").content.decode()
+    session.refresh_from_db()
+    assert session.archived_at
+    assert "archived already" in post(alice, session, "archive").content.decode()
+
+
+def test_deleting_says_what_goes_and_takes_it(alice: Person) -> None:
+    session = make_agent(alice.user).session
+    add_events(session, 3)
+    add_file(session, b"12345678")
+    page = shown(browser(alice.session), f"{home(session)}/delete")
+    assert re.search(r">events</th><td class=\"number\">3<", page)
+    assert Session.objects.filter(pk=session.pk).exists()
+    done = post(alice, session, "delete")
+    assert "Deleted @helper: 3 events, 8 bytes of files." in done.content.decode()
+    assert not Session.objects.filter(pk=session.pk).exists()
+
+
+@pytest.mark.parametrize("verb", ["share", "unshare", "archive", "delete"])
+@pytest.mark.parametrize("role", [*ROLES, None])
+def test_nobody_else_does(alice: Person, bob: Person, verb: str, role: str | None) -> None:
+    session = make_session(alice.user)
+    if role:
+        lend(session, bob.user, role)
+    assert post(bob, session, verb, login="bob", role="approver").status_code == 404
+    session.refresh_from_db()
+    assert session.archived_at is None
+    assert list(Share.objects.values_list("role", flat=True)) == ([role] if role else [])
+
+
+@pytest.mark.parametrize("verb", ["share", "unshare", "archive", "delete"])
+def test_a_form_of_another_site_does_nothing(alice: Person, verb: str) -> None:
+    session = make_session(alice.user)
+    client = browser(alice.session, enforce_csrf_checks=True)
+    assert client.post(f"{home(session)}/{verb}", {"login": "bob", "role": "viewer"}).status_code == 403
+    assert Session.objects.filter(pk=session.pk, archived_at=None).exists()
+
+
+def test_no_text_becomes_markup(alice: Person) -> None:
+    for vector in VECTORS:
+        session = make_session(alice.user, "s", cwd=vector[:1024])
+        add_messages(session, text=vector)
+        add_file(session, filename=vector[:255])
+        page = browser(alice.session).get(home(session)).content.decode()
+        assert not re.search(
+            r"<(?!/?(script (type|src)|script>))(script|img|svg|iframe|body o|base|meta h)[^>]*pwned", page
+        )

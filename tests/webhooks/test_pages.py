@@ -1,0 +1,210 @@
+"""The pages of webhooks: forms that work without scripts, and nobody sees another's."""
+
+import html
+import re
+from typing import Any
+
+import pytest
+
+from accounts.middleware import PAGE_POLICY
+from kit.clock import db_now
+from tests.native.house import Person, browser
+from tests.webhooks.house import happen, lease_all, subscribed
+from webhooks import pages, subscribing
+from webhooks.catalog import CATALOG, TEST
+from webhooks.keyring import unseal
+from webhooks.models import Delivery, Subscription
+from webhooks.recipes import HOWTO, verify_recipes
+
+pytestmark = pytest.mark.django_db
+HERE = "http://127.0.0.1:9/hook"
+VERBS = ["test", "roll-secret", "delete", "replay"]
+
+
+def read(person: Person, path: str = "", **query: str) -> str:
+    answer = browser(person.session).get(f"/webhooks{path}", query)
+    assert answer.status_code == 200, answer.content
+    assert answer["Content-Security-Policy"] == PAGE_POLICY
+    assert "no-store" in answer["Cache-Control"]
+    return html.unescape(answer.content.decode())
+
+
+def post(person: Person, path: str = "", **fields: Any) -> Any:
+    return browser(person.session).post(f"/webhooks{path}", fields, follow=True)
+
+
+def test_the_catalog_is_offered(alice: Person) -> None:
+    page = read(alice)
+    for row in CATALOG:
+        assert (f'value="{row.type}"' in page) == (row.type != TEST)
+
+
+def test_subscribing_shows_the_secret_this_once(alice: Person) -> None:
+    answer = post(alice, url=HERE, events=["chat.event", "agent.replied"], routing_name="proj", session_id="")
+    own = Subscription.objects.get()
+    assert (own.owner, own.url, own.event_names) == (alice.user, HERE, ["chat.event", "agent.replied"])
+    assert (own.routing_name, own.session_id) == ("@proj", "")
+    secret = unseal(own.secret)
+    assert secret in answer.content.decode()
+    assert "no-store" in answer["Cache-Control"]
+    assert secret not in read(alice)
+    assert secret not in read(alice, f"/{own.pk}")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"url": ""}, "url"),
+        ({"url": "ftp://x"}, "url"),
+        ({"url": "http://127.0.0.1\0"}, "url"),
+        ({"url": "x" * 5000}, "url"),
+        ({"events": []}, "events"),
+        ({"events": ["a b"]}, "events"),
+        ({"session_id": "1"}, "session"),
+        ({"routing_name": "x" * 100}, "name"),
+        ({"routing_name": "\0"}, "name"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field(alice: Person, wrong: dict[str, Any], field: str) -> None:
+    answer = post(alice, **{"url": HERE, "events": ["*"], **wrong})
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert f'id="{field}-error"' in page
+    assert len(re.findall('role="alert"', page)) == 1
+    assert not Subscription.objects.exists()
+
+
+def test_what_was_typed_stays(alice: Person) -> None:
+    page = post(alice, url=HERE, events=["tail.event"], session_id="no").content.decode()
+    assert f'value="{HERE}"' in page
+    assert 'value="tail.event" checked' in page
+    assert 'value="no"' in page
+
+
+def test_one_too_many_is_refused(alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscribing, "MOST", 1)
+    subscribed(alice.user)
+    answer = post(alice, url=HERE, events=["*"])
+    assert answer.status_code == 409
+    assert "delete one first" in answer.content.decode()
+
+
+def test_a_test_is_queued_and_listed(alice: Person) -> None:
+    own = subscribed(alice.user, events="chat.event").subscription
+    page = post(alice, f"/{own.pk}/test").content.decode()
+    delivery = Delivery.objects.get()
+    assert delivery.type == TEST
+    assert page.count(delivery.event_id) >= 2
+    assert "data-moving" in read(alice, f"/{own.pk}/deliveries")
+
+
+def test_a_delivery_says_how_it_went(alice: Person) -> None:
+    own = subscribed(alice.user).subscription
+    happen(alice.user)
+    Delivery.objects.update(
+        status="failed", attempts=7, next_attempt_at=None, last_status=500, last_error="<b>refused</b>"
+    )
+    page = browser(alice.session).get(f"/webhooks/{own.pk}").content.decode()
+    for words in ("failed", ">7<", "HTTP 500", "&lt;b&gt;refused", "given up"):
+        assert words in page
+    assert "data-moving" not in page
+
+
+def test_a_replay_starts_it_over(alice: Person) -> None:
+    own = subscribed(alice.user).subscription
+    happen(alice.user)
+    delivery = Delivery.objects.get()
+    Delivery.objects.update(status="delivered", delivered_at=db_now(), next_attempt_at=None, attempts=1)
+    assert "sent again" in post(alice, f"/{own.pk}/replay", delivery=str(delivery.pk)).content.decode()
+    delivery.refresh_from_db()
+    assert (delivery.status, delivery.attempts) == ("pending", 0)
+
+
+def test_one_that_is_being_sent_is_left_alone(alice: Person) -> None:
+    own = subscribed(alice.user).subscription
+    happen(alice.user)
+    lease_all()
+    delivery = Delivery.objects.get()
+    assert "being sent" in post(alice, f"/{own.pk}/replay", delivery=str(delivery.pk)).content.decode()
+
+
+@pytest.mark.parametrize("delivery", ["", "0", "x", "-1", "9" * 40, "\0", "١"])
+def test_a_delivery_that_is_not_there_is_not_found(alice: Person, delivery: str) -> None:
+    own = subscribed(alice.user).subscription
+    assert post(alice, f"/{own.pk}/replay", delivery=delivery).status_code == 404
+
+
+def test_another_webhooks_delivery_is_not_found(alice: Person, bob: Person) -> None:
+    own, others = subscribed(alice.user).subscription, subscribed(bob.user)
+    happen(bob.user)
+    delivery = Delivery.objects.get(subscription=others.subscription)
+    assert post(alice, f"/{own.pk}/replay", delivery=str(delivery.pk)).status_code == 404
+
+
+def test_a_new_secret_is_shown_this_once(alice: Person) -> None:
+    own = subscribed(alice.user)
+    page = post(alice, f"/{own.subscription.pk}/roll-secret").content.decode()
+    fresh = Subscription.objects.get()
+    assert unseal(fresh.secret) in html.unescape(page)
+    assert unseal(fresh.secret) != own.secret
+    assert "signs too, until" in page
+
+
+def test_deleting_takes_it_with_its_deliveries(alice: Person) -> None:
+    own = subscribed(alice.user).subscription
+    happen(alice.user)
+    post(alice, f"/{own.pk}/delete")
+    assert (Subscription.objects.count(), Delivery.objects.count()) == (0, 0)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_others_webhooks_are_as_absent_as_those_that_are_not(alice: Person, bob: Person, verb: str) -> None:
+    own = subscribed(alice.user).subscription
+    happen(alice.user)
+    before = list(Delivery.objects.values())
+    bodies = [browser(bob.session).get(f"/webhooks/{pk}") for pk in (own.pk, own.pk + 1000)]
+    assert {answer.status_code for answer in bodies} == {404}
+    assert len({re.sub(r'value="[^"]*"', "", answer.content.decode()) for answer in bodies}) == 1
+    assert browser(bob.session).get(f"/webhooks/{own.pk}/deliveries").status_code == 404
+    assert post(bob, f"/{own.pk}/{verb}", delivery=str(before[0]["id"])).status_code == 404
+    assert list(Delivery.objects.values()) == before
+    assert Subscription.objects.get().secret == own.secret
+    assert own.url not in read(bob)
+
+
+@pytest.mark.parametrize("path", ["", "/1", "/1/deliveries"])
+def test_who_is_not_signed_in_signs_in_first(alice: Person, path: str) -> None:
+    assert browser().get(f"/webhooks{path}")["Location"].startswith("/signin?next=")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_form_of_another_site_does_nothing(alice: Person, verb: str) -> None:
+    own = subscribed(alice.user).subscription
+    client = browser(alice.session, enforce_csrf_checks=True)
+    assert client.post(f"/webhooks/{own.pk}/{verb}").status_code == 403
+    assert Subscription.objects.get().secret == own.secret
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_link_does_nothing(alice: Person, verb: str) -> None:
+    own = subscribed(alice.user).subscription
+    assert browser(alice.session).get(f"/webhooks/{own.pk}/{verb}").status_code == 405
+
+
+def test_older_deliveries_are_a_page_on(alice: Person) -> None:
+    own = subscribed(alice.user).subscription
+    for _ in range(pages.SHOWN + 5):
+        happen(alice.user)
+    first = read(alice, f"/{own.pk}")
+    (before,) = re.findall(r"\?before=(\d+)", first)
+    second = read(alice, f"/{own.pk}", before=before)
+    rows = [re.findall(r'data-event="([^"]+)"', page) for page in (first, second)]
+    assert [len(some) for some in rows] == [pages.SHOWN, 5]
+    assert len({*rows[0], *rows[1]}) == pages.SHOWN + 5
+
+
+def test_the_recipes_are_those_of_the_howto(alice: Person) -> None:
+    own = subscribed(alice.user).subscription
+    assert "def is_ours" in verify_recipes()
+    assert verify_recipes() in HOWTO.read_text()
+    assert "def is_ours(secret: str" in read(alice, f"/{own.pk}")
