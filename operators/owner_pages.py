@@ -54,7 +54,7 @@ def _share(request: HttpRequest, seen: Seen) -> str:
         shares.share(seen.session, user, role, by=seen.user)
     except shares.Gone:
         return "The session is gone."
-    return f"@{user.login} is now a {role} of this session."
+    return f"Shared with @{user.login}, as {role}."
 
 
 def _unshare(request: HttpRequest, seen: Seen) -> str:

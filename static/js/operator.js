@@ -58,7 +58,8 @@ function showState(name, detail) {
     waiting: `connection lost, trying again in ${detail} s`,
     ended: `ended${detail ? `: ${detail}` : ""}`,
   }[name];
-  $("link").replaceChildren(state, ...(name === "waiting" ? [now()] : []), ...(name === "ended" ? [again()] : []));
+  const next = name === "waiting" ? [now()] : name === "ended" && link.is_signed_out ? [again()] : [];
+  $("link").replaceChildren(state, ...next);
 }
 
 function now() {
@@ -90,7 +91,7 @@ function sending(form, box, frame) {
       toast(refused.message);
     }
     button.disabled = false;
-    box.focus();
+    if (document.activeElement === document.body || form.contains(document.activeElement)) box.focus();
   });
 }
 

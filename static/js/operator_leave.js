@@ -83,7 +83,7 @@ export class Leave {
 
   say() {
     this.nothing.hidden = this.cards.size > 0;
-    this.count.textContent = String(this.cards.size);
+    for (const one of document.querySelectorAll("[data-leave-count]")) one.textContent = String(this.cards.size);
     this.count.classList.toggle("bad", this.cards.size > 0);
     document.title = this.cards.size ? `(${this.cards.size}) ${this.title}` : this.title;
   }

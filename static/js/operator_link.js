@@ -6,7 +6,7 @@ const LOST = "The connection was lost before the hub answered. Look at the trans
 export class Link {
   // `onFrame(frame)`: what the hub says, other than answers. `onState(name, detail)`: connecting, live, waiting, ended.
   constructor(sessionId, { onFrame, onState }) {
-    Object.assign(this, { sessionId, onFrame, onState, tries: 0, asked: [], subscribed: false, reason: "" });
+    Object.assign(this, { sessionId, onFrame, onState, tries: 0, asked: [], subscribed: false, reason: "", is_signed_out: false });
     addEventListener("online", () => this.timer && this.open());
   }
 
@@ -51,7 +51,8 @@ export class Link {
 
   refused({ code, message }) {
     this.reason = message;
-    if (code === "auth_failed" || code === "token_revoked") return; // the close follows
+    this.is_signed_out = code === "auth_failed" || code === "token_revoked";
+    if (this.is_signed_out) return; // the close follows
     if (!this.subscribed) return this.end(message);
     this.asked.shift()?.reject(Object.assign(new Error(message), { code }));
     if (code === "forbidden" || code === "not_found") this.subscribe(); // is it still ours to see, and in which role?

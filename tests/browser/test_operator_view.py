@@ -193,7 +193,7 @@ async def test_the_owner_shares_and_puts_away(visitor: Visitor, site: HubProcess
         await visitor.check_accessible()
         await visitor.check_phone()
         await page.get_by_role("dialog").get_by_role("button", name="Share", exact=True).click()
-        await expect(page.get_by_text("@bob is now a approver")).to_be_visible()
+        await expect(page.get_by_text("Shared with @bob, as approver")).to_be_visible()
         await page.get_by_role("button", name="Share (1)").click()
         await page.get_by_role("button", name="Take it back from bob").click()
         await expect(page.get_by_text("@bob no longer sees")).to_be_visible()
@@ -260,7 +260,12 @@ async def test_nothing_an_agent_or_operator_says_runs(visitor: Visitor, site: Hu
         for number, vector in enumerate(VECTORS):
             marked = f"{vector} #{number}."
             await tail(agent, vector[:60], tool_name=marked, tool_input={vector: vector}, message=vector)
-            await ask_leave(agent, f"{vector[:100]}{number}", tool=marked[:250], preview=vector)
+            await ask_leave(
+                agent,
+                f"{''.join(filter(str.isprintable, vector))[:100]}{number}",
+                tool=marked[:250],
+                preview=vector,
+            )
             agent.pieces = [marked, vector]
             await prompt(visitor, marked)
             await page.get_by_label("Message to the other operators").fill(marked)

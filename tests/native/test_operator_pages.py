@@ -173,7 +173,8 @@ def post(person: Person, session: Session, verb: str, **fields: str) -> Any:
 def test_an_owner_shares_and_takes_back(alice: Person, bob: Person) -> None:
     session = make_session(alice.user)
     assert (
-        "@bob is now a prompter" in post(alice, session, "share", login="@BOB", role="prompter").content.decode()
+        "Shared with @bob, as prompter"
+        in post(alice, session, "share", login="@BOB", role="prompter").content.decode()
     )
     assert Share.objects.get().role == "prompter"
     assert "@bob no longer sees" in post(alice, session, "unshare", login="bob").content.decode()

@@ -1,0 +1,32 @@
+"""The hub's health in a browser: what changes changes, and nothing else moves."""
+
+from playwright.async_api import expect
+
+from tests.browser.chrome import IN_BROWSER
+from tests.browser.visitor import Visitor
+from tests.hub_process import HubProcess
+from tests.peers import Echo, online
+
+pytestmark = IN_BROWSER
+
+
+async def test_staff_see_an_agent_come(visitor: Visitor, site: HubProcess) -> None:
+    site.mint("chief", "session", admin=True)
+    await visitor.sign_in("chief")
+    await visitor.go("/health")
+    agents = visitor.page.locator("dd").first
+    before = int(await agents.inner_text())
+    await visitor.check()
+    await visitor.check_keyboard()
+    async with online(site, Echo):
+        await expect(agents).to_have_text(str(before + 1), timeout=15_000)
+        await visitor.check_calm()
+    await expect(agents).to_have_text(str(before), timeout=15_000)
+    await visitor.check()
+
+
+async def test_nobody_else_finds_it(visitor: Visitor) -> None:
+    visitor.expected = ["404"]
+    await visitor.sign_in("alice")
+    await visitor.go("/health")
+    await expect(visitor.page.get_by_role("heading", name="Not found")).to_be_visible()
