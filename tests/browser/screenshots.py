@@ -18,6 +18,7 @@ from tests.homes import ROOT, embedded_home
 TALLEST = 7000
 FOLDER = ROOT / "screenshots"
 PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
+DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 async def main(wanted: str = "*") -> int:
@@ -59,6 +60,7 @@ async def _picture(visitor: Visitor, name: str, scheme: str) -> None:
         height = await page.evaluate("document.documentElement.scrollHeight")
         await page.set_viewport_size({"width": viewport["width"], "height": min(height, TALLEST)})
         await page.evaluate("scrollTo(0, 0)")
+        await page.evaluate(DRAWN)
         await page.screenshot(path=FOLDER / f"{name}-{scheme}-{size}.png")
 
 
