@@ -9,7 +9,7 @@ from django.utils.functional import SimpleLazyObject
 from accounts.authn import ForeignOrigin
 from accounts.callers import check_own_pages, find_caller
 from accounts.error_pages import FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, is_api, json_error
-from accounts.models import User
+from accounts.models import Credential, User
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -45,5 +45,6 @@ class CredentialMiddleware(AuthenticationMiddleware):
 
 
 def _user(request: HttpRequest) -> User | AnonymousUser:
+    """Whoever is there in person: an app's token opens the API, never a page or the admin."""
     caller = find_caller(request)
-    return caller.user if caller else AnonymousUser()
+    return caller.user if caller and caller.identity.kind == Credential.Kind.SESSION else AnonymousUser()

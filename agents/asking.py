@@ -3,11 +3,14 @@
 One core: what this builds is an `Ask` like any other, admitted and settled by the same ledger.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agents.dispatch import Dispatcher
+from agents.errors import Unavailable
 from agents.ledger import Ledger
 from agents.ports import Notifier
 from agents.transcript.recording import NewEvent, payload_of
@@ -57,7 +60,7 @@ class Asking:
 
         Raises:
             Denied: nothing was sent; the audit row says why.
-            NotPublished, Unavailable: nothing was sent, no row was written.
+            NotPublished, FileGone, Unavailable: nothing was sent, no row was written.
         """
         ask = Ask(
             chat_id=time_ordered(),
@@ -86,8 +89,9 @@ class Asking:
         in_time = await done_within(running.settled, PEER_TIMEOUT_S)
         if not in_time or running.settled.result().outcome is not Outcome.COMPLETED:
             peer = payload_of(peerLogin=source.peer_login, peerSessionId=source.peer_session_id)
-            await self._ledger.record(NewEvent(source.session_id, "chat", "peer-timeout", peer))
-        settled = await running.settled
+            with suppress(Unavailable):  # the session may be gone; a reply is told all the same
+                await self._ledger.record(NewEvent(source.session_id, "chat", "peer-timeout", peer))
+        settled = await asyncio.shield(running.settled)  # others wait for it too
         if settled.outcome is Outcome.COMPLETED and settled.text:
             ask = running.turn.ask
             await self._notifier.route_reply(

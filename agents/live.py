@@ -151,8 +151,9 @@ class LiveViews:
     def take(self, message: Message) -> None:
         """A message for watchers of this process."""
         if isinstance(message, Live):
+            frame = bytes(message.frame)
             for watcher in list(self._watchers.get(message.session_id, ())):
-                watcher.see(message.session_id, bytes(message.frame))
+                watcher.see(message.session_id, frame)
         elif isinstance(message, Oust):
             for watcher in list(self._watchers.get(message.session_id, ())):
                 if watcher.user_id == message.user_id:

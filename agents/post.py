@@ -81,10 +81,11 @@ class Tell(msgspec.Struct, frozen=True, tag="tell"):
 
 
 class Hook(msgspec.Struct, frozen=True, tag="hook"):
-    """The agent's program reported an event over REST; `is_stop`: its turn is over."""
+    """The agent's program reported an event over REST. `is_stop`: its turn is over; `begins`: it set to work."""
 
     connection_id: int
     is_stop: bool
+    begins: bool = False
 
 
 class Dismiss(msgspec.Struct, frozen=True, tag="dismiss"):

@@ -47,12 +47,13 @@ class Evicted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """A connection as it now stands."""
+    """A connection as it now stands. `is_new`: so is its session."""
 
     connection_id: int
     session_id: int
     public_id: str
     routing_name: str
+    is_new: bool
     evicted: Evicted | None
 
 
@@ -71,6 +72,7 @@ def register(registration: Registration, *, process_id: str) -> Registered:
     session = _find_session(registration)
     program = (registration.host, registration.pid)
     same_program = session is not None and registration.pid is not None and (session.host, session.pid) == program
+    is_new = session is None
     if session is None:
         session = Session(owner_id=registration.user_id)
         session.routing_name = _free_name(registration, session)
@@ -85,6 +87,7 @@ def register(registration: Registration, *, process_id: str) -> Registered:
         session_id=session.pk,
         public_id=str(session.public_id),
         routing_name=session.routing_name,
+        is_new=is_new,
         evicted=evicted,
     )
 

@@ -108,7 +108,8 @@ class WaitingTurns:
         """Take no more replies for it: what comes is late."""
         chat_id = running.turn.ask.chat_id
         del self._turns[chat_id]
-        if not running.agent_is_done:
+        may_be_told_late = running.turn.ask.tells and not running.chunks  # its end overtook its reply
+        if not running.agent_is_done or may_be_told_late:
             self._late[chat_id] = running.chunks
             if len(self._late) > LATE_KEPT:
                 self._late.popitem(last=False)

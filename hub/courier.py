@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 from agents.announcing import Addressed
 from agents.post import Handler, Post
@@ -25,8 +26,9 @@ class Courier:
 
     def carry(self, addressed: Sequence[Addressed]) -> None:
         """From any thread; nothing happens before the process has started or after it has ended."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._put, addressed)
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._put, addressed)
 
     async def run(self) -> None:
         """Carry until cancelled."""

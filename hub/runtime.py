@@ -15,6 +15,7 @@ from hub.job_thread import deliverer, housekeeper
 from hub.wiring import House
 from kit.async_db import db_call
 from kit.tasks import TaskSet
+from operators.attaching import find_lost
 from webhooks.outbox import on_queued
 
 logger = logging.getLogger(__name__)
@@ -90,6 +91,7 @@ class Runtime:
         announcing.carry_by(house.courier.carry)
         self._tasks.start(house.courier.run(), name="courier")
         self._tasks.start(self._beat(), name="beat")
+        self._tasks.start(self._expire(), name="expire")
         self._tasks.start(self._tend(), name="tend")
         self._tasks.start(self._watch(), name="watch")
         self._is_started = True
@@ -113,10 +115,18 @@ class Runtime:
         for connection_id in beat.missing:
             if socket := link.socket(connection_id):
                 self._tasks.start(socket.leave(SERVICE_RESTART, bye="reregister"), name="missing")
-        await db_call(permissions.expire_due)()
+
+    async def _expire(self) -> None:
+        """Not with the beat: it waits for sessions that others hold, and a process that beats late is dead."""
+        while True:
+            await asyncio.sleep(BEAT_EVERY_S)
+            try:
+                await db_call(permissions.expire_due)()
+            except Exception:
+                logger.exception("expire.failed")
 
     async def _watch(self) -> None:
-        """Close what a revoked token or a suspended user still holds open, within 2 s (docs/adr/0020)."""
+        """Close what a revoked token, a suspended user or a share taken back left open, in 2 s (docs/adr/0020)."""
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
             try:
@@ -134,6 +144,9 @@ class Runtime:
             gone = held - await db_call(still_good)(held)
             callers.dismiss(gone)
             room.dismiss(gone)
+        if room.credential_ids:
+            for lost in await db_call(find_lost)(self.house.process_id):
+                self.house.live.take(lost)
 
     async def _tend(self) -> None:
         while True:

@@ -7,12 +7,13 @@ from typing import Literal, cast
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from agents.access import find_session, role_of, visible_sessions
 from agents.ledger.statements import PROCESS_DEAD_S
 from agents.live import PermissionRequested
-from agents.models import Attachment
+from agents.models import Attachment, Share
+from agents.post import Oust
 from agents.transcript import permissions
 from kit.clock import db_now
 from operators.errors import NoSuchSession
@@ -64,6 +65,14 @@ def find_word(session_id: int, user_id: int) -> RoleWord | None:
 def detach(attached: Collection[Attached]) -> None:
     """These are over."""
     Attachment.objects.filter(pk__in=[one.attachment_id for one in attached]).delete()
+
+
+def find_lost(process_id: str) -> list[Oust]:
+    """Views of this process whose users may no longer see the session: a message that said so may be lost."""
+    shared = Exists(Share.objects.filter(session_id=OuterRef("session_id"), user_id=OuterRef("user_id")))
+    others = Attachment.objects.filter(process_id=process_id).exclude(session__owner_id=F("user_id"))
+    lost = others.exclude(shared, session__owner__is_active=True).distinct()
+    return [Oust(session_id, user_id) for session_id, user_id in lost.values_list("session_id", "user_id")]
 
 
 def present(session_id: int) -> Present:

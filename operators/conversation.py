@@ -110,7 +110,7 @@ class Conversation:
             attached = await db_call(attach)(public_id, self.user_id, self._process_id)
             self._attached[public_id] = attached
         role = await db_call(find_word)(attached.session_id, self.user_id)
-        if role is None:
+        if role is None or self._attached.get(public_id) is not attached:  # `_look` was first
             await self._leave([public_id])
             raise NoSuchSession
         self._outlet.put(encode(Subscribed(session_id=attached.public_id, role=role)))

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from agents.asking import TURN_WAIT_S, Asker, Asking
-from agents.errors import Denied, NotPublished, Unavailable
-from agents.transcript.mentions import FilesRefused
+from agents.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.waiting import RunningTurn
 from kit.async_db import db_call
 from operators.peering import Probed, reach, survey
@@ -99,7 +98,7 @@ class Desk:
             await self._asking.ask(asker, probed.target, prompt, surface="probe", tells=True, files=files)
         except Denied as denied:
             status = denied.reason
-        except (NotPublished, FilesRefused):
+        except (NotPublished, FileGone):
             status = "not_found"
         except Unavailable:
             status = "unavailable"

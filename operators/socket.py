@@ -20,6 +20,7 @@ from operators.room import Room
 logger = logging.getLogger(__name__)
 
 MAX_QUEUED = 256  # frames; what is lost can be read again from the transcript
+MAX_QUEUED_BYTES = 8_388_608  # one frame holds up to a mebibyte of an agent's
 SEND_WITHIN_S = 10.0
 
 POLICY_VIOLATION = 1008
@@ -42,6 +43,7 @@ class OperatorSocket(SocketConsumer):
         self._process_id = process_id
         self._public_origin = public_origin
         self._queue: asyncio.Queue[bytes | int] = asyncio.Queue()  # frames, then a close code
+        self._queued_bytes = 0
         self._sender: asyncio.Task[None] | None = None
         self._conversation: Conversation | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -111,7 +113,8 @@ class OperatorSocket(SocketConsumer):
         if self._over:
             return
         self._queue.put_nowait(frame)
-        if self._queue.qsize() > MAX_QUEUED:
+        self._queued_bytes += len(frame)
+        if self._queue.qsize() > MAX_QUEUED or self._queued_bytes > MAX_QUEUED_BYTES:
             while not self._queue.empty():
                 self._queue.get_nowait()
             self.end(TRY_AGAIN_LATER)
@@ -136,6 +139,7 @@ class OperatorSocket(SocketConsumer):
         """Send what is queued, then the close; who takes nothing is given up."""
         try:
             while isinstance(item := await self._queue.get(), bytes):
+                self._queued_bytes -= len(item)
                 async with asyncio.timeout(SEND_WITHIN_S):
                     await self.base_send({"type": "websocket.send", "text": str(item, "utf-8")})
             async with asyncio.timeout(SEND_WITHIN_S):

@@ -21,7 +21,8 @@ SELECT s.id, s.owner_id, s.events, s.session_id, s.routing_name
 FROM webhooks_subscription s JOIN accounts_user u ON u.id = s.owner_id
 WHERE u.is_active AND s.owner_id IN ({marks}) {lock}
 """
-_LOCK = {"sqlite": "", "postgresql": "FOR KEY SHARE OF s"}  # a delete waits: else our caller's commit would fail
+# A delete waits, else our caller's commit would fail; one under way may take long, and is not waited for.
+_LOCK = {"sqlite": "", "postgresql": "FOR KEY SHARE OF s SKIP LOCKED"}
 _QUEUE = """
 INSERT INTO webhooks_delivery
     (subscription_id, event_id, type, payload, status, attempts, queued_at, next_attempt_at, last_error)

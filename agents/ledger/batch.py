@@ -16,6 +16,7 @@ from agents.ledger.handing import handed_back, handed_over, may_hand_on
 from agents.ledger.house import read_house
 from agents.ledger.refusals import write_refusals
 from agents.ledger.rows import GRACE, Moment, open_row
+from agents.ledger.sources import without_gone
 from agents.ledger.statements import EndingRow
 from agents.ledger.telling import Notes, Told, write
 from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
@@ -41,6 +42,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
         sessions_of_late = statements.sessions_of(_chat_ids(batch)) if _chat_ids(batch) else {}
         moment = Moment(_lock(batch, sessions_of_late.values()))
         now = moment.now
+        batch = without_gone(batch)
         _settle({i: work for i, work in enumerate(batch) if isinstance(work, Settle)}, now, results, notes)
         _release([work for work in batch if isinstance(work, Release)], sessions_of_late, now, notes)
         _withdraw([work.ask for work in batch if isinstance(work, Withdraw)], now)

@@ -2,9 +2,13 @@
 
 from dataclasses import replace
 
+from django.db.models import F, Q
+
 from agents.models import File
-from agents.transcript.mentions import clone_into, mentions, readable, rewrite
+from agents.transcript.mentions import MAX_FILES, clone_into, mentions, readable, rewrite
 from agents.types import Ask, Ending, OpenTurn, Outcome
+
+MAX_LOOKED_UP = 500  # of the numbers a reply of a mebibyte can name
 
 
 def may_hand_on(ask: Ask) -> bool:
@@ -27,13 +31,18 @@ def handed_over(turn: OpenTurn) -> OpenTurn:
 def handed_back(ask: Ask, ending: Ending) -> Ending:
     """The reply with the ids its files have where it was asked from.
 
-    Only files of the answering session go: whatever else the agent can name is not its caller's to have.
+    Only files of the answering session go, its owner's and those its caller brought: whatever else the agent can
+    name, what other callers brought too, is not its caller's to have. Of more than MAX_FILES the first: a reply
+    never fails to end its turn.
     """
     if ending.outcome is not Outcome.COMPLETED or ask.source is None or "fileId=" not in ending.text:
         return ending
-    own = File.objects.live().filter(session_id=ask.target.session_id, pk__in=mentions(ending.text))
+    named = mentions(ending.text)[:MAX_LOOKED_UP]
+    open_to_caller = Q(uploader_id=F("session__owner_id")) | Q(uploader_id=ask.caller_id)
+    own = File.objects.live().filter(open_to_caller, session_id=ask.target.session_id, pk__in=named)
     owners = dict(own.values_list("pk", "session__owner_id"))
     if not owners:
         return ending
-    ids = clone_into(ask.source.session_id, owners.keys(), next(iter(owners.values())))
+    first = [number for number in named if number in owners][:MAX_FILES]
+    ids = clone_into(ask.source.session_id, first, owners[first[0]])
     return replace(ending, text=rewrite(ending.text, ids))

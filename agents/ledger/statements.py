@@ -81,6 +81,15 @@ def lock_sessions(session_ids: Iterable[int]) -> datetime:
     return now.astimezone(UTC)  # type: ignore[no-any-return]
 
 
+def hold_sessions(session_ids: Collection[int]) -> set[int]:
+    """Those of these sessions that are there; they are not deleted before the transaction ends."""
+    lock = " ORDER BY id FOR KEY SHARE" if connection.vendor == "postgresql" else ""
+    found = sql.rows(
+        f"SELECT id FROM agents_session WHERE id IN ({sql.marks(session_ids)}){lock}", sorted(session_ids)
+    )
+    return {row[0] for row in found}
+
+
 def sessions_of(chat_ids: Collection[str]) -> dict[str, int]:
     """The sessions of these turns, by chat id."""
     found = sql.rows(

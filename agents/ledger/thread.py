@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from agents.ledger.batch import commit
 from agents.ledger.lookup import Wanted
 from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.transcript.recording import NewEvent
-from agents.types import Ask, Ending, Found, OpenTurn, SettledTurn
+from agents.types import Ask, Ending, Failure, Found, OpenTurn, Outcome, SettledTurn
 
 logger = logging.getLogger(__name__)
 
@@ -82,8 +82,15 @@ class Ledger:
         Raises:
             Denied, NotPublished: refused; the audit row of a Denied is durable too.
             Unavailable: nothing was decided.
+
+        When this is cancelled nobody will see the turn through: what is admitted all the same is withdrawn.
         """
-        return cast(OpenTurn, await self._submit(Admit(ask)))
+        decided = self._submit(Admit(ask))
+        try:
+            return cast(OpenTurn, await asyncio.shield(decided))
+        except asyncio.CancelledError:
+            decided.add_done_callback(lambda _: self._withdraw(ask, decided))
+            raise
 
     async def deny(self, ask: Ask, denied: Denied) -> None:
         """Audit a refusal decided elsewhere."""
@@ -119,6 +126,10 @@ class Ledger:
             self._queue.put(None)
             self._thread.join(timeout=10)
             self._thread = None
+
+    def _withdraw(self, ask: Ask, decided: asyncio.Future[Any]) -> None:
+        if not decided.cancelled() and decided.exception() is None:
+            self._post(Withdraw(ask)).add_done_callback(_unobserved)
 
     def _submit(self, work: Work | LookUp) -> asyncio.Future[Any]:
         if self._queue.qsize() >= MAX_WAITING:
@@ -197,6 +208,8 @@ class Ledger:
             else:
                 self._tell(committed.messages)
                 return committed.results
+        if not is_away and len(batch) == 1 and (failed := _without_reply(batch[0])):
+            return self._commit([failed], is_retry=True)
         if is_away or len(batch) == 1:
             return [Unavailable()] * len(batch)
         return [self._commit([work], is_retry=True)[0] for work in batch]
@@ -224,6 +237,13 @@ class Ledger:
 def _is_lock_failure(failure: Exception) -> bool:
     """Whether a deadlock or a lock timeout failed the batch: one of its sessions, not the database."""
     return getattr(failure.__cause__, "sqlstate", None) in LOCK_FAILURES
+
+
+def _without_reply(work: Work) -> Settle | None:
+    """The same end without what the database refuses to keep: a turn that cannot end would be tried for long."""
+    if not isinstance(work, Settle) or work.ending.outcome is not Outcome.COMPLETED:
+        return None
+    return Settle(work.turn, replace(work.ending, outcome=Outcome.FAILED, reason=Failure.NOT_RECORDED, text=""))
 
 
 def _unobserved(future: asyncio.Future[Any]) -> None:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.callers import bearer, call, failed_text, send, web
-from tests.channel.house import agent, events_of, hook, rows, sql
+from tests.channel.house import agent, asking, events_of, hook, rows, sql
 from tests.hub_process import HubProcess
 from tests.peers import Stall
 from tests.waiting import eventually
@@ -186,3 +186,18 @@ async def test_tokens_of_each_turn_are_added_up(embedded_hub: HubProcess) -> Non
             hub, f"SELECT {columns} FROM agents_tokenusage WHERE cc_session_id = ? ORDER BY id", "cc-turns"
         )
         assert rows_ == [(10, 2, 3, 4), (20, 4, 6, 8)]
+
+
+async def test_an_event_that_cannot_be_kept_costs_neither_the_socket_nor_its_prompts(
+    embedded_hub: HubProcess,
+) -> None:
+    hub, refusal = embedded_hub, "WHEN NEW.type = 'Unkept' BEGIN SELECT RAISE(ABORT, 'refused'); END"
+    async with agent(hub, "owner") as mine, asking(hub, "alice", mine) as prompt:
+        sql(hub, f"CREATE TRIGGER refuse BEFORE INSERT ON agents_event {refusal}")
+        await mine.send(type="tail_event", eventType="Unkept", payload={})
+        lost = await mine.heard("error")
+        sql(hub, "DROP TRIGGER refuse")
+        assert lost["code"] == "unavailable"
+        await mine.reply(prompt["chatId"], "still here")
+        assert await mine.peers() is not None
+        assert [frame["type"] for frame in mine.frames].count("bye") == 0

@@ -1,9 +1,13 @@
 """Isolated agents reach nobody until their turn is over; composable ones reach what their caller reaches."""
 
+from collections.abc import Callable
+
 import pytest
 
-from tests.channel.house import Agent, Echoing, agent, asking, hook, route_name
+from tests.channel.house import Agent, Echoing, agent, asking, events_of, hook, route_name
 from tests.hub_process import HubProcess
+from tests.operators.operator import prompt
+from tests.operators.rows import share
 from tests.waiting import eventually
 
 ISOLATED = "error: this agent is isolated: it answers from its own context and reaches no other session meanwhile"
@@ -95,11 +99,13 @@ async def test_two_questions_at_once_isolate_until_both_are_over(embedded_hub: H
         await check_free(mine, other)
 
 
-async def test_another_socket_does_not_free_it(hub: HubProcess) -> None:
+@pytest.mark.parametrize("spelled", [str, str.upper, lambda one: f"urn:uuid:{one}"])
+async def test_another_socket_does_not_free_it(hub: HubProcess, spelled: Callable[[str], str]) -> None:
     async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing, at=-1) as other:
         async with asking(hub, "alice", mine):
             mine.socket.transport.abort()
             await mine.closed.wait()
+            mine.session_id = spelled(mine.session_id or "")
             await mine.connect(hub.urls[-1])
             await check_isolated(mine, other)
         await hook(hub, "owner", mine, "Stop")
@@ -148,3 +154,52 @@ async def test_a_turn_that_is_not_over_when_another_caller_asks_isolates(embedde
         async with asking(hub, "bob", mine):
             assert await mine.peers() == []
             assert await mine.route(route_name("alice", callers)) == ISOLATED
+
+
+@pytest.mark.parametrize("by", ["frame", "hook"])
+async def test_the_end_of_the_owners_turn_frees_nothing_for_what_was_told_meanwhile(
+    hub: HubProcess, by: str
+) -> None:
+    """The program queues what it is told while its owner types: that turn's end is not the end of this one."""
+    async with (
+        agent(hub, "owner", publishes=False) as mine,
+        agent(hub, "owner", Echoing, at=-1, publishes=False) as owners,
+    ):
+        share(hub, mine.session_id, gina="prompter")
+        if by == "frame":
+            await mine.send(type="tail_event", eventType="UserPromptSubmit", payload={})
+        else:
+            assert (await hook(hub, "owner", mine, "UserPromptSubmit")).status_code == 202
+        assert route_name("owner", owners) in await mine.peers()
+        told = await prompt(hub, hub.mint("gina", "session"), mine.session_id, "use what is the owner's")
+        assert told.status_code == 200, told.text
+        await mine.heard("prompt")
+        await mine.stop()
+        assert route_name("owner", owners) not in await mine.peers()
+        await mine.reply(told.json()["chatId"], "no")
+        await mine.stop()
+        assert route_name("owner", owners) in await mine.peers()
+
+
+@pytest.mark.parametrize("in_pieces", [False, True])
+async def test_a_reply_that_the_end_of_the_turn_overtook_is_in_the_transcript(
+    hub: HubProcess, in_pieces: bool
+) -> None:
+    async with agent(hub, "owner", publishes=False) as mine:
+        told = await prompt(hub, hub.mint("owner", "session"), mine.session_id, "answer me")
+        chat_id = told.json()["chatId"]
+        await mine.heard("prompt")
+        await mine.stop()
+        await mine.peers()
+        if in_pieces:
+            await mine.chunk(chat_id, "here ")
+            await mine.chunk(chat_id, "it is", done=True)
+        else:
+            await mine.reply(chat_id, "here it is")
+
+        async def is_kept() -> bool:
+            replies = [payload for _, type_, payload in events_of(hub, mine) if type_ == "reply"]
+            return [one["text"] for one in replies] == ["here it is"]
+
+        await eventually(is_kept, "the late reply is kept")
+        assert all(frame["type"] != "error" for frame in mine.frames)

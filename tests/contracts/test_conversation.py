@@ -14,7 +14,7 @@ from agents.post import LocalPost, Oust
 from hub import wiring
 from kit.async_db import db_call
 from kit.clock import db_now
-from operators.attaching import present
+from operators.attaching import find_lost, present
 from operators.conversation import Conversation
 from operators.frames import Subscribe
 from tests.callers import Json
@@ -71,6 +71,23 @@ async def test_who_lost_the_share_sees_nothing_more() -> None:
     assert heard.frames[-1]["code"] == "forbidden"
     assert not await db_call(Attachment.objects.exists)()
     await conversation.end()
+
+
+@pytest.mark.parametrize("why", ["no share", "a suspended owner"])
+async def test_views_that_are_not_theirs_any_more_are_found_although_nobody_said_so(why: str) -> None:
+    session, bob = await db_call(share)("viewer")
+
+    def lose() -> list[Oust]:
+        for watcher in (bob, session.owner):
+            Attachment.objects.create(session=session, process_id="here", user=watcher)
+        assert find_lost("here") == []
+        if why == "no share":
+            Share.objects.filter(user=bob).delete()
+        else:
+            User.objects.filter(pk=session.owner_id).update(is_active=False)
+        return find_lost("here")
+
+    assert await db_call(lose)() == [Oust(session.pk, bob.pk)]
 
 
 async def test_who_keeps_a_share_keeps_the_view() -> None:

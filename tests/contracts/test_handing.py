@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from django.db import connection
 
 from agents.errors import FileGone
 from agents.models import File, Session
 from agents.transcript import files
+from agents.transcript.mentions import MAX_FILES
 from agents.types import Ending, Outcome, SettledTurn, Source
 from tests.contracts.house import Published, admitted, ask, decide, end, published, user
 
@@ -61,3 +63,44 @@ def test_an_agent_cannot_hand_out_files_of_its_owners_other_sessions() -> None:
     secret = stored(Session.objects.create(owner=agent.agent.owner, routing_name="vault"))
     assert answer(agent, here, f"look: fileId={secret.pk}") == f"look: fileId={secret.pk}"
     assert not File.objects.filter(session=here).exists()
+
+
+def test_an_agent_that_repeats_what_it_is_asked_hands_nobody_another_callers_file() -> None:
+    agent, secret = published(), stored(desk("alice"))
+    turn = admitted(replace(ask(agent), question=f"read fileId={secret.pk}", files=(secret.pk,)))
+    end(turn)
+    copy = File.objects.get(session_id=agent.ref.session_id)
+    here = desk("bob")
+    assert answer(agent, here, f"you said: fileId={copy.pk}") == f"you said: fileId={copy.pk}"
+    assert not File.objects.filter(session=here).exists()
+    mine = Session.objects.get(owner=user("alice"))
+    assert answer(agent, mine, f"you said: fileId={copy.pk}") != f"you said: fileId={copy.pk}"
+
+
+def test_a_reply_that_names_more_files_than_are_handed_back_still_ends_its_turn() -> None:
+    agent, here = published(), desk("alice")
+    made = [stored(agent.agent.session, b"%d" % number) for number in range(MAX_FILES + 1)]
+    text = answer(agent, here, " ".join(f"fileId={file.pk}" for file in made))
+    assert File.objects.filter(session=here).count() == MAX_FILES
+    assert text.endswith(f"fileId={made[-1].pk}")
+
+
+@pytest.mark.parametrize("text", ["so", "done: fileId={}"])
+def test_a_reply_ends_its_turn_although_the_session_that_asked_is_gone(text: str) -> None:
+    agent, here = published(), desk("alice")
+    made = stored(agent.agent.session)
+    turn = admitted(replace(ask(agent), source=Source(here.pk, mirrors=True)))
+    here.delete()
+    settled = end(turn, Ending(outcome=Outcome.COMPLETED, text=text.format(made.pk), latency_ms=1))
+    connection.check_constraints()
+    assert settled == SettledTurn(Outcome.COMPLETED, "", text.format(made.pk))
+    assert [event.type for event in agent.agent.session.events.all()] == ["prompt", "reply"]
+
+
+def test_a_question_is_asked_although_the_session_it_comes_from_is_gone() -> None:
+    agent, here = published(), desk("alice")
+    asked = replace(ask(agent), source=Source(here.pk, mirrors=True))
+    here.delete()
+    admitted(asked)
+    connection.check_constraints()
+    assert agent.turns[0].source_session_id is None

@@ -15,7 +15,7 @@ from django.db import connection
 from agents.errors import Offline, Unavailable
 from agents.ledger import Ledger
 from agents.models import Turn
-from agents.types import OpenTurn, Outcome
+from agents.types import Failure, OpenTurn, Outcome, SettledTurn
 from tests.contracts.house import COMPLETED, HOME, ask, published
 from tests.waiting import eventually
 
@@ -79,6 +79,20 @@ async def test_one_row_the_database_refuses_does_not_fail_its_neighbours(ledger:
     assert await asyncio.to_thread(Turn.objects.count) == 1
 
 
+async def test_a_reply_the_database_refuses_still_ends_its_turn(ledger: Ledger) -> None:
+    turn = await ledger.admit(await asyncio.to_thread(lambda: ask(published())))
+    with other_program() as other:
+        other.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON agents_event WHEN NEW.payload LIKE '%poison%'"
+            " BEGIN SELECT RAISE(ABORT, 'refused'); END"
+        )
+        settling = ledger.settle(turn, replace(COMPLETED, text="poison"))
+        settled = await asyncio.wait_for(settling, 20)
+        other.execute("DROP TRIGGER refuse")
+    assert settled == SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)
+    assert not await asyncio.to_thread(Turn.objects.holding().exists)
+
+
 async def test_a_settle_outlives_a_database_that_is_away(ledger: Ledger) -> None:
     one = await asyncio.to_thread(lambda: ask(published()))
     turn = await ledger.admit(one)
@@ -101,6 +115,23 @@ async def test_an_ask_refused_because_the_database_was_away_leaves_nothing_open(
         return not await asyncio.to_thread(Turn.objects.open().exists)
 
     await eventually(nothing_open, "the ask is withdrawn")
+    assert isinstance(await ledger.admit(await asyncio.to_thread(lambda: ask(agent, "bob"))), OpenTurn)
+
+
+async def test_an_ask_whose_caller_is_cut_off_while_it_is_decided_leaves_nothing_open(ledger: Ledger) -> None:
+    agent = await asyncio.to_thread(published)
+    one = await asyncio.to_thread(lambda: ask(agent))
+    asking = asyncio.ensure_future(ledger.admit(one))
+    await asyncio.sleep(0)  # it is with the ledger now
+    asking.cancel()
+    assert isinstance((await asyncio.gather(asking, return_exceptions=True))[0], asyncio.CancelledError)
+
+    async def is_withdrawn() -> bool:
+        ends = await asyncio.to_thread(lambda: [turn.outcome for turn in Turn.objects.all()])
+        return ends == [Outcome.FAILED]
+
+    await eventually(is_withdrawn, "the ask is withdrawn")
+    assert await asyncio.to_thread(lambda: agent.spent) == 0
     assert isinstance(await ledger.admit(await asyncio.to_thread(lambda: ask(agent, "bob"))), OpenTurn)
 
 

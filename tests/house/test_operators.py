@@ -5,7 +5,7 @@ import re
 import pytest
 
 from agents.access import NotAllowed
-from agents.errors import Denied, NotPublished, Unavailable
+from agents.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.models import Turn
 from agents.targets import AmbiguousPeer, NoSuchTarget
 from agents.transcript.mentions import FilesRefused
@@ -27,7 +27,7 @@ EXAMPLES = [
 
 def test_whatever_the_core_refuses_has_its_words() -> None:
     core = {*all_subclasses(Denied), *all_subclasses(FilesRefused), NotPublished, Unavailable, NotAllowed}
-    core |= {AmbiguousPeer, NoSuchTarget, AlreadyResolved, NoSuchRequest}
+    core |= {FileGone, AmbiguousPeer, NoSuchTarget, AlreadyResolved, NoSuchRequest}
     own = {one for one in OWN if issubclass(one, Exception)}
     assert set(REFUSALS) == core | own
 

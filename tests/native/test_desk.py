@@ -129,7 +129,7 @@ def test_the_desk_shows_agents_sessions_and_what_is_shared_and_nothing_else(alic
     assert re.search(r'<meter min="0" max="40" value="7"', page)
     assert re.search(r'class="state on">online', page)
     assert ">draft<" in page
-    assert re.search(r"@lent</strong> of @bob <span class=\"badge\">approver", page)
+    assert re.search(r"@lent</strong></a> of @bob <span class=\"badge\">approver", page)
     assert hidden.handle not in page
     assert str(hidden.session.public_id) not in page
 

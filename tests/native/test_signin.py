@@ -173,7 +173,7 @@ def test_no_page_holds_inline_script_or_style(alice: Person) -> None:
     make_agent(alice.user)
     client = browser(alice.session)
     agents = ["/agents", "/agents/alice/helper", "/agents/alice/nobody"]
-    for path in ("/", "/signin", "/nothing", "/account", "/demos/a2a/", *agents):
+    for path in ("/", "/signin", "/nothing", "/account", "/demos/a2a/", "/webhooks", *agents):
         page = client.get(path).content.decode()
         assert not re.search(
             r"<script(?![^>]* (?:src=|type=\"application/json\"))|<style|\sstyle=|\son[a-z]+=", page

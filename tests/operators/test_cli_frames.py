@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Json, bearer, web
+from tests.channel.house import sql
 from tests.hub_process import HubProcess
 from tests.operators.operator import Operator, prompt
 from tests.operators.rows import put, share
@@ -324,3 +325,21 @@ async def test_who_is_no_longer_shared_with_sees_nothing_more(hub: HubProcess, a
         await theirs.event("reply", text="echo: alone?")
         assert operator.of("event") == []
         said(await operator.answer("prompt", sessionId=agent.session_id, text="hi"), "not_found")
+
+
+async def test_a_share_that_went_without_a_word_is_noticed(hub: HubProcess, alice: str) -> None:
+    """What tells the sockets may be lost between processes."""
+    async with (
+        Echo(hub.url, hub.mint("owner", "channel")) as agent,
+        Operator(hub.urls[-1], alice) as operator,
+    ):
+        share(hub, agent.session_id, alice="viewer")
+        await operator.subscribe(agent.session_id)
+        session = agent.session_id if hub.home.is_grown else (agent.session_id or "").replace("-", "")
+        sql(
+            hub,
+            "DELETE FROM agents_share WHERE session_id = (SELECT id FROM agents_session WHERE public_id = ?)",
+            session,
+        )
+        gone = await operator.heard("error")
+        assert (agent.session_id or "") in said(gone, "forbidden")

@@ -9,6 +9,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from tests.callers import Json
+from tests.channel.house import Agent, hook
 from tests.homes import Home, MakeHome
 from tests.hub_process import HubProcess, StartHub
 from tests.operators.operator import Operator, dial, prompt
@@ -144,6 +145,25 @@ async def test_who_does_not_read_is_closed_and_holds_nobody_up(embedded_hub: Hub
             frames = await until_closed(slow)
             assert slow.close_code in (TRY_AGAIN_LATER, GIVEN_UP), "told to come back, or cut after 10 s"
             assert len([one for one in frames if one["type"] == "op_message"]) < 450
+
+
+async def test_who_does_not_read_an_agents_long_events_is_closed_before_they_fill_the_memory(
+    embedded_hub: HubProcess,
+) -> None:
+    hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
+    async with Agent(hub.url, hub.mint("owner", "channel")) as agent:
+        slow = await dial(at(hub), owner, max_queue=1)
+        await slow.send(json.dumps({"type": "subscribe", "sessionId": agent.session_id}))
+        await slow.recv()
+        slow.transport.pause_reading()
+        for _ in range(24):
+            sent = await hook(hub, "owner", agent, "Notification", text="x" * 1_000_000)
+            assert sent.status_code == 202
+        slow.transport.resume_reading()
+        async with asyncio.timeout(15):
+            frames = await until_closed(slow)
+        assert slow.close_code in (TRY_AGAIN_LATER, GIVEN_UP), "told to come back, or cut after 10 s"
+        assert len([one for one in frames if one["type"] == "event"]) < 24
 
 
 @pytest.mark.slow

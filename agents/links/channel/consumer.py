@@ -138,8 +138,10 @@ class AgentSocket(FrameSocket):
             case Tell():
                 with suppress(OSError):
                     await self._send_bytes(bytes(message.frame))
+            case Hook(is_stop=True):
+                await self._stopped()
             case Hook():
-                await self._hooked(is_stop=message.is_stop)
+                self._driving.hooked(begins=message.begins)
 
     # From the hub's clock.
 
@@ -203,8 +205,10 @@ class AgentSocket(FrameSocket):
             case TailEvent():
                 await self._record("tail", frame.event_type, frame.payload, session_id)
                 if frame.event_type == "Stop":
-                    await self._hooked(is_stop=True)
+                    await self._stopped()
                     await self._ledger.release_session(session_id)
+                elif frame.event_type == "UserPromptSubmit":
+                    self._driving.hooked(begins=True)
             case PermissionRequest():
                 await self._ask_leave(frame, session_id)
             case AgentsRequest() | PeersRequest() | RouteRequest() | DispatchRequest() | ProbeRequest():
@@ -218,11 +222,13 @@ class AgentSocket(FrameSocket):
         await self._link.report(reports)
 
     async def _record(self, kind: str, type_: str, payload: Raw, session_id: int) -> None:
+        """Keep an event. One that cannot be kept now is lost, not the connection and what its agent is asked."""
         try:
-            event = NewEvent(session_id, kind, type_[:MAX_TYPE_CHARS], clean(bytes(payload)))
+            await self._ledger.record(NewEvent(session_id, kind, type_[:MAX_TYPE_CHARS], clean(bytes(payload))))
         except BadPayload as bad:
             raise BadFrame("bad_frame", str(bad)) from None
-        await self._ledger.record(event)
+        except Unavailable:
+            await self._send(Error(code="unavailable", message="the hub cannot keep events now"))
 
     async def _begin(self, request: Request, session_id: int) -> None:
         """Serve what the agent asks for in a task of its own: on whose behalf is decided now."""
@@ -243,11 +249,10 @@ class AgentSocket(FrameSocket):
         except NoSuchRequest:  # the session was deleted: the socket is about to hear it
             return
 
-    async def _hooked(self, *, is_stop: bool) -> None:
-        """The agent's program reported something; at the end of its turn, what nobody waits for ends too."""
-        self._driving.hooked(is_stop=is_stop, now=self._clock())
-        if is_stop:
-            await self._link.report(self._protocol.stop())
+    async def _stopped(self) -> None:
+        """The agent's program is at the end of a turn: what nobody waits for ends with it."""
+        now = self._clock()
+        await self._link.report(self._protocol.stop(self._driving.stopped(now), now))
 
     def _withdraw(self, chat_id: str) -> None:
         self._protocol.withdraw(chat_id)
@@ -293,7 +298,14 @@ class AgentSocket(FrameSocket):
                 channel_token_name=self._identity.credential_name,
             )
         )
-        for decision in arrival.decisions:
+        if not registered.is_new:
+            await self._tell_decisions(registered.session_id)
+
+    async def _tell_decisions(self, session_id: int) -> None:
+        """What was decided while it was away. It is attached: a later decision finds it."""
+        async with self._link.registering:
+            decisions = await db_call(permissions.take_untold)(session_id)
+        for decision in decisions:
             await self._send_bytes(decision)
 
     async def _leave(self, connection_id: int) -> None:

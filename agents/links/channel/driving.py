@@ -10,11 +10,15 @@ LONGEST_TURN_S = 900.0
 
 @dataclass(slots=True)
 class Drive:
-    """A prompt the agent may still be working on. `waited_until`: when its caller stops waiting."""
+    """A prompt the agent may still be working on. `waited_until`: when its caller stops waiting.
+
+    `stops`: how many ends of turns there are until its own, those of what the program was given before among them.
+    """
 
     prompt: Prompt
     waited_until: float
     until: float
+    stops: int = 1
     is_answered: bool = False
 
 
@@ -36,16 +40,20 @@ class Driving:
 
     A drive begins with delivery. It ends when the agent's program reports the end of its turn and nobody waits for
     the reply any more; with a program that has no hooks, a moment after the reply; at the latest after 15 minutes.
+    A program queues what it is given while it works: the end of an earlier turn ends no drive without a reply.
     """
 
     def __init__(self) -> None:
         self._drives: dict[str, Drive] = {}
         self._has_hooks = False
+        self._is_at_work = False  # as far as hooks say: its owner types, too
 
     def begin(self, prompt: Prompt, now: float) -> None:
         """A prompt goes out."""
+        self._forget_old(now)
         until = now + max(prompt.wait_s, LONGEST_TURN_S)
-        self._drives[prompt.chat_id] = Drive(prompt, now + prompt.wait_s, until)
+        ahead = max([int(self._is_at_work), *(drive.stops for drive in self._drives.values())])
+        self._drives[prompt.chat_id] = Drive(prompt, now + prompt.wait_s, until, stops=ahead + 1)
 
     def resume(self, prompt: Prompt, for_s: float, now: float) -> None:
         """It went out over an earlier connection, and the agent may be at it still."""
@@ -62,13 +70,21 @@ class Driving:
             if not self._has_hooks:
                 drive.until = now + REPLY_GRACE_S
 
-    def hooked(self, *, is_stop: bool, now: float) -> None:
-        """The program reported something: its ends of turns can be relied on. `is_stop`: this is one."""
+    def hooked(self, *, begins: bool = False) -> None:
+        """The program reported something: its ends of turns can be relied on. `begins`: it set to work."""
         self._has_hooks = True
-        if is_stop:
-            over = [one for one, drive in self._drives.items() if _is_over(drive, now)]
-            for chat_id in over:
-                del self._drives[chat_id]
+        self._is_at_work = self._is_at_work or begins
+
+    def stopped(self, now: float) -> list[str]:
+        """The program reported the end of a turn; the chat ids of the drives that are over with it."""
+        self._has_hooks = True
+        self._is_at_work = False
+        for drive in self._drives.values():
+            drive.stops -= 1
+        over = [one for one, drive in self._drives.items() if _is_over(drive, now)]
+        for chat_id in over:
+            del self._drives[chat_id]
+        return over
 
     def find(self, now: float) -> Driver | None:
         """Who drives the session; None when it works for its owner alone.
@@ -76,7 +92,7 @@ class Driving:
         Prompts of different callers at once, of which one is not over: nobody can tell for whom the agent
         reaches out, so it is isolated.
         """
-        self._drives = {one: drive for one, drive in self._drives.items() if drive.until > now}
+        self._forget_old(now)
         prompts = [drive.prompt for drive in self._drives.values()]
         if not prompts:
             return None
@@ -85,6 +101,10 @@ class Driving:
         deepest = max(prompts, key=lambda one: len(one.chain))
         return Driver(last.asker_id, last.asker, isolated, deepest.chain)
 
+    def _forget_old(self, now: float) -> None:
+        self._drives = {one: drive for one, drive in self._drives.items() if drive.until > now}
+
 
 def _is_over(drive: Drive, now: float) -> bool:
-    return drive.is_answered or drive.prompt.tells or drive.waited_until <= now
+    is_its_own = drive.stops <= 0 and (drive.prompt.tells or drive.waited_until <= now)
+    return drive.is_answered or is_its_own

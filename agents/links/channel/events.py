@@ -55,6 +55,11 @@ class HookEvent(Struct, frozen=True, rename="camel"):
         """Whether the agent's turn is over."""
         return (self.kind, self.type) == ("tail", "Stop")
 
+    @property
+    def begins(self) -> bool:
+        """Whether the program sets to work on a prompt, its owner's or the hub's."""
+        return (self.kind, self.type) == ("tail", "UserPromptSubmit")
+
 
 class _Refusal(Exception):
     def __init__(self, status: int, message: str) -> None:
@@ -63,7 +68,7 @@ class _Refusal(Exception):
 
 
 class HookEvents:
-    """The door for hooks. It tells each connection once that its program has hooks, and of every end of a turn."""
+    """The door for hooks. It tells each connection once that its program has hooks, and of each turn's ends."""
 
     def __init__(self, *, ledger: Ledger, link: ChannelLink) -> None:
         self._ledger = ledger
@@ -117,9 +122,9 @@ class HookEvents:
             await _add_usage(session.session_id, payload)
         if session.connection_id is None or session.process_id is None:
             return
-        if event.is_stop or session.connection_id not in self._hooked:
+        if event.is_stop or event.begins or session.connection_id not in self._hooked:
             self._note(session.connection_id)
-            await self._link.send(session.process_id, Hook(session.connection_id, event.is_stop))
+            await self._link.send(session.process_id, Hook(session.connection_id, event.is_stop, event.begins))
 
     def _note(self, connection_id: int) -> None:
         self._hooked[connection_id] = None

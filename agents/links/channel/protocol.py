@@ -4,6 +4,7 @@ A reply counts only for a chat id that this very socket was given and has not an
 refused with a non-fatal error frame and never reaches a caller.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from agents.links.channel import frames
@@ -78,10 +79,10 @@ class ChannelProtocol:
             raise BadFrame("unknown_chat", "no open prompt of this connection has that chatId")
         return self._piece(reply, expected) if isinstance(reply, ReplyChunk) else self._whole(reply, expected)
 
-    def stop(self) -> list[Report]:
-        """The agent's turn is over: what nobody waits for ends, replied to or not."""
-        told = [chat_id for chat_id, expected in self._expected.items() if expected.tells]
-        return [report for chat_id in told for report in self._finish(chat_id)]
+    def stop(self, over: Collection[str], now: float) -> list[Report]:
+        """The agent is done with these: what nobody waits for ends, replied to or not; a reply may come late."""
+        told = [chat_id for chat_id in over if chat_id in self._expected and self._expected[chat_id].tells]
+        return [self._end_told(chat_id, now) for chat_id in told]
 
     def lost(self) -> list[Report]:
         """The connection is over: every prompt still open fails."""
@@ -114,6 +115,11 @@ class ChannelProtocol:
 
     def _finish(self, chat_id: str) -> list[Report]:
         return [_final(chat_id, self._expected.pop(chat_id))]
+
+    def _end_told(self, chat_id: str, now: float) -> Report:
+        expected = self._expected[chat_id]
+        expected.tells, expected.until = False, now
+        return _final(chat_id, expected)
 
     def _check_caps(self, chunk: ReplyChunk, expected: Expected) -> None:
         size = size_of(chunk.text)

@@ -13,7 +13,6 @@ from agents.links.channel.frames import Register
 from agents.models import Event, Turn
 from agents.post import Prompt
 from agents.presence import Registered, Registration
-from agents.transcript import permissions
 from agents.types import Failure, Outcome
 from kit.clock import db_now
 
@@ -30,20 +29,18 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A registered connection. `decisions`: finished frames about leave it asked for before."""
+    """A registered connection."""
 
     registered: Registered
     unfinished: Sequence[Unfinished]
-    decisions: Sequence[bytes]
 
 
 def arrive(registration: Registration, *, process_id: str) -> Arrival:
     """Register a connection, and read what its session has going."""
     registered = presence.register(registration, process_id=process_id)
-    if registered.public_id != registration.session_id:  # a new session has no past
-        return Arrival(registered, (), ())
-    decisions = permissions.take_untold(registered.session_id)
-    return Arrival(registered, unfinished_of(registered.session_id), decisions)
+    if registered.is_new:
+        return Arrival(registered, ())
+    return Arrival(registered, unfinished_of(registered.session_id))
 
 
 def unfinished_of(session_id: int) -> list[Unfinished]:
@@ -59,12 +56,12 @@ def unfinished_of(session_id: int) -> list[Unfinished]:
         connection_id__isnull=False,
         caller__isnull=False,
     ).exclude(reason=Failure.NOT_DELIVERED)
-    turns = list(recent.select_related("agent", "caller").order_by("asked_at")[:MOST_UNFINISHED])
-    if not turns:
+    if not recent.exists():
         return []
     stops = Event.objects.filter(session_id=session_id, kind="tail", type="Stop").order_by("-pk")
     last_stop = stops.values_list("ts", flat=True).first()
-    return [_unfinished(turn, now) for turn in turns if not _is_over(turn, last_stop, now)]
+    newest = recent.filter(_not_over(last_stop, now)).select_related("agent", "caller").order_by("-asked_at")
+    return [_unfinished(turn, now) for turn in reversed(newest[:MOST_UNFINISHED])]
 
 
 def digest_in(frame: Register) -> str:
@@ -92,12 +89,12 @@ def registration_of(frame: Register, identity: Identity) -> Registration:
     )
 
 
-def _is_over(turn: Turn, last_stop: datetime | None, now: datetime) -> bool:
-    if turn.settled_at is None:
-        return False
+def _not_over(last_stop: datetime | None, now: datetime) -> Q:
+    """Turns whose end the program did not report; without reports, those not replied to some time ago."""
     if last_stop is not None:
-        return last_stop >= turn.settled_at
-    return turn.outcome == Outcome.COMPLETED and now - turn.settled_at > timedelta(seconds=REPLY_GRACE_S)
+        return Q(settled_at=None) | Q(settled_at__gt=last_stop)
+    moment_ago = now - timedelta(seconds=REPLY_GRACE_S)
+    return Q(settled_at=None) | ~Q(outcome=Outcome.COMPLETED) | Q(settled_at__gte=moment_ago)
 
 
 def _unfinished(turn: Turn, now: datetime) -> Unfinished:

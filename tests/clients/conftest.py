@@ -1,0 +1,47 @@
+"""One hub for all runs: GitHub is there to sign in with, and webhooks may go to this machine."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.github import GitHub
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess
+from tests.signin.clients import Browser, CommandLine
+
+OPTIONS = {"SIGNIN_RATE_PER_MINUTE": 1_000_000, "WEBHOOK_ALLOW_PRIVATE": 1, "REPLY_WAIT_S": 3}
+
+
+@pytest.fixture(scope="package")
+def github() -> Iterator[GitHub]:
+    """A GitHub look-alike."""
+    github = GitHub()
+    github.start()
+    yield github
+    github.stop()
+
+
+@pytest.fixture(scope="package")
+def clients_hub(make_home: MakeHome, github: GitHub) -> Iterator[HubProcess]:
+    """One process on SQLite."""
+    hub = HubProcess.start(make_home("embedded"), **OPTIONS, **github.settings)
+    yield hub
+    hub.check_running()
+    hub.stop()
+
+
+@pytest.fixture
+def browser(clients_hub: HubProcess, github: GitHub) -> Iterator[Browser]:
+    """Somebody's browser."""
+    github.reset()
+    made = Browser(clients_hub, github)
+    yield made
+    made.client.close()
+
+
+@pytest.fixture
+def listener(clients_hub: HubProcess) -> Iterator[CommandLine]:
+    """The command line's end of a login: its listener on loopback."""
+    made = CommandLine(clients_hub)
+    yield made
+    made.close()

@@ -1,0 +1,99 @@
+"""`claw login`, `whoami`, `token mint`, `apps`, `auth sessions`, `logout`: request by request."""
+
+import json
+
+import pytest
+
+from tests.clients.claw import Claw, Failed, claw
+from tests.clients.shapes import AUTH_SESSION, MINTED, TOKEN, USER, check, iso, items, matching, one_of, text
+from tests.clients.test_channel import REGISTER
+from tests.hub_process import HubProcess
+from tests.peer import dial
+from tests.signin.clients import Browser, CommandLine
+
+SESSION_TOKEN = matching("cw_sess_[0-9a-f]{32}")
+
+
+def test_login_whoami_logout(clients_hub: HubProcess, browser: Browser, listener: CommandLine) -> None:
+    code = listener.code(browser, "ann")
+    assert set(listener.landed[-1]) == {"code", "state"}
+    nameless = Claw(clients_hub.url, agent="clawborrator-cli")
+    body = {"code": code, "code_verifier": listener.verifier}
+    answer = nameless.call("POST", "/auth/oauth/token", body)
+    check(answer, {"user": USER, "session": {"token": SESSION_TOKEN, "expiresAt": iso}})
+    assert answer["user"]["githubLogin"] == "ann"
+
+    me = Claw(clients_hub.url, answer["session"]["token"])
+    assert check(me.call("GET", "/me"), USER) == answer["user"]
+    assert me.send("POST", "/auth/logout").status in (200, 204)
+    assert me.send("POST", "/auth/logout").status < 300, "again is fine"
+    with pytest.raises(Failed) as rejected:
+        me.call("GET", "/me")
+    assert (rejected.value.status, rejected.value.code) == (401, "unauthorized")
+
+
+def test_a_code_is_good_once(clients_hub: HubProcess, browser: Browser, listener: CommandLine) -> None:
+    body = {"code": listener.code(browser, "cleo"), "code_verifier": listener.verifier}
+    nameless = Claw(clients_hub.url, agent="clawborrator-cli")
+    first = nameless.call("POST", "/auth/oauth/token", body)
+    with pytest.raises(Failed) as used:
+        nameless.call("POST", "/auth/oauth/token", body)
+    assert (used.value.status, used.value.code) == (400, "invalid_grant")
+    assert Claw(clients_hub.url, first["session"]["token"]).send("GET", "/me").status == 401
+
+
+@pytest.mark.parametrize("token", [None, "cw_sess_" + "0" * 32, "cw_pat_" + "0" * 32, "ck_live_" + "0" * 32, "x"])
+def test_whoami_tells_a_rejected_token(clients_hub: HubProcess, token: str | None) -> None:
+    with pytest.raises(Failed) as rejected:
+        Claw(clients_hub.url, token).call("GET", "/me")
+    assert (rejected.value.status, rejected.value.code) == (401, "unauthorized")
+
+
+def test_token_mint_list_revoke(clients_hub: HubProcess) -> None:
+    alice = claw(clients_hub, "alice")
+    minted = check(alice.call("POST", "/tokens/channel", {"name": "lap"}), MINTED)
+    assert (minted["name"], minted["kind"]) == ("lap", "channel")
+    assert minted["token"].startswith(minted["prefix"])
+    listed = check(alice.call("GET", "/tokens"), items(TOKEN))["items"]
+    assert minted["id"] in [one["id"] for one in listed]
+    assert minted["token"] not in json.dumps(listed)
+    for _ in range(2):
+        assert alice.send("DELETE", f"/tokens/{minted['id']}").status in (200, 204)
+    assert minted["id"] not in [one["id"] for one in alice.call("GET", "/tokens")["items"]]
+    spent = check(alice.call("GET", "/tokens?includeRevoked=true"), items(TOKEN))["items"]
+    assert next(one for one in spent if one["id"] == minted["id"])["revokedAt"]
+
+
+async def test_a_channel_starts_with_what_the_mcp_snippet_says(clients_hub: HubProcess) -> None:
+    token = claw(clients_hub, "alice").call("POST", "/tokens/channel", {"name": "lap"})["token"]
+    env = {"CLAWBORRATOR_HUB_URL": clients_hub.url.replace("http", "ws", 1), "CLAWBORRATOR_TOKEN": token}
+    socket = await dial(env["CLAWBORRATOR_HUB_URL"] + "/channel", env["CLAWBORRATOR_TOKEN"])
+    await socket.send(json.dumps({"type": "register", "sessionId": None, **REGISTER}))
+    assert json.loads(await socket.recv())["channelTokenName"] == "lap"
+    await socket.close(1000, "stop")
+
+
+def test_app_mint(clients_hub: HubProcess) -> None:
+    bob = claw(clients_hub, "bob")
+    minted = bob.call("POST", "/auth/apps/mint", {"name": "dash"})
+    shape = {"token": matching("cw_app_.+"), "tokenName": text, "kind": one_of("app"), "createdAt": iso}
+    check(minted, shape)
+    app = Claw(clients_hub.url, minted["token"])
+    assert check(app.call("GET", "/me"), USER)["githubLogin"] == "bob"
+    assert app.send("POST", "/auth/logout").status < 300
+    assert app.send("GET", "/me").status == 401
+
+
+def test_auth_sessions_and_their_end(clients_hub: HubProcess) -> None:
+    old = Claw(clients_hub.url, clients_hub.mint("erin", "session"))
+    new = Claw(clients_hub.url, clients_hub.mint_again("erin", "session"))
+    rows = check(new.call("GET", "/auth-sessions"), items(AUTH_SESSION))["items"]
+    (other,) = [one for one in rows if not one["isCurrent"]]
+    answer = new.call("POST", f"/auth-sessions/{other['id'][:8]}/revoke")
+    assert answer == {"ok": True, "id": other["id"]}
+    assert old.send("GET", "/me").status == 401
+    (own,) = [one for one in rows if one["isCurrent"]]
+    for prefix, status in {own["id"][:8]: 409, "0" * 12: 404, "abc": 400}.items():
+        with pytest.raises(Failed) as refused:
+            new.call("POST", f"/auth-sessions/{prefix}/revoke")
+        assert refused.value.status == status

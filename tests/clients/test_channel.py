@@ -1,0 +1,176 @@
+"""Channel start, prompt and reply, hooks, stop and the next start: frame by frame."""
+
+import asyncio
+import json
+import uuid
+from typing import Any
+
+import httpx
+import pytest
+from websockets.asyncio.client import ClientConnection
+
+from tests.callers import bearer, web
+from tests.clients.claw import claw
+from tests.clients.shapes import EVENT, SESSION, check, items, matching, page, text
+from tests.clients.shapes import uuid as a_uuid
+from tests.hub_process import HubProcess
+from tests.peer import dial
+
+WITHIN_S = 40
+REGISTER = {"host": "box", "cwd": "/home/u/proj", "osUser": "u", "pid": 4242, "channelVersion": "0.0.43"}
+WELCOME = {"sessionId": a_uuid, "routingName": matching("@[a-z0-9-]+"), "channelTokenName": text}
+CHAT_ID = matching("[A-Za-z0-9_-]+")
+
+
+async def start(hub: HubProcess, token: str, **fields: Any) -> tuple[ClientConnection, Any]:
+    """Upgrade and register; the socket, and what it is welcomed with."""
+    socket = await dial(hub.url.replace("http", "ws", 1) + "/channel", token)
+    await say(socket, type="register", **REGISTER, **fields)
+    welcome = await heard(socket, "welcome")
+    check(welcome, WELCOME)
+    return socket, welcome
+
+
+async def say(socket: ClientConnection, **frame: Any) -> None:
+    await socket.send(json.dumps(frame, separators=(",", ":")))
+
+
+async def heard(socket: ClientConnection, kind: str) -> Any:
+    """The next frame of a kind; pings are answered on the way."""
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            frame = json.loads(await socket.recv())
+            if frame["type"] == "ping":
+                await say(socket, type="pong", ts=frame["ts"])
+            if frame["type"] == kind:
+                return frame
+
+
+async def hook(client: httpx.AsyncClient, token: str, session_id: str, kind: str, type_: str, payload: Any) -> int:
+    """What a hook of the program posts."""
+    event = {
+        "sessionId": session_id,
+        "kind": kind,
+        "type": type_,
+        "payload": payload,
+        "ts": "2026-01-01T00:00:00Z",
+    }
+    return (await client.post("/api/channel/event", json=event, headers=bearer(token))).status_code
+
+
+def stored(hub: HubProcess, login: str, session_id: str, query: str = "") -> list[Any]:
+    """What `claw session events` shows."""
+    path = f"/sessions/{session_id}/events?limit=200{query}"
+    return check(claw(hub, login).call("GET", path), page(EVENT))["items"]
+
+
+async def test_a_channel_starts_answers_stops_and_comes_back(clients_hub: HubProcess) -> None:
+    hub, token = clients_hub, clients_hub.mint("owner", "channel")
+    socket, welcome = await start(hub, token, sessionId=None)
+    session_id = welcome["sessionId"]
+    assert welcome["routingName"].startswith("@proj")
+    owner = claw(hub, "owner")
+    sent = await asyncio.to_thread(owner.call, "POST", f"/sessions/{session_id}/prompt", {"text": "hello"})
+    prompt = await heard(socket, "prompt")
+    assert (prompt["text"], prompt["chatId"], prompt["askerUser"]) == ("hello", sent["chatId"], "owner")
+    check(prompt["chatId"], CHAT_ID)
+    payload = {"chatId": prompt["chatId"], "text": "hi there"}
+    await say(socket, type="chat_event", eventType="reply", payload=payload, ts="2026-01-01T00:00:00Z")
+    async with web(hub.url) as client:
+        hooks = [
+            ("chat", "prompt", {"prompt": "<channel>hello</channel>", "hook_event_name": "UserPromptSubmit"}),
+            ("chat", "assistant_text", {"text": "thinking", "toolUseId": "t1"}),
+            ("tail", "PreToolUse", {"tool_name": "Bash", "tool_input": {"command": "ls"}}),
+            ("tail", "PostToolUse", {"tool_name": "Bash", "tool_response": {"ok": True}}),
+            ("chat", "reply", {"text": "hi there"}),
+            ("tail", "Stop", {"assistant_text": "hi there", "token_usage": {"grain": "turn"}}),
+        ]
+        statuses = await asyncio.gather(*(hook(client, token, session_id, *one) for one in hooks))
+    assert all(200 <= status < 300 for status in statuses), statuses
+    seen = [(one["kind"], one["type"]) for one in stored(hub, "owner", session_id)]
+    assert {(kind, type_) for kind, type_, _ in hooks} <= set(seen)
+    assert seen[0] == ("tail", "SessionStart")
+    (reply,) = [
+        one for one in stored(hub, "owner", session_id, "&kind=chat&type=reply") if "chatId" in one["payload"]
+    ]
+    assert reply["payload"]["text"] == "hi there"
+    await socket.close(1000, "stop")
+
+    again, welcome = await start(hub, token, sessionId=session_id)
+    assert welcome["sessionId"] == session_id
+    await again.close(1000, "stop")
+
+
+async def test_an_unknown_id_gets_another_one_and_a_name_is_kept(clients_hub: HubProcess) -> None:
+    token, unknown = clients_hub.mint("alice", "channel"), str(uuid.uuid4())
+    socket, welcome = await start(clients_hub, token, sessionId=unknown, routingName="given-name")
+    assert welcome["routingName"] == "@given-name"
+    await socket.close(1000, "stop")
+    again, back = await start(clients_hub, token, sessionId=welcome["sessionId"], routingName="given-name")
+    assert (back["sessionId"], back["routingName"]) == (welcome["sessionId"], "@given-name")
+    await again.close(1000, "stop")
+
+
+async def test_an_ephemeral_container_leaves_nothing(clients_hub: HubProcess) -> None:
+    socket, welcome = await start(
+        clients_hub, clients_hub.mint("alice", "channel"), sessionId=None, deleteOnDisconnect=True
+    )
+    await socket.close(1000, "stop")
+    alice = claw(clients_hub, "alice")
+    async with asyncio.timeout(WITHIN_S):
+        while alice.send("GET", f"/sessions/{welcome['sessionId']}").status != 404:
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.slow
+async def test_the_hub_pings_in_json_before_the_client_gives_up(clients_hub: HubProcess) -> None:
+    socket, _ = await start(clients_hub, clients_hub.mint("bob", "channel"), sessionId=None)
+    assert (await heard(socket, "ping")).keys() >= {"ts"}
+    await say(socket, type="no_such_frame")
+    assert (await heard(socket, "error"))["code"] not in ("auth_failed", "token_revoked")
+    await socket.close(1000, "stop")
+
+
+async def test_session_list_beside_desktops(clients_hub: HubProcess) -> None:
+    socket, welcome = await start(clients_hub, clients_hub.mint("bob", "channel"), sessionId=None)
+    bob = claw(clients_hub, "bob")
+    sessions, desktops = await asyncio.gather(
+        asyncio.to_thread(bob.call, "GET", "/sessions"), asyncio.to_thread(bob.call, "GET", "/desktops")
+    )
+    assert desktops == {"items": []}
+    (own,) = [one for one in check(sessions, items(SESSION))["items"] if one["id"] == welcome["sessionId"]]
+    assert (own["startedByLogin"], own["role"], own["connected"]) == ("bob", "owner", True)
+    assert (own["host"], own["cwd"], own["channelVersion"]) == ("box", "/home/u/proj", "0.0.43")
+    await socket.close(1000, "stop")
+
+
+@pytest.mark.parametrize("header", [None, "ck_live_unknown", "cw_sess_" + "0" * 32])
+async def test_a_refused_channel_is_told_by_frame_and_1008(clients_hub: HubProcess, header: str | None) -> None:
+    socket = await dial(clients_hub.url.replace("http", "ws", 1) + "/channel", header)
+    if header is None:
+        await say(socket, type="register", **REGISTER, sessionId=None)
+    assert (await heard(socket, "error"))["code"] == "auth_failed"
+    await socket.wait_closed()
+    assert socket.close_code == 1008
+
+
+async def test_a_revoked_channel_token_ends_the_program(clients_hub: HubProcess) -> None:
+    alice = claw(clients_hub, "alice")
+    minted = alice.call("POST", "/tokens/channel", {"name": "short"})
+    socket, _ = await start(clients_hub, minted["token"], sessionId=None)
+    await asyncio.to_thread(alice.send, "DELETE", f"/tokens/{minted['id']}")
+    assert (await heard(socket, "error"))["code"] == "token_revoked"
+    await socket.wait_closed()
+    assert socket.close_code == 1008
+
+
+async def test_of_two_programs_with_one_identity_the_older_stops_for_good(clients_hub: HubProcess) -> None:
+    token = clients_hub.mint("alice", "channel")
+    old, welcome = await start(clients_hub, token, sessionId=None)
+    new = await dial(clients_hub.url.replace("http", "ws", 1) + "/channel", token)
+    await say(new, type="register", **REGISTER | {"pid": 4343}, sessionId=welcome["sessionId"])
+    assert (await heard(new, "welcome"))["sessionId"] == welcome["sessionId"]
+    bye = await heard(old, "bye")
+    assert (bye["reason"], bye["retry"]) == ("superseded", False)
+    await old.wait_closed()
+    await new.close(1000, "stop")

@@ -1,0 +1,69 @@
+"""For whom an agent works: until the end of that very turn, not of one before it."""
+
+import pytest
+
+from agents.links.channel.driving import LONGEST_TURN_S, Driving
+from agents.post import Prompt
+
+
+def prompt(chat_id: str, *, asker: int = 7, tells: bool = False, wait_s: float = 60.0) -> Prompt:
+    return Prompt(
+        chat_id=chat_id, connection_id=1, home="", asker="", text="", wait_s=wait_s, asker_id=asker, tells=tells
+    )
+
+
+def told(chat_id: str) -> Prompt:
+    return prompt(chat_id, tells=True, wait_s=LONGEST_TURN_S)
+
+
+def driver(driving: Driving, now: float = 1.0) -> int | None:
+    found = driving.find(now)
+    return found.user_id if found else None
+
+
+def test_the_end_of_its_turn_ends_a_drive_that_nobody_waits_for() -> None:
+    driving = Driving()
+    driving.begin(told("a"), 0.0)
+    assert driving.stopped(1.0) == ["a"]
+    assert driver(driving) is None
+
+
+def test_what_waits_behind_another_question_outlives_the_end_of_that_ones_turn() -> None:
+    driving = Driving()
+    driving.begin(told("a"), 0.0)
+    driving.begin(told("b"), 0.0)
+    assert driving.stopped(1.0) == ["a"]
+    assert driver(driving) == 7
+    assert driving.stopped(2.0) == ["b"]
+
+
+def test_what_waits_while_the_owner_types_outlives_the_end_of_the_owners_turn() -> None:
+    driving = Driving()
+    driving.hooked(begins=True)
+    driving.begin(told("a"), 0.0)
+    driving.hooked(begins=True)
+    assert driving.stopped(1.0) == []
+    assert driver(driving) == 7
+    driving.hooked(begins=True)
+    assert driving.stopped(2.0) == ["a"]
+
+
+def test_a_question_that_timed_out_behind_another_still_drives_when_its_turn_comes() -> None:
+    driving = Driving()
+    driving.begin(prompt("a"), 0.0)
+    driving.begin(prompt("b", wait_s=0.5), 0.0)
+    driving.answered("a", 1.0)
+    assert driving.stopped(1.0) == ["a"]
+    assert driver(driving) == 7
+    assert driving.stopped(2.0) == ["b"]
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_what_was_answered_is_over_with_the_next_end(ahead: int) -> None:
+    driving = Driving()
+    for number in range(ahead):
+        driving.begin(told(f"before {number}"), 0.0)
+    driving.begin(told("a"), 0.0)
+    driving.hooked()
+    driving.answered("a", 0.5)
+    assert "a" in driving.stopped(1.0)

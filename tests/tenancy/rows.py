@@ -1,0 +1,200 @@
+"""Two tenants' worldly goods, as rows; run as a program of its own against a hub's database.
+
+What is said in here, but by stan, carries a canary that names who may read it: `canary-viewer` whoever the session
+is shared with, `canary-approver` approvers, `canary-guest` whom the limited agent answers, `canary-owner` the
+owner alone.
+"""
+
+import hashlib
+import json
+import sys
+from datetime import timedelta
+from typing import Any
+
+import django
+
+django.setup()
+
+from django.db import transaction  # noqa: E402
+from django.utils import timezone  # noqa: E402
+
+from accounts.models import Credential, User  # noqa: E402
+from accounts.tokens import get_or_create_local_user, mint  # noqa: E402
+from agents.models import (  # noqa: E402
+    Agent,
+    AgentGrant,
+    Blob,
+    CallerBlock,
+    Event,
+    File,
+    OpMessage,
+    PermissionRequest,
+    Session,
+    Share,
+    TokenUsage,
+    Turn,
+)
+from webhooks.keyring import new_secret, seal  # noqa: E402
+from webhooks.models import Delivery, Subscription  # noqa: E402
+
+Kind = Credential.Kind
+SHAREES = {"vera": "viewer", "pia": "prompter", "anna": "approver", "blake": "prompter", "sue": "approver"}
+LATER = timedelta(days=1)
+Names = dict[str, Any]
+
+
+def canary(owner: User, who: str) -> str:
+    """A word that only they may read."""
+    return f"{'canary' if owner.login in ('olga', 'gus') else 'mine'}-{who}"
+
+
+def people() -> dict[str, str]:
+    """Everybody's tokens by caller."""
+    users = {
+        name: get_or_create_local_user(name) for name in ("olga", "gus", "stan", "gwen", "root", "zoe", *SHAREES)
+    }
+    CallerBlock.objects.create(owner=users["olga"], caller=users["blake"])
+    User.objects.filter(login="root").update(is_staff=True)
+    tokens = {name: mint(user, Kind.SESSION, canary(user, "owner")).token for name, user in users.items()}
+    tokens["olga app"] = mint(users["olga"], Kind.APP, "canary-owner").token
+    for name, user in users.items():
+        tokens[f"{name} channel"] = mint(user, Kind.CHANNEL, canary(user, "owner")).token
+    for name, fields in {
+        "revoked": {"revoked_at": timezone.now()},
+        "expired": {"expires_at": timezone.now()},
+    }.items():
+        minted = mint(users["olga"], Kind.SESSION, name)
+        Credential.objects.filter(pk=minted.credential.pk).update(**fields)
+        tokens[name] = minted.token
+    return tokens
+
+
+def estate(owner: User, name: str, *, has_webhook: bool) -> Names:
+    """A session with everything in it, and its owner's tokens and webhook, by the names used in addresses."""
+    channel = mint(owner, Kind.CHANNEL, canary(owner, "owner")).credential
+    last_came_with = Credential.objects.filter(user=owner, kind=Kind.CHANNEL).earliest("pk")
+    session = Session.objects.create(
+        owner=owner, routing_name=name, cwd="/" + canary(owner, "viewer"), credential=last_came_with
+    )
+    agent = _agent(session, f"pub-{name}")
+    spare = Session.objects.create(owner=owner, routing_name=f"spare-{name}", cwd="/" + canary(owner, "owner"))
+    names = {"public_id": str(session.public_id), "spare_id": str(spare.public_id), "agent_id": agent.pk}
+    names |= {"owner": owner.login, "slug": agent.slug, "peer": f"{owner.login}/{session.routing_name}"}
+    names |= {"token_id": channel.pk, "credential_id": channel.pk, "login": "blake", **_transcript(session, agent)}
+    ended = mint(owner, Kind.SESSION, canary(owner, "owner")).credential
+    names |= {"prefix": ended.digest[:16], "desktop": "d1", "metric": "events.total"}
+    return names | (_webhook(owner) if has_webhook else {})
+
+
+def hidden(owner: User, guest: User) -> Names:
+    """Agents that not everybody may ask, by kind: the second halves of their handles, and their ids."""
+    names: Names = {}
+    for kind in ("limited", "private", "draft"):
+        who = "guest" if kind == "limited" else "owner"
+        session = Session.objects.create(owner=owner, routing_name=kind, cwd="/canary-owner")
+        open_to = {"access": kind} if kind != "draft" else {"status": "draft"}
+        agent = _agent(session, f"{kind}-one", name=f"canary-{who}", **open_to)
+        names |= {f"{kind} slug": agent.slug, f"{kind} agent_id": agent.pk}
+        if kind == "limited":
+            AgentGrant.objects.create(agent=agent, user=guest)
+    return names
+
+
+def _agent(session: Session, slug: str, **fields: Any) -> Agent:
+    handle = f"{session.owner.login}/{slug}"
+    defaults = {"name": slug, "status": "published", "published_at": timezone.now()}
+    return Agent.objects.create(
+        session=session, owner=session.owner, handle=handle, handle_key=handle, **defaults | fields
+    )
+
+
+def _transcript(session: Session, agent: Agent) -> Names:
+    now, owner = timezone.now(), session.owner
+    seen = canary(owner, "viewer")
+    for login, role in SHAREES.items():
+        user = get_or_create_local_user(login)
+        Share.objects.create(session=session, user=user, role=role, shared_by=owner)
+    Event.objects.create(session=session, kind="chat", type="prompt", payload=json.dumps({"text": seen}), ts=now)
+    OpMessage.objects.create(session=session, author=owner, text=seen)
+    TokenUsage.objects.create(
+        session=session,
+        owner=owner,
+        cc_session_id="cc",
+        captured_at=now,
+        model=seen,
+        reason="final",
+    )
+    Turn.objects.create(
+        agent=agent,
+        session=session,
+        caller=owner,
+        surface="a2a",
+        question=canary(owner, "owner"),
+        asked_at=now,
+        settled_at=now,
+        released_at=now,
+        outcome="completed",
+        chat_id=f"chat-{session.pk}",
+    )
+    asked = PermissionRequest.objects.create(
+        session=session,
+        request_id=f"r-{session.pk}",
+        tool="Bash",
+        input_preview=canary(owner, "approver"),
+        expires_at=now + LATER,
+    )
+    return {"request_id": asked.request_id, "file_id": _file(session).pk}
+
+
+def _file(session: Session) -> File:
+    seen = canary(session.owner, "viewer")
+    data = f"{seen} {session.pk}".encode()
+    sha256 = hashlib.sha256(data).hexdigest()
+    Blob.objects.create(sha256=sha256, size=len(data), data=data)
+    return File.objects.create(
+        session=session,
+        uploader=session.owner,
+        blob_id=sha256,
+        sha256=sha256,
+        filename=f"{seen}.txt",
+        mime="text/plain",
+        size=len(data),
+        expires_at=timezone.now() + LATER,
+    )
+
+
+def _webhook(owner: User) -> Names:
+    secret, hidden = seal(new_secret()), canary(owner, "owner")
+    subscription = Subscription.objects.create(
+        owner=owner, url=f"https://{hidden}.invalid/", events="nothing.ever", secret=secret
+    )
+    delivery = Delivery.objects.create(
+        subscription=subscription,
+        event_id=f"evt_{subscription.pk}",
+        type=hidden,
+        payload="{}",
+        status="failed",
+        queued_at=timezone.now(),
+    )
+    return {"webhook_id": subscription.pk, "delivery_id": delivery.pk}
+
+
+@transaction.atomic
+def main(spares: list[bool]) -> dict[str, Any]:
+    """Everything. `spares`: of each further estate of the owner's, whether it has a webhook."""
+    tokens = people()
+    owner, gone, other, guest = (User.objects.get(login=name) for name in ("olga", "gus", "stan", "gwen"))
+    made = {
+        "tokens": tokens,
+        "main": estate(owner, "main", has_webhook=True) | hidden(owner, guest),
+        "gone": estate(gone, "gone", has_webhook=True),
+        "other": estate(other, "other", has_webhook=True),
+        "spares": [estate(owner, f"s{n}", has_webhook=one) for n, one in enumerate(spares)],
+    }
+    User.objects.filter(login__in=["gus", "sue"]).update(is_active=False)
+    made["user_ids"] = dict(User.objects.values_list("login", "pk"))
+    return made
+
+
+if __name__ == "__main__":
+    json.dump(main(json.load(sys.stdin)), sys.stdout)

@@ -1,0 +1,249 @@
+"""Who may do what: one line for every address, operation, frame and method the hub serves.
+
+`test_rules.py` fails when one of them has no line here, or a line here has lost what it is about.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class May(StrEnum):
+    """The least that a caller must be. Whoever may not even see the object gets what an absent one gets."""
+
+    ANYBODY = "anybody, signed in or not"
+    SIGNED_IN = "any live session or app token; about one's own things only"
+    BY_SESSION = "a live session token: no app's"
+    STAFF = "the staff; a 403 for other users"
+    VIEWER = "viewer of the session"
+    PROMPTER = "prompter of the session"
+    APPROVER = "approver of the session"
+    OWNER = "owner of the session; a 403 for those it is shared with"
+    MINE = "the owner; absent for everybody else"
+    AGENT = "the session's own channel token; absent for other channel tokens, a 401 for operators"
+    AGENT_OR_OWNER = "the owner, or the session's own channel token"
+    SEES_AGENT = "whoever the agent's access lets see it, and its owner"
+    SEES_CARD = "of a public agent anybody; of another one whoever may ask it"
+    ASKS_AGENT = "whoever the agent's access lets ask it and is not blocked"
+    BROWSER = "a browser that is signed in; others are sent to /signin"
+    BY_HAND = "what a test of its own shows"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """Who may, and a request that would succeed for them. `{names}` stand for what `rows.py` made.
+
+    `hides`: a role that does not reach gets what an absent object gets. `asks`: it is refused to whom the owner
+    blocks. `by_session`: no app token will do. `writes`: it changes what it names, so each caller gets an estate
+    of their own. `names` that mean something else in it.
+    """
+
+    may: May
+    body: Any = None
+    query: str = ""
+    form: bool = False
+    ok: tuple[int, ...] = (200,)
+    hides: bool = False
+    asks: bool = False
+    writes: bool = False
+    by_session: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+    test: str = ""
+
+
+S, V = "/api/v1/sessions/{public_id}", "/api/v1"
+HOOK_EVENT = {"sessionId": "{public_id}", "kind": "tail", "type": "Notification", "payload": {}}
+USAGE = {
+    "capturedAt": "2026-01-01T00:00:00Z",
+    "ccSessionId": "cc",
+    "reason": "final",
+    "models": [{"model": "m", "inputTokens": 1}],
+}
+NOT_OFFERED = Rule(may=May.VIEWER, body={}, ok=(404,))
+NO_DESKTOP = Rule(may=May.SIGNED_IN, body={}, ok=(404,))
+ADMIN = Rule(may=May.STAFF)
+WHOEVER = Rule(may=May.ANYBODY)
+
+SESSIONS: dict[str, Rule] = {
+    f"GET {V}/sessions": Rule(may=May.SIGNED_IN),
+    f"POST {V}/sessions/prune": Rule(may=May.SIGNED_IN, body={"dryRun": False, "routingName": "@nobody"}),
+    f"POST {V}/sessions/preflight": Rule(may=May.SIGNED_IN, body={}, ok=(404,)),
+    f"GET {S}": Rule(may=May.VIEWER),
+    f"PATCH {S}": Rule(may=May.OWNER, body={"autoStart": False}),
+    f"DELETE {S}": Rule(may=May.OWNER, query="?hard=true", writes=True),
+    f"POST {S}/archive": Rule(may=May.OWNER, body={}, writes=True),
+    f"GET {S}/events": Rule(may=May.VIEWER),
+    f"GET {S}/op-messages": Rule(may=May.VIEWER),
+    f"GET {S}/timeline": Rule(may=May.VIEWER),
+    f"GET {S}/shares": Rule(may=May.OWNER),
+    f"POST {S}/shares": Rule(may=May.OWNER, body={"login": "zoe", "role": "viewer"}, ok=(201,), writes=True),
+    f"DELETE {S}/shares/{{login}}": Rule(may=May.OWNER, writes=True),
+    f"GET {S}/permissions": Rule(may=May.APPROVER),
+    f"POST {S}/permissions/{{request_id}}/resolve": Rule(
+        may=May.APPROVER, body={"decision": "allow"}, writes=True
+    ),
+    f"GET {S}/token-usage": Rule(may=May.VIEWER),
+    f"POST {S}/token-usage": Rule(may=May.AGENT_OR_OWNER, body=USAGE, ok=(201,), writes=True),
+    f"GET {V}/token-usage": Rule(may=May.SIGNED_IN),
+    f"GET {S}/files": Rule(may=May.VIEWER),
+    f"POST {S}/files": Rule(may=May.PROMPTER, form=True, ok=(201,), writes=True),
+    f"DELETE {V}/files/{{file_id}}": Rule(may=May.PROMPTER, hides=True, writes=True),
+    f"GET {V}/files/{{file_id}}/content": Rule(may=May.VIEWER),
+    f"POST {S}/kill": NOT_OFFERED,
+    f"POST {S}/restart": NOT_OFFERED,
+    f"POST {S}/soft-restart": NOT_OFFERED,
+    f"POST {S}/input": NOT_OFFERED,
+    f"POST {S}/rotate-channel-token": NOT_OFFERED,
+    f"GET {S}/screenshot": NOT_OFFERED,
+    f"GET {V}/desktops": Rule(may=May.SIGNED_IN),
+    f"DELETE {V}/desktops/{{desktop}}": NO_DESKTOP,
+    f"POST {V}/desktops/{{desktop}}/sessions": NO_DESKTOP,
+    f"GET {V}/desktops/{{desktop}}/shares": NO_DESKTOP,
+    f"POST {V}/desktops/{{desktop}}/shares": NO_DESKTOP,
+    f"DELETE {V}/desktops/{{desktop}}/shares/{{login}}": NO_DESKTOP,
+}
+
+ASKING: dict[str, Rule] = {
+    f"POST {S}/prompt": Rule(may=May.PROMPTER, body={"text": "hi"}, asks=True),
+    f"POST {V}/peers/{{peer}}/route": Rule(
+        may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True, hides=True
+    ),
+    f"POST {V}/peers/probe": Rule(may=May.SIGNED_IN, body={"prompt": "hi", "peers": ["nobody/nothing"]}),
+    f"GET {V}/peers": Rule(may=May.SIGNED_IN),
+}
+
+AGENTS: dict[str, Rule] = {
+    f"GET {V}/agents": Rule(may=May.SIGNED_IN),
+    f"POST {V}/agents": Rule(
+        may=May.MINE, body={"sessionId": "{spare_id}", "name": "new", "status": "draft"}, ok=(201,), writes=True
+    ),
+    f"GET {V}/agents/by-handle/{{owner}}/{{slug}}": Rule(may=May.SEES_AGENT),
+    f"PATCH {V}/agents/{{agent_id}}": Rule(may=May.MINE, body={"tagline": "new"}, writes=True),
+    f"DELETE {V}/agents/{{agent_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/agents/{{agent_id}}/inbound": Rule(may=May.MINE),
+    f"GET {V}/agents/{{agent_id}}/threads": Rule(may=May.MINE),
+    f"GET {V}/blocks": Rule(may=May.SIGNED_IN),
+    f"POST {V}/blocks": Rule(may=May.SIGNED_IN, body={"login": "gus"}, ok=(200, 201)),
+    f"DELETE {V}/blocks/{{login}}": Rule(may=May.SIGNED_IN, names={"login": "zoe"}),
+}
+
+ACCOUNTS: dict[str, Rule] = {
+    f"GET {V}/me": Rule(may=May.SIGNED_IN),
+    f"GET {V}/tokens": Rule(may=May.SIGNED_IN),
+    f"POST {V}/tokens/channel": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),
+    f"DELETE {V}/tokens/{{token_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/auth-sessions": Rule(may=May.BY_SESSION),
+    f"POST {V}/auth-sessions/{{prefix}}/revoke": Rule(may=May.MINE, by_session=True, writes=True),
+    f"POST {V}/auth/apps/mint": Rule(may=May.BY_SESSION, body={"name": "new"}, ok=(201,)),
+    f"POST {V}/auth/logout": Rule(may=May.BY_HAND, test="test_logging_out_twice_is_fine"),
+    f"GET {V}/auth/oauth/start": Rule(may=May.ANYBODY, ok=(503,)),
+    f"GET {V}/auth/oauth/callback": Rule(may=May.ANYBODY, ok=(400, 503)),
+    f"POST {V}/auth/oauth/token": Rule(may=May.ANYBODY, body={}, ok=(400, 503)),
+    f"GET {V}/auth/spa/start": Rule(may=May.ANYBODY, ok=(400,)),
+    f"POST {V}/auth/spa/exchange": Rule(may=May.ANYBODY, body={}, ok=(400,)),
+    f"POST {V}/auth/device/code": Rule(may=May.ANYBODY, body={"app_name": "tv", "machine_id": "m"}),
+    f"POST {V}/auth/device/token": Rule(may=May.ANYBODY, body={"device_code": "x"}, ok=(400,)),
+}
+
+ADMINISTRATION: dict[str, Rule] = {
+    f"GET {V}/admin/stats/overview": ADMIN,
+    f"GET {V}/admin/stats/timeseries/{{metric}}": ADMIN,
+    f"GET {V}/admin/stats/users/active": ADMIN,
+    f"GET {V}/admin/sessions": ADMIN,
+    f"GET {V}/admin/sessions/{{public_id}}": ADMIN,
+    f"GET {V}/admin/sessions/{{public_id}}/timeline": ADMIN,
+    f"GET {V}/admin/shares": ADMIN,
+    f"GET {V}/admin/agents": ADMIN,
+    f"GET {V}/admin/tokens": ADMIN,
+    f"GET {V}/admin/users": ADMIN,
+}
+
+WEBHOOKS: dict[str, Rule] = {
+    f"GET {V}/webhooks": Rule(may=May.SIGNED_IN),
+    f"POST {V}/webhooks": Rule(
+        may=May.SIGNED_IN, body={"url": "https://192.0.2.1/x", "events": ["x.y"]}, ok=(201, 400)
+    ),
+    f"GET {V}/webhooks/events": Rule(may=May.SIGNED_IN),
+    f"GET {V}/webhooks/{{webhook_id}}": Rule(may=May.MINE),
+    f"PATCH {V}/webhooks/{{webhook_id}}": Rule(may=May.MINE, body={"events": ["x.y"]}, writes=True),
+    f"DELETE {V}/webhooks/{{webhook_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"POST {V}/webhooks/{{webhook_id}}/test": Rule(may=May.MINE, ok=(202,), writes=True),
+    f"POST {V}/webhooks/{{webhook_id}}/roll-secret": Rule(may=May.MINE, writes=True),
+    f"GET {V}/webhooks/{{webhook_id}}/deliveries": Rule(may=May.MINE),
+    f"POST {V}/webhooks/{{webhook_id}}/deliveries/{{delivery_id}}/replay": Rule(
+        may=May.MINE, ok=(202,), writes=True
+    ),
+}
+
+CHANNEL_REST: dict[str, Rule] = {
+    "POST /api/channel/event": Rule(may=May.AGENT, body=HOOK_EVENT, ok=(202,), writes=True),
+    "POST /api/channel/files": Rule(may=May.AGENT, form=True, ok=(201,), writes=True),
+    "GET /api/channel/files/{file_id}": Rule(may=May.AGENT, query="?sessionId={public_id}"),
+}
+
+CARD = Rule(may=May.SEES_CARD)
+BRIDGE: dict[str, Rule] = {
+    "GET /api/a2a/v1/agents/{owner}/{slug}/agent-card.json": CARD,
+    "GET /api/a2a/v1/agents/{owner}/{slug}/.well-known/agent-card.json": CARD,
+    "POST /api/a2a/v1/agents/{owner}/{slug}": Rule(may=May.BY_HAND, test="test_who_asks_over_the_bridge"),
+    "METHOD SendMessage": Rule(may=May.ASKS_AGENT),
+    "METHOD SendStreamingMessage": Rule(may=May.ASKS_AGENT),
+    "METHOD GetTask": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone"),
+}
+
+PAGES: dict[str, Rule] = {
+    "GET /livez": WHOEVER,
+    "GET /readyz": WHOEVER,
+    "GET /api/v1/schema": WHOEVER,
+    "GET /api/ws-docs/json": WHOEVER,
+    "GET /api/ws-docs/yaml": WHOEVER,
+    "PAGE /": WHOEVER,
+    "PAGE /docs": WHOEVER,
+    "PAGE /agents": WHOEVER,
+    "PAGE /agents/{owner}/{slug}": CARD,
+    "PAGE /agents/{owner}/{slug}/standing": CARD,
+    "PAGE /demos/a2a": Rule(may=May.ANYBODY, ok=(302,)),
+    "PAGE /demos/a2a/": WHOEVER,
+    "PAGE /llms.txt": WHOEVER,
+    "PAGE /signin": Rule(may=May.ANYBODY, ok=(200, 302, 503)),
+    "PAGE /signout": Rule(may=May.BY_HAND, test="test_signing_out_ends_the_session_on_the_hub"),
+    "PAGE /consent": Rule(may=May.ANYBODY, ok=(302, 400)),
+    "PAGE /device": Rule(may=May.BROWSER),
+    "PAGE /account": Rule(may=May.BROWSER),
+    "PAGE /account/revoke/{credential_id}": Rule(
+        may=May.BY_HAND, test="test_the_account_page_revokes_ones_own_only"
+    ),
+    "PAGE /admin": Rule(may=May.ANYBODY, ok=(302,)),
+    "PAGE /admin/…": Rule(may=May.BY_HAND, test="test_the_desk_shows_ones_own_rows_only"),
+}
+
+FRAMES: dict[str, Rule] = {
+    "/cli subscribe": Rule(may=May.VIEWER, body={"sessionId": "{public_id}"}),
+    "/cli unsubscribe": Rule(may=May.SIGNED_IN, body={"sessionId": "{public_id}"}),
+    "/cli prompt": Rule(may=May.PROMPTER, body={"sessionId": "{public_id}", "text": "hi"}, asks=True),
+    "/cli op_message": Rule(may=May.PROMPTER, body={"sessionId": "{public_id}", "text": "hi"}),
+    "/cli approval": Rule(
+        may=May.APPROVER,
+        body={"sessionId": "{public_id}", "requestId": "{request_id}", "decision": "allow"},
+        writes=True,
+    ),
+    "/cli route": Rule(
+        may=May.PROMPTER, body={"peer": "{peer}", "prompt": "hi", "mode": "tell"}, asks=True, hides=True
+    ),
+    "/channel register": Rule(may=May.BY_HAND, test="test_nobody_registers_as_somebody_elses_session"),
+    "/channel pong": Rule(may=May.BY_HAND, test="test_only_channel_tokens_open_the_agents_socket"),
+    "/channel chat_event": Rule(may=May.BY_HAND, test="test_nobody_answers_what_another_agent_was_asked"),
+    "/channel tail_event": Rule(may=May.BY_HAND, test="test_only_channel_tokens_open_the_agents_socket"),
+    "/channel list_agents_request": Rule(may=May.BY_HAND, test="test_an_agent_lists_what_its_owner_may_ask"),
+    "/channel list_peers_request": Rule(may=May.BY_HAND, test="test_an_agent_lists_what_its_owner_may_ask"),
+    "/channel route_request": Rule(may=May.BY_HAND, test="test_an_agent_reaches_what_its_owner_may_ask"),
+    "/channel dispatch_request": Rule(may=May.BY_HAND, test="test_an_agent_reaches_what_its_owner_may_ask"),
+    "/channel probe_request": Rule(may=May.BY_HAND, test="test_an_agent_reaches_what_its_owner_may_ask"),
+    "/channel permission_request": Rule(
+        may=May.BY_HAND, test="test_a_request_for_leave_is_of_the_asking_session_alone"
+    ),
+}
+
+REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
+RULES: dict[str, Rule] = REST | BRIDGE | PAGES | FRAMES

@@ -1,0 +1,48 @@
+"""What the hub serves, read from the code: names as `rules.py` spells them."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from a2a_bridge.methods import METHODS
+from hub.descriptions.rooms import OPERATIONS, SOCKETS
+
+VERBS = ("get", "post", "put", "patch", "delete")
+CONVERTED = re.compile(r"<(?:\w+:)?(\w+)>")
+ADMIN = "/admin/"
+
+
+def served() -> set[str]:
+    """Every address with its HTTP method, every page, frame and method of the bridge."""
+    return {*_django(), *_operations(), *_frames(), *(f"METHOD {name}" for name in METHODS)}
+
+
+def _operations() -> Iterator[str]:
+    return (f"{one.method.upper()} {one.path}" for one in OPERATIONS)
+
+
+def _frames() -> Iterator[str]:
+    for socket in SOCKETS:
+        yield from (f"{socket.path} {frame.__struct_config__.tag}" for frame in socket.from_client)
+
+
+def _django() -> Iterator[str]:
+    described = {one.path for one in OPERATIONS}
+    for path, pattern in _addresses(get_resolver().url_patterns, "/"):
+        view = getattr(pattern.callback, "cls", None)
+        if path.startswith(ADMIN):
+            yield f"PAGE {ADMIN}…"
+        elif view is not None:
+            yield from (f"{verb.upper()} {path}" for verb in VERBS if hasattr(view, verb))
+        elif path not in described:
+            yield f"PAGE {path}"
+
+
+def _addresses(patterns: Iterable[URLPattern | URLResolver], prefix: str) -> Iterator[tuple[str, URLPattern]]:
+    for one in patterns:
+        path = prefix + CONVERTED.sub(r"{\1}", str(one.pattern))
+        if isinstance(one, URLResolver):
+            yield from _addresses(one.url_patterns, path)
+        else:
+            yield path, one

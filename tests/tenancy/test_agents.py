@@ -1,0 +1,135 @@
+"""Agents that not everybody may ask, and the bridge: by each caller, on every surface that names a handle."""
+
+import httpx
+import pytest
+
+from tests.callers import bearer, envelope, question
+from tests.tenancy.callers import CALLERS
+from tests.tenancy.tables import snapshot
+from tests.tenancy.test_matrix import CANARY, changed
+from tests.tenancy.world import World
+from tests.waiting import until
+
+SEES = {"limited": {"olga", "olga app", "gwen"}, "private": {"olga", "olga app"}, "draft": {"olga", "olga app"}}
+OPERATORS = [one.token for one in CALLERS.values() if one.is_live and one.kind != "channel"]
+DEAD = ["revoked", "expired", "sue", "", "stan channel"]
+EVERY_KIND = pytest.mark.parametrize("kind", SEES)
+
+
+def handle_of(tenants: World, kind: str) -> str:
+    """A hidden agent's handle; a handle nobody has for `absent`."""
+    return f"olga/{tenants.main.get(f'{kind} slug', 'nobody-has-it')}"
+
+
+def get(tenants: World, path: str, caller: str) -> httpx.Response:
+    """One GET by a caller."""
+    token = tenants.tokens.get(caller)
+    return tenants.web.get(path, headers=bearer(token) if token else {})
+
+
+def ask(tenants: World, handle: str, caller: str, method: str = "SendMessage") -> httpx.Response:
+    """One question over the bridge, put again while the agent is busy with another caller's."""
+    token = tenants.tokens.get(caller)
+    body, headers = envelope(method, question("hi")), bearer(token) if token else {}
+
+    def free() -> httpx.Response | None:
+        answer = tenants.web.post(f"/api/a2a/v1/agents/{handle}", json=body, headers=headers)
+        return None if "processing a turn for another caller" in answer.text else answer
+
+    return until(free, f"{handle} is free", within_s=20)
+
+
+def bare(answer: httpx.Response, handle: str) -> tuple[int, str]:
+    """A refusal without the handle it was about."""
+    assert not CANARY.search(answer.text), answer.text
+    return answer.status_code, answer.text.replace(handle, "<handle>").replace(handle.partition("/")[2], "<slug>")
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("path", ["/api/v1/agents/by-handle/{}", "/api/a2a/v1/agents/{}/agent-card.json"])
+def test_who_sees_an_agent_that_is_not_public(tenants: World, kind: str, path: str) -> None:
+    handle, nobody = handle_of(tenants, kind), handle_of(tenants, "absent")
+    is_card = "card" in path
+    for caller in [*OPERATORS, *DEAD]:
+        answer = get(tenants, path.format(handle), caller)
+        if caller in SEES[kind] and not (is_card and kind == "draft"):
+            assert answer.status_code == 200, (caller, answer.text)
+            continue
+        absent = get(tenants, path.format(nobody), caller)
+        assert bare(answer, handle) == bare(absent, nobody), caller
+        assert answer.status_code == (401 if caller in DEAD and not is_card else 404), caller
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("path", ["/agents/{}", "/agents/{}/standing"])
+def test_who_visits_the_page_of_an_agent_that_is_not_public(tenants: World, kind: str, path: str) -> None:
+    handle, nobody = handle_of(tenants, kind), handle_of(tenants, "absent")
+    for caller in [*OPERATORS, *DEAD]:
+        statuses = {}
+        for name in (handle, nobody):
+            token = tenants.tokens.get(caller)
+            headers = {"Cookie": f"cw_session={token}"} if token else {}
+            answer = tenants.web.get(path.format(name), headers=headers)
+            statuses[name] = answer.status_code
+            assert (
+                set(CANARY.findall(answer.text)) <= ({"canary-guest"} if caller == "gwen" else set())
+                or caller == "olga"
+            )
+        assert statuses[nobody] == 404
+        may = caller in SEES[kind] - {"olga app"} and kind != "draft"
+        assert statuses[handle] == (200 if may else 404), caller
+
+
+def test_lists_hold_only_what_their_reader_may_ask(tenants: World) -> None:
+    for caller in OPERATORS:
+        listed = get(tenants, "/api/v1/agents?limit=1000&mine=true", caller).json()["items"]
+        handles = {one["handle"] for one in listed}
+        seen = {kind for kind in SEES if handle_of(tenants, kind) in handles}
+        assert seen == {kind for kind, who in SEES.items() if caller in who}, caller
+        assert "gus/pub-gone" not in handles, "its owner is suspended"
+        assert "olga/pub-main" in handles
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+@EVERY_KIND
+def test_who_asks_over_the_bridge(tenants: World, kind: str, method: str) -> None:
+    handle, nobody, before = handle_of(tenants, kind), handle_of(tenants, "absent"), snapshot(tenants.hub)
+    for caller in [*OPERATORS, *DEAD]:
+        answer = ask(tenants, handle, caller, method)
+        if caller in SEES[kind] and kind != "draft":
+            assert "agent channel offline" in answer.text, caller
+            continue
+        assert bare(answer, handle) == bare(ask(tenants, nobody, caller, method), nobody), caller
+        assert answer.status_code == 404, (caller, answer.text)
+    changed(before, snapshot(tenants.hub))
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+def test_a_public_agent_answers_all_but_the_blocked(tenants: World, method: str) -> None:
+    for caller in OPERATORS:
+        answer = ask(tenants, "olga/pub-main", caller, method)
+        assert answer.status_code == 200
+        assert ("FAILED" in answer.text) == (caller == "blake"), (caller, answer.text)
+        assert ("echo: hi" in answer.text) == (caller != "blake"), (caller, answer.text)
+    for caller in DEAD:
+        assert ask(tenants, "olga/pub-main", caller, method).status_code == 401, caller
+
+
+def test_an_agent_of_the_suspended_is_gone_for_all(tenants: World) -> None:
+    nobody = handle_of(tenants, "absent")
+    for caller in OPERATORS:
+        assert bare(ask(tenants, "gus/pub-gone", caller), "gus/pub-gone") == bare(
+            ask(tenants, nobody, caller), nobody
+        )
+
+
+def test_a_task_is_its_callers_alone(tenants: World) -> None:
+    task = ask(tenants, "olga/pub-main", "gwen").json()["result"]["id"]
+
+    def look(caller: str, wanted: str) -> str:
+        headers, body = bearer(tenants.tokens[caller]), envelope("GetTask", {"id": wanted})
+        return tenants.web.post("/api/a2a/v1/agents/olga/pub-main", json=body, headers=headers).text
+
+    assert "echo: hi" in look("gwen", task)
+    for caller in [one for one in OPERATORS if one != "gwen"]:
+        assert look(caller, task).replace(task, "<id>") == look(caller, "task-none").replace("task-none", "<id>")

@@ -1,0 +1,119 @@
+"""Every frame of `/cli` by every caller: the rules hold, absent and not-yours look the same."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.callers import Json
+from tests.operators.operator import Operator
+from tests.tenancy.callers import ABSENT, CALLERS, Caller, verdict
+from tests.tenancy.rules import FRAMES, May
+from tests.tenancy.tables import snapshot
+from tests.tenancy.test_matrix import CANARY, changed
+from tests.tenancy.world import Names, World, fill
+from tests.waiting import eventually
+
+EVERY_FRAME = pytest.mark.parametrize("name", [name for name in FRAMES if name.startswith("/cli ")])
+CODES = {403: {"forbidden", "blocked"}}
+
+
+async def answer(tenants: World, name: str, caller: Caller, names: Names) -> Json:
+    """What a caller gets for a frame; asks are put again while the agent is busy with another caller's."""
+
+    async def free() -> Json | None:
+        said = await once(tenants, name, caller, names)
+        return None if said.get("code") == "busy" else said
+
+    return await eventually(free, f"{name}: the agent is free", within_s=20)
+
+
+async def once(tenants: World, name: str, caller: Caller, names: Names) -> Json:
+    """The first frame that answers."""
+    async with Operator(tenants.hub.url, tenants.tokens.get(caller.token)) as operator:
+        if caller.is_live and caller.kind != "channel":
+            await operator.send(name.partition(" ")[2], **fill(FRAMES[name].body, names))
+        return await operator.heard(lambda frame: frame["type"] in ("ack", "error", "subscribed"))
+
+
+def without(said: Json, names: Names) -> Any:
+    """An answer without the names it was about."""
+    known = {str(value): key for key, value in names.items() if not isinstance(value, int)}
+    words = sorted(known, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, words)), lambda found: f"<{known[found.group()]}>", repr(said))
+
+
+@EVERY_FRAME
+async def test_each_caller_gets_what_the_rule_says(tenants: World, name: str) -> None:
+    rule, before = FRAMES[name], snapshot(tenants.hub)
+    for one, caller in CALLERS.items():
+        expected = verdict(rule, caller)
+        if expected is None:
+            continue
+        said = await answer(tenants, name, caller, tenants.main)
+        assert said["type"] == "error", (one, said)
+        assert not CANARY.search(repr(said)), (one, said)
+        if expected == ABSENT:
+            absent = await answer(tenants, name, caller, tenants.absent)
+            assert without(said, tenants.main) == without(absent, tenants.absent), one
+            assert said["code"] == "not_found", one
+        else:
+            assert said["code"] in CODES.get(int(expected), {"auth_failed", "token_revoked"}), (one, said)
+    changed(before, snapshot(tenants.hub))
+
+
+@EVERY_FRAME
+async def test_whoever_may_is_served(tenants: World, name: str) -> None:
+    rule = FRAMES[name]
+    for one, caller in CALLERS.items():
+        if verdict(rule, caller) is None:
+            names = tenants.spare(name) if rule.writes else tenants.main
+            said = await answer(tenants, name, caller, names)
+            assert said["type"] in ("ack", "subscribed"), (one, said)
+
+
+@EVERY_FRAME
+async def test_what_belongs_to_the_suspended_is_absent(tenants: World, name: str) -> None:
+    if FRAMES[name].may is May.SIGNED_IN:
+        pytest.skip("says nothing of what is there")
+    before = snapshot(tenants.hub)
+    for one in ("an approver", "the owner", "another tenant"):
+        said = await answer(tenants, name, CALLERS[one], tenants.gone)
+        absent = await answer(tenants, name, CALLERS[one], tenants.absent)
+        assert without(said, tenants.gone) == without(absent, tenants.absent), one
+        assert said["code"] == "not_found"
+    changed(before, snapshot(tenants.hub))
+
+
+async def test_nobody_decides_anothers_request_through_their_own_session(tenants: World) -> None:
+    before = snapshot(tenants.hub)
+    theirs = tenants.other | {"request_id": tenants.main["request_id"]}
+    said = await answer(tenants, "/cli approval", CALLERS["another tenant"], theirs)
+    assert said["code"] == "not_found"
+    changed(before, snapshot(tenants.hub))
+
+
+@pytest.mark.parametrize("source", ["main", "absent", "gone"])
+async def test_a_prompt_from_a_session_that_is_not_ones_own_is_refused(tenants: World, source: str) -> None:
+    before = snapshot(tenants.hub)
+    async with Operator(tenants.hub.url, tenants.tokens["stan"]) as operator:
+        ids = {"sessionId": tenants.other["public_id"], "sourceSessionId": getattr(tenants, source)["public_id"]}
+        said = await operator.answer("prompt", text="hi", **ids)
+    assert (said["code"], said["message"]) == ("not_found", "no such session")
+    changed(before, snapshot(tenants.hub))
+
+
+@pytest.mark.parametrize("named", ["file_id", "mentioned"])
+async def test_a_file_that_is_not_ones_own_goes_nowhere(tenants: World, named: str) -> None:
+    before, told = snapshot(tenants.hub), []
+    for names in (tenants.main, tenants.absent, tenants.gone):
+        file_id = names["file_id"]
+        body: Json = (
+            {"text": "hi", "attachments": [file_id]} if named == "file_id" else {"text": f"fileId={file_id}"}
+        )
+        async with Operator(tenants.hub.url, tenants.tokens["stan"]) as operator:
+            said = await operator.answer("prompt", sessionId=tenants.other["public_id"], **body)
+        told.append(repr(said).replace(str(file_id), "<id>"))
+        assert said["code"] == "not_found"
+    assert len(set(told)) == 1, told
+    changed(before, snapshot(tenants.hub))

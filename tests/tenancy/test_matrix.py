@@ -1,0 +1,131 @@
+"""Every address by every caller: the rules hold, absent and not-yours look the same, a refusal changes nothing."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.tenancy.callers import ABSENT, CALLERS, Caller, verdict
+from tests.tenancy.rules import BRIDGE, PAGES, REST, May, Rule
+from tests.tenancy.tables import Tables, snapshot
+from tests.tenancy.world import World
+from tests.waiting import until
+
+LISTED = REST | BRIDGE | PAGES
+ASKED = {name: rule for name, rule in LISTED.items() if rule.may is not May.BY_HAND}
+NAMED = re.compile(r"\{(\w+)\}")
+RESTS = [name for name in ASKED if not name.startswith("METHOD")]
+EVERY_RULE = pytest.mark.parametrize("name", RESTS)
+MASKED = re.compile(r'name="csrfmiddlewaretoken" value="\w+"')  # new in each answer
+CANARY = re.compile(r"canary-\w+")
+VOLATILE = {"date", "content-length", "set-cookie"}  # the cookie is that of forms
+NOT_AN_OBJECT = {"metric", "desktop", "login", "owner"}
+NOBODYS = {May.ANYBODY, May.STAFF, May.AGENT}  # of a suspended owner no agent has a live token
+
+
+def objects_of(name: str) -> set[str]:
+    """The placeholders in a rule's request that stand for objects."""
+    rule = ASKED[name]
+    return set(NAMED.findall(f"{name} {rule.query} {rule.body}")) - NOT_AN_OBJECT
+
+
+def is_somebodys(name: str) -> bool:
+    """Whether a rule names what may belong to the suspended."""
+    return ASKED[name].may not in NOBODYS and bool(objects_of(name))
+
+
+@EVERY_RULE
+def test_whoever_may_not_is_refused_and_changes_nothing(tenants: World, name: str) -> None:
+    rule, before = ASKED[name], snapshot(tenants.hub)
+    for one, caller in CALLERS.items():
+        expected = verdict(rule, caller)
+        if expected is None:
+            continue
+        answer = tenants.call(name, rule, caller.token, tenants.main)
+        if expected == ABSENT:
+            own = told(name, tenants.call(name, rule, caller.token, tenants.absent), tenants.absent)
+            assert told(name, answer, tenants.main) == own, one
+            assert own[0] == 404, one
+        else:
+            assert answer.status_code == expected, (one, answer.text)
+        check_refusal(answer, one, caller)
+    changed(before, snapshot(tenants.hub))
+
+
+@EVERY_RULE
+def test_whoever_may_is_served_and_reads_no_more_than_they_may(tenants: World, name: str) -> None:
+    rule = ASKED[name]
+    for one, caller in CALLERS.items():
+        if verdict(rule, caller) is not None:
+            continue
+        before = (
+            snapshot(tenants.hub, but_of=tenants.user_ids[caller.token]) if changes_own(rule, caller) else None
+        )
+        answer = patiently(tenants, name, rule, caller, tenants.spare(name) if rule.writes else tenants.main)
+        assert answer.status_code in rule.ok, (one, answer.text)
+        if rule.may is not May.STAFF:
+            assert set(CANARY.findall(answer.text)) <= caller.may_read, (one, answer.text)
+        if before is not None:
+            changed(before, snapshot(tenants.hub, but_of=tenants.user_ids[caller.token]))
+
+
+@pytest.mark.parametrize("name", [name for name in RESTS if is_somebodys(name)])
+def test_what_belongs_to_the_suspended_is_absent_for_all(tenants: World, name: str) -> None:
+    rule, before = ASKED[name], snapshot(tenants.hub)
+    for caller in ("anna", "olga", "stan"):
+        answer = told(name, tenants.call(name, rule, caller, tenants.gone), tenants.gone)
+        assert answer == told(name, tenants.call(name, rule, caller, tenants.absent), tenants.absent), caller
+        assert answer[0] == 404
+    changed(before, snapshot(tenants.hub))
+
+
+@pytest.mark.parametrize("name", [name for name in ASKED if len(objects_of(name) & set(NAMED.findall(name))) > 1])
+def test_anothers_object_is_not_found_through_ones_own(tenants: World, name: str) -> None:
+    rule, inner = ASKED[name], NAMED.findall(name)[-1]
+    before = snapshot(tenants.hub)
+    theirs = tenants.other | {inner: tenants.main[inner]}
+    nothing = tenants.other | {inner: tenants.absent[inner]}
+    answer = told(name, tenants.call(name, rule, "stan", theirs), theirs)
+    assert answer == told(name, tenants.call(name, rule, "stan", nothing), nothing)
+    assert answer[0] == 404
+    changed(before, snapshot(tenants.hub))
+
+
+def told(name: str, answer: httpx.Response, names: dict[str, Any]) -> tuple[int, str, list[tuple[str, str]]]:
+    """What an answer says, without the names that were asked for, the time and the mask of a form."""
+    text = MASKED.sub("", answer.text)
+    for key in objects_of(name):
+        text = re.sub(rf"\b{re.escape(str(names[key]))}\b", f"<{key}>", text)
+    headers = [(key, value) for key, value in answer.headers.items() if key not in VOLATILE]
+    return answer.status_code, text, sorted(headers)
+
+
+def check_refusal(answer: httpx.Response, one: str, caller: Caller) -> None:
+    """The form of a refusal, in which nothing may be read."""
+    if answer.headers["content-type"].startswith("application/json"):
+        assert answer.json().keys() == {"error", "message"}, one
+    assert not CANARY.search(answer.text), (one, answer.text)
+    assert (answer.status_code == 401) == ("www-authenticate" in answer.headers), (one, caller)
+
+
+def changes_own(rule: Rule, caller: Caller) -> bool:
+    """Whether a caller may change things, but only their own."""
+    return rule.may in (May.SIGNED_IN, May.BY_SESSION) and rule.body is not None and caller.rank < 4
+
+
+def patiently(tenants: World, name: str, rule: Rule, caller: Caller, names: dict[str, Any]) -> httpx.Response:
+    """The answer, once the agent is free of what others asked it."""
+
+    def free() -> httpx.Response | None:
+        answer = tenants.call(name, rule, caller.token, names)
+        return None if rule.asks and answer.status_code == 409 and "busy" in answer.text else answer
+
+    return until(free, f"{name}: the agent is free", within_s=20)
+
+
+def changed(before: Tables, after: Tables) -> None:
+    """Fail with the rows that came and went."""
+    for table in before.keys() | after.keys():
+        assert after[table] - before[table] == set(), f"came to {table}"
+        assert before[table] - after[table] == set(), f"went from {table}"

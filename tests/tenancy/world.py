@@ -1,0 +1,145 @@
+"""One hub, two tenants with everything, and every kind of caller."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from tests.callers import TLS, bearer
+from tests.homes import ROOT, Home, hub_env
+from tests.hub_process import HubProcess
+from tests.peers import Echo
+from tests.tenancy.callers import those_who_may
+from tests.tenancy.rules import RULES, Rule
+
+WITHIN_S = 20
+FURTHER_SPARES = 4
+OPTIONS = {"SIGNIN_RATE_PER_MINUTE": 1_000_000}
+ABSENT = {
+    "public_id": "00000000-0000-4000-8000-000000000000",
+    "spare_id": "00000000-0000-4000-8000-000000000000",
+    "request_id": "r-0",
+    "slug": "nobody",
+    "peer": "olga/nobody",
+    "prefix": "0" * 16,
+    **dict.fromkeys(
+        ("agent_id", "token_id", "credential_id", "file_id", "webhook_id", "delivery_id"), 999_999_999
+    ),
+}
+Names = dict[str, Any]
+
+
+@dataclass
+class World:
+    """`main` is olga's, online; `gone` belongs to a suspended user; `other` to stan. Names by placeholder."""
+
+    hub: HubProcess
+    tokens: dict[str, str]
+    main: Names
+    gone: Names
+    other: Names
+    spares: list[Names]
+    user_ids: dict[str, int]
+    web: httpx.Client = field(init=False)
+    agent: Echo = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.web = httpx.Client(base_url=self.hub.url, timeout=WITHIN_S, trust_env=False, verify=TLS)
+
+    @property
+    def absent(self) -> Names:
+        """The main estate's names with nothing behind them."""
+        return self.main | ABSENT
+
+    def spare(self, name: str) -> Names:
+        """An estate of olga's that nobody used before, with a webhook where the rule is about one."""
+        needed = "webhook_id" in name
+        index = next(index for index, one in enumerate(self.spares) if ("webhook_id" in one) == needed)
+        return self.spares.pop(index)
+
+    def call(self, name: str, rule: Rule, caller: str, names: Names) -> httpx.Response:
+        """The request of a rule by a caller, about the objects named."""
+        method, _, path = name.partition(" ")
+        names, token = names | rule.names, self.tokens.get(caller)
+        url = fill(path + rule.query, names)
+        if method == "PAGE":
+            return self.web.get(url, headers={"Cookie": f"cw_session={token}"} if token else {})
+        headers = bearer(token) if token else {}
+        if rule.form:
+            form = {"file": ("a.txt", b"bytes", "text/plain")}
+            return self.web.post(url, headers=headers, files=form, data={"sessionId": names["public_id"]})
+        body = fill(rule.body, names)
+        return self.web.request(method, url, headers=headers, **({} if body is None else {"json": body}))
+
+
+def fill(wanted: Any, names: Names) -> Any:
+    """A path or body with the names filled in."""
+    if isinstance(wanted, str):
+        for name, value in names.items():
+            wanted = wanted.replace(f"{{{name}}}", str(value))
+        return wanted
+    if isinstance(wanted, dict):
+        return {key: fill(value, names) for key, value in wanted.items()}
+    return wanted
+
+
+@contextmanager
+def world(home: Home, *, processes: int = 1) -> Iterator[World]:
+    """A hub with everything in it, until the block ends."""
+    hub = HubProcess.start(home, processes=processes, **OPTIONS)
+    try:
+        made = World(hub, **_seed(hub))
+        with made.web, _online(made):
+            yield made
+        hub.check_running()
+    finally:
+        hub.stop()
+
+
+def _seed(hub: HubProcess) -> dict[str, Any]:
+    """Everything, and a spare estate for each caller of each rule that writes; a webhook where one is needed."""
+    writing = {name: rule for name, rule in RULES.items() if rule.writes}
+    spares = ["webhook_id" in name for name, rule in writing.items() for _ in those_who_may(rule)]
+    spares += [False] * FURTHER_SPARES
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.tenancy.rows"],
+        env=hub_env(hub._env) | {"DJANGO_SETTINGS_MODULE": "hub.settings"},
+        cwd=ROOT,
+        input=json.dumps(spares),
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    made: dict[str, Any] = json.loads(done.stdout)
+    return made
+
+
+@contextmanager
+def _online(made: World) -> Iterator[None]:
+    """Olga's main session answers, from a thread of its own."""
+    stop, ready = asyncio.Event(), threading.Event()
+    loop = asyncio.new_event_loop()
+
+    async def run() -> None:
+        token, session_id = made.tokens["olga channel"], made.main["public_id"]
+        async with Echo(made.hub.url, token, session_id=session_id, cwd="/canary-viewer") as made.agent:
+            assert made.agent.session_id == session_id
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
+    thread.start()
+    try:
+        assert ready.wait(WITHIN_S), "the agent did not come online"
+        yield
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
