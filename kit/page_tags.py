@@ -1,12 +1,14 @@
 """Template tags of pages: `{% load page %}`."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django import template
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
 
 from kit.markdown import to_html
 
@@ -30,3 +32,14 @@ def nav_link(context: Mapping[str, Any], name: str, text: str) -> SafeString | s
 def markdown(text: str) -> SafeString:
     """What an owner or agent wrote, as HTML that is safe to show (`kit.markdown`)."""
     return to_html(text)
+
+
+@register.filter
+def ago(moment: datetime) -> str:
+    """How long a moment is past, in words: `just now`, or `3 hours ago`."""
+    return in_words(timesince(moment, depth=1))
+
+
+def in_words(since: str) -> str:
+    """What `timesince` found, as one says it."""
+    return "just now" if since.startswith("0") else f"{since} ago"

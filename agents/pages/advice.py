@@ -8,6 +8,7 @@ from django.utils.timesince import timesince
 from accounts.models import User
 from agents.models import Agent, CallerBlock
 from agents.standing import Standing, about
+from kit.page_tags import in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ def _of_offline(agent: Agent, *, is_owner: bool, now: datetime) -> str:
             "It is offline. Start its program again as at first, with a channel token of yours:"
             " it comes back under this handle by itself."
         )
-    seen = timesince(agent.session.last_seen_at, now, depth=1)
+    seen = in_words(timesince(agent.session.last_seen_at, now, depth=1))
     return (
-        f"It is offline, last seen {seen} ago. Its owner has to bring it back:"
+        f"It is offline, last seen {seen}. Its owner has to bring it back:"
         " come again later, or ask another agent."
     )
 

@@ -1,9 +1,21 @@
-"""Every page: its address, and whether one must be signed in. Screenshots and the checks of all pages read it."""
+"""Every page in every state worth a look. Screenshots and the checks of all pages read it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from playwright.async_api import Page
+
+CONSENT = "/consent?" + urlencode(
+    {
+        "redirect_uri": "http://localhost:5173/back",
+        "state": "some-state-of-the-app",
+        "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+        "code_challenge_method": "S256",
+        "app_name": "Notebook",
+        "machine_id": "laptop",
+    }
+)
 
 
 async def _nothing(page: Page) -> None:
@@ -47,50 +59,142 @@ async def _connect(page: Page) -> None:
     await page.get_by_text("Nothing has connected").wait_for()
 
 
-async def _audit(page: Page) -> None:
-    await page.get_by_role("link", name="Who asked").first.click()
-    await page.get_by_text("Days are those of").wait_for()
+async def _connect_nameless(page: Page) -> None:
+    await page.get_by_label("Its name").fill("…")
+    await page.get_by_role("button", name="Get a token").click()
+    await page.get_by_role("alert").wait_for()
 
 
-async def _edit(page: Page) -> None:
-    await page.get_by_role("link", name="Edit").first.click()
-    await page.get_by_role("button", name="Save").wait_for()
+async def _preview(page: Page) -> None:
+    await page.get_by_role("button", name="Preview").click()
+    await page.locator("#preview").wait_for()
+
+
+async def _refuse(page: Page) -> None:
+    await page.get_by_label("Limited").check()
+    await page.get_by_label("Allowed logins").fill("nobody-of-this-name")
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_text("nobody here is called").first.wait_for()
+
+
+async def _no_such_login(page: Page) -> None:
+    await page.get_by_label("Login").fill("no such login")
+    await page.get_by_label("Login").press("Enter")
+    await page.get_by_role("alert").wait_for()
+
+
+async def _no_such_code(page: Page) -> None:
+    await page.get_by_label("The code your device shows").fill("BCDF-GHJK")
+    await page.get_by_role("button", name="Go on").click()
+    await page.get_by_role("alert").wait_for()
+
+
+async def _allow_device(page: Page) -> None:
+    code = await page.evaluate(
+        """() => fetch("/api/v1/auth/device/code", {
+          method: "POST",
+          headers: {"Content-Type": "application/json"},
+          body: JSON.stringify({app_name: "clawbridge-cli", machine_id: "laptop"}),
+        }).then((answer) => answer.json()).then((body) => body.user_code)"""
+    )
+    await page.get_by_label("The code your device shows").fill(code)
+    await page.get_by_role("button", name="Go on").click()
+    await page.get_by_role("button", name="Allow", exact=True).wait_for()
+
+
+async def _live(page: Page) -> None:
+    await page.locator("#link .state.on").wait_for()
+
+
+async def _operate(page: Page) -> None:
+    await _live(page)
+    await page.get_by_role("group", name="Request: Bash").wait_for()
+
+
+async def _share(page: Page) -> None:
+    await _live(page)
+    await page.get_by_role("button", name="Share (").click()
+    await page.get_by_role("dialog").wait_for()
+
+
+async def _subscribe(page: Page) -> None:
+    await page.get_by_label("URL").fill("http://127.0.0.1:9/hook")
+    await page.locator("input[value='agent.replied']").check()
+    await page.get_by_role("button", name="Subscribe").click()
+    await page.get_by_text("Copy it now").wait_for()
+
+
+async def _subscribe_badly(page: Page) -> None:
+    await page.get_by_label("URL").fill("no address")
+    await page.get_by_role("button", name="Subscribe").click()
+    await page.get_by_role("alert").first.wait_for()
 
 
 @dataclass(frozen=True)
 class Listed:
-    """One page in one state. `{agent}` in the path becomes a handle; `act` brings the state about."""
+    """One page in one state. `{…}` in the path: a name of the scene. `act` brings the state about.
+
+    `login`: who looks, if anybody. `complaint`: what the browser's console says of a page that is an error.
+    """
 
     name: str
     path: str
-    signed_in: bool = False
-    login: str = "alice"
+    login: str = ""
     act: Callable[[Page], Awaitable[None]] = _nothing
+    complaint: str = ""
 
 
 PAGES = [
     Listed("home", "/"),
-    Listed("home-signed-in", "/", signed_in=True),
+    Listed("home-signed-in", "/", "alice"),
     Listed("directory", "/agents"),
+    Listed("directory-search", "/agents?q=rust&online=1", "alice"),
     Listed("directory-no-match", "/agents?q=nobody"),
+    Listed("directory-none-of-mine", "/agents?mine=1", "alice"),
     Listed("agent", "/agents/{agent}", act=_open_notes),
-    Listed("agent-asked", "/agents/{agent}", signed_in=True, act=_ask_agent),
-    Listed("agent-absent", "/agents/nobody/knows"),
+    Listed("agent-asked", "/agents/{agent}", "alice", _ask_agent),
+    Listed("agent-mine", "/agents/{agent}", "owner"),
+    Listed("agent-busy", "/agents/{busy}", "alice"),
+    Listed("agent-over-budget", "/agents/{spent}", "alice"),
+    Listed("agent-offline", "/agents/{offline}", "alice"),
+    Listed("agent-absent", "/agents/nobody/knows", complaint="404"),
     Listed("signin", "/signin"),
-    Listed("account", "/account", signed_in=True),
-    Listed("account-new-token", "/account", signed_in=True, act=_mint),
-    Listed("device", "/device", signed_in=True),
+    Listed("signin-refused", "/signin", act=_no_such_login, complaint="400"),
+    Listed("account", "/account", "alice"),
+    Listed("account-new-token", "/account", "alice", _mint),
+    Listed("device", "/device", "alice"),
+    Listed("device-unknown-code", "/device", "alice", _no_such_code, complaint="400"),
+    Listed("device-known-code", "/device", "alice", _allow_device),
+    Listed("consent", CONSENT, "alice"),
     Listed("api", "/docs"),
     Listed("reference", "/demos/a2a/?agent={agent}"),
-    Listed("reference-asked", "/demos/a2a/?agent={agent}", signed_in=True, act=_ask),
-    Listed("reference-mistake", "/demos/a2a/?agent={agent}", signed_in=True, act=_err),
-    Listed("desk-empty", "/desk", signed_in=True),
-    Listed("desk", "/desk", signed_in=True, login="owner"),
-    Listed("desk-connect", "/desk/connect", signed_in=True),
-    Listed("desk-connecting", "/desk/connect", signed_in=True, act=_connect),
-    Listed("desk-publish", "/desk/publish", signed_in=True),
-    Listed("desk-agent", "/desk", signed_in=True, login="owner", act=_edit),
-    Listed("desk-audit", "/desk", signed_in=True, login="owner", act=_audit),
-    Listed("webhooks", "/webhooks", signed_in=True),
-    Listed("not-found", "/nothing-here"),
+    Listed("reference-asked", "/demos/a2a/?agent={agent}", "alice", _ask),
+    Listed("reference-mistake", "/demos/a2a/?agent={agent}", "alice", _err, complaint="400"),
+    Listed("desk-empty", "/desk", "newcomer"),
+    Listed("desk", "/desk", "owner"),
+    Listed("desk-shared", "/desk", "bob"),
+    Listed("desk-connect", "/desk/connect", "alice"),
+    Listed("desk-connect-refused", "/desk/connect", "alice", _connect_nameless, complaint="400"),
+    Listed("desk-connecting", "/desk/connect", "alice", _connect),
+    Listed("desk-publish", "/desk/publish?session={quiet}", "owner"),
+    Listed("desk-publish-nothing", "/desk/publish", "newcomer"),
+    Listed("desk-agent", "/desk/agents/{id}", "owner"),
+    Listed("desk-agent-preview", "/desk/agents/{id}", "owner", _preview),
+    Listed("desk-agent-refused", "/desk/agents/{id}", "owner", _refuse, complaint="400"),
+    Listed("desk-delete", "/desk/agents/{id}/delete", "owner"),
+    Listed("desk-audit", "/desk/agents/{id}/audit", "owner"),
+    Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner"),
+    Listed("desk-audit-unasked", "/desk/agents/{unasked}/audit", "owner"),
+    Listed("operator", "/desk/sessions/{session}", "owner", _operate),
+    Listed("operator-viewer", "/desk/sessions/{session}", "alice", _operate),
+    Listed("operator-quiet", "/desk/sessions/{quiet}", "owner", _live),
+    Listed("operator-share", "/desk/sessions/{session}", "owner", _share),
+    Listed("operator-delete", "/desk/sessions/{session}/delete", "owner"),
+    Listed("webhooks-empty", "/webhooks", "newcomer"),
+    Listed("webhooks", "/webhooks", "owner"),
+    Listed("webhooks-refused", "/webhooks", "alice", _subscribe_badly, complaint="400"),
+    Listed("webhook-new", "/webhooks", "alice", _subscribe),
+    Listed("webhook", "/webhooks/{webhook}", "owner"),
+    Listed("health", "/health", "chief"),
+    Listed("not-found", "/nothing-here", complaint="404"),
 ]

@@ -1,10 +1,14 @@
 """What holds for every page, whoever looks at it."""
 
+from collections.abc import AsyncIterator
+
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser
 
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.pages import PAGES, Listed
+from tests.browser.scene import Scene, playing
 from tests.browser.visitor import Visitor, visiting
 from tests.homes import MakeHome
 from tests.hub_process import HubProcess, StartHub
@@ -13,17 +17,22 @@ from tests.peers import Echo, online
 pytestmark = IN_BROWSER
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def scene(make_home: MakeHome) -> AsyncIterator[Scene]:
+    """A hub on which something is going on."""
+    async with playing(make_home("embedded")) as running:
+        yield running
+
+
 @pytest.mark.parametrize("listed", PAGES, ids=lambda one: one.name)
 async def test_a_page_is_small_calm_accessible_and_fits_a_phone(
-    visitor: Visitor, site: HubProcess, listed: Listed
+    browser: Browser, scene: Scene, listed: Listed
 ) -> None:
-    visitor.expected = ["404"] if listed.name in ("not-found", "agent-absent") else []
-    async with online(
-        site, Echo, agent={"tagline": "says what you say", "description": "# Echo\n\nIt *echoes*."}
-    ) as echo:
-        if listed.signed_in:
+    async with visiting(browser, scene.hub.url) as visitor:
+        visitor.expected = [listed.complaint] if listed.complaint else []
+        if listed.login:
             await visitor.sign_in(listed.login)
-        await visitor.go(listed.path.format(agent=echo.handle))
+        await visitor.go(listed.path.format(**scene.names))
         await listed.act(visitor.page)
         await visitor.check()
         await visitor.check_keyboard()
@@ -57,9 +66,9 @@ async def test_a_hub_without_agents_says_what_to_do_next(
 ) -> None:
     hub = start_hub(make_home("embedded"), DEV_LOGIN=1)
     async with visiting(browser, hub.url) as visitor:
-        for path in ("/", "/demos/a2a/"):
+        for path in ("/", "/agents", "/demos/a2a/"):
             await visitor.go(path)
-            assert "Connect one with" in await visitor.page.inner_text(".empty")
+            assert await visitor.page.locator(".empty").get_by_role("link", name="Connect an agent").is_visible()
             await visitor.check()
 
 

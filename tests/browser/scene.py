@@ -1,0 +1,137 @@
+"""A hub on which something is going on: agents in every state, people who ask, watch and are told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from tests.browser.sessions import api, ask_leave, share, tail
+from tests.callers import Json, send
+from tests.homes import Home
+from tests.hub_process import HubProcess
+from tests.peer import Peer
+from tests.peers import Chunker, Echo, Held, publish
+from tests.receivers import receiving
+
+OPTIONS = {"DEV_LOGIN": 1, "WEBHOOK_ALLOW_PRIVATE": 1, "REPLY_WAIT_S": 1800}
+REPLY = [
+    "A lifetime is how long ",
+    "a reference is good: ",
+    "the compiler checks that nobody uses it ",
+    "after that.",
+]
+RUST: Json = {
+    "name": "Rust expert",
+    "tagline": "Answers Rust questions, borrow checker included",
+    "description": "Ask about **ownership** and lifetimes.\n\n- reads no files\n- cites *The Book*",
+    "claudeMd": "Answer in three sentences. Show code only when asked.",
+    "suggestedPrompts": ["what's a lifetime?", "why does the borrow checker refuse my loop?"],
+}
+NOTES: Json = {
+    "name": "Release notes",
+    "tagline": "Knows what changed in which version, and why",
+    "isolated": False,
+}
+LIBRARIAN: Json = {"name": "Librarian", "tagline": "Reads for you, one reader at a time"}
+SPENT: Json = {"name": "Oracle", "tagline": "A question a day", "dailyBudgetQueries": 1}
+ON_CALL: Json = {
+    "name": "On call",
+    "tagline": "Reads the runbook so that you do not have to",
+    "dailyBudgetQueries": 20,
+}
+QUESTIONS = [
+    ("rust-expert", "What is a lifetime in Rust?", "asker"),
+    ("release-notes", "What changed in 2.0?", "asker"),
+    ("rust-expert", "Why does the borrow checker refuse two mutable references?", "bob"),
+    ("rust-expert", "Is `Rc` safe across threads?", "bob"),
+    ("release-notes", "Is 1.9 still supported?", "alice"),
+    ("oracle", "Will it rain?", "asker"),
+    ("oracle", "And tomorrow?", "asker"),
+]
+
+
+@dataclass
+class Scene:
+    """The hub, and what stands for `{…}` in the paths of pages."""
+
+    hub: HubProcess
+    names: dict[str, str]
+
+
+@asynccontextmanager
+async def playing(home: Home) -> AsyncIterator[Scene]:
+    """Start a hub and all who take part; they leave at the end."""
+    hub = HubProcess.start(home, **OPTIONS)
+    try:
+        async with AsyncExitStack() as stack:
+            yield Scene(hub, await _populate(hub, stack))
+    finally:
+        hub.stop()
+
+
+async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
+    hub.mint_sessions(["asker", "alice", "bob", "owner"])
+    hub.mint("chief", "session", admin=True)
+    rust = await _agent(hub, stack, Chunker, "rust-expert", RUST, pieces=REPLY)
+    await _agent(hub, stack, Echo, "release-notes", NOTES)
+    busy = await _agent(hub, stack, Held, "librarian", LIBRARIAN)
+    spent = await _agent(hub, stack, Echo, "oracle", SPENT)
+    offline = await _agent(hub, stack, Echo, "on-call", ON_CALL)
+    await offline.leave()
+    laptop = Echo(hub.url, hub.mint("owner", "channel"), host="laptop", cwd="/work/parser", routingName="parser")
+    await stack.enter_async_context(laptop)
+    for slug, text, login in QUESTIONS:
+        await send(hub.url, f"owner/{slug}", text, hub.mint(login, "session"))
+    await _keep_busy(hub, stack, busy)
+    await _work(hub, rust)
+    return {
+        "agent": rust.handle,
+        "busy": busy.handle,
+        "spent": spent.handle,
+        "offline": offline.handle,
+        "session": str(rust.session_id),
+        "quiet": str(laptop.session_id),
+        "id": str(rust.agent["id"]),
+        "unasked": str(offline.agent["id"]),
+        "webhook": str(await _tell(hub, stack)),
+    }
+
+
+async def _agent(
+    hub: HubProcess, stack: AsyncExitStack, kind: Callable[..., Peer], slug: str, fields: Json, **options: object
+) -> Peer:
+    peer = kind(
+        hub.url, hub.mint("owner", "channel"), host="build-3", cwd=f"/work/{slug}", routingName=slug, **options
+    )
+    await stack.enter_async_context(peer)
+    assert peer.session_id is not None
+    peer.agent = await publish(hub, hub.mint("owner", "session"), peer.session_id, slug, **fields)
+    peer.handle = peer.agent["handle"]
+    return peer
+
+
+async def _keep_busy(hub: HubProcess, stack: AsyncExitStack, agent: Peer) -> None:
+    """Somebody waits for an answer as long as the scene lasts."""
+    asking = asyncio.create_task(send(hub.url, agent.handle, "Read me a book", hub.mint("bob", "session")))
+    stack.callback(asking.cancel)
+    await agent.heard("prompt")
+
+
+async def _work(hub: HubProcess, agent: Peer) -> None:
+    """What its operators see: steps of its work, and a request for leave that nobody has decided."""
+    await share(hub, agent, "bob", "approver")
+    await share(hub, agent, "alice", "viewer")
+    await tail(agent, "PreToolUse", tool_name="Read", tool_input={"file": "src/lib.rs"})
+    await tail(agent, "PostToolUse", tool_name="Read", tool_response={"lines": 214})
+    await ask_leave(agent, "leave-1", tool="Bash", preview="cargo test --workspace")
+
+
+async def _tell(hub: HubProcess, stack: AsyncExitStack) -> int:
+    """A webhook of the owner's with one delivery that arrived, and one that did not; its id."""
+    receiver = stack.enter_context(receiving())
+    made = await api(hub, "owner", "POST", "/webhooks", {"url": receiver.url, "events": ["agent.replied"]})
+    for count, status in ((1, 204), (2, 500)):
+        receiver.answer = lambda _, status=status: status  # type: ignore[misc]
+        await api(hub, "owner", "POST", f"/webhooks/{made['id']}/test")
+        await asyncio.to_thread(receiver.heard, count)
+    return int(made["id"])

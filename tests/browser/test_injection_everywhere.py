@@ -1,0 +1,198 @@
+"""Every page, with hostile words in every field that agents, owners and askers control: nothing of them runs.
+
+Each field alone meets every vector where its page has its tests (`test_injection.py`, `test_directory.py`,
+`test_agent_page.py`, `test_desk_injection.py`, `test_operator_view.py`, `test_webhooks_page.py`). Here no page is
+left out: a new one without a line in `paths` fails.
+"""
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+import httpx
+import pytest
+from django.urls import get_resolver, resolve
+from playwright.async_api import Browser
+
+from tests.browser.chrome import IN_BROWSER
+from tests.browser.pages import CONSENT
+from tests.browser.sessions import ask_leave, is_live, tail
+from tests.browser.vectors import OUTSIDE, VECTORS
+from tests.browser.visitor import Visitor, visiting
+from tests.callers import Json, bearer, send, web
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess
+from tests.peers import Echo, publish
+
+pytestmark = [*IN_BROWSER, pytest.mark.timeout(300)]
+AT_ONCE = 5
+TYPEABLE = [vector.replace("\x01", "") for vector in VECTORS]  # REST refuses this one character
+# Routes that show no page: they act, or answer a script or a download.
+NO_PAGES = {
+    "signout", "account-revoke", "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv",
+    "desk-chart", "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
+    "webhook-page-replay",
+    "webhook-page-roll-secret", "webhook-page-delete", "livez", "readyz", "schema", "sockets-json", "sockets-yaml",
+    "llms-txt",
+}  # fmt: skip
+
+
+@dataclass
+class Hostile:
+    """A few vectors, taken in turn by each field."""
+
+    words: Iterator[str]
+
+    def text(self, at_most: int = 20_000) -> str:
+        return next(self.words)[:at_most]
+
+
+@pytest.fixture(scope="module")
+def open_site(make_home: MakeHome) -> Iterator[HubProcess]:
+    """A hub that takes webhooks to this machine."""
+    hub = HubProcess.start(make_home("embedded"), DEV_LOGIN=1, WEBHOOK_ALLOW_PRIVATE=1)
+    yield hub
+    hub.stop()
+
+
+@pytest.mark.parametrize("first", range(0, len(VECTORS), AT_ONCE))
+async def test_nothing_runs_on_any_page(browser: Browser, open_site: HubProcess, first: int) -> None:
+    hostile = Hostile(itertools.cycle(TYPEABLE[first : first + AT_ONCE]))
+    open_site.mint("mallory", "session", admin=True)
+    async with visiting(browser, open_site.url) as visitor, written(open_site, hostile) as found:
+        await visitor.sign_in("mallory")
+        await look_at_everything(visitor, hostile, found)
+
+
+async def look_at_everything(visitor: Visitor, hostile: Hostile, found: Json) -> None:
+    outside: list[str] = []
+    visitor.page.on("request", lambda request: outside.append(request.url) if OUTSIDE in request.url else None)
+    visitor.expected = ["status of 400", "status of 404"]
+    for path in paths(hostile, found):
+        await visitor.page.goto(visitor.url + path, wait_until="domcontentloaded")
+        await visitor.check_calm()
+        if path == f"/desk/sessions/{found['session']}":
+            await operate(visitor, hostile)
+    assert outside == []
+
+
+async def test_no_page_is_left_out() -> None:
+    numbers = {"agent": 1, "webhook": 1, "token": 1, "session": "0" * 8 + "-0000" * 3 + "-" + "0" * 12}
+    visited = [
+        path.partition("?")[0] for path in paths(Hostile(itertools.cycle("x")), numbers | {"handle": "a/b"})
+    ]
+    names = {match.url_name for match in map(resolve, visited[:-1])}
+    assert names == page_names(get_resolver().url_patterns) - NO_PAGES
+
+
+def page_names(patterns: list[object]) -> set[str]:
+    """Names of all routes outside of the APIs and the admin."""
+    found: set[str] = set()
+    for pattern in patterns:
+        address = str(getattr(pattern, "pattern", ""))
+        if address.startswith(("api/", "admin")):
+            continue
+        inner = getattr(pattern, "url_patterns", None)
+        name = getattr(pattern, "name", None)
+        found |= page_names(inner) if inner is not None else {name} if name else set()
+    return found
+
+
+def paths(hostile: Hostile, found: Json) -> list[str]:
+    """Every page of what was written, and hostile words in every address; the last is of no page."""
+    agent, session = f"/desk/agents/{found['agent']}", f"/desk/sessions/{found['session']}"
+    return [
+        "/",
+        f"/agents?{urlencode({'q': hostile.text(), 'page': hostile.text()})}",
+        f"/agents?q={found['handle']}",
+        f"/agents/{found['handle']}",
+        f"/demos/a2a/?agent={found['handle']}",
+        f"/demos/a2a/?{urlencode({'agent': hostile.text()})}",
+        f"/signin?{urlencode({'next': hostile.text()})}",
+        f"{CONSENT.replace('Notebook', quote(hostile.text(60)))}",
+        f"/device?{urlencode({'user_code': hostile.text()})}",
+        "/account",
+        "/docs",
+        f"/desk?{urlencode({'agents': hostile.text(), 'sessions': hostile.text()})}",
+        f"/desk/publish?session={found['session']}",
+        f"/desk/connect?{urlencode({'name': hostile.text()})}",
+        f"/desk/connect/{found['token']}",
+        agent,
+        f"{agent}/delete",
+        f"{agent}/audit",
+        f"{agent}/audit?{urlencode({'asker': hostile.text(), 'tz': hostile.text(), 'outcome': hostile.text()})}",
+        session,
+        f"{session}?{urlencode({'before': hostile.text()})}",
+        f"{session}/rows",
+        f"{session}/files",
+        f"{session}/delete",
+        "/webhooks",
+        f"/webhooks/{found['webhook']}",
+        f"/webhooks/{found['webhook']}/deliveries",
+        "/health",
+        f"/{quote(hostile.text())}",
+    ]
+
+
+@asynccontextmanager
+async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
+    """An agent, a session beside it, a token and a webhook of mallory's, with hostile words in every field."""
+    token, channel = site.mint("mallory", "session"), site.mint("mallory", "channel")
+    async with (
+        Echo(site.url, channel) as agent,
+        Echo(site.url, channel, host=hostile.text(100), cwd=hostile.text(100)) as session,
+        web(site.url, headers=bearer(token)) as owner,
+    ):
+        assert agent.session_id is not None
+        fields: Json = {name: hostile.text() for name in ("description", "claudeMd", "personalizationPrompt")}
+        fields |= {"name": hostile.text(120), "tagline": hostile.text(160), "suggestedPrompts": [hostile.text()]}
+        published = await publish(site, token, agent.session_id, f"hostile-{agent.register['pid']}", **fields)
+        await send(site.url, published["handle"], hostile.text(), token)
+        await happen(session, hostile)
+        await upload(owner, str(session.session_id), hostile)
+        yield {
+            "agent": published["id"],
+            "handle": published["handle"],
+            "session": session.session_id,
+            "token": (await made(owner, "/tokens/channel", {"name": hostile.text(64)}))["id"],
+            "webhook": (await made(owner, "/webhooks", webhook(hostile)))["id"],
+        }
+
+
+async def happen(session: Echo, hostile: Hostile) -> None:
+    """What an agent's program says of its work."""
+    said = {"tool_name": hostile.text(), "message": hostile.text(), "plan": {hostile.text(): hostile.text()}}
+    await tail(session, hostile.text(60), **said)
+    request_id = "".join(filter(str.isprintable, hostile.text(100)))  # the hub takes no others
+    await ask_leave(session, request_id, tool=hostile.text(200), preview=hostile.text())
+
+
+async def upload(owner: httpx.AsyncClient, session: str, hostile: Hostile) -> None:
+    name = hostile.text().translate({ord(one): "_" for one in "/\\\t\n\r\u2028\u2029\u202e"})
+    answer = await owner.post(f"/api/v1/sessions/{session}/files", files={"file": (name, b"x", "text/html")})
+    assert answer.status_code == 201, answer.text
+
+
+def webhook(hostile: Hostile) -> Json:
+    address = f"http://127.0.0.1:9/{quote(hostile.text())}"
+    return {"url": address, "events": [hostile.text(64).split()[0]], "filters": {"routingName": hostile.text(80)}}
+
+
+async def made(owner: httpx.AsyncClient, path: str, body: Json) -> Json:
+    answer = await owner.post(f"/api/v1{path}", json=body)
+    assert answer.status_code == 201, answer.text
+    found: Json = answer.json()
+    return found
+
+
+async def operate(visitor: Visitor, hostile: Hostile) -> None:
+    """What comes over the socket, and what operators tell each other."""
+    await is_live(visitor)
+    await visitor.page.locator("#leave-count").filter(has_text="1").wait_for()
+    await visitor.page.get_by_label("Message to the other operators").fill(hostile.text())
+    await visitor.page.get_by_role("button", name="Tell").click()
+    await visitor.page.locator("#rows > li.op").wait_for()
+    await visitor.page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    await visitor.check_calm()

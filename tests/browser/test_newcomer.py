@@ -1,0 +1,157 @@
+"""Somebody who has never seen the hub, in one go: from the first page to an answer and its place in the audit."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.chrome import IN_BROWSER
+from tests.browser.visitor import Visitor
+from tests.homes import ROOT
+from tests.hub_process import HubProcess
+
+pytestmark = [*IN_BROWSER, pytest.mark.timeout(180)]
+QUESTION = "what's a lifetime?"
+FIRST, REST = "A lifetime is ", "how long a reference is good."
+# Answers in two pieces; the second once a file is there. The question is on its standard input.
+PROGRAM = f'printf "{FIRST}"; until [ -e "$GO_ON" ]; do sleep 0.05; done; printf "{REST}"'
+
+
+class Shell:
+    """A newcomer's terminal: bash in the hub's source, at home in an empty folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.go_on = home / "go-on"
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        self._env = {**os.environ, "PATH": path, "HOME": str(home), "GO_ON": str(self.go_on)}
+
+    async def start(self, script: str, *arguments: str) -> asyncio.subprocess.Process:
+        pipe, together = asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
+        return await asyncio.create_subprocess_exec(
+            "bash", "-c", script, "bash", *arguments, cwd=ROOT, env=self._env, stdout=pipe, stderr=together
+        )
+
+    async def run(self, script: str) -> str:
+        """What it prints."""
+        process = await self.start(script)
+        out, _ = await asyncio.wait_for(process.communicate(), 30)
+        assert process.returncode == 0, out.decode()
+        return out.decode()
+
+    @asynccontextmanager
+    async def running(self, script: str, *arguments: str) -> AsyncIterator[None]:
+        """A program meanwhile; then it is told to stop, and stops."""
+        process = await self.start(script, *arguments)
+        try:
+            yield
+            assert process.returncode is None, (await process.communicate())[0].decode()
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            await asyncio.wait_for(process.wait(), 20)
+
+
+async def text_of(visitor: Visitor, element: str) -> str:
+    found: str = await visitor.page.evaluate("(id) => document.getElementById(id).textContent", element)
+    return found
+
+
+async def test_a_newcomer_does_all_of_it_in_one_go(
+    visitor: Visitor, other: Visitor, site: HubProcess, tmp_path: Path
+) -> None:
+    shell = Shell(tmp_path)
+    await sign_in_from_the_front_page(visitor)
+    command = await get_a_command(visitor)
+    async with shell.running(command, PROGRAM):
+        await publish_once_it_is_there(visitor)
+        await ask_from_another_login(other, shell)
+        await find_the_ask(visitor)
+        await follow_the_references_curl(other, shell)
+    for one in (visitor, other):
+        await one.check_calm()
+
+
+async def sign_in_from_the_front_page(visitor: Visitor) -> None:
+    page = visitor.page
+    await visitor.go("/")
+    await page.get_by_role("banner").get_by_role("link", name="Sign in").click()
+    await page.get_by_label("Login").fill("newcomer")
+    await page.get_by_role("button", name="Sign in").click()
+    await page.get_by_role("main").get_by_role("link", name="My desk").click()
+
+
+async def get_a_command(visitor: Visitor) -> str:
+    """What the wizard says to run, with a program of one's own in place of the echo, as the page proposes."""
+    page = visitor.page
+    await page.get_by_role("link", name="Connect an agent").first.click()
+    await page.get_by_label("Its name").fill("Rust expert")
+    await page.get_by_role("button", name="Get a token").click()
+    await expect(page.get_by_text("Nothing has connected")).to_be_visible()
+    await visitor.check_calm()
+    proposed = await text_of(visitor, "command")
+    assert proposed.endswith(" --echo")
+    command = proposed.removesuffix("--echo") + '--exec -- sh -c "$1"'
+    return f"{await text_of(visitor, 'environment')}\nexec {command}"
+
+
+async def publish_once_it_is_there(visitor: Visitor) -> None:
+    """The page notices the agent by itself, and leads on."""
+    page = visitor.page
+    await page.get_by_role("link", name="Publish @rust-expert").click(timeout=20_000)
+    await page.get_by_label("Tagline").fill("Answers Rust questions")
+    await page.get_by_role("button", name="Publish").click()
+    await expect(page.get_by_text("@newcomer/rust-expert is there")).to_be_visible()
+    await visitor.check_calm()
+
+
+async def ask_from_another_login(other: Visitor, shell: Shell) -> None:
+    """Found in the directory, asked, and the first half is there before the second is written."""
+    page = other.page
+    await other.sign_in("curious", then="/agents")
+    await page.get_by_label("Search by handle").fill("rust questions")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("link", name="@newcomer/rust-expert").click()
+    await page.get_by_label("Your question").fill(QUESTION)
+    await page.get_by_role("button", name="Ask", exact=True).click()
+    await expect(page.locator("#reply")).to_have_text(FIRST)
+    await expect(page.locator("#stages")).not_to_contain_text("completed")
+    shell.go_on.touch()
+    await expect(page.locator("#reply")).to_have_text(FIRST + REST)
+    await expect(page.get_by_text("Answered in")).to_be_visible()
+    await other.check_calm()
+
+
+async def find_the_ask(visitor: Visitor) -> None:
+    """Who asked what, without a terminal."""
+    page = visitor.page
+    await page.get_by_role("link", name="Who asked @newcomer/rust-expert").click()
+    ask = page.locator(".asks li")
+    await expect(ask).to_have_count(1)
+    await expect(ask.locator(".said")).to_have_text(QUESTION)
+    for words in ("@curious", "answered"):
+        await expect(ask).to_contain_text(words)
+    await visitor.check_calm()
+
+
+async def follow_the_references_curl(other: Visitor, shell: Shell) -> None:
+    """With a token of one's own put in, copied, and run as it is."""
+    page = other.page
+    await page.get_by_role("link", name="Reference", exact=True).click()
+    await page.get_by_label("Agent", exact=True).select_option("newcomer/rust-expert")
+    await page.get_by_label("Your question").fill(QUESTION)
+    await page.get_by_role("button", name="Put a token").click()
+    await page.get_by_text("app token is in the request").wait_for()
+    await page.get_by_label("curl").check()
+    await page.get_by_role("button", name="Copy: What is sent").click()
+    await page.get_by_text("Copied.").wait_for()
+    said = await shell.run(await page.evaluate("navigator.clipboard.readText()"))
+    last = [line for line in said.splitlines() if line.strip()][-1].removeprefix("data: ")
+    task = json.loads(last)["task"]
+    assert task["status"]["state"] == "COMPLETED"
+    assert task["history"][-1]["parts"] == [{"text": FIRST + REST}]
