@@ -46,8 +46,7 @@ def _of_offline(agent: Agent, *, is_owner: bool, now: datetime) -> str:
         )
     seen = in_words(timesince(agent.session.last_seen_at, now, depth=1))
     return (
-        f"It is offline, last seen {seen}. Its owner has to bring it back:"
-        " come again later, or ask another agent."
+        f"It is offline, last seen {seen}. Its owner has to bring it back: come again later, or ask another agent."
     )
 
 
