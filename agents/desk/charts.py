@@ -1,5 +1,6 @@
 """Figures as pictures: SVG for an `<img>`, in the page's colours, light and dark."""
 
+import itertools
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
@@ -23,6 +24,7 @@ def asks_chart(days: Sequence[Day]) -> bytes:
     _label(chart, [one.day for one in days])
     for name in ("answered", "failed", "refused", "open"):
         chart.add(name, [getattr(one, name) or None for one in days])
+    chart.y_labels = scale(max((one.total for one in days), default=0))
     return _svg(chart)
 
 
@@ -34,6 +36,14 @@ def latency_chart(days: Sequence[date], latencies: Sequence[Latency]) -> bytes:
         found = [getattr(one, name) for one in latencies]
         chart.add(name, [None if one is None else one / 1000 for one in found])
     return _svg(chart)
+
+
+def scale(most: int) -> list[int]:
+    """The numbers beside the bars: at most five, from 0 to `most` or above, in round steps."""
+    steps = (times * 10**power for power in itertools.count() for times in (1, 2, 5))
+    step = next(step for step in steps if 4 * step >= most)
+    above = -(-max(most, 1) // step)
+    return [number * step for number in range(above + 1)]
 
 
 def _look(colours: Sequence[str]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The owner's desk: lists, forms, the wizard, and that it is the owner's alone."""
 
+import itertools
 import re
 from html.parser import HTMLParser
 from typing import Any
@@ -8,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from accounts.models import Credential
+from agents.desk.charts import scale
 from agents.models import Agent, AgentGrant, Connection, Share
 from tests.native.house import Person, browser, connect, make_agent, make_session, make_turn, spend
 
@@ -411,3 +413,12 @@ def test_no_page_of_the_desk_holds_inline_script_or_style_or_hostile_markup(alic
         marks = Marks()
         marks.feed(page)
         assert marks.bad == [], path
+
+
+@pytest.mark.parametrize("most", [0, 1, 4, 5, 7, 41, 999, 100_000])
+def test_the_numbers_beside_the_bars_are_few_and_in_equal_steps(most: int) -> None:
+    numbers = scale(most)
+    assert 2 <= len(numbers) <= 5
+    assert numbers[0] == 0
+    assert numbers[-1] >= most
+    assert len({after - before for before, after in itertools.pairwise(numbers)}) == 1
