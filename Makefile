@@ -21,8 +21,11 @@ setup: $(VENV)/.dev ## Install everything, also for tests and checks
 test: $(VENV)/.dev ## Run the whole suite, on both homes
 	@$(BIN)/python -m pytest -n 2
 
-fast: $(VENV)/.dev ## Run the quick tests
-	@$(BIN)/python -m pytest -n 2 -m "not slow and not grown" -x -q
+FAST := tests/contracts tests/house tests/surfaces/test_hub_dialect.py tests/surfaces/test_channel_frames.py \
+  tests/operators/test_prompt.py tests/native/test_rest_agents.py tests/native/test_shares.py
+
+fast: $(VENV)/.dev ## Run quick tests of the core and a few of each wire
+	@$(BIN)/python -m pytest -n 2 -m "not slow and not grown" -x -q $(FAST)
 
 check: $(VENV)/.dev ## Lint, types, imports, migrations, the API description
 	@$(BIN)/ruff check .
