@@ -88,6 +88,8 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "description": "Markdown, shown to those who want to ask.",
             "status": "A draft is closed to callers, from the next request on.",
             "access": "Those who may not ask it do not see it either.",
+            "claude_md": "Notes for callers: whoever may ask the agent reads them.",
+            "personalization_prompt": "The same: whoever may ask the agent reads it.",
             "isolated": "While it answers, it cannot reach other sessions.",
             "daily_budget": "Questions accepted on one UTC day, of all callers together.",
             "concurrency_cap": "Questions one caller may have open at once.",

@@ -30,9 +30,9 @@ from hub.limits import CallerRate, NoLimits
 from hub.redis_post import RedisPost
 from kit.ids import unguessable
 from operators.asgi import Operators
-from operators.desk import Desk
 from operators.room import Room
 from operators.socket import OperatorSocket
+from operators.switchboard import Switchboard
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class House:
     def operator_socket(self) -> OperatorSocket:
         """A consumer for one operator's socket."""
         return OperatorSocket(
-            desk=self.operators.desk,
+            switchboard=self.operators.switchboard,
             live=self.live,
             ledger=self.ledger,
             room=self.room,
@@ -107,7 +107,7 @@ def build() -> House:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     callers = Served()
     bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL, callers)
-    desk = Desk(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
+    switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
         process_id=process_id,
         ledger=ledger,
@@ -123,7 +123,7 @@ def build() -> House:
         asking=asking,
         requests=requests,
         hook_events=hook_events,
-        operators=Operators(desk, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
+        operators=Operators(switchboard, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         room=Room(),
     )
     courier.address(process_id, house.take, post)

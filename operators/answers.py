@@ -3,7 +3,7 @@
 from typing import Literal, NotRequired, TypedDict
 
 from kit.describe import Time, Uuid
-from operators.desk import Mode
+from operators.switchboard import Mode
 
 
 class PromptSent(TypedDict):

@@ -33,8 +33,8 @@ from kit.asgi import (
 )
 from operators.bodies import BadBody, read
 from operators.calls import Call, Names, Pending, TurnFailed, find_call
-from operators.desk import Desk
 from operators.errors import REFUSED, told
+from operators.switchboard import Switchboard
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def serves(scope: Scope) -> bool:
 class Operators:
     """Serves `CALLS`. `public_origin`: whose pages may use the cookie; `app_origins`: whose may read answers."""
 
-    desk: Desk
+    switchboard: Switchboard
     ledger: Ledger
     callers: Served
     public_origin: str
@@ -115,7 +115,7 @@ class Operators:
         except BadBody as bad:
             raise Broken(400, str(bad)) from None
         asker = Asker(user_id=identity.user_id, login=identity.login)
-        answer = await call.run(self.desk, asker, names, wanted)
+        answer = await call.run(self.switchboard, asker, names, wanted)
         return await self._follow(identity, answer) if isinstance(answer, Pending) else answer
 
     async def _follow(self, identity: Identity, pending: Pending) -> Any:

@@ -7,8 +7,8 @@ from msgspec import Meta, Struct
 
 from kit import strict_json
 from kit.strict_json import Unsound
-from operators.desk import Mode
 from operators.peering import MOST_PROBED
+from operators.switchboard import Mode
 
 MAX_ATTACHMENTS = 50
 

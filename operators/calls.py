@@ -15,9 +15,9 @@ from agents.types import Failure, Outcome
 from kit.iso import iso
 from operators.answers import ProbeAnswer, PromptSent, RouteAnswer
 from operators.bodies import ProbeBody, PromptBody, RouteBody
-from operators.desk import Desk, Routed
 from operators.errors import NoSuchSession, failure_text
 from operators.prompting import Wanted
+from operators.switchboard import Routed, Switchboard
 
 Names = Mapping[str, str]
 
@@ -43,29 +43,29 @@ class Call:
 
     path: re.Pattern[str]
     body: type[Struct]
-    run: Callable[[Desk, Asker, Names, Any], Awaitable[Any]]
+    run: Callable[[Switchboard, Asker, Names, Any], Awaitable[Any]]
 
 
-async def prompt(desk: Desk, asker: Asker, names: Names, body: PromptBody) -> PromptSent:
+async def prompt(switchboard: Switchboard, asker: Asker, names: Names, body: PromptBody) -> PromptSent:
     """Prompt a session; never waits for the reply."""
     wanted = Wanted(session_id=session_id_of(names["id"]), text=body.text, attachments=body.attachments or ())
-    prompted = await desk.prompt(asker, wanted, surface="prompt")
+    prompted = await switchboard.prompt(asker, wanted, surface="prompt")
     sent: PromptSent = {"ok": True, "chatId": prompted.chat_id, "ts": now()}
     if prompted.routed_to is not None:
         sent["routedToAgent"] = prompted.routed_to
     return sent
 
 
-async def route(desk: Desk, asker: Asker, names: Names, body: RouteBody) -> RouteAnswer | Pending:
+async def route(switchboard: Switchboard, asker: Asker, names: Names, body: RouteBody) -> RouteAnswer | Pending:
     """Prompt a peer; an ask waits for the reply."""
-    routed = await desk.route(asker, names["peer"], body.prompt, body.mode)
+    routed = await switchboard.route(asker, names["peer"], body.prompt, body.mode)
     sent: RouteAnswer = {"ok": True, "chatId": routed.chat_id, "sessionId": routed.session_id, "mode": body.mode}
-    return Pending(_with_reply(sent, routed, desk.reply_wait_s)) if body.mode == "ask" else sent
+    return Pending(_with_reply(sent, routed, switchboard.reply_wait_s)) if body.mode == "ask" else sent
 
 
-async def probe(desk: Desk, asker: Asker, names: Names, body: ProbeBody) -> ProbeAnswer:
+async def probe(switchboard: Switchboard, asker: Asker, names: Names, body: ProbeBody) -> ProbeAnswer:
     """Prompt many peers; never waits for a reply."""
-    found = await desk.probe(asker, body.prompt, body.peers)
+    found = await switchboard.probe(asker, body.prompt, body.peers)
     return {"dispatched": [{"peer": one.name, "sessionId": one.session_id, "status": one.status} for one in found]}
 
 

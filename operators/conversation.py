@@ -14,7 +14,6 @@ from kit.tasks import TaskSet
 from operators import acting
 from operators.attaching import Attached, attach, detach, find_word, pending, present
 from operators.calls import session_id_of
-from operators.desk import Desk
 from operators.errors import REFUSED, NoSuchSession, TooManySubscriptions, told
 from operators.frames import (
     Ack,
@@ -30,6 +29,7 @@ from operators.frames import (
     encode,
 )
 from operators.prompting import Wanted
+from operators.switchboard import Switchboard
 
 MOST_SUBSCRIPTIONS = 100
 
@@ -47,12 +47,12 @@ class Conversation:
     """One operator's subscriptions and verbs. Also the `Watcher` of each session they subscribed to."""
 
     def __init__(
-        self, identity: Identity, *, desk: Desk, live: LiveViews, process_id: str, outlet: Outlet
+        self, identity: Identity, *, switchboard: Switchboard, live: LiveViews, process_id: str, outlet: Outlet
     ) -> None:
         self.user_id = identity.user_id
         self._login = identity.login
         self._asker = Asker(user_id=identity.user_id, login=identity.login)
-        self._desk = desk
+        self._switchboard = switchboard
         self._live = live
         self._process_id = process_id
         self._outlet = outlet
@@ -131,7 +131,7 @@ class Conversation:
             attachments=frame.attachments or (),
             source_id=session_id_of(source) if source is not None else None,
         )
-        await self._desk.prompt(self._asker, wanted, surface="cli")
+        await self._switchboard.prompt(self._asker, wanted, surface="cli")
         return Ack()
 
     async def _op_message(self, frame: OpMessage) -> Ack:
@@ -155,7 +155,7 @@ class Conversation:
         return Ack()
 
     async def _route(self, frame: Route) -> Ack:
-        await self._desk.route(self._asker, frame.peer, frame.prompt, frame.mode)
+        await self._switchboard.route(self._asker, frame.peer, frame.prompt, frame.mode)
         return Ack()
 
     async def _leave(self, public_ids: list[UUID]) -> None:

@@ -12,7 +12,7 @@ from kit.describe import Uuid
 from kit.strict_json import Unsound
 from operators.attaching import RoleWord
 from operators.bodies import Attachments, PeerName, Said
-from operators.desk import Mode
+from operators.switchboard import Mode
 
 MAX_FRAME_BYTES = 1_048_576
 MAX_OP_MESSAGE_CHARS = 65_536

@@ -13,9 +13,9 @@ from agents.live import LiveViews
 from kit.asgi import Receive, Scope, Send, headers_of
 from kit.sockets import SocketConsumer
 from operators.conversation import Conversation
-from operators.desk import Desk
 from operators.frames import BadFrame, Error, decode, encode
 from operators.room import Room
+from operators.switchboard import Switchboard
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +33,17 @@ class OperatorSocket(SocketConsumer):
     """`/cli`. It accepts first and refuses by frame: clients retry a refused upgrade for ever."""
 
     def __init__(
-        self, *, desk: Desk, live: LiveViews, ledger: Ledger, room: Room, process_id: str, public_origin: str
+        self,
+        *,
+        switchboard: Switchboard,
+        live: LiveViews,
+        ledger: Ledger,
+        room: Room,
+        process_id: str,
+        public_origin: str,
     ) -> None:
         super().__init__()
-        self._desk = desk
+        self._switchboard = switchboard
         self._live = live
         self._ledger = ledger
         self._room = room
@@ -81,7 +88,7 @@ class OperatorSocket(SocketConsumer):
             return
         self.credential_id = identity.credential_id
         self._conversation = Conversation(
-            identity, desk=self._desk, live=self._live, process_id=self._process_id, outlet=self
+            identity, switchboard=self._switchboard, live=self._live, process_id=self._process_id, outlet=self
         )
         self._room.enter(self)
 

@@ -24,9 +24,9 @@ from kit.iso import iso
 
 
 class PruneBody(serializers.Serializer[Any]):
-    """Which names to tidy up: one, with or without its @, or all. `dryRun` deletes nothing."""
+    """Which names to tidy up: one, with or without its @, or all. `dryRun` deletes nothing, and must be said."""
 
-    dryRun = serializers.BooleanField(default=False)
+    dryRun = serializers.BooleanField()
     routingName = serializers.CharField(required=False, allow_null=True, max_length=81)
 
 

@@ -44,8 +44,8 @@ def share(role: str) -> tuple[Session, User]:
 
 def converse(bob: User, live: LiveViews, heard: Heard) -> Conversation:
     identity = Identity(1, "session", "", bob.pk, bob.login, is_staff=False, is_stale=False)
-    desk = wiring.build().operators.desk
-    return Conversation(identity, desk=desk, live=live, process_id="here", outlet=heard)
+    switchboard = wiring.build().operators.switchboard
+    return Conversation(identity, switchboard=switchboard, live=live, process_id="here", outlet=heard)
 
 
 async def show(live: LiveViews, session: Session) -> None:

@@ -13,9 +13,7 @@ from tests.peer import Peer
 WITHIN_S = 30
 HOOK = "http://127.0.0.1:9/hook"  # nobody listens there
 CHANGED = {"patchOneAgent", "deleteOneAgent"}  # these get an agent of their own
-# Any number may be one that others need.
-NOT_BY_OWNER = {*CHANGED, "deleteOneToken", "deleteOneWebhook", "postRevokeAuthSession"}
-ENDED = {"deleteOneSession"}  # these a session
+ENDED = {"deleteOneSession", "postArchiveSession"}  # these a session
 ASKED = {"postResolvePermission"}  # these one whose agent asks leave
 LEAVE = "leave-1"
 NOT_OFFERED = {  # known, and a 404 whatever is asked

@@ -13,7 +13,6 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx
 import pytest
 from websockets.asyncio.client import connect as open_socket
-from websockets.exceptions import InvalidStatus
 
 from tests.callers import bearer, envelope, question
 from tests.github import CLIENT_SECRET, GitHub
@@ -310,7 +309,7 @@ async def test_a_session_or_app_token_is_nobody_on_the_channel(signin_hub: HubPr
 
 
 async def test_a_cookie_opens_no_socket(browser: Browser) -> None:
-    """Cross-site WebSocket: `/channel` takes a Bearer token and never the cookie."""
+    """Cross-site WebSocket: `/channel` never takes the cookie, `/cli` from the hub's own pages alone."""
     browser.sign_in("ann")
     for origin in ("https://evil.example", browser.hub.url):
         address = browser.hub.url.replace("http", "ws") + "/channel"
@@ -318,8 +317,12 @@ async def test_a_cookie_opens_no_socket(browser: Browser) -> None:
         async with open_socket(address, additional_headers=headers, proxy=None) as socket:
             await socket.send('{"type":"register","host":"h","cwd":"/","pid":1,"channelVersion":"t"}')
             assert "auth_failed" in await socket.recv()
-    with pytest.raises(InvalidStatus):
-        await open_socket(browser.hub.url.replace("http", "ws") + "/cli", additional_headers=headers, proxy=None)
+    headers = {"Cookie": f"cw_session={browser.session}", "Origin": "https://evil.example"}
+    address = browser.hub.url.replace("http", "ws") + "/cli"
+    async with open_socket(address, additional_headers=headers, proxy=None) as socket:
+        assert "auth_failed" in await socket.recv()
+        await socket.wait_closed()
+        assert socket.close_code == 1008
 
 
 WRITES = [

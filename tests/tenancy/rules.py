@@ -27,6 +27,7 @@ class May(StrEnum):
     SEES_CARD = "of a public agent anybody; of another one whoever may ask it"
     ASKS_AGENT = "whoever the agent's access lets ask it and is not blocked"
     BROWSER = "a browser that is signed in; others are sent to /signin"
+    OWN_PAGE = "the owner's browser, or one with the role; for others as if it were not there"
     BY_HAND = "what a test of its own shows"
 
 
@@ -50,6 +51,7 @@ class Rule:
     by_session: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
     test: str = ""
+    least_rank: int = 4
 
 
 S, V = "/api/v1/sessions/{public_id}", "/api/v1"
@@ -64,6 +66,7 @@ NOT_OFFERED = Rule(may=May.VIEWER, body={}, ok=(404,))
 NO_DESKTOP = Rule(may=May.SIGNED_IN, body={}, ok=(404,))
 ADMIN = Rule(may=May.STAFF)
 WHOEVER = Rule(may=May.ANYBODY)
+OWN_PAGE = Rule(may=May.OWN_PAGE)
 
 SESSIONS: dict[str, Rule] = {
     f"GET {V}/sessions": Rule(may=May.SIGNED_IN),
@@ -211,6 +214,32 @@ PAGES: dict[str, Rule] = {
     "PAGE /consent": Rule(may=May.ANYBODY, ok=(302, 400)),
     "PAGE /device": Rule(may=May.BROWSER),
     "PAGE /account": Rule(may=May.BROWSER),
+    "PAGE /desk": Rule(may=May.BROWSER),
+    "PAGE /desk/states": Rule(may=May.BY_HAND, test="test_pages_of_ones_own_are_for_browsers_that_are_signed_in"),
+    "PAGE /desk/publish": Rule(may=May.BROWSER),
+    "PAGE /desk/connect": Rule(may=May.BROWSER),
+    "PAGE /desk/agents/{agent_id}": OWN_PAGE,
+    "PAGE /desk/agents/{agent_id}/delete": OWN_PAGE,
+    "PAGE /desk/agents/{agent_id}/audit": OWN_PAGE,
+    "PAGE /desk/agents/{agent_id}/audit.csv": OWN_PAGE,
+    "PAGE /desk/agents/{agent_id}/audit/{name}.svg": OWN_PAGE,
+    "PAGE /desk/connect/{credential_id}": OWN_PAGE,
+    "PAGE /desk/connect/{credential_id}/state": OWN_PAGE,
+    "PAGE /desk/sessions/{public_id}": Rule(may=May.OWN_PAGE, least_rank=1),
+    "PAGE /desk/sessions/{public_id}/rows": Rule(may=May.OWN_PAGE, least_rank=1),
+    "PAGE /desk/sessions/{public_id}/files": Rule(may=May.OWN_PAGE, least_rank=1),
+    "PAGE /desk/sessions/{public_id}/archive": OWN_PAGE,
+    "PAGE /desk/sessions/{public_id}/delete": OWN_PAGE,
+    "PAGE /desk/sessions/{public_id}/share": OWN_PAGE,
+    "PAGE /desk/sessions/{public_id}/unshare": OWN_PAGE,
+    "PAGE /webhooks": Rule(may=May.BROWSER),
+    "PAGE /webhooks/{webhook_id}": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/delete": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/deliveries": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/replay": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/roll-secret": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/test": OWN_PAGE,
+    "PAGE /health": Rule(may=May.BY_HAND, test="test_the_hubs_health_is_for_the_staff"),
     "PAGE /account/revoke/{credential_id}": Rule(
         may=May.BY_HAND, test="test_the_account_page_revokes_ones_own_only"
     ),

@@ -2,16 +2,21 @@
 
 import re
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import httpx
 import pytest
 
 from accounts.admin_site import site
+from tests.tenancy.callers import CALLERS
+from tests.tenancy.rules import RULES, May
 from tests.tenancy.tables import snapshot
 from tests.tenancy.test_matrix import CANARY, changed
-from tests.tenancy.world import World
+from tests.tenancy.world import Names, World
 
 COLLECTIONS = sorted(f"/admin/{model._meta.app_label}/{model._meta.model_name}/" for model in site._registry)
+OWN_PAGES = {name for name, rule in RULES.items() if rule.may is May.OWN_PAGE}
+MASK = re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"')
 FORM = {"csrfmiddlewaretoken": "x" * 32}
 
 
@@ -64,3 +69,56 @@ def test_the_desk_shows_ones_own_rows_only(tenants: World, path: str) -> None:
 def row_links(page: str, path: str) -> Iterator[str]:
     """The keys of the rows a list of the desk leads to."""
     return (found.group(1) for found in re.finditer(rf'href="{re.escape(path)}([^/"]+)/change/', page))
+
+
+def path_of(name: str, names: Names) -> str:
+    return name.removeprefix("PAGE ").format_map({"name": "asks", **names})
+
+
+def bare(answer: httpx.Response, path: str) -> tuple[int, str]:
+    """An answer without the path it was asked for and the mask of its forms."""
+    text = MASK.sub("", answer.text)
+    for written in (path, quote(path), quote(path, safe="")):
+        text = text.replace(written, "<path>")
+    return answer.status_code, text
+
+
+@pytest.mark.parametrize("posts", [False, True], ids=["read", "post"])
+@pytest.mark.parametrize("name", sorted(OWN_PAGES))
+def test_the_pages_of_somebodys_things_are_not_there_for_others(tenants: World, name: str, *, posts: bool) -> None:
+    mine, absent = tenants.main, tenants.absent
+    before = snapshot(tenants.hub)
+    for caller in CALLERS.values():
+        if caller.rank >= RULES[name].least_rank and caller.kind == "session":
+            continue
+        answer = visit(tenants, path_of(name, mine), caller.token, posts=posts)
+        nothing = visit(tenants, path_of(name, absent), caller.token, posts=posts)
+        assert answer.status_code in (302, 401, 403, 404, 405), (caller.token, answer.status_code)
+        if caller.rank == 0 or not caller.is_live or caller.kind != "session":
+            assert bare(answer, path_of(name, mine)) == bare(nothing, path_of(name, absent)), caller.token
+            assert not CANARY.search(answer.text), caller.token
+        if answer.status_code == 302:
+            assert answer.headers["location"].startswith("/signin"), (caller.token, answer.headers["location"])
+    changed(before, snapshot(tenants.hub))
+
+
+@pytest.mark.parametrize("name", sorted(OWN_PAGES))
+def test_the_pages_of_ones_own_things_are_there(tenants: World, name: str) -> None:
+    own = visit(tenants, path_of(name, tenants.main), "olga")
+    assert own.status_code in (200, 405), own.text[:500]  # 405: it takes a post
+    if own.status_code == 200:
+        assert visit(tenants, path_of(name, tenants.absent), "olga").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/desk/states"])
+def test_pages_of_ones_own_are_for_browsers_that_are_signed_in(tenants: World, path: str) -> None:
+    assert visit(tenants, path, "olga").status_code == 200
+    for caller in ("revoked", "expired", "sue", "stan channel", "olga app", ""):
+        assert visit(tenants, path, caller).status_code in (302, 401), caller
+    assert not CANARY.search(visit(tenants, path, "stan").text)
+
+
+def test_the_hubs_health_is_for_the_staff(tenants: World) -> None:
+    assert visit(tenants, "/health", "root").status_code == 200
+    for caller in ("olga", "stan", "revoked", "stan channel", ""):
+        assert visit(tenants, "/health", caller).status_code == 404, caller

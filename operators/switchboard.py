@@ -36,7 +36,7 @@ class Routed:
         return self.running.turn.ask.chat_id
 
 
-class Desk:
+class Switchboard:
     """Where operators ask. `reply_wait_s`: how long the caller of a routed ask waits."""
 
     def __init__(self, *, asking: Asking, reply_wait_s: float) -> None:
