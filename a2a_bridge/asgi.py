@@ -257,12 +257,14 @@ async def _stream(send: Send, exchange: Exchange) -> None:
 async def _send_chunks(send: Send, task: Task, running: RunningTurn) -> None:
     message_id = unguessable("msg-")
     told = 0
-    while told < len(running.chunks) or not running.settled.done():
+    while told < len(running.pieces) or not running.settled.done():
         if not await running.more_than(told, KEEPALIVE_S):
             await _send(send, {"type": "http.response.body", "body": sse.KEEPALIVE, "more_body": True})
-        for chunk in running.chunks[told:]:
+        for piece in running.pieces[told:]:
             told += 1
-            await _send_event(send, hub.chunk_frame(task, chunk, message_id=message_id, timestamp=timestamp()))
+            if not isinstance(piece, str):
+                continue
+            await _send_event(send, hub.chunk_frame(task, piece, message_id=message_id, timestamp=timestamp()))
 
 
 async def _send_event(send: Send, frame: hub.Json) -> None:

@@ -40,6 +40,9 @@ FAILURE_TEXT: dict[str, str] = {
     Failure.PROCESS_DIED: "the hub stopped before the agent answered",
     Failure.SHUTDOWN: "the hub stopped before the agent answered",
     Failure.NOT_RECORDED: "the hub could not record the answer",
+    Failure.CANCELED: "canceled by its caller",
+    Failure.AGENT_FAILED: "the agent failed",
+    Failure.REJECTED: "the agent refused the question",
 }
 
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 
 from agents.errors import NoReceipt, NotDelivered, RateLimited, Unavailable
-from agents.ledger import Ledger
+from agents.ledger import Also, Ledger
 from agents.live import LiveViews, ReplyChunkMessage
 from agents.ports import Clock, Limits, Link
 from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 DRAIN_STEP_S = 0.05
 NO_REPLY = Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
+
+CANCELED = Ending(outcome=Outcome.FAILED, reason=Failure.CANCELED, keeps_claim=True)
 
 OnSettled = Callable[[SettledTurn], Awaitable[None]]
 
@@ -45,8 +47,10 @@ class Dispatcher:
         self._admitting = 0
         self._draining = False
 
-    async def ask(self, ask: Ask, on_settled: OnSettled) -> RunningTurn:
+    async def ask(self, ask: Ask, on_settled: OnSettled, also: Also | None = None) -> RunningTurn:
         """Admit an ask and set its turn going. `on_settled` runs after the end is durable, before it is told.
+
+        `also`: what to write in the very transaction that settles.
 
         Raises:
             Denied: nothing was sent; the audit row says why.
@@ -65,8 +69,20 @@ class Dispatcher:
         finally:
             self._admitting -= 1
         running = RunningTurn(turn, self._show_chunk(turn) if turn.watchers else None)
-        self._tasks.start(self._see_through(running, started, on_settled), name=f"turn {ask.chat_id}")
+        self._tasks.start(self._see_through(running, started, on_settled, also), name=f"turn {ask.chat_id}")
         return running
+
+    def cancel(self, chat_id: str) -> bool:
+        """End a turn of this process because its caller wants it no more; False when none is open here.
+
+        It may end otherwise all the same: the first ending stands.
+        """
+        running = self._waiting.find(chat_id)
+        if running is None or running.reply.done():
+            return False
+        running.end(CANCELED)
+        self._tasks.start(self._link.withdraw(running.turn), name=f"withdraw {chat_id}")
+        return True
 
     @property
     def open_turns(self) -> int:
@@ -104,13 +120,15 @@ class Dispatcher:
 
         return show
 
-    async def _see_through(self, running: RunningTurn, started: float, on_settled: OnSettled) -> None:
+    async def _see_through(
+        self, running: RunningTurn, started: float, on_settled: OnSettled, also: Also | None
+    ) -> None:
         self._waiting.expect(running)  # before it is delivered: a fast agent answers first
         try:
             ending = await self._reach_end(running)
         finally:
             self._waiting.forget(running)
-        settled = await self._settle(running, ending, started)
+        settled = await self._settle(running, ending, started, also)
         try:
             await on_settled(settled)
         except Exception:
@@ -135,7 +153,9 @@ class Dispatcher:
             logger.exception("turn.broken", extra={"chat_id": running.turn.ask.chat_id})
             return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
 
-    async def _settle(self, running: RunningTurn, ending: Ending, started: float) -> SettledTurn:
+    async def _settle(
+        self, running: RunningTurn, ending: Ending, started: float, also: Also | None
+    ) -> SettledTurn:
         latency_ms = int((self._clock() - started) * 1000)
         timed = Ending(
             outcome=ending.outcome,
@@ -146,7 +166,7 @@ class Dispatcher:
             gives_back=ending.gives_back,
         )
         try:
-            return await self._ledger.settle(running.turn, timed)
+            return await self._ledger.settle(running.turn, timed, also)
         except Unavailable:
             logger.error("turn.not_recorded", extra={"chat_id": running.turn.ask.chat_id})
             return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)

@@ -17,6 +17,9 @@ class Link(Protocol):
             NoReceipt: nobody can tell whether it left.
         """
 
+    async def withdraw(self, turn: OpenTurn) -> None:
+        """Tell the agent that nobody wants the answer any more, if it can be told; it may be lost."""
+
 
 class Limits(Protocol):
     """How fast one caller may ask, over all processes. Opens when its memory is out of reach."""

@@ -9,6 +9,8 @@ from typing import Protocol
 
 import msgspec
 
+from agents.pieces import Extra, Part
+
 
 class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
     """A question for an agent whose socket another process holds; `home` waits `wait_s` for the reply.
@@ -28,6 +30,10 @@ class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
     isolated: bool = False
     chain: tuple[int, ...] = ()
     tells: bool = False
+    task_id: str = ""
+    context_id: str = ""
+    parts: tuple[Part, ...] = ()
+    traceparent: str = ""
 
 
 class Taken(msgspec.Struct, frozen=True, tag="taken"):
@@ -50,8 +56,19 @@ class Chunk(msgspec.Struct, frozen=True, tag="chunk"):
     text: str
 
 
+class Said(msgspec.Struct, frozen=True, tag="said"):
+    """A piece of a reply that is not its text; numbered with the chunks."""
+
+    chat_id: str
+    seq: int
+    piece: Extra
+
+
 class Final(msgspec.Struct, frozen=True, tag="final"):
-    """The end of a reply. `text` None: the chunks are the reply. `reason`: why it failed, else empty."""
+    """The end of a reply. `text` None: the chunks are the reply. `chunks`: how many pieces came before.
+
+    `reason`: why it failed, or what it asks for (`Failure`, `Interruption`), else empty.
+    """
 
     chat_id: str
     chunks: int
@@ -88,6 +105,19 @@ class Hook(msgspec.Struct, frozen=True, tag="hook"):
     begins: bool = False
 
 
+class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
+    """To the process that waits: the caller of this turn wants it no more."""
+
+    chat_id: str
+
+
+class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn"):
+    """To the agent of a connection: nobody wants the answer to this prompt any more."""
+
+    connection_id: int
+    chat_id: str
+
+
 class Dismiss(msgspec.Struct, frozen=True, tag="dismiss"):
     """The session of a connection is gone: the agent is told not to come back."""
 
@@ -109,7 +139,23 @@ class Oust(msgspec.Struct, frozen=True, tag="oust"):
     user_id: int
 
 
-Message = Prompt | Taken | Refused | Chunk | Final | Got | Evict | Tell | Hook | Dismiss | Live | Oust
+Message = (
+    Prompt
+    | Taken
+    | Refused
+    | Chunk
+    | Said
+    | Final
+    | Got
+    | Cancel
+    | Withdrawn
+    | Evict
+    | Tell
+    | Hook
+    | Dismiss
+    | Live
+    | Oust
+)
 Handler = Callable[[Message], Awaitable[None]]
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from accounts.authn import Identity
+from agents.pieces import Part
 
 
 class Outcome(StrEnum):
@@ -25,15 +26,33 @@ class Failure(StrEnum):
     PROCESS_DIED = "process_died"
     SHUTDOWN = "shutdown"
     NOT_RECORDED = "not_recorded"
+    CANCELED = "canceled"
+    AGENT_FAILED = "agent_failed"
+    REJECTED = "rejected"
+
+
+class Interruption(StrEnum):
+    """Why a completed turn is not the end of its task: the reply asks for something. Stored as its reason."""
+
+    INPUT_REQUIRED = "input_required"
+    AUTH_REQUIRED = "auth_required"
+
+
+AGENTS_OWN_WORDS = frozenset({Failure.AGENT_FAILED, Failure.REJECTED})  # such an end carries the agent's text
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whom to ask: a published agent by its handle, or, without an agent, a session by its name."""
+    """Whom to ask: a published agent by its handle, or, without an agent, a session by its name.
+
+    `wait_s`: how long who does not wait in line may wait for it; None is the hub's own REPLY_WAIT_S.
+    """
 
     agent_id: int | None
     session_id: int
     handle: str
+    wait_s: int | None = None
+    style: str = "hybrid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +96,8 @@ class Ask:
 
     `tells`: nobody waits for the reply, and the end of the agent's turn ends it too. `source`: where it was asked
     from. `chain`: the sessions an onward ask came through, first to last. `files`: ids its text mentions.
+    `task_id`, `context_id`: what its surface calls the task and the conversation. `parts`: the message's parts
+    where they are more than text. `traceparent`: of whoever asked (W3C Trace Context).
     """
 
     chat_id: str
@@ -90,6 +111,10 @@ class Ask:
     source: "Source | None" = None
     chain: tuple[int, ...] = ()
     files: tuple[int, ...] = ()
+    task_id: str = ""
+    context_id: str = ""
+    parts: tuple[Part, ...] = ()
+    traceparent: str = ""
 
     @property
     def depth(self) -> int:
@@ -128,7 +153,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class SettledTurn:
-    """The one end of a turn, as stored. `text` is the reply; empty unless it completed."""
+    """The one end of a turn, as stored. `text` is the reply, or the agent's own words for why there is none."""
 
     outcome: Outcome
     reason: str

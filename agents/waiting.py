@@ -2,15 +2,19 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from agents.post import Chunk, Final
-from agents.types import Ending, Failure, OpenTurn, Outcome, SettledTurn
+from agents.pieces import Piece
+from agents.post import Chunk, Final, Said
+from agents.types import Ending, Failure, Interruption, OpenTurn, Outcome, SettledTurn
 from kit.waits import done_within
 
 LATE_KEPT = 256
 
 OnChunk = Callable[[str], None]
+OnPiece = Callable[[], None]
+REASONS: dict[str, Failure | Interruption] = {str(one): one for kind in (Failure, Interruption) for one in kind}
+KEEPS_CLAIM = frozenset({Failure.REPLY_TOO_LARGE})
 
 
 class RunningTurn:
@@ -23,23 +27,33 @@ class RunningTurn:
     def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None) -> None:
         loop = asyncio.get_running_loop()
         self.turn = turn
-        self.chunks: list[str] = []
+        self.pieces: list[Piece] = []
         self.agent_is_done = False
         self.reply: asyncio.Future[Ending] = loop.create_future()
         self.settled: asyncio.Future[SettledTurn] = loop.create_future()
         self._on_chunk = on_chunk
+        self._on_piece: OnPiece | None = None
         self._news: asyncio.Future[None] | None = None
 
-    def take(self, message: Chunk | Final) -> None:
+    @property
+    def text(self) -> str:
+        """The text of the reply so far."""
+        return text_of(self.pieces)
+
+    def listen(self, on_piece: OnPiece) -> None:
+        """Call this after each piece from now on; it must return at once."""
+        self._on_piece = on_piece
+
+    def take(self, message: Chunk | Said | Final) -> None:
         """Add a piece or the end of the reply; what comes after the end only tells that the agent is done."""
         if isinstance(message, Final) and message.reason != Failure.REPLY_TOO_LARGE:
             self.agent_is_done = True
         if self.reply.done():
             return
-        if isinstance(message, Chunk):
-            self._add(message)
-        else:
+        if isinstance(message, Final):
             self.reply.set_result(self._ending(message))
+        else:
+            self._add(message)
 
     def end(self, ending: Ending) -> None:
         """End the wait for a reason of the hub's own."""
@@ -52,30 +66,32 @@ class RunningTurn:
         self._ring()
 
     async def more_than(self, told: int, within_s: float) -> bool:
-        """Wait until there are more than so many chunks, or the end; False when neither came in time."""
-        if len(self.chunks) > told or self.settled.done():
+        """Wait until there are more than so many pieces, or the end; False when neither came in time."""
+        if len(self.pieces) > told or self.settled.done():
             return True
         if self._news is None:
             self._news = asyncio.get_running_loop().create_future()
         return await done_within(self._news, within_s)
 
-    def _add(self, chunk: Chunk) -> None:
-        if chunk.seq != len(self.chunks):
+    def _add(self, message: Chunk | Said) -> None:
+        if message.seq != len(self.pieces):
             self.reply.set_result(_failed(Failure.REPLY_LOST, keeps_claim=True))
             return
-        self.chunks.append(chunk.text)
-        if self._on_chunk is not None:
-            self._on_chunk(chunk.text)
+        self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
+        if self._on_chunk is not None and isinstance(message, Chunk):
+            self._on_chunk(message.text)
+        if self._on_piece is not None:
+            self._on_piece()
         self._ring()
 
     def _ending(self, final: Final) -> Ending:
-        if final.reason:
-            reason = Failure(final.reason)
-            return _failed(reason, keeps_claim=reason is Failure.REPLY_TOO_LARGE)
-        if final.chunks != len(self.chunks):
+        reason = REASONS.get(final.reason)
+        if isinstance(reason, Failure):
+            return _failed(reason, text=final.text or "", keeps_claim=reason in KEEPS_CLAIM)
+        if final.chunks != len(self.pieces):
             return _failed(Failure.REPLY_LOST)
-        text = final.text if final.text is not None else "".join(self.chunks)
-        return Ending(outcome=Outcome.COMPLETED, text=text)
+        text = final.text if final.text is not None else self.text
+        return Ending(outcome=Outcome.COMPLETED, reason=reason or "", text=text)
 
     def _ring(self) -> None:
         if self._news is not None:
@@ -83,8 +99,13 @@ class RunningTurn:
             self._news = None
 
 
-def _failed(reason: Failure, *, keeps_claim: bool = False) -> Ending:
-    return Ending(outcome=Outcome.FAILED, reason=reason, keeps_claim=keeps_claim)
+def text_of(pieces: Sequence[Piece]) -> str:
+    """The text among the pieces of a reply, as one."""
+    return "".join([piece for piece in pieces if isinstance(piece, str)])
+
+
+def _failed(reason: Failure, *, text: str = "", keeps_claim: bool = False) -> Ending:
+    return Ending(outcome=Outcome.FAILED, reason=reason, text=text, keeps_claim=keeps_claim)
 
 
 class WaitingTurns:
@@ -92,7 +113,7 @@ class WaitingTurns:
 
     def __init__(self) -> None:
         self._turns: dict[str, RunningTurn] = {}
-        self._late: OrderedDict[str, list[str]] = OrderedDict()
+        self._late: OrderedDict[str, list[Piece]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -108,26 +129,30 @@ class WaitingTurns:
         """Take no more replies for it: what comes is late."""
         chat_id = running.turn.ask.chat_id
         del self._turns[chat_id]
-        may_be_told_late = running.turn.ask.tells and not running.chunks  # its end overtook its reply
+        may_be_told_late = running.turn.ask.tells and not running.pieces  # its end overtook its reply
         if not running.agent_is_done or may_be_told_late:
-            self._late[chat_id] = running.chunks
+            self._late[chat_id] = running.pieces
             if len(self._late) > LATE_KEPT:
                 self._late.popitem(last=False)
 
-    def take(self, message: Chunk | Final) -> bool:
+    def find(self, chat_id: str) -> RunningTurn | None:
+        """The open turn of that id, if it is one of this process."""
+        return self._turns.get(chat_id)
+
+    def take(self, message: Chunk | Said | Final) -> bool:
         """Pass a message to the turn it belongs to; False when nobody waits for it here."""
         running = self._turns.get(message.chat_id)
         if running is not None:
             running.take(message)
-        elif isinstance(message, Chunk) and message.chat_id in self._late:
-            self._late[message.chat_id].append(message.text)
+        elif not isinstance(message, Final) and message.chat_id in self._late:
+            self._late[message.chat_id].append(message.text if isinstance(message, Chunk) else message.piece)
         return running is not None
 
     def late_text(self, final: Final) -> str:
         """The reply that ends only now; empty when it failed or is not whole."""
-        chunks = self._late.pop(final.chat_id, [])
+        pieces = self._late.pop(final.chat_id, [])
         if final.reason:
             return ""
         if final.text is not None:
             return final.text
-        return "".join(chunks) if final.chunks == len(chunks) else ""
+        return text_of(pieces) if final.chunks == len(pieces) else ""

@@ -1,5 +1,6 @@
 """The only writer of turns and usage in a process: one thread, one queue, one transaction a batch."""
 
 from agents.ledger.thread import Ledger
+from agents.ledger.work import Also
 
-__all__ = ["Ledger"]
+__all__ = ["Also", "Ledger"]

@@ -21,6 +21,7 @@ from agents.ledger.statements import EndingRow
 from agents.ledger.telling import Notes, Told, write
 from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
+from kit import sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
         for ask, denied in refused:
             notes.denied(ask, denied)
         told = write(notes, now)
+        _write_also(batch, results)
         if touched := [work.credential_id for work in batch if isinstance(work, Touch)]:
             Credential.touch(touched)
     return Committed([_watched(results.get(i), told) for i in range(len(batch))], told.messages)
@@ -106,6 +108,17 @@ def _settle(settles: dict[int, Settle], now: datetime, results: dict[int, Result
         agent_id, day = won[chat_id]
         if ending.gives_back and day is not None:
             statements.give_back(agent_id, day, chat_id)
+
+
+def _write_also(batch: Sequence[Work], results: Mapping[int, Result]) -> None:
+    """What surfaces keep of the ends of their turns."""
+    writes: list[sql.Query | sql.Insert] = []
+    for i, work in enumerate(batch):
+        settled = results.get(i)
+        if isinstance(work, Settle) and work.also is not None and isinstance(settled, SettledTurn):
+            writes += work.also(settled)
+    if writes:
+        sql.write_each(writes)
 
 
 def _as_stored(ending: Ending, outcome: str, reason: str) -> SettledTurn:

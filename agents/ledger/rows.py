@@ -48,6 +48,7 @@ def open_row(turn: OpenTurn, home: str, moment: Moment) -> TurnRow:
         repeats=1,
         source_session_id=ask.source.session_id if ask.source else None,
         depth=ask.depth,
+        traceparent=ask.traceparent,
     )
 
 
@@ -72,4 +73,5 @@ def refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
         repeats=1,
         source_session_id=ask.source.session_id if ask.source else None,
         depth=ask.depth,
+        traceparent=ask.traceparent,
     )

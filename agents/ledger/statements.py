@@ -34,6 +34,7 @@ class TurnRow(NamedTuple):
     repeats: int
     source_session_id: int | None
     depth: int
+    traceparent: str
 
 
 class EndingRow(NamedTuple):

@@ -22,7 +22,7 @@ from agents.errors import Denied, Unavailable
 from agents.ledger import lookup
 from agents.ledger.batch import commit
 from agents.ledger.lookup import Wanted
-from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
+from agents.ledger.work import Admit, Also, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.transcript.recording import NewEvent
 from agents.types import Ask, Ending, Failure, Found, OpenTurn, Outcome, SettledTurn
 
@@ -96,13 +96,15 @@ class Ledger:
         """Audit a refusal decided elsewhere."""
         await self._submit(Deny(ask, denied))
 
-    async def settle(self, turn: OpenTurn, ending: Ending) -> SettledTurn:
+    async def settle(self, turn: OpenTurn, ending: Ending, also: Also | None = None) -> SettledTurn:
         """End a turn; the first ending stands, and this returns the one that stands.
+
+        `also`: see `Settle`.
 
         Raises:
             Unavailable: the database stayed out of reach; the turn's lease will end it.
         """
-        return cast(SettledTurn, await self._post(Settle(turn, ending)))
+        return cast(SettledTurn, await self._post(Settle(turn, ending, also)))
 
     async def release_turn(self, chat_id: str, late: str = "") -> None:
         """Free the lingering claim of an ended turn: its agent finished after all, perhaps with a late reply."""
@@ -243,7 +245,8 @@ def _without_reply(work: Work) -> Settle | None:
     """The same end without what the database refuses to keep: a turn that cannot end would be tried for long."""
     if not isinstance(work, Settle) or work.ending.outcome is not Outcome.COMPLETED:
         return None
-    return Settle(work.turn, replace(work.ending, outcome=Outcome.FAILED, reason=Failure.NOT_RECORDED, text=""))
+    ending = replace(work.ending, outcome=Outcome.FAILED, reason=Failure.NOT_RECORDED, text="")
+    return Settle(work.turn, ending, work.also)
 
 
 def _unobserved(future: asyncio.Future[Any]) -> None:

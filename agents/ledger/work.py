@@ -1,10 +1,12 @@
 """What the ledger is asked to do, and what it answers."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agents.errors import Denied
 from agents.transcript.recording import NewEvent
 from agents.types import Ask, Ending, OpenTurn, SettledTurn
+from kit import sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +24,20 @@ class Deny:
     denied: Denied
 
 
+Also = Callable[[SettledTurn], Sequence[sql.Query | sql.Insert]]
+
+
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """End a turn. Result: SettledTurn, as stored, whoever ended it."""
+    """End a turn. Result: SettledTurn, as stored, whoever ended it.
+
+    `also`: what a surface writes in the same transaction, given that result; it is called in the ledger's thread,
+    again when the batch is tried again.
+    """
 
     turn: OpenTurn
     ending: Ending
+    also: Also | None = None
 
 
 @dataclass(frozen=True, slots=True)

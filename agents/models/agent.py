@@ -13,6 +13,7 @@ from agents.models.session import Session
 
 MAX_BUDGET = 100_000
 MAX_CAP = 20
+MAX_WAIT_S = 3600
 MAX_PAPER_CHARS = 65_536
 
 
@@ -53,6 +54,10 @@ class Agent(models.Model):
         LIMITED = "limited", "its owner and the named"
         PRIVATE = "private", "its owner alone"
 
+    class Style(models.TextChoices):
+        HYBRID = "hybrid", "answers plain questions with a message"
+        TASK_GENERATING = "task-generating", "makes a task of every question"
+
     session = models.ForeignKey(Session, models.CASCADE, related_name="agents")
     owner = models.ForeignKey(User, models.CASCADE, related_name="agents")
     handle = models.CharField(max_length=160, editable=False)
@@ -68,6 +73,19 @@ class Agent(models.Model):
     daily_budget = models.PositiveIntegerField(default=1000, validators=[MaxValueValidator(MAX_BUDGET)])
     concurrency_cap = models.PositiveSmallIntegerField(
         default=5, validators=[MinValueValidator(1), MaxValueValidator(MAX_CAP)]
+    )
+    agent_style = models.CharField(
+        max_length=15,
+        choices=Style,
+        default=Style.HYBRID,
+        db_default=Style.HYBRID,
+        help_text="Whether A2A 0.3 callers get a plain answer as a message, or always a task.",
+    )
+    wait_s = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_WAIT_S)],
+        help_text="Seconds it may take for callers who stream or do not wait; empty: the hub's own limit.",
     )
     suggested_prompts = models.JSONField(default=list, blank=True)
     claude_md = models.TextField(  # noqa: DJ001  the native API tells "never written" from "empty"

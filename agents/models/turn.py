@@ -80,6 +80,9 @@ class Turn(models.Model):
     claim_until = models.DateTimeField(null=True)
     home = models.CharField(max_length=32, blank=True, help_text="The process whose caller waits.")
     connection_id = models.BigIntegerField(null=True, help_text="The connection that got the prompt.")
+    traceparent = models.CharField(
+        max_length=55, blank=True, default="", db_default="", help_text="W3C Trace Context of whoever asked."
+    )
     repeats = models.PositiveIntegerField(default=1, help_text="Like refusals within one minute share a row.")
 
     objects: ClassVar[Any] = TurnQuerySet.as_manager()

@@ -11,7 +11,22 @@ from agents.links.channel.frames import encode, now
 from agents.links.channel.protocol import Report
 from agents.links.channel.request_frames import RouteReply
 from agents.ports import Release
-from agents.post import Chunk, Dismiss, Evict, Final, Got, Hook, Message, Post, Prompt, Refused, Taken, Tell
+from agents.post import (
+    Chunk,
+    Dismiss,
+    Evict,
+    Final,
+    Got,
+    Hook,
+    Message,
+    Post,
+    Prompt,
+    Refused,
+    Said,
+    Taken,
+    Tell,
+    Withdrawn,
+)
 from agents.types import OpenTurn
 from agents.waiting import WaitingTurns
 from kit.async_db import db_call
@@ -25,7 +40,7 @@ FINAL_TRIES = 20
 FINAL_AGAIN_S = 1.0
 
 
-ToSocket = Evict | Tell | Hook | Dismiss
+ToSocket = Evict | Tell | Hook | Dismiss | Withdrawn
 
 
 class Socket(Protocol):
@@ -108,18 +123,26 @@ class ChannelLink:
             isolated=turn.isolated,
             chain=(*ask.chain, ask.target.session_id),
             tells=ask.tells,
+            task_id=ask.task_id,
+            context_id=ask.context_id,
+            parts=ask.parts,
+            traceparent=ask.traceparent,
         )
         if turn.link_process == self._me:
             await self._hand_over(prompt)
         else:
             await self._deliver_far(turn.link_process, prompt)
 
+    async def withdraw(self, turn: OpenTurn) -> None:
+        """Tell the agent that nobody waits any more. See `agents.ports.Link`."""
+        await self.send(turn.link_process, Withdrawn(turn.connection_id, turn.ask.chat_id))
+
     async def report(self, reports: Iterable[Report]) -> None:
         """Pass replies of this process' sockets to whoever waits for them."""
         for one in reports:
             if one.home == self._me:
                 self._reply_to(one.message)
-            elif isinstance(one.message, Chunk):
+            elif not isinstance(one.message, Final):
                 await self._post.send(one.home, one.message)
             else:
                 await self._send_final(one.home, one.message)
@@ -145,7 +168,7 @@ class ChannelLink:
                 receipt = self._receipts.get(message.chat_id)
                 if receipt is not None and not receipt.done():
                     receipt.set_result(isinstance(message, Taken))
-            case Chunk():
+            case Chunk() | Said():
                 self._reply_to(message)
             case Final():
                 self._reply_to(message)
@@ -153,7 +176,7 @@ class ChannelLink:
             case Got():
                 if got := self._finals.pop(message.chat_id, None):
                     got.set()
-            case Evict() | Tell() | Hook() | Dismiss():
+            case Evict() | Tell() | Hook() | Dismiss() | Withdrawn():
                 if socket := self._sockets.get(message.connection_id):
                     self._tasks.start(socket.take(message), name="to agent")
 
@@ -171,7 +194,7 @@ class ChannelLink:
         """Stop what is still being sent."""
         await self._tasks.cancel()
 
-    def _reply_to(self, message: Chunk | Final) -> None:
+    def _reply_to(self, message: Chunk | Said | Final) -> None:
         """Pass a reply to who waits here. A final nobody waits for is a late one: the agent is free again."""
         if not self._waiting.take(message) and isinstance(message, Final):
             late = self._waiting.late_text(message)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agents.links.channel import frames
 from agents.links.channel.frames import BadFrame, ChatEvent, Reply, ReplyChunk
-from agents.post import Chunk, Final
+from agents.post import Chunk, Final, Said
 from agents.types import Failure
 
 MAX_FRAME_BYTES = 4 * 1_048_576  # kept by the server: a reply of 1 MiB is longer once JSON escapes it
@@ -39,7 +39,7 @@ class Report:
     """Something for the process that waits."""
 
     home: str
-    message: Chunk | Final
+    message: Chunk | Said | Final
 
 
 class ChannelProtocol:

@@ -63,6 +63,9 @@ FAILURE_TEXT: dict[str, str] = {
     Failure.PROCESS_DIED: "the hub stopped before @{name} replied",
     Failure.SHUTDOWN: "the hub stopped before @{name} replied",
     Failure.NOT_RECORDED: "the hub could not record the reply of @{name}",
+    Failure.CANCELED: "the question to @{name} was canceled",
+    Failure.AGENT_FAILED: "@{name} failed",
+    Failure.REJECTED: "@{name} refused the question",
 }
 
 

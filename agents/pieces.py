@@ -1,0 +1,45 @@
+"""What a reply is made of besides text: parts, status notes, artifacts.
+
+Part, artifact and status are those of A2A 1.0, section 4; every dialect of the bridge renders them from here.
+"""
+
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+Json = dict[str, Any]
+
+
+class Part(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Content of exactly one kind: text, raw (standard base64), url, or data (any JSON)."""
+
+    text: str | UnsetType = UNSET
+    raw: str | UnsetType = UNSET
+    url: str | UnsetType = UNSET
+    data: Any = UNSET
+    media_type: str = ""
+    filename: str = ""
+    metadata: Json | UnsetType = UNSET
+
+
+class StatusNote(Struct, frozen=True, rename="camel", tag="status", omit_defaults=True):
+    """The agent says how far it is, while it works on."""
+
+    text: str
+    metadata: Json | UnsetType = UNSET
+
+
+class ArtifactPiece(Struct, frozen=True, rename="camel", tag="artifact", omit_defaults=True):
+    """An artifact, or with `append` more parts for one that is there; `last_chunk` closes it."""
+
+    artifact_id: str
+    parts: tuple[Part, ...]
+    name: str = ""
+    description: str = ""
+    metadata: Json | UnsetType = UNSET
+    append: bool = False
+    last_chunk: bool = False
+
+
+Extra = StatusNote | ArtifactPiece
+Piece = str | StatusNote | ArtifactPiece
