@@ -23,7 +23,7 @@ from agents.links.channel.link import ChannelLink
 from agents.links.channel.requests import Requests
 from agents.live import LiveViews
 from agents.ports import Limits
-from agents.post import Live, LocalPost, Message, Oust, Post
+from agents.post import Cancel, Live, LocalPost, Message, Oust, Post
 from agents.waiting import WaitingTurns
 from hub.courier import Courier
 from hub.limits import CallerRate, NoLimits
@@ -60,6 +60,8 @@ class House:
         """A message from another process, or from a thread of this one."""
         if isinstance(message, Live | Oust):
             self.live.take(message)
+        elif isinstance(message, Cancel):
+            self.dispatcher.cancel(message.chat_id)
         else:
             await self.link.take(message)
 
