@@ -33,8 +33,8 @@ STREAMS = frozenset({Operation.STREAM, Operation.SUBSCRIBE})
 class Dialect(Protocol):
     """One way to speak A2A. `methods` are the names of JSON-RPC; `streams_errors`: a refused stream is a stream.
 
-    `has_envelope`: each frame of a stream is a JSON-RPC response. `passes_ended`: whoever cancels or follows a task
-    that has ended gets it as it is, and whoever follows one that asks for something is told no more.
+    `has_envelope`: each frame of a stream is a JSON-RPC response. `passes_ended`: whoever cancels or follows a
+    task that has ended gets it as it is, and whoever follows one that asks for something is told no more.
     """
 
     name: str
