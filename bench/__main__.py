@@ -89,7 +89,11 @@ def _options() -> argparse.Namespace:
         prog="python -m bench", description="Measure the hub beside an SDK echo server."
     )
     parser.add_argument("--quick", action="store_true", help="one round of 2 s each, and no memory")
-    parser.add_argument("--homes", default=",".join(targets.DIALECTS), help="of embedded, 'embedded 1.0', postgres, 'postgres 1.0' (default: all)")
+    parser.add_argument(
+        "--homes",
+        default=",".join(targets.DIALECTS),
+        help="of embedded, 'embedded 1.0', postgres, 'postgres 1.0' (default: all)",
+    )
     parser.add_argument("--rounds", type=int, help="rounds over all targets (default 3)")
     parser.add_argument("--seconds", type=int, help="length of one run (default 4)")
     parser.add_argument(
