@@ -36,8 +36,8 @@ def not_modified(request: HttpRequest, etag: str, modified: int | None = None) -
 def with_validators(answer: HttpResponse, etag: str, modified: int | None = None) -> HttpResponse:
     """The same answer, with what the reader needs to ask again.
 
-    Whole seconds cannot tell two changes of one second apart: a change in the running second is dated before it, so
-    that nobody's copy holds by its date until that second is over.
+    Whole seconds cannot tell two changes of one second apart: a change in the running second is dated before it,
+    so that nobody's copy holds by its date until that second is over.
     """
     answer["Cache-Control"] = REVALIDATED
     answer["ETag"] = etag
