@@ -18,7 +18,7 @@ View = Callable[..., HttpResponse]
 
 
 def for_readers(view: View) -> View:
-    """Serve GET and HEAD to every origin, and answer its preflights; nothing else."""
+    """Serve GET and HEAD, answer preflights, nothing else. Pages of every origin may read what is not private."""
 
     @wraps(view)
     def reading(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -29,8 +29,9 @@ def for_readers(view: View) -> View:
         else:
             answer = json_error(405, "method_not_allowed", f"want one of {ALLOWED}")
             answer["Allow"] = ALLOWED
-        answer["Access-Control-Allow-Origin"] = "*"
-        answer["Access-Control-Expose-Headers"] = "ETag, Last-Modified"
+        if "private" not in answer.get("Cache-Control", ""):
+            answer["Access-Control-Allow-Origin"] = "*"
+            answer["Access-Control-Expose-Headers"] = "ETag, Last-Modified"
         return answer
 
     return reading
