@@ -151,6 +151,7 @@ class Exchanges:
             state=State.SUBMITTED,
             updated_at=timestamp(),
             history=(send.message,),
+            metadata=send.metadata,
         )
 
     def _resumed(self, task: Task, send: Send, claim: Claim | None) -> Task:

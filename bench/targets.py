@@ -18,6 +18,7 @@ USERS = 32
 QUESTION = "what is the status of the build on the main branch, and who broke it last? " * 2
 SDK = "a2a-sdk"
 HOMES = ("embedded", "postgres")
+DIALECTS = tuple(f"{home}{version}" for home in HOMES for version in ("", " 1.0"))
 COUNTER_DIGITS = 10
 
 _folders = itertools.count(1)

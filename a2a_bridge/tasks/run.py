@@ -129,11 +129,13 @@ class TaskRun:
         async with self._lock:
             was_written = self._is_written and self._end is not None and self._end.settled == settled
             end = self._ending(settled)
-            if end.is_kept and not was_written:
-                await self._keep(end.task, end.events)
-            self._become(end.task, len(self.pieces), end.events)
-            if self.feed is not None:
-                self.feed.is_fed = False
+            try:
+                if end.is_kept and not was_written:
+                    await self._keep(end.task, end.events)
+            finally:
+                self._become(end.task, len(self.pieces), end.events)
+                if self.feed is not None:
+                    self.feed.is_fed = False
 
     async def refuse(self, event: StatusEvent) -> None:
         """The ask was refused: the task ends, or asks again, as the event says."""
