@@ -12,13 +12,19 @@ from agents.types import Failure
 from kit.jsonrpc import RpcError
 
 TASK_NOT_FOUND = -32001
+TASK_NOT_CANCELABLE = -32002
+PUSH_NOT_SUPPORTED = -32003
+UNSUPPORTED_OPERATION = -32004
 CONTENT_TYPE_NOT_SUPPORTED = -32005
+EXTENSION_REQUIRED = -32008
 VERSION_NOT_SUPPORTED = -32009
 UNAUTHENTICATED = -32010
 FOREIGN_ORIGIN = -32011
 AGENT_NOT_FOUND = -32012
 UNAVAILABLE = -32013
 TOO_MANY_STREAMS = -32014
+REFUSED = -32015
+IDEMPOTENCY_KEY_REUSED = -32016
 
 DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     Offline: lambda denied, handle: "agent channel offline",
@@ -60,6 +66,31 @@ def failure_text(reason: str, wait_s: float) -> str:
 def task_not_found() -> RpcError:
     """The same for absent, expired and foreign tasks."""
     return RpcError(TASK_NOT_FOUND, "task not found")
+
+
+def not_cancelable(state: str) -> RpcError:
+    """The task has ended, or whoever runs it cannot be reached."""
+    return RpcError(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}")
+
+
+def not_continuable(state: str) -> RpcError:
+    """Only a task that asks for something takes a further message."""
+    return RpcError(UNSUPPORTED_OPERATION, f"the task takes no message now: it is {state}")
+
+
+def not_followable(state: str) -> RpcError:
+    """Nothing more will happen to the task."""
+    return RpcError(UNSUPPORTED_OPERATION, f"the task has ended: it is {state}; read it instead")
+
+
+def refused(text: str) -> RpcError:
+    """A further message to a task was refused by admission; the task still asks."""
+    return RpcError(REFUSED, text)
+
+
+def wrong_mode(wanted: str, offered: str) -> RpcError:
+    """What the caller accepts and what the agent gives do not meet."""
+    return RpcError(CONTENT_TYPE_NOT_SUPPORTED, f"the agent gives {offered}, not {wanted}")
 
 
 def agent_not_found() -> RpcError:

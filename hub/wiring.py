@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from a2a_bridge.asgi import Bridge
+from a2a_bridge.counter import Counter
+from a2a_bridge.door import Door
 from a2a_bridge.exchange import Exchanges
-from a2a_bridge.methods import Services
 from a2a_bridge.open_streams import OpenStreams
-from a2a_bridge.tasks.finder import TaskFinder
+from a2a_bridge.operations import Operations, Services
+from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.memory import MemoryTaskStore
-from a2a_bridge.tasks.record import TaskStore
+from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.redis import RedisTaskStore
+from a2a_bridge.tasks.store import TaskStore
 from accounts.served import Served
 from agents.asking import Asking
 from agents.dispatch import Dispatcher
@@ -104,11 +107,25 @@ def build() -> House:
     requests = Requests(asking)
     hook_events = HookEvents(ledger=ledger, link=link)
     tasks = _tasks()
-    exchanges = Exchanges(dispatcher=dispatcher, tasks=tasks, reply_wait_s=settings.REPLY_WAIT_S)
-    services = Services(exchanges, TaskFinder(tasks, reply_wait_s=settings.REPLY_WAIT_S))
-    streams = OpenStreams(settings.STREAMS_PER_CALLER)
+    feeds = Feeds()
+    exchanges = Exchanges(
+        dispatcher=dispatcher,
+        tasks=tasks,
+        feeds=feeds,
+        reply_wait_s=settings.REPLY_WAIT_S,
+        process_id=process_id,
+    )
+    services = Services(
+        exchanges=exchanges,
+        reader=TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S),
+        tasks=tasks,
+        feeds=feeds,
+        dispatcher=dispatcher,
+        post=post,
+    )
     callers = Served()
-    bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL, callers)
+    counter = Counter(Operations(services), OpenStreams(settings.STREAMS_PER_CALLER), callers)
+    bridge = Bridge(Door(ledger, settings.PUBLIC_URL), counter)
     switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
         process_id=process_id,

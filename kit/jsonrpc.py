@@ -23,20 +23,32 @@ RpcId = str | int | None
 
 
 class RpcError(Exception):
-    """A request that gets a JSON-RPC error object; `status` is the HTTP status it travels on."""
+    """A request that gets a JSON-RPC error object; `status` is the HTTP status it travels on.
 
-    def __init__(self, code: int, message: str, rpc_id: RpcId = None, *, status: int = 200) -> None:
+    `field` names what is wrong in it; `data` is what a dialect adds, left out when None.
+    """
+
+    def __init__(
+        self, code: int, message: str, rpc_id: RpcId = None, *, status: int = 200, field: str = ""
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.rpc_id = rpc_id
         self.status = status
+        self.field = field
+        self.data: Any = None
+
+    def envelope(self) -> dict[str, Any]:
+        """The response envelope."""
+        error = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            error["data"] = self.data
+        return {"jsonrpc": "2.0", "error": error, "id": self.rpc_id}
 
     def body(self) -> bytes:
-        """The response envelope."""
-        return msgspec.json.encode(
-            {"jsonrpc": "2.0", "error": {"code": self.code, "message": self.message}, "id": self.rpc_id}
-        )
+        """The response envelope as JSON."""
+        return msgspec.json.encode(self.envelope())
 
 
 @dataclass(frozen=True, slots=True)
