@@ -1,7 +1,7 @@
 """What the official Python client of A2A 0.3 sees: `python_03.py URL TOKEN SCENARIO OPTIONS`.
 
-Run by the Python of its own environment. URL is the agent's base address, OPTIONS a JSON object. Prints a JSON line
-for each thing seen, as `said.say` describes.
+Run by the Python of its own environment. URL is the agent's base address, OPTIONS a JSON object. Prints a JSON
+line for each thing seen, as `said.say` describes.
 """
 
 import asyncio
