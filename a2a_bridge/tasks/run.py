@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.pieces import end_of, events_of
@@ -23,6 +24,13 @@ LAST_TRIES = 3
 AGAIN_S = 0.2
 
 
+class Keeper(Protocol):
+    """Who else wants the end of a turn."""
+
+    def writes(self, task: Task, *, is_plain: bool) -> Sequence[sql.Query | sql.Insert]:
+        """What to write in the transaction that settles it."""
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """What the end of a turn makes of its task."""
@@ -37,13 +45,21 @@ class TaskRun:
     """A task and its running turn. `running` is None when the ask was refused: then the task has ended already.
 
     Until `tell` nobody knows the task but who waits for its end, and the store does not have it. `keeps_plain`: it
-    is a task even if nothing but a plain reply comes of it.
+    is a task even if nothing but a plain reply comes of it. `keeper`: keeps its end besides.
     """
 
     def __init__(
-        self, task: Task, *, store: TaskStore, feeds: Feeds, wait_s: float, keeps_plain: bool = True
+        self,
+        task: Task,
+        *,
+        store: TaskStore,
+        feeds: Feeds,
+        wait_s: float,
+        keeps_plain: bool = True,
+        keeper: Keeper | None = None,
     ) -> None:
         self.opening = task
+        self.keeper = keeper
         self.running: RunningTurn | None = None
         self.feed: Feed | None = None
         self._store = store
@@ -105,7 +121,8 @@ class TaskRun:
         end = self._ending(settled)
         writes = self._store.writes(end.task, end.events) if end.is_kept else ()
         self._is_written = bool(writes)
-        return writes
+        is_plain = not _is_promoted(end.task, self.pieces)
+        return [*writes, *(self.keeper.writes(end.task, is_plain=is_plain) if self.keeper else ())]
 
     async def keep_end(self, settled: SettledTurn) -> None:
         """The turn's end is durable: so is the task's, before anybody is told."""
