@@ -1,6 +1,6 @@
 // What the official JavaScript client of A2A 0.3 sees. Read from standard input, in its environment's folder:
-// `node --input-type=module - URL TOKEN SCENARIO OPTIONS <js_03.mjs`. URL is the agent's base address, OPTIONS a JSON
-// object. Prints a JSON line for each thing seen: {"step": what was done, "value": what came}.
+// `node --input-type=module - URL TOKEN SCENARIO OPTIONS <js_03.mjs`. URL is the agent's base address, OPTIONS a
+// JSON object. Prints a JSON line for each thing seen: {"step": what was done, "value": what came}.
 
 import { randomUUID } from "node:crypto";
 import {
@@ -8,7 +8,8 @@ import {
   createAuthenticatingFetchWithRetry,
 } from "@a2a-js/sdk/client";
 
-const [url, token, scenario, options] = process.argv.slice(2).map((each, index) => (index === 3 ? JSON.parse(each) : each));
+const [url, token, scenario] = process.argv.slice(2);
+const options = JSON.parse(process.argv[5]);
 const UNKNOWN = randomUUID();
 const ENDED = ["completed", "failed", "canceled", "rejected"];
 
@@ -32,7 +33,7 @@ async function connect() {
   });
   const transports = [new JsonRpcTransportFactory({ fetchImpl })];
   const settings = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports });
-  return new ClientFactory(settings).createFromUrl(url);
+  return new ClientFactory(settings).createFromUrl(url, options.path);
 }
 
 function ask(text, message = {}, configuration = undefined) {
@@ -129,7 +130,7 @@ const scenarios = {
 
   async push() {
     const client = await connect();
-    const pushNotificationConfig = { url: options.url, token: "t0ken" };
+    const pushNotificationConfig = { url: options.hook, token: "t0ken" };
     await attempt(client.setTaskPushNotificationConfig({ taskId: UNKNOWN, pushNotificationConfig }));
   },
 };

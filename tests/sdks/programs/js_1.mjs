@@ -1,18 +1,19 @@
 // What the official JavaScript client of A2A 1.0 sees. Read from standard input, in its environment's folder:
-// `node --input-type=module - URL TOKEN SCENARIO OPTIONS <js_1.mjs`. URL is the agent's base address, OPTIONS a JSON
-// object. Prints a JSON line for each thing seen: {"step": what was done, "value": what came}.
+// `node --input-type=module - URL TOKEN SCENARIO OPTIONS <js_1.mjs`. URL is the agent's base address, OPTIONS a
+// JSON object. Prints a JSON line for each thing seen: {"step": what was done, "value": what came}.
 
 import { randomUUID } from "node:crypto";
 import {
-  AgentCard, ListTaskPushNotificationConfigsResponse, ListTasksResponse, Message, Role, SendMessageRequest,
-  StreamResponse, Task, TaskPushNotificationConfig, TaskState,
+  AgentCard, ListTaskPushNotificationConfigsResponse, ListTasksRequest, ListTasksResponse, Message,
+  SendMessageRequest, StreamResponse, Task, TaskPushNotificationConfig, TaskState,
 } from "@a2a-js/sdk";
 import {
   ClientFactory, ClientFactoryOptions, JsonRpcTransportFactory, RestTransportFactory,
   createAuthenticatingFetchWithRetry,
 } from "@a2a-js/sdk/client";
 
-const [url, token, scenario, options] = process.argv.slice(2).map((each, index) => (index === 3 ? JSON.parse(each) : each));
+const [url, token, scenario] = process.argv.slice(2);
+const options = JSON.parse(process.argv[5]);
 const UNKNOWN = randomUUID();
 const ENDED = ["COMPLETED", "FAILED", "CANCELED", "REJECTED"].map((state) => TaskState[`TASK_STATE_${state}`]);
 
@@ -36,8 +37,8 @@ async function connect() {
   });
   const transports = [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })];
   const preferredTransports = options.binding ? [options.binding] : undefined;
-  const settings = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports, preferredTransports });
-  return new ClientFactory(settings).createFromUrl(url);
+  const ours = { transports, preferredTransports };
+  return new ClientFactory(ClientFactoryOptions.createFrom(ClientFactoryOptions.default, ours)).createFromUrl(url, options.path);
 }
 
 // The docs build requests from plain objects; fromJSON fills in what is left out.
@@ -67,7 +68,7 @@ const noted = ({ payload }) =>
 const scenarios = {
   async card() {
     const client = await connect();
-    say("card", AgentCard.toJSON(await client.getAgentCard()));
+    say("card", AgentCard.toJSON(client.agentCard));
     say("transport", client.transport.protocolName);
   },
 
@@ -145,20 +146,19 @@ const scenarios = {
     await askAndWait(client, ask(undefined, { contextId }));
     let pageToken = "";
     for (const pageSize of [1, 1]) {
-      const page = await client.listTasks({ contextId, pageSize, pageToken });
+      const page = await client.listTasks(ListTasksRequest.fromJSON({ contextId, pageSize, pageToken }));
       say("page", ListTasksResponse.toJSON(page));
       pageToken = page.nextPageToken;
     }
-    const status = TaskState.TASK_STATE_COMPLETED;
-    const whole = await client.listTasks({ contextId, status, includeArtifacts: true });
-    say("page", ListTasksResponse.toJSON(whole));
-    await attempt(client.listTasks({ pageToken: "nonsense" }));
+    const whole = { contextId, status: "TASK_STATE_COMPLETED", includeArtifacts: true };
+    say("page", ListTasksResponse.toJSON(await client.listTasks(ListTasksRequest.fromJSON(whole))));
+    await attempt(client.listTasks(ListTasksRequest.fromJSON({ pageToken: "nonsense" })));
   },
 
   async push() {
     const client = await connect();
     const { id: taskId } = await askAndWait(client, ask());
-    const made = await client.createTaskPushNotificationConfig({ taskId, url: options.url, token: "t0ken" });
+    const made = await client.createTaskPushNotificationConfig({ taskId, url: options.hook, token: "t0ken" });
     say("created", TaskPushNotificationConfig.toJSON(made));
     const one = { taskId, id: made.id };
     say("got", TaskPushNotificationConfig.toJSON(await client.getTaskPushNotificationConfig(one)));

@@ -43,7 +43,8 @@ class Scenarios:
     async def connect(self, **settings: Any) -> Client:
         """Find the agent by its card; all settings are the SDK's own, but for those given."""
         config = ClientConfig(**settings) if settings else None
-        return await ClientFactory.connect(self.url, config, interceptors=[AuthInterceptor(Token(self.token))])
+        signed, path = [AuthInterceptor(Token(self.token))], self.options.get("path")
+        return await ClientFactory.connect(self.url, config, interceptors=signed, relative_card_path=path)
 
     def ask(self, text: str | None = None, **fields: Any) -> Message:
         message = create_text_message_object(content=self.options.get("text", "hello") if text is None else text)
@@ -117,7 +118,7 @@ class Scenarios:
 
     async def push(self) -> None:
         client = await self.connect(streaming=False)
-        wanted = PushNotificationConfig(url=self.options["url"], token="t0ken")
+        wanted = PushNotificationConfig(url=self.options["hook"], token="t0ken")
         await attempt(
             client.set_task_callback(TaskPushNotificationConfig(task_id=UNKNOWN, push_notification_config=wanted))
         )

@@ -39,7 +39,8 @@ class Scenarios:
         if binding := self.options.get("binding"):
             settings["supported_protocol_bindings"] = [binding]
         config = ClientConfig(**settings) if settings else None
-        return await create_client(self.url, config, [AuthInterceptor(Token(self.token))])
+        signed = [AuthInterceptor(Token(self.token))]
+        return await create_client(self.url, config, signed, self.options.get("path"))
 
     def ask(self, text: str | None = None, **fields: Any) -> a2a.SendMessageRequest:
         words = self.options.get("text", "hello") if text is None else text
@@ -133,7 +134,7 @@ class Scenarios:
     async def push(self) -> None:
         async with await self.connect(streaming=False) as client:
             task = await self.ask_and_wait(client, self.ask())
-            wanted = a2a.TaskPushNotificationConfig(task_id=task.id, url=self.options["url"], token="t0ken")
+            wanted = a2a.TaskPushNotificationConfig(task_id=task.id, url=self.options["hook"], token="t0ken")
             made = await client.create_task_push_notification_config(wanted)
             say("created", MessageToDict(made))
             one = {"task_id": task.id, "id": made.id}
