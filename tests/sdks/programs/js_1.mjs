@@ -38,7 +38,8 @@ async function connect() {
   const transports = [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })];
   const preferredTransports = options.binding ? [options.binding] : undefined;
   const ours = { transports, preferredTransports };
-  return new ClientFactory(ClientFactoryOptions.createFrom(ClientFactoryOptions.default, ours)).createFromUrl(url, options.path);
+  const factory = new ClientFactory(ClientFactoryOptions.createFrom(ClientFactoryOptions.default, ours));
+  return factory.createFromUrl(url, options.path);
 }
 
 // The docs build requests from plain objects; fromJSON fills in what is left out.
