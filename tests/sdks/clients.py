@@ -24,6 +24,7 @@ class Run:
 
     process: Process
     sights: list[Sight] = field(default_factory=list)
+    has_ended: bool = False
 
     async def saw(self, step: str) -> Sight:
         """Read on to the next thing seen at that step; fails when it ends before."""
@@ -59,6 +60,7 @@ class Run:
         async with asyncio.timeout(LINE_WITHIN_S):
             line = await self.process.stdout.readline()
         if not line:
+            self.has_ended = True
             return None
         self.sights.append(Sight(**json.loads(line)))
         return self.sights[-1]
@@ -85,10 +87,11 @@ class SdkClient:
             options["binding"] = self.binding
         arguments = [f"{url}{rpc_path(handle)}/", token, scenario, json.dumps(options)]
         process = await self._start(arguments)
+        run = Run(process)
         try:
-            yield Run(process)
+            yield run
         finally:
-            if process.returncode is None:
+            if not run.has_ended:  # one that is leaving by itself must not be killed: asyncio loses its exit code
                 process.kill()
             await process.wait()
 
