@@ -1,8 +1,8 @@
-"""Tries every official client against a running hub: `python -m tests.sdks --url URL --token T --handle OWNER/SLUG`.
+"""Tries every official client against a running hub: `python -m tests.sdks --url URL --token T --handle HANDLE`.
 
 Asks that agent a few plain questions. With `--channel-token` (of the same login) it also connects an agent of its
-own, publishes it while it is at work, and tries what needs one: answers that take longer than five seconds, cancels,
-following again, questions back. Prints a table, and what went wrong below it; exit code 1 when anything did.
+own, publishes it while it is at work, and tries what needs one: answers that take longer than five seconds,
+cancels, following again, questions back. Prints a table, and below it what went wrong; exit code 1 then.
 """
 
 import argparse

@@ -186,8 +186,7 @@ async def test_an_answer_may_take_longer_than_five_seconds(hub: HubProcess, alic
     async def ask(client: SdkClient) -> str:
         async with online(hub, Slow, delay_s=LONGER_THAN_A_READ_TIMEOUT_S) as agent:
             run = await client.watch(hub.url, agent.handle, alice, scenario)
-        replies = [sight.reply for sight in run.has_not_raised().sights]
-        return "".join(replies)
+        return "".join(str(sight.value) if sight.step == "raised" else sight.reply for sight in run.sights)
 
     clients = [client for client in CLIENTS if is_here(client)]
     answers = await asyncio.gather(*(ask(client) for client in clients))
