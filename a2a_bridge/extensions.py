@@ -1,4 +1,4 @@
-"""Extensions a request asks for (section 1.7 of the wire): what the card has of them is active, others are ignored."""
+"""Extensions a request asks for: what the card has of them is active, others are ignored."""
 
 from a2a_bridge.cards.strict import EXTENSION_PATH
 from kit.asgi import Header, Scope, headers_named
