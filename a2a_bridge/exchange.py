@@ -6,6 +6,7 @@ import hashlib
 import msgspec
 
 from a2a_bridge.errors import denied_text, not_continuable, refused
+from a2a_bridge.pushes.pushes import IN_SEND, Pushes
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.pieces import agent_message
@@ -25,11 +26,19 @@ class Exchanges:
     """Starts turns; an identical message that is still being answered joins its turn (docs/adr/0011)."""
 
     def __init__(
-        self, *, dispatcher: Dispatcher, tasks: TaskStore, feeds: Feeds, reply_wait_s: float, process_id: str
+        self,
+        *,
+        dispatcher: Dispatcher,
+        tasks: TaskStore,
+        feeds: Feeds,
+        pushes: Pushes,
+        reply_wait_s: float,
+        process_id: str,
     ) -> None:
         self._dispatcher = dispatcher
         self._tasks = tasks
         self._feeds = feeds
+        self._pushes = pushes
         self._reply_wait_s = reply_wait_s
         self._me = process_id
         self._open: dict[Key, asyncio.Future[TaskRun]] = {}
@@ -47,7 +56,13 @@ class Exchanges:
         try:
             task = self._new_task(identity, agent, send)
             run = self._run_of(task, agent, send)
-            await self._ask(run, key, self._ask_of(task, agent, identity, send, traceparent))
+            await self._keep_push(run, send)
+            try:
+                await self._ask(run, key, self._ask_of(task, agent, identity, send, traceparent))
+            except Exception:
+                if send.push is not None:
+                    await self._pushes.drop(task.id)
+                raise
         except BaseException as failure:
             self._open.pop(key, None)
             _pass_on(failure, started)
@@ -70,9 +85,12 @@ class Exchanges:
         if not await self._tasks.replace(begun, [working], expected_seq=task.seq):
             raise not_continuable("working")
         run = self._run_of(begun, agent, send)
-        (await run.tell()).add(begun, [working])
+        feed = await run.tell()
+        feed.add(begun, [working])
         key = (identity.user_id, agent.session_id, task.id.encode() + _digest(send))
         try:
+            await self._keep_push(run, send)
+            feed.has_pushes = await self._pushes.go_on(begun, [working], traceparent)
             await self._ask(run, key, self._ask_of(begun, agent, identity, send, traceparent))
         except BaseException:
             await self._asks_still(task, begun)
@@ -86,9 +104,16 @@ class Exchanges:
         canceled = after(task, [event])
         if not await self._tasks.replace(canceled, [event], expected_seq=task.seq):
             return False
+        await self._pushes.tell(canceled, [event])
         if feed := self._feeds.find(task.id):
             feed.add(canceled, [event])
         return True
+
+    async def _keep_push(self, run: TaskRun, send: Send) -> None:
+        """The address that came with a message is kept before anybody is asked, and told from the start."""
+        if send.push is not None:
+            await self._pushes.keep(run.task, send.push, IN_SEND)
+            (await run.tell()).has_pushes = True
 
     async def _ask(self, run: TaskRun, key: Key, ask: Ask) -> None:
         async def keep_end(settled: SettledTurn) -> None:
@@ -112,6 +137,7 @@ class Exchanges:
         feed.is_fed = False
         restored = msgspec.structs.replace(task, seq=event.seq, updated_at=event.at)
         if await self._tasks.replace(restored, [event], expected_seq=begun.seq):
+            await self._pushes.tell(restored, [event])
             feed.add(restored, [event])
 
     def _run_of(self, task: Task, agent: Target, send: Send) -> TaskRun:
@@ -119,6 +145,7 @@ class Exchanges:
             task,
             store=self._tasks,
             feeds=self._feeds,
+            pushes=self._pushes,
             wait_s=self._wait_s(agent, send),
             keeps_plain=not send.takes_direct,
         )
@@ -162,7 +189,7 @@ class Exchanges:
 
 
 def _digest(send: Send) -> bytes:
-    body = msgspec.json.encode((send.message, send.task_id, send.context_id, send.takes_direct))
+    body = msgspec.json.encode((send.message, send.task_id, send.context_id, send.takes_direct, send.push))
     return hashlib.blake2b(body, digest_size=16).digest()
 
 

@@ -11,7 +11,8 @@ from a2a_bridge.dialects.dialect import Dialect, Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import not_cancelable, not_continuable, not_followable, task_not_found
 from a2a_bridge.exchange import Exchanges
-from a2a_bridge.requests import Cancel, Get, List, Request, Send, Subscribe
+from a2a_bridge.pushes.pushes import IN_SEND, Pushes
+from a2a_bridge.requests import Cancel, CreatePush, Get, List, ListPush, NamePush, Request, Send, Subscribe
 from a2a_bridge.streams import Frame, Streaming
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
@@ -45,6 +46,7 @@ class Services:
     reader: TaskReader
     tasks: TaskStore
     feeds: Feeds
+    pushes: Pushes
     dispatcher: Dispatcher
     post: Post
 
@@ -113,6 +115,12 @@ class Operations:
                 return Done(call.dialect.task(await self._cancel(call, cancel.task_id), None))
             case Subscribe() as subscribe:
                 return await self._subscribe(call, subscribe)
+            case CreatePush() as create:
+                return Done(await self._create_push(call, create))
+            case NamePush() as named:
+                return Done(await self._one_push(call, named))
+            case ListPush() as page:
+                return Done(await self._list_pushes(call, page))
         raise NotImplementedError
 
     async def _send(self, call: Call, send: Send) -> Outcome:
@@ -129,6 +137,8 @@ class Operations:
 
     async def _start(self, call: Call, send: Send) -> TaskRun:
         exchanges, caller = self.services.exchanges, call.caller
+        if send.push is not None:
+            await self.services.pushes.check(send.push, IN_SEND)
         if not send.task_id:
             return await exchanges.start(caller.identity, caller.agent, send, call.traceparent)
         task = await self._find(call, send.task_id)
@@ -199,6 +209,23 @@ class Operations:
         if task.is_terminal or (task.is_interrupted and call.dialect.passes_ended):
             return Told(streaming.of_snapshot(task))
         return Told(streaming.of_task(self.services.feeds.of(task)))
+
+    async def _create_push(self, call: Call, create: CreatePush) -> Json:
+        task = await self._find(call, create.task_id)
+        await self.services.pushes.check(create.target)
+        return call.dialect.push(task.id, await self.services.pushes.add(task, create.target))
+
+    async def _one_push(self, call: Call, named: NamePush) -> Json:
+        """Shown, or forgotten; to forget what is not there is fine."""
+        task = await self._find(call, named.task_id)
+        if call.operation is Operation.DELETE_PUSH:
+            await self.services.pushes.drop(task.id, named.config_id)
+            return {}
+        return call.dialect.push(task.id, await self.services.pushes.find(named))
+
+    async def _list_pushes(self, call: Call, wanted: ListPush) -> object:
+        task = await self._find(call, wanted.task_id)
+        return call.dialect.pushes(task.id, *await self.services.pushes.page(wanted))
 
     async def _again(self, call: Call, streaming: Streaming, task_id: str = "") -> Outcome:
         """Attach a client that lost its stream; nothing is asked again."""

@@ -1,0 +1,20 @@
+"""Work that must be done whatever process lives. Every job may run twice, late, or several at once."""
+
+from celery import shared_task
+
+from a2a_bridge.pushes import sweeping
+from a2a_bridge.pushes.queue import PUSHES
+from webhooks.sending import Sender, client
+
+
+@shared_task(name="a2a_bridge.push_due", ignore_result=True)
+def push_due() -> int:
+    """Queue the ends that nobody told, then send what is due; how many attempts."""
+    sweeping.sweep()
+    return Sender(client(), queue=PUSHES).run()
+
+
+@shared_task(name="a2a_bridge.forget_pushes", ignore_result=True)
+def forget_pushes() -> int:
+    """Delete the push addresses of tasks that are gone; how many."""
+    return sweeping.forget()
