@@ -22,7 +22,12 @@ logger = logging.getLogger(__name__)
 def call_of(scope: Scope, caller: Caller, dialect: Dialect, operation: Operation, request: Request) -> Call:
     """A call with what its headers say besides."""
     return Call(
-        caller=caller, dialect=dialect, operation=operation, request=request, seen=header(scope, b"last-event-id")
+        caller=caller,
+        dialect=dialect,
+        operation=operation,
+        request=request,
+        seen=header(scope, b"last-event-id"),
+        key=header(scope, b"idempotency-key"),
     )
 
 

@@ -24,6 +24,7 @@ AGENT_NOT_FOUND = -32012
 UNAVAILABLE = -32013
 TOO_MANY_STREAMS = -32014
 REFUSED = -32015
+IDEMPOTENCY_KEY_REUSED = -32016
 
 DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     Offline: lambda denied, handle: "agent channel offline",

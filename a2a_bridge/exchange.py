@@ -6,6 +6,7 @@ import hashlib
 import msgspec
 
 from a2a_bridge.errors import denied_text, not_continuable, refused
+from a2a_bridge.idempotency import Claim
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.feed import Feeds
@@ -43,25 +44,26 @@ class Exchanges:
         self._me = process_id
         self._open: dict[Key, asyncio.Future[TaskRun]] = {}
 
-    async def start(self, identity: Identity, agent: Target, send: Send, traceparent: str = "") -> TaskRun:
-        """Ask, or join.
+    async def start(
+        self, identity: Identity, agent: Target, send: Send, traceparent: str = "", claim: Claim | None = None
+    ) -> TaskRun:
+        """Ask, or join. `claim`: the send has an Idempotency-Key, and joins nothing but itself.
 
         Raises:
             NotPublished, Unavailable: nothing was sent.
         """
-        key = (identity.user_id, agent.session_id, _digest(send))
+        key = (identity.user_id, agent.session_id, claim.chat_id.encode() if claim else digest_of(send))
         if (same := self._open.get(key)) is not None:
             return await asyncio.shield(same)
         self._open[key] = started = asyncio.get_running_loop().create_future()
         try:
-            task = self._new_task(identity, agent, send)
-            run = self._run_of(task, agent, send)
+            run = self._run_of(self._new_task(identity, agent, send, claim), agent, send, claim)
             await self._keep_push(run, send)
             try:
-                await self._ask(run, key, self._ask_of(task, agent, identity, send, traceparent))
+                await self._ask(run, key, self._ask_of(run.task, agent, identity, send, traceparent))
             except Exception:
                 if send.push is not None:
-                    await self._pushes.drop(task.id)
+                    await self._pushes.drop(run.task.id)
                 raise
         except BaseException as failure:
             self._open.pop(key, None)
@@ -70,8 +72,18 @@ class Exchanges:
         started.set_result(run)
         return run
 
+    def begun(self, identity: Identity, agent: Target, send: Send, claim: Claim) -> Task:
+        """The task of an earlier send, as far as a repeated one says what it was."""
+        return self._new_task(identity, agent, send, claim)
+
     async def go_on(
-        self, identity: Identity, agent: Target, task: Task, send: Send, traceparent: str = ""
+        self,
+        identity: Identity,
+        agent: Target,
+        task: Task,
+        send: Send,
+        traceparent: str = "",
+        claim: Claim | None = None,
     ) -> TaskRun:
         """Answer a task that asked for something: its next turn, told from its start.
 
@@ -79,15 +91,15 @@ class Exchanges:
             RpcError: somebody else went on with it first, or the ask was refused: the task asks still.
             NotPublished, Unavailable: nothing was sent.
         """
-        resumed = self._resumed(task, send)
+        resumed = self._resumed(task, send, claim)
         working = StatusEvent(task.seq + 1, timestamp(), State.WORKING)
         begun = after(resumed, [working])
         if not await self._tasks.replace(begun, [working], expected_seq=task.seq):
             raise not_continuable("working")
-        run = self._run_of(begun, agent, send)
+        run = self._run_of(begun, agent, send, claim)
         feed = await run.tell()
         feed.add(begun, [working])
-        key = (identity.user_id, agent.session_id, task.id.encode() + _digest(send))
+        key = (identity.user_id, agent.session_id, task.id.encode() + digest_of(send))
         try:
             await self._keep_push(run, send)
             feed.has_pushes = await self._pushes.go_on(begun, [working], traceparent)
@@ -140,36 +152,40 @@ class Exchanges:
             await self._pushes.tell(restored, [event])
             feed.add(restored, [event])
 
-    def _run_of(self, task: Task, agent: Target, send: Send) -> TaskRun:
+    def _run_of(self, task: Task, agent: Target, send: Send, claim: Claim | None) -> TaskRun:
         return TaskRun(
             task,
             store=self._tasks,
             feeds=self._feeds,
             pushes=self._pushes,
-            wait_s=self._wait_s(agent, send),
+            wait_s=self.wait_s(agent, send),
             keeps_plain=not send.takes_direct,
+            keeper=claim,
         )
 
-    def _wait_s(self, agent: Target, send: Send) -> float:
+    def wait_s(self, agent: Target, send: Send) -> float:
+        """How long the agent has: who does not wait in line may give it longer."""
         return self._reply_wait_s if send.waits or agent.wait_s is None else agent.wait_s
 
-    def _new_task(self, identity: Identity, agent: Target, send: Send) -> Task:
+    def _new_task(self, identity: Identity, agent: Target, send: Send, claim: Claim | None) -> Task:
         return Task(
-            id=unguessable("task-"),
+            id=claim.task_id if claim else unguessable("task-"),
             caller_id=identity.user_id,
             handle=agent.handle,
             context_id=send.context_id or unguessable("context-"),
-            chat_id=time_ordered(),
+            chat_id=claim.chat_id if claim else time_ordered(),
             home=self._me,
             state=State.SUBMITTED,
             updated_at=timestamp(),
             history=(send.message,),
+            metadata=send.metadata,
         )
 
-    def _resumed(self, task: Task, send: Send) -> Task:
+    def _resumed(self, task: Task, send: Send, claim: Claim | None) -> Task:
         said = (*task.history, *([task.message] if task.message else ()), send.message)
+        chat_id = claim.chat_id if claim else time_ordered()
         return msgspec.structs.replace(
-            task, history=said, message=None, chat_id=time_ordered(), home=self._me, turns=task.turns + 1
+            task, history=said, message=None, chat_id=chat_id, home=self._me, turns=task.turns + 1
         )
 
     def _ask_of(self, task: Task, agent: Target, identity: Identity, send: Send, traceparent: str) -> Ask:
@@ -180,7 +196,7 @@ class Exchanges:
             caller_login=identity.login,
             surface="a2a",
             question=send.question,
-            wait_s=self._wait_s(agent, send),
+            wait_s=self.wait_s(agent, send),
             task_id=task.id,
             context_id=task.context_id,
             parts=send.parts,
@@ -188,7 +204,8 @@ class Exchanges:
         )
 
 
-def _digest(send: Send) -> bytes:
+def digest_of(send: Send) -> bytes:
+    """What tells one message from another: all of it."""
     body = msgspec.json.encode((send.message, send.task_id, send.context_id, send.takes_direct, send.push))
     return hashlib.blake2b(body, digest_size=16).digest()
 

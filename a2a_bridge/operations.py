@@ -10,7 +10,8 @@ import msgspec
 from a2a_bridge.dialects.dialect import Dialect, Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import not_cancelable, not_continuable, not_followable, task_not_found
-from a2a_bridge.exchange import Exchanges
+from a2a_bridge.exchange import Exchanges, digest_of
+from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
 from a2a_bridge.requests import Cancel, CreatePush, Get, List, ListPush, NamePush, Request, Send, Subscribe
 from a2a_bridge.streams import Frame, Streaming
@@ -53,13 +54,17 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request that is sound. `seen`: the id of the last frame a returning client saw (Last-Event-ID)."""
+    """One request that is sound. `seen`: the id of the last frame a returning client saw (Last-Event-ID).
+
+    `key`: its Idempotency-Key.
+    """
 
     caller: Caller
     dialect: Dialect
     operation: Operation
     request: Request
     seen: str = ""
+    key: str = ""
     traceparent: str = ""
 
 
@@ -74,7 +79,7 @@ class Done:
 class Waiting:
     """An answer that comes with the end of a turn."""
 
-    run: TaskRun
+    run: TaskRun | Repeat
     call: Call
 
     @property
@@ -127,7 +132,9 @@ class Operations:
         streaming = Streaming(call.dialect, send, self.services.reader)
         if call.seen and call.operation is Operation.STREAM:
             return await self._again(call, streaming)
-        run = await self._start(call, send)
+        run = await self._keyed(call, send) if call.key else await self._start(call, send)
+        if isinstance(run, Repeat):
+            return await self._repeated(call, send, run, streaming)
         if call.operation is Operation.STREAM:
             return Told(streaming.of_direct(run) if send.takes_direct else streaming.of_turn(run))
         if send.waits or run.running is None:
@@ -135,18 +142,49 @@ class Operations:
         await run.tell()
         return Done(call.dialect.sent(run.opening, send))
 
-    async def _start(self, call: Call, send: Send) -> TaskRun:
+    async def _keyed(self, call: Call, send: Send) -> TaskRun | Repeat:
+        """The turn of a key, or what it was; a send that began nothing leaves its key free."""
+        identity, agent = call.caller.identity, call.caller.agent
+        body = digest_of(send)
+        claim = await take(identity.user_id, agent.handle, check(call.key), body, task_id=send.task_id)
+        if not claim.is_new:
+            wait_s = self.services.exchanges.wait_s(agent, send)
+            return Repeat(claim, self.services.exchanges.begun(identity, agent, send, claim), wait_s=wait_s)
+        try:
+            run = await self._start(call, send, claim)
+        except BaseException:
+            await let_go(claim)
+            raise
+        if run.running is None:
+            await let_go(claim)
+        return run
+
+    async def _repeated(self, call: Call, send: Send, repeat: Repeat, streaming: Streaming) -> Outcome:
+        """A stream shows the task as it is, and then what happens; else the answer is the first one's."""
+        if call.operation is not Operation.STREAM and send.waits:
+            return Waiting(repeat, call)
+        if not await repeat.ended(0):
+            task = await self.services.reader.find(repeat.task.id, call.caller.identity.user_id)
+            if task is not None and call.operation is Operation.STREAM:
+                return Told(streaming.of_task(self.services.feeds.of(task)))
+            if task is not None:
+                return Done(call.dialect.sent(task, send))
+        if call.operation is Operation.STREAM:
+            return Told(streaming.of_repeat(repeat))
+        return Done(call.dialect.sent(repeat.task, send))
+
+    async def _start(self, call: Call, send: Send, claim: Claim | None = None) -> TaskRun:
         exchanges, caller = self.services.exchanges, call.caller
         if send.push is not None:
             await self.services.pushes.check(send.push, IN_SEND)
         if not send.task_id:
-            return await exchanges.start(caller.identity, caller.agent, send, call.traceparent)
+            return await exchanges.start(caller.identity, caller.agent, send, call.traceparent, claim)
         task = await self._find(call, send.task_id)
         if send.context_id and send.context_id != task.context_id:
             raise invalid("message.contextId", "message.contextId: the task belongs to another context")
         if not task.is_interrupted:
             raise not_continuable(task.state)
-        return await exchanges.go_on(caller.identity, caller.agent, task, send, call.traceparent)
+        return await exchanges.go_on(caller.identity, caller.agent, task, send, call.traceparent, claim)
 
     async def _find(self, call: Call, task_id: str) -> Task:
         """A task of the caller's with this agent; the same error for absent, expired and foreign."""

@@ -1,9 +1,11 @@
 """What callers want, whichever dialect they said it in."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from msgspec import UNSET, UnsetType
 
 from a2a_bridge.tasks.record import Message, State
-from agents.pieces import Part
+from agents.pieces import Json, Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ class Send:
     history_length: int | None = None
     output_modes: tuple[str, ...] = ()
     push: PushTarget | None = None
-    metadata: dict[str, object] = field(default_factory=dict)
+    metadata: Json | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

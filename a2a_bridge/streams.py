@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from a2a_bridge.dialects.dialect import Dialect
-from a2a_bridge.requests import Request
+from a2a_bridge.idempotency import Repeat
+from a2a_bridge.requests import Request, Send
 from a2a_bridge.tasks.feed import Feed
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import Task, TaskEvent
@@ -54,6 +55,16 @@ class Streaming:
                 yield frame
         else:
             yield "", self.dialect.direct(run.task)
+
+    async def of_repeat(self, repeat: Repeat) -> AsyncIterator[Frame | None]:
+        """What an earlier send came to, once it has."""
+        while not await repeat.ended(KEEPALIVE_S):
+            yield None
+        if isinstance(self.request, Send) and self.request.takes_direct and not repeat.is_promoted:
+            yield "", self.dialect.direct(repeat.task)
+            return
+        for frame in self._opening(repeat.task):
+            yield frame
 
     async def of_snapshot(self, task: Task) -> AsyncIterator[Frame | None]:
         """A task to which nothing more is told."""

@@ -44,7 +44,7 @@ def sign(payload: bytes, header: Mapping[str, Any]) -> str:
     try:
         key = _key(unseal(row.sealed, PURPOSE, _seals()))
     except Unreadable:
-        logger.error("signing.unreadable", extra={"kid": row.kid})  # noqa: TRY400
+        logger.error("signing.unreadable", extra={"kid": row.kid})
         raise NoKey from None
     return jws.serialize_compact({"alg": ALG, "kid": row.kid, **header}, payload, key, algorithms=[ALG])
 

@@ -79,6 +79,7 @@ class Housekeeping:
             jobs.retain(settings.TURNS_KEPT_DAYS)
             jobs.forget_events(settings.EVENTS_KEPT_DAYS)
             jobs.expire_files()
+            bridge_jobs.forget_keys()
             webhook_jobs.retain(settings.DELIVERIES_KEPT_DAYS)
             bridge_jobs.forget_pushes()
 

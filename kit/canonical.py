@@ -9,8 +9,8 @@ SAFE_INTEGER = 2**53 - 1
 def canonical_json(value: Any) -> bytes:
     """The canonical bytes of a JSON value of strings, booleans, null and integers.
 
-    For those, sorted keys and compact JSON are all there is to RFC 8785: keys sort by their UTF-16 code units, which
-    is not Python's order beyond the Basic Multilingual Plane, and `json` escapes as the RFC wants. Its rules for
+    For those, sorted keys and compact JSON are all there is to RFC 8785: keys sort by their UTF-16 code units
+    (not Python's order, beyond the Basic Multilingual Plane), and `json` escapes as the RFC wants. Its rules for
     fractions are not here.
 
     Raises:

@@ -49,7 +49,8 @@ STATES: Mapping[str | int, State] = {
     )
     for name in (number, f"TASK_STATE_{state.name}")
 }
-NO_STATE = (None, 0, "TASK_STATE_UNSPECIFIED", "")
+# UNRECOGNIZED is how the JavaScript SDK writes a status that is not set.
+NO_STATE = (None, 0, "TASK_STATE_UNSPECIFIED", "UNRECOGNIZED", "")
 
 
 class V1Message(Struct, frozen=True, rename="camel"):
@@ -168,6 +169,7 @@ def read_send(params: Any, *, waits: bool = True) -> Send:
         history_length=_count(wanted.history_length, "configuration.historyLength"),
         output_modes=wanted.accepted_output_modes,
         push=_target(push) if push else None,
+        metadata=sent.metadata,
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.pushes.telling import telling
@@ -25,6 +26,13 @@ LAST_TRIES = 3
 AGAIN_S = 0.2
 
 
+class Keeper(Protocol):
+    """Who else wants the end of a turn."""
+
+    def writes(self, task: Task, *, is_plain: bool) -> Sequence[sql.Query | sql.Insert]:
+        """What to write in the transaction that settles it."""
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """What the end of a turn makes of its task."""
@@ -39,7 +47,7 @@ class TaskRun:
     """A task and its running turn. `running` is None when the ask was refused: then the task has ended already.
 
     Until `tell` nobody knows the task but who waits for its end, and the store does not have it. `keeps_plain`: it
-    is a task even if nothing but a plain reply comes of it.
+    is a task even if nothing but a plain reply comes of it. `keeper`: keeps its end besides.
     """
 
     def __init__(
@@ -51,8 +59,10 @@ class TaskRun:
         pushes: Pushes,
         wait_s: float,
         keeps_plain: bool = True,
+        keeper: Keeper | None = None,
     ) -> None:
         self.opening = task
+        self.keeper = keeper
         self.running: RunningTurn | None = None
         self.feed: Feed | None = None
         self._store = store
@@ -118,22 +128,25 @@ class TaskRun:
         end = self._ending(settled)
         writes = self._store.writes(end.task, end.events) if end.is_kept else ()
         self._is_written = bool(writes)
-        if self.feed is None:
-            return writes
-        return [*writes, *telling(end.task, end.events, self._traceparent)]
+        is_plain = not _is_promoted(end.task, self.pieces)
+        kept = self.keeper.writes(end.task, is_plain=is_plain) if self.keeper else ()
+        told = telling(end.task, end.events, self._traceparent) if self.feed is not None else ()
+        return [*writes, *kept, *told]
 
     async def keep_end(self, settled: SettledTurn) -> None:
         """The turn's end is durable: so is the task's, before anybody is told."""
         async with self._lock:
             was_written = self._is_written and self._end is not None and self._end.settled == settled
             end = self._ending(settled)
-            if end.is_kept and not was_written:
-                await self._keep(end.task, end.events)
-            self._become(end.task, len(self.pieces), end.events)
-            if self.feed is not None:
-                self.feed.is_fed = False
-                if self.feed.has_pushes:
-                    self._pushes.wake()
+            try:
+                if end.is_kept and not was_written:
+                    await self._keep(end.task, end.events)
+            finally:
+                self._become(end.task, len(self.pieces), end.events)
+                if self.feed is not None:
+                    self.feed.is_fed = False
+                    if self.feed.has_pushes:
+                        self._pushes.wake()
 
     async def refuse(self, event: StatusEvent) -> None:
         """The ask was refused: the task ends, or asks again, as the event says."""

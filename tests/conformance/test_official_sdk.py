@@ -16,7 +16,9 @@ async def test_the_sdks_card_resolver_reads_an_agents_card(hub: HubProcess) -> N
         path = f"{rpc_path(agent.handle)}/agent-card.json"
         card = await A2ACardResolver(client, hub.url, path).get_agent_card()
     assert (card.name, card.description, card.version) == ("rust expert", "answers Rust questions", "1")
-    assert [interface.url for interface in card.supported_interfaces] == [hub.url + rpc_path(agent.handle)]
+    assert {interface.url for interface in card.supported_interfaces} == {hub.url + rpc_path(agent.handle)}
+    spoken = [(interface.protocol_binding, interface.protocol_version) for interface in card.supported_interfaces]
+    assert spoken == [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")]
     assert card.capabilities.streaming is True
     assert card.capabilities.push_notifications is False
     assert [skill.id for skill in card.skills] == ["ask"]

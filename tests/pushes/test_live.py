@@ -1,6 +1,5 @@
 """Pushes of running hubs: asked for over real HTTP, received by real programs, whoever is killed meanwhile."""
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from tests.homes import MakeHome
 from tests.hub_process import HubProcess
 from tests.peers import TaskPeer, online
-from tests.pushes.house import SETTINGS, SIGNATURE, bodies, client, heard, states
+from tests.pushes.house import SETTINGS, SIGNATURE, client, heard, states
 from tests.receivers import receiving
 
 

@@ -11,9 +11,8 @@ from webhooks.keyring import reseal_all
 
 class Command(BaseCommand):
     help = (
-        "Seal the signing secrets of all webhooks and the hub's own signing key with the newest of WEBHOOK_KEYS, else"
-        " with SECRET_KEY."
-        " Afterwards older keys can go. Works while the hub runs; again is fine."
+        "Seal the signing secrets of all webhooks and the hub's own signing key with the newest of WEBHOOK_KEYS,"
+        " else with SECRET_KEY. Afterwards older keys can go. Works while the hub runs; again is fine."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -8,9 +8,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    initial = True
-
     dependencies = [
+        ('a2a_bridge', '0001_idempotency'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
