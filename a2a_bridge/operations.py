@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -13,7 +13,18 @@ from a2a_bridge.errors import not_cancelable, not_continuable, not_followable, t
 from a2a_bridge.exchange import Exchanges, digest_of
 from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
-from a2a_bridge.requests import Cancel, CreatePush, Get, List, ListPush, NamePush, Request, Send, Subscribe
+from a2a_bridge.requests import (
+    Cancel,
+    CreatePush,
+    Get,
+    List,
+    ListPush,
+    NamePush,
+    Request,
+    Send,
+    ShowCard,
+    Subscribe,
+)
 from a2a_bridge.streams import Frame, Streaming
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
@@ -22,10 +33,12 @@ from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskQuery, TaskStore
 from accounts.authn import Identity
 from agents.dispatch import Dispatcher
+from agents.errors import NotPublished
 from agents.pieces import Json
 from agents.post import Cancel as CancelMessage
 from agents.post import Post
 from agents.types import Target
+from kit.async_db import db_call
 
 MAX_TASK_ID_CHARS = 64
 CANCEL_WITHIN_S = 10.0
@@ -41,7 +54,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What operations work with."""
+    """What operations work with. `extended_card`: of an agent by its id; reads the database."""
 
     exchanges: Exchanges
     reader: TaskReader
@@ -50,6 +63,7 @@ class Services:
     pushes: Pushes
     dispatcher: Dispatcher
     post: Post
+    extended_card: Callable[[int], Json | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +140,8 @@ class Operations:
                 return Done(await self._one_push(call, named))
             case ListPush() as page:
                 return Done(await self._list_pushes(call, page))
-        raise NotImplementedError
+            case ShowCard():
+                return Done(await self._show_card(call.caller.agent))
 
     async def _send(self, call: Call, send: Send) -> Outcome:
         streaming = Streaming(call.dialect, send, self.services.reader)
@@ -264,6 +279,12 @@ class Operations:
     async def _list_pushes(self, call: Call, wanted: ListPush) -> object:
         task = await self._find(call, wanted.task_id)
         return call.dialect.pushes(task.id, *await self.services.pushes.page(wanted))
+
+    async def _show_card(self, agent: Target) -> Json:
+        card = await db_call(self.services.extended_card)(agent.agent_id) if agent.agent_id else None
+        if card is None:
+            raise NotPublished
+        return card
 
     async def _again(self, call: Call, streaming: Streaming, task_id: str = "") -> Outcome:
         """Attach a client that lost its stream; nothing is asked again."""

@@ -2,10 +2,12 @@
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from django.conf import settings
 
 from a2a_bridge.asgi import Bridge
+from a2a_bridge.cards.strict import find_extended_card
 from a2a_bridge.counter import Counter
 from a2a_bridge.door import Door
 from a2a_bridge.exchange import Exchanges
@@ -133,6 +135,9 @@ def build() -> House:
         pushes=pushes,
         dispatcher=dispatcher,
         post=post,
+        extended_card=partial(
+            find_extended_card, public_url=settings.PUBLIC_URL, reply_wait_s=settings.REPLY_WAIT_S
+        ),
     )
     callers = Served()
     counter = Counter(Operations(services), OpenStreams(settings.STREAMS_PER_CALLER), callers)
