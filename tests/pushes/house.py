@@ -2,81 +2,42 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import Any
 
-import httpx
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
-from tests.callers import Json, bearer, rpc_path
+from tests.callers import Json
 from tests.hub_process import HubProcess
 from tests.receivers import Received, Receiver
+from tests.v1.caller import Caller
 from tests.waiting import eventually
 
 SETTINGS = {"WEBHOOK_ALLOW_PRIVATE": 1}
 SIGNATURE = "x-a2a-notification-signature"
-DONE = "TASK_STATE_COMPLETED"
+CREATE = "CreateTaskPushNotificationConfig"
+GET = "GetTaskPushNotificationConfig"
+LIST = "ListTaskPushNotificationConfigs"
+DELETE = "DeleteTaskPushNotificationConfig"
 
 
-@dataclass
-class Client:
-    """Speaks 1.0 over JSON-RPC to one agent, as whoever `token` says."""
+class Client(Caller):
+    """A caller of one agent who wants to be told."""
 
-    url: str
-    handle: str
-    token: str
+    async def asked(self, text: str, push: Json | None = None, **members: Any) -> Json:
+        """Ask without waiting; the task."""
+        configuration: Json = {"returnImmediately": True}
+        return await self.send(
+            text, configuration | ({"taskPushNotificationConfig": push} if push else {}), **members
+        )
 
-    async def answer(self, method: str, params: Any, **headers: str) -> Json:
-        """The whole envelope."""
-        sent = bearer(self.token) | {"A2A-Version": "1.0"} | headers
-        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        async with httpx.AsyncClient(base_url=self.url, trust_env=False, timeout=60) as http:
-            response = await http.post(rpc_path(self.handle), json=body, headers=sent)
-        assert response.status_code == 200, response.text
-        answer: Json = response.json()
-        return answer
+    async def add(self, task: Json, url: str, **fields: Any) -> Json:
+        """Keep an address of a task."""
+        return await self.call(CREATE, {"taskId": task["id"], "url": url, **fields})
 
-    async def call(self, method: str, **params: Any) -> Any:
-        """The result."""
-        answer = await self.answer(method, params)
-        assert "result" in answer, answer
-        return answer["result"]
-
-    async def error(self, method: str, **params: Any) -> Json:
-        """The error."""
-        answer = await self.answer(method, params)
-        assert "error" in answer, answer
-        error: Json = answer["error"]
-        return error
-
-    async def send(self, text: str, push: Json | None = None, *, waits: bool = False, **message: Any) -> Json:
-        """Ask; the task."""
-        task: Json = (await self.call("SendMessage", **asking(text, push, waits=waits, **message)))["task"]
-        return task
-
-    async def add(self, task_id: str, url: str, **fields: Any) -> Json:
-        """Keep an address."""
-        config: Json = await self.call("CreateTaskPushNotificationConfig", taskId=task_id, url=url, **fields)
-        return config
-
-    async def ended(self, task_id: str) -> Json:
-        """The task once it has ended."""
-
-        async def look() -> Json | None:
-            task: Json = await self.call("GetTask", id=task_id)
-            return task if task["status"]["state"] not in ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING") else None
-
-        return await eventually(look, f"{task_id} ends", within_s=15)
-
-
-def asking(text: str, push: Json | None = None, *, waits: bool = False, **message: Any) -> Json:
-    """The params of SendMessage."""
-    configuration: Json = {"returnImmediately": not waits}
-    if push is not None:
-        configuration["taskPushNotificationConfig"] = push
-    said = {"messageId": f"m-{text[:40]}", "role": "ROLE_USER", "parts": [{"text": text}], **message}
-    return {"message": said, "configuration": configuration}
+    async def addresses(self, task: Json, **page: Any) -> Json:
+        """What ListTaskPushNotificationConfigs says."""
+        return await self.call(LIST, {"taskId": task["id"], **page})
 
 
 def client(hub: HubProcess, peer: Any, who: str = "alice", *, at: int = 0) -> Client:
