@@ -95,7 +95,7 @@ class Exchanges:
         working = StatusEvent(task.seq + 1, timestamp(), State.WORKING)
         begun = after(resumed, [working])
         if not await self._tasks.replace(begun, [working], expected_seq=task.seq):
-            raise not_continuable("working")
+            raise not_continuable(State.WORKING)
         run = self._run_of(begun, agent, send, claim)
         feed = await run.tell()
         feed.add(begun, [working])

@@ -11,6 +11,7 @@ from a2a_bridge.cards.strict import find_extended_card
 from a2a_bridge.counter import Counter
 from a2a_bridge.door import Door
 from a2a_bridge.exchange import Exchanges
+from a2a_bridge.http_json import HttpJson
 from a2a_bridge.open_streams import OpenStreams
 from a2a_bridge.operations import Operations, Services
 from a2a_bridge.pushes.pushes import Pushes
@@ -60,6 +61,7 @@ class House:
     tasks: TaskStore
     callers: Served
     bridge: Bridge
+    http_json: HttpJson
     operators: Operators
     room: Room
     pushes: Pushes
@@ -141,7 +143,7 @@ def build() -> House:
     )
     callers = Served()
     counter = Counter(Operations(services), OpenStreams(settings.STREAMS_PER_CALLER), callers)
-    bridge = Bridge(Door(ledger, settings.PUBLIC_URL), counter)
+    door = Door(ledger, settings.PUBLIC_URL)
     switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
         process_id=process_id,
@@ -154,7 +156,8 @@ def build() -> House:
         limits=limits,
         tasks=tasks,
         callers=callers,
-        bridge=bridge,
+        bridge=Bridge(door, counter),
+        http_json=HttpJson(door, counter),
         asking=asking,
         requests=requests,
         hook_events=hook_events,
