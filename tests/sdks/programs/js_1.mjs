@@ -63,8 +63,10 @@ async function sayAll(events, step = "event") {
 }
 
 // The id of the task whose agent has said what it is doing.
-const noted = ({ payload }) =>
-  payload.$case === "statusUpdate" && payload.value.status.message ? payload.value.taskId : undefined;
+function noted({ payload: { $case, value } }) {
+  const isNote = $case === "statusUpdate" && value.status.state === TaskState.TASK_STATE_WORKING && value.status.message;
+  return isNote ? value.taskId : undefined;
+}
 
 const scenarios = {
   async card() {
