@@ -64,8 +64,8 @@ async function sayAll(events, step = "event") {
 
 // The id of the task whose agent has said what it is doing.
 function noted({ payload: { $case, value } }) {
-  const isNote = $case === "statusUpdate" && value.status.state === TaskState.TASK_STATE_WORKING && value.status.message;
-  return isNote ? value.taskId : undefined;
+  const isAtWork = $case === "statusUpdate" && value.status.state === TaskState.TASK_STATE_WORKING;
+  return isAtWork && value.status.message ? value.taskId : undefined;
 }
 
 const scenarios = {
