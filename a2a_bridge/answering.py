@@ -21,7 +21,6 @@ SEND_WITHIN_S = 30.0
 CORS = [(b"access-control-allow-origin", b"*"), (b"access-control-expose-headers", b"A2A-Extensions, traceparent")]
 EXTRA_HEADERS = {
     401: [(b"www-authenticate", b"Bearer")],
-    405: [(b"allow", b"POST, OPTIONS")],
     503: [(b"retry-after", b"2")],
 }
 
@@ -29,9 +28,13 @@ encode = msgspec.json.Encoder().encode
 
 
 class Wire(Protocol):
-    """How a binding wraps what a dialect says. `media_type`: of an answer that is no stream."""
+    """How a binding wraps what a dialect says.
+
+    `media_type`: of an answer that is no stream. `allow`: the HTTP methods its address takes.
+    """
 
     media_type: bytes
+    allow: bytes
 
     def result(self, result: object) -> bytes:
         """A whole answer."""
@@ -98,6 +101,8 @@ class Answer:
         else:
             status = self._wire.status(error)
             headers = [(b"content-type", self._wire.media_type), *self._extra, *EXTRA_HEADERS.get(status, ())]
+            if status == 405:
+                headers.append((b"allow", self._wire.allow))
             await _respond(self._send, status, body, headers)
 
     async def end(self) -> None:

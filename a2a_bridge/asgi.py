@@ -35,6 +35,7 @@ class RpcWire:
     rpc_id: RpcId = None
     streams_errors: bool = False
     media_type: bytes = field(default=b"application/json", init=False)
+    allow: bytes = field(default=b"POST, OPTIONS", init=False)
 
     def result(self, result: object) -> bytes:
         return encode({"jsonrpc": "2.0", "result": result, "id": self.rpc_id})

@@ -81,6 +81,6 @@ def _transport_error(http_method: str, methods: Sequence[str], headers: dict[str
     if http_method not in methods:
         return RpcError(INVALID_REQUEST, f"want {' or '.join(methods)}", status=405)
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in MEDIA_TYPES:
+    if http_method == "POST" and media_type not in MEDIA_TYPES:
         return RpcError(errors.CONTENT_TYPE_NOT_SUPPORTED, "want Content-Type: application/json", status=415)
     return None

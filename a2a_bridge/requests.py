@@ -1,9 +1,11 @@
 """What callers want, whichever dialect they said it in."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from msgspec import UNSET, UnsetType
 
 from a2a_bridge.tasks.record import Message, State
-from agents.pieces import Part
+from agents.pieces import Json, Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,7 @@ class PushTarget:
 class Send:
     """A message. `question`: its text as an agent gets it; `parts`: its parts, where they are more than text.
 
+    `question` is empty when there is nothing in it for an agent: then the hub itself says so.
     `waits`: the answer is the task's end, else the task as it begins. `takes_direct`: a plain reply shall be a
     message and leave no task. `history_length` None: all.
     """
@@ -35,7 +38,7 @@ class Send:
     history_length: int | None = None
     output_modes: tuple[str, ...] = ()
     push: PushTarget | None = None
-    metadata: dict[str, object] = field(default_factory=dict)
+    metadata: Json | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

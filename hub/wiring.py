@@ -9,6 +9,7 @@ from a2a_bridge.asgi import Bridge
 from a2a_bridge.counter import Counter
 from a2a_bridge.door import Door
 from a2a_bridge.exchange import Exchanges
+from a2a_bridge.http_json import HttpJson
 from a2a_bridge.open_streams import OpenStreams
 from a2a_bridge.operations import Operations, Services
 from a2a_bridge.tasks.feed import Feeds
@@ -56,6 +57,7 @@ class House:
     tasks: TaskStore
     callers: Served
     bridge: Bridge
+    http_json: HttpJson
     operators: Operators
     room: Room
 
@@ -125,7 +127,7 @@ def build() -> House:
     )
     callers = Served()
     counter = Counter(Operations(services), OpenStreams(settings.STREAMS_PER_CALLER), callers)
-    bridge = Bridge(Door(ledger, settings.PUBLIC_URL), counter)
+    door = Door(ledger, settings.PUBLIC_URL)
     switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
         process_id=process_id,
@@ -138,7 +140,8 @@ def build() -> House:
         limits=limits,
         tasks=tasks,
         callers=callers,
-        bridge=bridge,
+        bridge=Bridge(door, counter),
+        http_json=HttpJson(door, counter),
         asking=asking,
         requests=requests,
         hook_events=hook_events,

@@ -66,7 +66,7 @@ def read_call(body: bytes) -> Call:
     Raises:
         RpcError: -32700 when it is not JSON, -32600 when it is no sound request, -32602 for forbidden text.
     """
-    text, envelope = _parse(body)
+    text, envelope = parse(body)
     if not isinstance(envelope, dict):
         raise RpcError(INVALID_REQUEST, "want one request object; batches are not supported")
     rpc_id = _read_id(envelope)
@@ -82,7 +82,12 @@ def read_call(body: bytes) -> Call:
     return Call(rpc_id, method, envelope.get("params"))
 
 
-def _parse(body: bytes) -> tuple[str, Any]:
+def parse(body: bytes) -> tuple[str, Any]:
+    """A body as text, and its value; the value's strings are still to be checked.
+
+    Raises:
+        RpcError: -32700 when it is not JSON, -32600 when no sound program sends it.
+    """
     try:
         text = strict_json.decode(body)
         return text, strict_json.parse(text)

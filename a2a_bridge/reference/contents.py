@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from a2a_bridge.cards import card
+from a2a_bridge.cards.merged import merged_card
+from a2a_bridge.cards.parts import Today
 from a2a_bridge.dialects.dialect import STREAMS, Operation
 from a2a_bridge.dialects.hub import GetTaskParams, HubDialect, SendMessageParams
 from a2a_bridge.reference import errors, lines
@@ -98,7 +99,7 @@ def reference() -> Reference:
 def sample_card(public_url: str) -> str:
     """An AgentCard, as JSON."""
     agent = Agent(handle=HANDLE, name="rust expert", description="answers Rust questions", daily_budget=1000)
-    return _json(card(agent, public_url=public_url, queries_today=17, online=True))
+    return _json(merged_card(agent, Today(queries=17, online=True), public_url))
 
 
 def _method(name: str, operation: Operation) -> Method:

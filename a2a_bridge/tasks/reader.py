@@ -1,7 +1,7 @@
 """Reading tasks for their callers. An open one that does not run here is checked against its turn."""
 
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.pieces import end_of
@@ -52,8 +52,8 @@ class TaskReader:
     async def _mended(self, task: Task) -> Task:
         """The task as its turn says it is: whoever ran it may have died before it told."""
         settled = await db_call(end_of_turn)(task.chat_id)
-        if settled is None:
-            return task
+        if settled is None or (settled.reason == Failure.NOT_RECORDED and _is_young(task)):
+            return task  # a turn is admitted a moment after its task goes on
         events = end_of(task, settled, wait_s=self._reply_wait_s, at=timestamp())
         ended = after(task, events)
         if await self._tasks.replace(ended, events, expected_seq=task.seq):
@@ -71,3 +71,7 @@ def end_of_turn(chat_id: str) -> SettledTurn | None:
         return None if turn.outcome != Turn.Outcome.FAILED else SettledTurn(Outcome.FAILED, turn.reason)
     reason = turn.reason if turn.outcome == Turn.Outcome.FAILED else Failure.REPLY_LOST
     return SettledTurn(Outcome.FAILED, reason)
+
+
+def _is_young(task: Task) -> bool:
+    return datetime.fromisoformat(task.updated_at) > datetime.now(UTC) - TOLD_WITHIN

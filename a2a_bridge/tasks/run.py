@@ -8,7 +8,7 @@ from typing import Protocol
 
 from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.pieces import end_of, events_of
-from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, timestamp
+from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, text_in, timestamp
 from a2a_bridge.tasks.store import TaskStore
 from agents.errors import Unavailable
 from agents.pieces import Piece
@@ -129,11 +129,13 @@ class TaskRun:
         async with self._lock:
             was_written = self._is_written and self._end is not None and self._end.settled == settled
             end = self._ending(settled)
-            if end.is_kept and not was_written:
-                await self._keep(end.task, end.events)
-            self._become(end.task, len(self.pieces), end.events)
-            if self.feed is not None:
-                self.feed.is_fed = False
+            try:
+                if end.is_kept and not was_written:
+                    await self._keep(end.task, end.events)
+            finally:
+                self._become(end.task, len(self.pieces), end.events)
+                if self.feed is not None:
+                    self.feed.is_fed = False
 
     async def refuse(self, event: StatusEvent) -> None:
         """The ask was refused: the task ends, or asks again, as the event says."""
@@ -199,5 +201,7 @@ class TaskRun:
 
 def _is_promoted(task: Task, pieces: Sequence[Piece]) -> bool:
     if task.turns > 1 or not (task.is_open or task.state is State.COMPLETED):
+        return True
+    if task.state is State.COMPLETED and not (task.reply and text_in(task.reply.parts)):
         return True
     return any(not isinstance(piece, str) for piece in pieces)

@@ -9,8 +9,8 @@ from accounts.models import User
 from agents.facts import Facts, facts_of
 from agents.granting import UnknownLogin, logins_granted, users_named
 from agents.models import Agent, Session
-from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS
-from agents.rest.shapes import Access, ApiAgent
+from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS, MAX_WAIT_S
+from agents.rest.shapes import Access, ApiAgent, Style
 from kit.iso import iso, iso_or_none
 
 Json = dict[str, Any]
@@ -46,6 +46,10 @@ class AgentChanges(serializers.Serializer[Any]):
     concurrencyCap = serializers.IntegerField(
         source="concurrency_cap", required=False, min_value=1, max_value=MAX_CAP
     )
+    waitS = serializers.IntegerField(
+        source="wait_s", required=False, allow_null=True, min_value=1, max_value=MAX_WAIT_S
+    )
+    agentStyle = serializers.ChoiceField(source="agent_style", required=False, choices=Agent.Style.choices)
     isolated = serializers.BooleanField(required=False)
     suggestedPrompts = serializers.ListField(
         source="suggested_prompts", required=False, max_length=6, child=serializers.CharField(max_length=400)
@@ -107,6 +111,8 @@ def _show(agent: Agent, facts: Facts, allowed: list[str] | None) -> ApiAgent:
         "online": facts.is_online,
         "concurrencyCap": agent.concurrency_cap,
         "dailyBudgetQueries": agent.daily_budget,
+        "waitS": agent.wait_s,
+        "agentStyle": cast(Style, agent.agent_style),
         "queriesToday": facts.queries_today,
         "queriesAllTime": facts.queries_all_time,
         "lastQueryAt": iso_or_none(facts.last_query_at),

@@ -6,6 +6,7 @@ from kit.describe import Time, Uuid
 
 RoleWord = Literal["owner", "approver", "prompter", "viewer"]
 Access = Literal["public", "limited", "private"]
+Style = Literal["hybrid", "task-generating"]
 
 
 class ApiSession(TypedDict):
@@ -31,7 +32,10 @@ class ApiSession(TypedDict):
 
 
 class ApiAgent(TypedDict):
-    """A published session, or the draft of one. `allowedLogins` is there for its owner alone."""
+    """A published session, or the draft of one. `allowedLogins` is there for its owner alone.
+
+    `waitS`: seconds it may take for callers who stream or do not wait; null: the hub's own limit.
+    """
 
     id: int
     handle: str
@@ -47,6 +51,8 @@ class ApiAgent(TypedDict):
     online: bool
     concurrencyCap: int
     dailyBudgetQueries: int
+    waitS: int | None
+    agentStyle: Style
     queriesToday: int
     queriesAllTime: int
     lastQueryAt: Time | None
