@@ -111,11 +111,11 @@ def _settle(settles: dict[int, Settle], now: datetime, results: dict[int, Result
 
 
 def _write_also(batch: Sequence[Work], results: Mapping[int, Result]) -> None:
-    """What surfaces keep of the ends of their turns."""
+    """What surfaces keep of the ends of their turns, in one order: who locks their rows too locks them in that."""
+    ends = [(work, results.get(i)) for i, work in enumerate(batch) if isinstance(work, Settle)]
     writes: list[sql.Query | sql.Insert] = []
-    for i, work in enumerate(batch):
-        settled = results.get(i)
-        if isinstance(work, Settle) and work.also is not None and isinstance(settled, SettledTurn):
+    for work, settled in sorted(ends, key=lambda end: end[0].turn.ask.chat_id):
+        if work.also is not None and isinstance(settled, SettledTurn):
             writes += work.also(settled)
     if writes:
         sql.write_each(writes)
