@@ -3,7 +3,10 @@
 from django.db import models
 from django.utils import timezone
 
+from a2a_bridge.push_models import Push, PushConfig
 from accounts.models import User
+
+__all__ = ["Push", "PushConfig", "SendKey"]
 
 
 class SendKey(models.Model):

@@ -210,6 +210,8 @@ CELERY_BEAT_SCHEDULE = {
     "trim tasks": {"task": "a2a.trim_tasks", "schedule": 300.0, "options": {"expires": 300}},
     "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
     "deliver": {"task": "webhooks.deliver_due", "schedule": 5.0, "options": {"expires": 10}},
+    "push": {"task": "a2a.push_due", "schedule": 5.0, "options": {"expires": 10}},
+    "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")

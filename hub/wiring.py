@@ -2,16 +2,19 @@
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from django.conf import settings
 
 from a2a_bridge.asgi import Bridge
+from a2a_bridge.cards.strict import find_extended_card
 from a2a_bridge.counter import Counter
 from a2a_bridge.door import Door
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.http_json import HttpJson
 from a2a_bridge.open_streams import OpenStreams
 from a2a_bridge.operations import Operations, Services
+from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.journal import JournalTaskStore
 from a2a_bridge.tasks.memory import MemoryTaskStore
@@ -28,9 +31,10 @@ from agents.links.channel.link import ChannelLink
 from agents.links.channel.requests import Requests
 from agents.live import LiveViews
 from agents.ports import Limits
-from agents.post import Cancel, Live, LocalPost, Message, Oust, Post
+from agents.post import Attend, Cancel, Live, LocalPost, Message, Oust, Post
 from agents.waiting import WaitingTurns
 from hub.courier import Courier
+from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.redis_post import RedisPost
 from kit.ids import unguessable
@@ -61,6 +65,8 @@ class House:
     http_json: HttpJson
     operators: Operators
     room: Room
+    pushes: Pushes
+    pusher: JobThread
 
     async def take(self, message: Message) -> None:
         """A message from another process, or from a thread of this one."""
@@ -68,6 +74,8 @@ class House:
             self.live.take(message)
         elif isinstance(message, Cancel):
             self.dispatcher.cancel(message.chat_id)
+        elif isinstance(message, Attend):
+            self.pushes.attend(message.task_id)
         else:
             await self.link.take(message)
 
@@ -111,20 +119,28 @@ def build() -> House:
     hook_events = HookEvents(ledger=ledger, link=link)
     tasks = _tasks()
     feeds = Feeds()
+    reader = TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S)
+    push_thread = pusher()
+    pushes = Pushes(feeds, reader, post, push_thread.wake)
     exchanges = Exchanges(
         dispatcher=dispatcher,
         tasks=tasks,
         feeds=feeds,
+        pushes=pushes,
         reply_wait_s=settings.REPLY_WAIT_S,
         process_id=process_id,
     )
     services = Services(
         exchanges=exchanges,
-        reader=TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S),
+        reader=reader,
         tasks=tasks,
         feeds=feeds,
+        pushes=pushes,
         dispatcher=dispatcher,
         post=post,
+        extended_card=partial(
+            find_extended_card, public_url=settings.PUBLIC_URL, reply_wait_s=settings.REPLY_WAIT_S
+        ),
     )
     callers = Served()
     counter = Counter(Operations(services), OpenStreams(settings.STREAMS_PER_CALLER), callers)
@@ -148,6 +164,8 @@ def build() -> House:
         hook_events=hook_events,
         operators=Operators(switchboard, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         room=Room(),
+        pushes=pushes,
+        pusher=push_thread,
     )
     courier.address(process_id, house.take, post)
     return house

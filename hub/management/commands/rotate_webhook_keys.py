@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from a2a_bridge.pushes import sealed
 from accounts import signing
 from webhooks.keyring import reseal_all
 
@@ -17,6 +18,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Say how many."""
         done, unreadable = reseal_all()
+        sealed.reseal_all()  # they live a day: one that cannot be read is not worth a word
         self.stdout.write(f"{done} sealed anew")
         if unreadable:
             raise CommandError(f"{unreadable} cannot be read by any key: their owners must roll them")
