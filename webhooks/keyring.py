@@ -6,23 +6,18 @@ newest seals, all of them open.
 
 import base64
 import secrets
-from functools import cache
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
+from kit.sealing import Sealer, Unreadable
 from webhooks.models import Subscription
+
+__all__ = ["PREFIX", "Unreadable", "new_secret", "reseal_all", "seal", "unseal"]
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
 PURPOSE = b"webhook signing secrets"
 RESEALED_AT_ONCE = 500
-
-
-class Unreadable(Exception):
-    """No key of ours opens it: its key is gone."""
 
 
 def new_secret() -> str:
@@ -32,7 +27,7 @@ def new_secret() -> str:
 
 def seal(secret: str) -> str:
     """A secret as it is stored."""
-    return _keys().encrypt(secret.encode("utf-8")).decode("ascii")
+    return _sealer().seal(secret)
 
 
 def unseal(sealed: str) -> str:
@@ -41,10 +36,7 @@ def unseal(sealed: str) -> str:
     Raises:
         Unreadable: the key that sealed it is not among ours.
     """
-    try:
-        return _keys().decrypt(sealed.encode("ascii")).decode("utf-8")
-    except InvalidToken:
-        raise Unreadable from None
+    return _sealer().unseal(sealed)
 
 
 def reseal_all() -> tuple[int, int]:
@@ -68,15 +60,5 @@ def _reseal(one: Subscription) -> bool:
     return True
 
 
-def _keys() -> MultiFernet:
-    return _keys_of((*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
-
-
-@cache
-def _keys_of(texts: tuple[str, ...]) -> MultiFernet:
-    return MultiFernet([_fernet(text) for text in texts])
-
-
-def _fernet(text: str) -> Fernet:
-    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=PURPOSE).derive(text.encode("utf-8"))
-    return Fernet(base64.urlsafe_b64encode(derived))
+def _sealer() -> Sealer:
+    return Sealer((*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS), PURPOSE)
