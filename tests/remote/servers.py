@@ -183,8 +183,10 @@ Answer = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
 async def raw_server(answer: Answer, *, card: Json | None = None) -> AsyncIterator[Remote]:
     """A server of bytes: it shows a card, and lets `answer` write whatever it likes to every other request."""
     seen = Seen()
+    writers: list[asyncio.StreamWriter] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         with suppress(OSError, asyncio.IncompleteReadError):
             asked = await _read(reader)
             if asked.path == "/.well-known/agent-card.json":
@@ -202,6 +204,9 @@ async def raw_server(answer: Answer, *, card: Json | None = None) -> AsyncIterat
         yield Remote(url, seen)
     finally:
         server.close()
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)  # what is aborted is closed in the next round
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:

@@ -1,7 +1,7 @@
 """Calls one remote server: requests out, events in, each answer bounded and read strictly."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -134,9 +134,9 @@ async def _refusal(incoming: Incoming) -> Declined | Ailing | Malformed:
         return Malformed("the remote agent redirects, and the hub follows no redirect")
     said = ""
     if _media_type(incoming) in JSON_TYPES:
-        value = _json(await incoming.read(MAX_ERROR_BYTES))
-        if isinstance(value, dict) and isinstance(value.get("error"), dict):
-            said = f": {declined(value['error'])}"
+        with suppress(Malformed, Unanswered):  # the status says enough
+            value = _json(await incoming.read(MAX_ERROR_BYTES))
+            said = f": {declined(value['error'])}" if isinstance(value, dict) and value.get("error") else ""
     if status == 429 or status >= 500:
         return Ailing(f"the remote agent answered with HTTP {status}{said}")
     if status in (401, 403):
