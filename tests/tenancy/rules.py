@@ -219,6 +219,8 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/states": Rule(may=May.BY_HAND, test="test_pages_of_ones_own_are_for_browsers_that_are_signed_in"),
     "PAGE /desk/publish": Rule(may=May.BROWSER),
     "PAGE /desk/connect": Rule(may=May.BROWSER),
+    "PAGE /desk/remote": Rule(may=May.BROWSER),
+    "PAGE /desk/agents/{agent_id}/remote": Rule(may=May.BY_HAND, test="test_a_server_is_its_owners_alone"),
     "PAGE /desk/agents/{agent_id}": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/delete": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit": OWN_PAGE,
