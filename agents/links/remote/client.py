@@ -114,7 +114,7 @@ async def _json_body(incoming: Incoming) -> Any:
     media_type = _media_type(incoming)
     if media_type not in JSON_TYPES:
         raise Malformed(f"the remote agent answered with {media_type or 'no type'}, which is not A2A")
-    return _json(await incoming.read(MAX_ANSWER_BYTES))
+    return _json(await incoming.read(MAX_EVENT_BYTES))
 
 
 def _json(data: bytes) -> Any:

@@ -104,13 +104,27 @@ def read(value: Any, kind: type[Event]) -> Event:
         Malformed: it is not of that kind.
     """
     try:
-        event: Event = msgspec.convert(value, kind)
+        event: Event = msgspec.convert(_without_nulls(value), kind)
     except (msgspec.ValidationError, RecursionError):
         raise Malformed(f"the remote agent sent a {kind.__name__} that is not as A2A writes it") from None
     for part in parts_of(event):
         if sum(getattr(part, name) is not msgspec.UNSET for name in CONTENTS) != 1:
             raise Malformed("the remote agent sent a part without content, or with several")
     return event
+
+
+def _without_nulls(value: Any) -> Any:
+    """Members that are null are absent; some servers write all they know of. What an agent made stays as it is."""
+    if isinstance(value, list):
+        return [_without_nulls(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    has_content = any(value.get(name) is not None for name in CONTENTS)
+    return {
+        name: member if name in ("data", "metadata") else _without_nulls(member)
+        for name, member in value.items()
+        if member is not None or (name == "data" and not has_content)
+    }
 
 
 def parts_of(event: Event) -> list[Part]:

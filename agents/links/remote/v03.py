@@ -28,7 +28,8 @@ def event_from_03(value: Any) -> Any:
     """A result of 0.3 as an event of 1.0; what is none is given back as it is, to be refused."""
     if not isinstance(value, dict):
         return value
-    kind = value.get("kind") or _kind_of(value)
+    kind = value.get("kind")
+    kind = kind if isinstance(kind, str) and kind else _kind_of(value)
     if kind in UPDATES:
         return {UPDATES[kind]: task_from_03(value)}
     return {kind: task_from_03(value)} if kind in ("task", "message") else value
