@@ -1,9 +1,11 @@
 """The bridge for the hub's public description: cards, and JSON-RPC by POST."""
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from msgspec import Struct
 
+from a2a_bridge.cards.described import AGENT
+from a2a_bridge.cards.described import OPERATIONS as CARDS
 from a2a_bridge.dialects.hub import GetTaskParams, SendMessageParams
 from kit.describe import CALLER, Answer, Operation, Time
 
@@ -109,20 +111,6 @@ def _failure(text: str) -> Answer:
     return Answer(shape=RpcFailure, text=text)
 
 
-def _card(path: str, name: str) -> Operation:
-    return Operation(
-        method="get",
-        path=path,
-        name=name,
-        summary="The AgentCard of a published agent.",
-        tag="a2a",
-        security=(),
-        answers={200: Answer(shape=dict[str, Any], text="The card, of A2A's shape.")},
-    )
-
-
-AGENT = "/api/a2a/v1/agents/{owner}/{slug}"
-
 OPERATIONS = (
     Operation(
         method="post",
@@ -150,6 +138,5 @@ OPERATIONS = (
             503: _failure("The hub takes no questions right now; Retry-After says when to come back."),
         },
     ),
-    _card(f"{AGENT}/agent-card.json", "getCard"),
-    _card(f"{AGENT}/.well-known/agent-card.json", "getWellKnownCard"),
+    *CARDS,
 )

@@ -7,18 +7,25 @@ A denial is an answer: a FAILED task on HTTP 200. Only broken requests become JS
 from collections.abc import Callable
 from typing import Any
 
+from a2a_bridge.tasks.record import TERMINAL, State
 from agents.errors import Blocked, Busy, Cycle, Denied, Offline, OverBudget, OverCap, RateLimited, TooDeep
 from agents.types import Failure
-from kit.jsonrpc import RpcError
+from kit.jsonrpc import INVALID_PARAMS, RpcError
 
 TASK_NOT_FOUND = -32001
+TASK_NOT_CANCELABLE = -32002
+PUSH_NOT_SUPPORTED = -32003
+UNSUPPORTED_OPERATION = -32004
 CONTENT_TYPE_NOT_SUPPORTED = -32005
+EXTENSION_REQUIRED = -32008
 VERSION_NOT_SUPPORTED = -32009
 UNAUTHENTICATED = -32010
 FOREIGN_ORIGIN = -32011
 AGENT_NOT_FOUND = -32012
 UNAVAILABLE = -32013
 TOO_MANY_STREAMS = -32014
+REFUSED = -32015
+IDEMPOTENCY_KEY_REUSED = -32016
 
 DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     Offline: lambda denied, handle: "agent channel offline",
@@ -46,6 +53,18 @@ FAILURE_TEXT: dict[str, str] = {
 }
 
 
+class OtherContext(RpcError):
+    """A message names a task, and a context that is not the task's."""
+
+
+class TaskEnded(RpcError):
+    """A message to a task that takes none any more."""
+
+
+class OutOfReach(RpcError):
+    """Whoever runs the task cannot be told to stop."""
+
+
 def denied_text(denied: Denied, handle: str) -> str:
     """The public words of a refusal."""
     return DENIED_TEXT[type(denied)](denied, handle)
@@ -60,6 +79,43 @@ def failure_text(reason: str, wait_s: float) -> str:
 def task_not_found() -> RpcError:
     """The same for absent, expired and foreign tasks."""
     return RpcError(TASK_NOT_FOUND, "task not found")
+
+
+def not_cancelable(state: str) -> RpcError:
+    """The task has ended."""
+    return RpcError(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}")
+
+
+def out_of_reach(state: str) -> RpcError:
+    """The task goes on where nobody can be told to stop."""
+    return OutOfReach(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}, and out of reach")
+
+
+def not_continuable(state: State) -> RpcError:
+    """Only a task that asks for something takes a further message."""
+    kind = TaskEnded if state in TERMINAL else RpcError
+    return kind(UNSUPPORTED_OPERATION, f"the task takes no message now: it is {state}")
+
+
+def other_context() -> RpcError:
+    """The message's context is not its task's."""
+    field = "message.contextId"
+    return OtherContext(INVALID_PARAMS, f"{field}: the task belongs to another context", field=field)
+
+
+def not_followable(state: str) -> RpcError:
+    """Nothing more will happen to the task."""
+    return RpcError(UNSUPPORTED_OPERATION, f"the task has ended: it is {state}; read it instead")
+
+
+def refused(text: str) -> RpcError:
+    """A further message to a task was refused by admission; the task still asks."""
+    return RpcError(REFUSED, text)
+
+
+def wrong_mode(wanted: str, offered: str) -> RpcError:
+    """What the caller accepts and what the agent gives do not meet."""
+    return RpcError(CONTENT_TYPE_NOT_SUPPORTED, f"the agent gives {offered}, not {wanted}")
 
 
 def agent_not_found() -> RpcError:

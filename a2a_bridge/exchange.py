@@ -1,135 +1,189 @@
-"""A question, its task and its running turn: what both SendMessage methods work with."""
+"""Starting a task's turns: the first, one that joins, one that goes on; and ending them at their caller's wish."""
 
 import asyncio
 import hashlib
-from datetime import UTC, datetime
 
 import msgspec
 
-from a2a_bridge.errors import denied_text, failure_text
-from a2a_bridge.tasks.record import State, Task, TaskStore
+from a2a_bridge.errors import denied_text, not_continuable, refused
+from a2a_bridge.idempotency import Claim
+from a2a_bridge.requests import Send
+from a2a_bridge.tasks.feed import Feeds
+from a2a_bridge.tasks.pieces import agent_message
+from a2a_bridge.tasks.record import State, StatusEvent, Task, after, timestamp
+from a2a_bridge.tasks.run import TaskRun
+from a2a_bridge.tasks.store import TaskStore
 from accounts.authn import Identity
 from agents.dispatch import Dispatcher
 from agents.errors import Denied
-from agents.types import Ask, Outcome, SettledTurn, Target
-from agents.waiting import RunningTurn
+from agents.types import Ask, SettledTurn, Target
 from kit.ids import time_ordered, unguessable
-from kit.waits import done_within
 
-Key = tuple[int, int, str, bytes]
-
-
-class Exchange:
-    """One task while its caller is served: as it began, as it is. `running` is None when it was refused."""
-
-    __slots__ = ("opening", "running", "task")
-
-    def __init__(self, task: Task, running: RunningTurn | None = None) -> None:
-        self.opening = self.task = task
-        self.running = running
-
-    async def ended(self, within_s: float) -> bool:
-        """Wait for the end; whether it came in time. Leaving does not stop the turn."""
-        return self.running is None or await done_within(self.running.settled, within_s)
+Key = tuple[int, int, bytes]
 
 
 class Exchanges:
-    """Starts exchanges; an identical message that is still being answered joins its exchange."""
+    """Starts turns; an identical message that is still being answered joins its turn (docs/adr/0011)."""
 
-    def __init__(self, *, dispatcher: Dispatcher, tasks: TaskStore, reply_wait_s: float) -> None:
+    def __init__(
+        self, *, dispatcher: Dispatcher, tasks: TaskStore, feeds: Feeds, reply_wait_s: float, process_id: str
+    ) -> None:
         self._dispatcher = dispatcher
         self._tasks = tasks
+        self._feeds = feeds
         self._reply_wait_s = reply_wait_s
-        self._open: dict[Key, asyncio.Future[Exchange]] = {}
+        self._me = process_id
+        self._open: dict[Key, asyncio.Future[TaskRun]] = {}
 
     async def start(
-        self, identity: Identity, agent: Target, message_id: str, question: tuple[str, ...], *, told_early: bool
-    ) -> Exchange:
-        """Ask, or join. `told_early`: the caller learns the task's id before its end, so it is kept at once.
+        self, identity: Identity, agent: Target, send: Send, traceparent: str = "", claim: Claim | None = None
+    ) -> TaskRun:
+        """Ask, or join. `claim`: the send has an Idempotency-Key, and joins nothing but itself.
 
         Raises:
             NotPublished, Unavailable: nothing was sent.
         """
-        body = hashlib.blake2b("\0".join(question).encode(), digest_size=16).digest()
-        key = (identity.user_id, agent.session_id, message_id, body)
+        key = (identity.user_id, agent.session_id, claim.chat_id.encode() if claim else digest_of(send))
         if (same := self._open.get(key)) is not None:
             return await asyncio.shield(same)
         self._open[key] = started = asyncio.get_running_loop().create_future()
         try:
-            exchange = await self._ask(
-                _working(identity, agent, message_id, question), agent, identity.login, key, told_early=told_early
-            )
+            run = self._run_of(self._new_task(identity, agent, send, claim), agent, send, claim)
+            await self._ask(run, key, self._ask_of(run.task, agent, identity, send, traceparent))
         except BaseException as failure:
             self._open.pop(key, None)
             _pass_on(failure, started)
             raise
-        started.set_result(exchange)
-        return exchange
+        started.set_result(run)
+        return run
 
-    async def _ask(self, task: Task, agent: Target, login: str, key: Key, *, told_early: bool) -> Exchange:
-        exchange = Exchange(task)
-        if told_early:
-            await self._tasks.put(task)
+    def begun(self, identity: Identity, agent: Target, send: Send, claim: Claim) -> Task:
+        """The task of an earlier send, as far as a repeated one says what it was."""
+        return self._new_task(identity, agent, send, claim)
 
+    async def go_on(
+        self,
+        identity: Identity,
+        agent: Target,
+        task: Task,
+        send: Send,
+        traceparent: str = "",
+        claim: Claim | None = None,
+    ) -> TaskRun:
+        """Answer a task that asked for something: its next turn, told from its start.
+
+        Raises:
+            RpcError: somebody else went on with it first, or the ask was refused: the task asks still.
+            NotPublished, Unavailable: nothing was sent.
+        """
+        resumed = self._resumed(task, send, claim)
+        working = StatusEvent(task.seq + 1, timestamp(), State.WORKING)
+        begun = after(resumed, [working])
+        if not await self._tasks.replace(begun, [working], expected_seq=task.seq):
+            raise not_continuable(State.WORKING)
+        run = self._run_of(begun, agent, send, claim)
+        (await run.tell()).add(begun, [working])
+        key = (identity.user_id, agent.session_id, task.id.encode() + digest_of(send))
+        try:
+            await self._ask(run, key, self._ask_of(begun, agent, identity, send, traceparent))
+        except BaseException:
+            await self._asks_still(task, begun)
+            raise
+        return run
+
+    async def end(self, task: Task) -> bool:
+        """End a task that waits for its caller; False when it does not wait any more."""
+        message = agent_message(task, task.seq + 1, "canceled by its caller")
+        event = StatusEvent(task.seq + 1, timestamp(), State.CANCELED, message)
+        canceled = after(task, [event])
+        if not await self._tasks.replace(canceled, [event], expected_seq=task.seq):
+            return False
+        if feed := self._feeds.find(task.id):
+            feed.add(canceled, [event])
+        return True
+
+    async def _ask(self, run: TaskRun, key: Key, ask: Ask) -> None:
         async def keep_end(settled: SettledTurn) -> None:
             self._open.pop(key, None)
-            exchange.task = self._ended(task, settled)
-            await self._tasks.put(exchange.task)
+            await run.keep_end(settled)
 
         try:
-            exchange.running = await self._dispatcher.ask(self._ask_of(task, agent, login), keep_end)
+            run.begin(await self._dispatcher.ask(ask, keep_end, run.writes))
         except Denied as denied:
             self._open.pop(key, None)
-            exchange.task = exchange.opening = _end(task, State.FAILED, denied_text(denied, agent.handle))
-            await self._tasks.put(exchange.task)
-        except BaseException:
-            if told_early:
-                await self._tasks.drop(task)
-            raise
-        return exchange
+            text = denied_text(denied, ask.target.handle)
+            if run.task.turns > 1:
+                raise refused(text) from None
+            message = agent_message(run.task, 1, text)
+            await run.refuse(StatusEvent(1, timestamp(), State.FAILED, message))
 
-    def _ask_of(self, task: Task, agent: Target, login: str) -> Ask:
+    async def _asks_still(self, task: Task, begun: Task) -> None:
+        """Its answer was not taken: the task is as it was, two events later."""
+        event = StatusEvent(begun.seq + 1, timestamp(), task.state, task.message)
+        feed = self._feeds.of(task)
+        feed.is_fed = False
+        restored = msgspec.structs.replace(task, seq=event.seq, updated_at=event.at)
+        if await self._tasks.replace(restored, [event], expected_seq=begun.seq):
+            feed.add(restored, [event])
+
+    def _run_of(self, task: Task, agent: Target, send: Send, claim: Claim | None) -> TaskRun:
+        return TaskRun(
+            task,
+            store=self._tasks,
+            feeds=self._feeds,
+            wait_s=self.wait_s(agent, send),
+            keeps_plain=not send.takes_direct,
+            keeper=claim,
+        )
+
+    def wait_s(self, agent: Target, send: Send) -> float:
+        """How long the agent has: who does not wait in line may give it longer."""
+        return self._reply_wait_s if send.waits or agent.wait_s is None else agent.wait_s
+
+    def _new_task(self, identity: Identity, agent: Target, send: Send, claim: Claim | None) -> Task:
+        return Task(
+            id=claim.task_id if claim else unguessable("task-"),
+            caller_id=identity.user_id,
+            handle=agent.handle,
+            context_id=send.context_id or unguessable("context-"),
+            chat_id=claim.chat_id if claim else time_ordered(),
+            home=self._me,
+            state=State.SUBMITTED,
+            updated_at=timestamp(),
+            history=(send.message,),
+            metadata=send.metadata,
+        )
+
+    def _resumed(self, task: Task, send: Send, claim: Claim | None) -> Task:
+        said = (*task.history, *([task.message] if task.message else ()), send.message)
+        chat_id = claim.chat_id if claim else time_ordered()
+        return msgspec.structs.replace(
+            task, history=said, message=None, chat_id=chat_id, home=self._me, turns=task.turns + 1
+        )
+
+    def _ask_of(self, task: Task, agent: Target, identity: Identity, send: Send, traceparent: str) -> Ask:
         return Ask(
             chat_id=task.chat_id,
             target=agent,
-            caller_id=task.caller_id,
-            caller_login=login,
+            caller_id=identity.user_id,
+            caller_login=identity.login,
             surface="a2a",
-            question="\n".join(task.question),
-            wait_s=self._reply_wait_s,
+            question=send.question,
+            wait_s=self.wait_s(agent, send),
+            task_id=task.id,
+            context_id=task.context_id,
+            parts=send.parts,
+            traceparent=traceparent,
         )
 
-    def _ended(self, task: Task, settled: SettledTurn) -> Task:
-        if settled.outcome is Outcome.COMPLETED:
-            return _end(task, State.COMPLETED, settled.text)
-        return _end(task, State.FAILED, failure_text(settled.reason, self._reply_wait_s))
+
+def digest_of(send: Send) -> bytes:
+    """What tells one message from another: all of it."""
+    body = msgspec.json.encode((send.message, send.task_id, send.context_id, send.takes_direct))
+    return hashlib.blake2b(body, digest_size=16).digest()
 
 
-def timestamp() -> str:
-    """Now, as A2A writes it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _working(identity: Identity, agent: Target, message_id: str, question: tuple[str, ...]) -> Task:
-    return Task(
-        id=unguessable("task-"),
-        caller_id=identity.user_id,
-        handle=agent.handle,
-        chat_id=time_ordered(),
-        message_id=message_id,
-        question=question,
-        state=State.WORKING,
-        updated_at=timestamp(),
-    )
-
-
-def _end(task: Task, state: State, text: str) -> Task:
-    return msgspec.structs.replace(
-        task, state=state, text=text, updated_at=timestamp(), reply_id=f"msg-{task.id[5:]}"
-    )
-
-
-def _pass_on(failure: BaseException, joined: asyncio.Future[Exchange]) -> None:
+def _pass_on(failure: BaseException, joined: asyncio.Future[TaskRun]) -> None:
     """Those who joined get the same failure; when nobody did, asyncio must not complain."""
     if isinstance(failure, Exception):
         joined.set_exception(failure)

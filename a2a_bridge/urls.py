@@ -4,7 +4,16 @@ from django.urls import path
 
 from a2a_bridge.views import agent_card
 
+BASE = "agents/<str:owner>/<str:slug>"
+
 urlpatterns = [
-    path("agents/<str:owner>/<str:slug>/agent-card.json", agent_card, name="agent-card"),
-    path("agents/<str:owner>/<str:slug>/.well-known/agent-card.json", agent_card, name="well-known-agent-card"),
+    path(f"{BASE}/agent-card.json", agent_card, {"rendering": "merged"}, name="agent-card"),
+    path(
+        f"{BASE}/.well-known/agent-card.json",
+        agent_card,
+        {"rendering": "negotiated"},
+        name="well-known-agent-card",
+    ),
+    path(f"{BASE}/.well-known/agent.json", agent_card, {"rendering": "negotiated"}, name="legacy-agent-card"),
+    path(f"{BASE}/v1/.well-known/agent-card.json", agent_card, {"rendering": "strict"}, name="strict-agent-card"),
 ]

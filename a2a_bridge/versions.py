@@ -1,29 +1,61 @@
-"""Which dialect a request speaks: by its `A2A-Version` header and the shape of its method's name.
+"""Which dialect a request speaks: by its `A2A-Version` and the shape of its method's name.
 
-Methods of A2A 0.3 hold a slash; A2A 1.0 and the hub share PascalCase names, so the header tells them apart.
+Methods of A2A 0.3 hold a slash; A2A 1.0 and the hub share PascalCase names, so the version tells them apart.
 """
 
 from collections.abc import Sequence
 
+from a2a_bridge.dialects.dialect import Dialect
+from a2a_bridge.dialects.hub import HubDialect
+from a2a_bridge.dialects.v03 import V03Dialect
+from a2a_bridge.dialects.v1 import V1Dialect
 from a2a_bridge.errors import VERSION_NOT_SUPPORTED
-from a2a_bridge.methods import METHODS, Method
-from kit.jsonrpc import METHOD_NOT_FOUND, Call, RpcError
+from kit.asgi import Scope, headers_named, query_values
+from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 
-HUB_VERSIONS = ("", "0.3")
+HUB = HubDialect()
+V03 = V03Dialect()
+V1 = V1Dialect()
+DIALECTS: tuple[Dialect, ...] = (HUB, V03, V1)
+V1_VERSIONS = frozenset({"1", "1.0"})
+OLD_VERSIONS = frozenset({"", "0.3"})
 
 
-def choose(call: Call, versions: Sequence[str]) -> Method:
-    """The method a call names, in its dialect. The hub's own is the one there is so far.
+def versions_of(scope: Scope) -> list[str]:
+    """What a request says of its version: its headers, else its query."""
+    return headers_named(scope, b"a2a-version") or query_values(scope, "A2A-Version")
+
+
+def speaks_v1(versions: Sequence[str]) -> bool:
+    """Whether the version is 1.0; the patch does not count."""
+    return _named(versions) in V1_VERSIONS
+
+
+def choose(method: str, versions: Sequence[str]) -> Dialect:
+    """The dialect of a method's name.
 
     Raises:
-        RpcError: -32009 for a version not spoken here, -32601 for a method the dialect does not have.
+        RpcError: -32009 for a version not spoken here.
     """
+    named = _named(versions)
+    if named in V1_VERSIONS:
+        return V1
+    if named in OLD_VERSIONS:
+        return V03 if "/" in method else HUB
+    raise unsupported()
+
+
+def unsupported() -> RpcError:
+    """-32009."""
+    return RpcError(VERSION_NOT_SUPPORTED, "want A2A-Version 1.0 or 0.3, or none")
+
+
+def no_method(method: str) -> RpcError:
+    """-32601."""
+    return RpcError(METHOD_NOT_FOUND, f"no method {method[:60]!r} here")
+
+
+def _named(versions: Sequence[str]) -> str | None:
+    """Major and minor; None when a request contradicts itself."""
     asked = {version.strip() for version in versions} or {""}
-    if len(asked) > 1 or ".".join(asked.pop().split(".")[:2]) not in HUB_VERSIONS:
-        raise RpcError(
-            VERSION_NOT_SUPPORTED, "this agent speaks the hub dialect: send no A2A-Version", call.rpc_id
-        )
-    method = METHODS.get(call.method)
-    if method is None:
-        raise RpcError(METHOD_NOT_FOUND, f"no method {call.method[:60]!r} here", call.rpc_id)
-    return method
+    return ".".join(asked.pop().split(".")[:2]) if len(asked) == 1 else None

@@ -1,35 +1,66 @@
 """Cards over HTTP, never cached past a change: those of public agents for everybody and every origin."""
 
-from django.conf import settings
-from django.http import HttpRequest, JsonResponse
-from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_safe
+from collections.abc import Callable
+from typing import Literal
 
-from a2a_bridge.cards import card
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from a2a_bridge.cards.caching import encode, last_modified, not_modified, weak_etag, with_validators
+from a2a_bridge.cards.merged import merged_card
+from a2a_bridge.cards.parts import Json, Today, read_today
+from a2a_bridge.cards.strict import signed, strict_card
+from a2a_bridge.preflight import for_readers
 from accounts.callers import find_caller
-from agents.directory import find_askable, is_online, queries_today
+from accounts.error_pages import json_error
+from agents.directory import find_askable
 from agents.models import Agent
 
-VARY = {"Vary": "Authorization, Cookie"}
-FOR_ALL = {**VARY, "Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=0, must-revalidate"}
-FOR_ONE = {**VARY, "Cache-Control": "private, no-store"}
+Rendering = Literal["merged", "strict", "negotiated"]
+Render = Callable[[Agent, Today, str], Json]
+VARY = "A2A-Version, Authorization, Cookie"
+NO_SLASH = "no such agent; when you look for a card below an agent's address, end that address with a slash"
 
 
 @csrf_exempt
-@require_safe
-def agent_card(request: HttpRequest, owner: str, slug: str) -> JsonResponse:
+@for_readers
+def agent_card(request: HttpRequest, owner: str, slug: str, rendering: Rendering) -> HttpResponse:
     """The card of a published agent; 404 for drafts and deleted ones from the very next request.
 
     One that is limited or private shows it to those who may ask it, by token or cookie; for others it is absent.
     """
     caller = find_caller(request)
-    agent = find_askable(f"{owner}/{slug}", caller.user.pk if caller else None)
+    agent = find_askable(f"{owner.removeprefix('@')}/{slug}", caller.user.pk if caller else None)
     if agent is None:
-        return JsonResponse({"error": "not_found", "message": "no such agent"}, status=404, headers=FOR_ALL)
-    body = card(
-        agent,
-        public_url=settings.PUBLIC_URL,
-        queries_today=queries_today(agent),
-        online=is_online(agent.session_id),
-    )
-    return JsonResponse(body, headers=FOR_ALL if agent.access == Agent.Access.PUBLIC else FOR_ONE)
+        answer: HttpResponse = json_error(404, "not_found", NO_SLASH if slug == ".well-known" else "no such agent")
+        answer["Cache-Control"] = "public, max-age=0, must-revalidate"
+    else:
+        is_strict = rendering == "strict" or (rendering == "negotiated" and wants_version_1(request))
+        answer = _answer(request, agent, strict_card if is_strict else merged_card)
+    answer["Vary"] = VARY
+    return answer
+
+
+def wants_version_1(request: HttpRequest) -> bool:
+    """Whether the reader names A2A 1.x, by header or else in the query; several must agree."""
+    named = request.headers.get("A2A-Version", "").split(",")
+    versions = named if any(named) else request.GET.getlist("A2A-Version")
+    return bool(versions) and all(version.strip().partition(".")[0] == "1" for version in versions)
+
+
+def _answer(request: HttpRequest, agent: Agent, render: Render) -> HttpResponse:
+    if agent.access != Agent.Access.PUBLIC:
+        answer = _rendered(agent, render)
+        answer["Cache-Control"] = "private, no-store"
+        return answer
+    etag, modified = weak_etag(render(agent, Today(), settings.PUBLIC_URL)), last_modified(agent.revised_at)
+    answer = not_modified(request, etag, modified) or _rendered(agent, render)
+    return with_validators(answer, etag, modified)
+
+
+def _rendered(agent: Agent, render: Render) -> HttpResponse:
+    card = render(agent, read_today(agent), settings.PUBLIC_URL)
+    if render is strict_card:
+        card = signed(card, settings.PUBLIC_URL)
+    return HttpResponse(encode(card), content_type="application/json")

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts import revocation
 from accounts.oauth.models import DeviceGrant, LoginAttempt, LoginCode
 
-__all__ = ["Credential", "DeviceGrant", "LoginAttempt", "LoginCode", "User"]
+__all__ = ["Credential", "DeviceGrant", "LoginAttempt", "LoginCode", "SigningKey", "User"]
 
 
 class UserManager(BaseUserManager["User"]):
@@ -118,3 +118,24 @@ class Credential(models.Model):
     def touch(ids: Iterable[int]) -> None:
         """Note that these were just used."""
         Credential.objects.filter(id__in=list(ids)).update(last_used_at=timezone.now())
+
+
+class SigningKey(models.Model):
+    """A key this hub signs with, or signed with once (`accounts.signing`)."""
+
+    kid = models.CharField(max_length=43, unique=True, help_text="RFC 7638 thumbprint of the public key.")
+    alg = models.CharField(max_length=5)
+    public = models.JSONField(help_text="The public key as a JWK.")
+    sealed = models.TextField(blank=True, help_text="The private key, sealed; gone once it is retired.")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["alg"], condition=models.Q(retired_at=None), name="one_key_signs_per_algorithm"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"signing key {self.kid[:8]}…"

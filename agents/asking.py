@@ -87,16 +87,22 @@ class Asking:
     async def _mirror_end(self, running: RunningTurn, source: Source) -> None:
         """Tell the session that asked: its agent the reply, its transcript that none came in time."""
         in_time = await done_within(running.settled, PEER_TIMEOUT_S)
-        if not in_time or running.settled.result().outcome is not Outcome.COMPLETED:
+        if not in_time or not _is_answered(running.settled.result()):
             peer = payload_of(peerLogin=source.peer_login, peerSessionId=source.peer_session_id)
             with suppress(Unavailable):  # the session may be gone; a reply is told all the same
                 await self._ledger.record(NewEvent(source.session_id, "chat", "peer-timeout", peer))
         settled = await asyncio.shield(running.settled)  # others wait for it too
-        if settled.outcome is Outcome.COMPLETED and settled.text:
+        text = f"error: {settled.own_words}" if settled.own_words else settled.text
+        if _is_answered(settled) and text:
             ask = running.turn.ask
             await self._notifier.route_reply(
-                source.session_id, chat_id=ask.chat_id, from_name=source.peer_login or "", text=settled.text
+                source.session_id, chat_id=ask.chat_id, from_name=source.peer_login or "", text=text
             )
+
+
+def _is_answered(settled: SettledTurn) -> bool:
+    """Whether its agent had something to say, if only why it did not answer."""
+    return settled.outcome is Outcome.COMPLETED or bool(settled.own_words)
 
 
 async def _nothing(settled: SettledTurn) -> None:

@@ -21,6 +21,8 @@ EDITABLE = (
     "isolated",
     "daily_budget",
     "concurrency_cap",
+    "wait_s",
+    "agent_style",
     "suggested_prompts",
     "claude_md",
     "personalization_prompt",
@@ -82,7 +84,11 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields["allowed_logins"].initial = logins_granted([self.instance.pk])[self.instance.pk]
 
     class Meta:
-        labels: ClassVar[dict[str, str]] = {"claude_md": "CLAUDE.md"}
+        labels: ClassVar[dict[str, str]] = {
+            "claude_md": "CLAUDE.md",
+            "wait_s": "Patience in seconds",
+            "agent_style": "Answers to A2A 0.3",
+        }
         help_texts: ClassVar[dict[str, str]] = {
             "tagline": "One line for the directory.",
             "description": "Markdown, shown to those who want to ask.",
@@ -93,6 +99,9 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "isolated": "While it answers, it cannot reach other sessions.",
             "daily_budget": "Questions accepted on one UTC day, of all callers together.",
             "concurrency_cap": "Questions one caller may have open at once.",
+            "wait_s": "How long it may take for callers who stream or come back for the answer: up to 3600."
+            " Empty: the hub's own limit, as for those who wait.",
+            "agent_style": "Whether A2A 0.3 callers get a plain answer as a message, or always a task.",
         }
 
 

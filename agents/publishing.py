@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from accounts.models import User
 from agents.granting import grant
@@ -97,7 +98,7 @@ def revise(agent_id: int, changes: Mapping[str, Any], allowed: Sequence[User] | 
         return None
     if changes:
         _apply(agent, changes)
-        agent.save(update_fields=[*changes, "published_at"])
+        agent.save(update_fields=[*changes, "published_at", "revised_at"])
     grant(agent, allowed)
     return agent
 
@@ -106,6 +107,7 @@ def _apply(agent: Agent, changes: Mapping[str, Any]) -> None:
     for field, value in changes.items():
         setattr(agent, field, value)
     agent.set_status(agent.status)
+    agent.revised_at = timezone.now()
 
 
 def _slug(session: Session, wanted: str | None) -> str:

@@ -161,3 +161,8 @@ class SettledTurn:
     outcome: Outcome
     reason: str
     text: str = ""
+
+    @property
+    def own_words(self) -> str:
+        """Why the agent says that it did not answer; empty when the hub says so."""
+        return self.text if self.reason in AGENTS_OWN_WORDS else ""

@@ -89,7 +89,11 @@ def _options() -> argparse.Namespace:
         prog="python -m bench", description="Measure the hub beside an SDK echo server."
     )
     parser.add_argument("--quick", action="store_true", help="one round of 2 s each, and no memory")
-    parser.add_argument("--homes", default=",".join(targets.HOMES), help="embedded, postgres, or both (default)")
+    parser.add_argument(
+        "--homes",
+        default=",".join(targets.DIALECTS),
+        help="of embedded, 'embedded 1.0', postgres, 'postgres 1.0' (default: all)",
+    )
     parser.add_argument("--rounds", type=int, help="rounds over all targets (default 3)")
     parser.add_argument("--seconds", type=int, help="length of one run (default 4)")
     parser.add_argument(
@@ -104,7 +108,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every single run there")
     options = parser.parse_args()
     options.homes = [home for home in options.homes.split(",") if home]
-    if unknown := set(options.homes) - set(targets.HOMES):
+    if unknown := set(options.homes) - set(targets.DIALECTS):
         parser.error(f"no home {', '.join(unknown)}: want {' or '.join(targets.HOMES)}")
     options.rounds = options.rounds or (1 if options.quick else 3)
     options.seconds = options.seconds or (2 if options.quick else 4)

@@ -18,6 +18,7 @@ USERS = 32
 QUESTION = "what is the status of the build on the main branch, and who broke it last? " * 2
 SDK = "a2a-sdk"
 HOMES = ("embedded", "postgres")
+DIALECTS = tuple(f"{home}{version}" for home in HOMES for version in ("", " 1.0"))
 COUNTER_DIGITS = 10
 
 _folders = itertools.count(1)
@@ -110,20 +111,24 @@ def serving(home: str, folder: Path) -> Iterator[tuple[Child, dict[str, str]]]:
 
 @contextmanager
 def hub(home: str, folder: Path) -> Iterator[Target]:
-    """A hub with nothing in it but the bench's users and their agents, which are online."""
-    with serving(home, folder) as (server, env):
+    """A hub with nothing in it but the bench's users and their agents, which are online.
+
+    `home`: embedded or postgres, asked in the hub's own dialect; with ` 1.0` behind it in that of A2A.
+    """
+    kind, _, version = home.partition(" ")
+    with serving(kind, folder) as (server, env):
         seeded = json.loads(run(python("-m", "bench.seed", str(USERS)), env))
         port = int(env["PORT"])
         with agents(port, seeded, _log(folder, f"{home}-agents")) as connected:
-            yield _target(home, port, server, connected, seeded)
-
-
-def _target(home: str, port: int, server: Child, connected: Child, seeded: list[dict[str, str]]) -> Target:
-    callers = tuple(
-        Caller(f"/api/a2a/v1/agents/{user['asks']}", f"Authorization: Bearer {user['session_token']}\r\n")
-        for user in seeded
-    )
-    return Target(home, port, server, callers, connected, seeded[0]["channel_token"])
+            spoken = f"A2A-Version: {version}\r\n" if version else ""
+            callers = tuple(
+                Caller(
+                    f"/api/a2a/v1/agents/{user['asks']}",
+                    f"Authorization: Bearer {user['session_token']}\r\n{spoken}",
+                )
+                for user in seeded
+            )
+            yield Target(home, port, server, callers, connected, seeded[0]["channel_token"])
 
 
 @contextmanager

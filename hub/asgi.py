@@ -11,6 +11,7 @@ from django.core.asgi import get_asgi_application
 
 django_application = get_asgi_application()
 
+from a2a_bridge.addresses import split  # noqa: E402
 from a2a_bridge.asgi import handle_of  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from hub import supervisor, wiring  # noqa: E402
@@ -37,6 +38,8 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await _websocket(scope, receive, send)
     elif handle_of(scope["path"]) is not None:
         await runtime.house.bridge(scope, receive, send)
+    elif split(scope["path"]) is not None:
+        await runtime.house.http_json(scope, receive, send)
     elif serves(scope):
         await runtime.house.operators(scope, receive, send)
     elif scope["path"] == EVENT_PATH:

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import connection
 from kombu.exceptions import OperationalError
 
+from a2a_bridge import jobs as bridge_jobs
 from agents import jobs
 from webhooks import jobs as webhook_jobs
 from webhooks.sending import Sender, client
@@ -75,6 +76,7 @@ class Housekeeping:
             jobs.retain(settings.TURNS_KEPT_DAYS)
             jobs.forget_events(settings.EVENTS_KEPT_DAYS)
             jobs.expire_files()
+            bridge_jobs.forget_keys()
             webhook_jobs.retain(settings.DELIVERIES_KEPT_DAYS)
 
 

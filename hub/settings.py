@@ -202,6 +202,7 @@ CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "agents.reap", "schedule": 5.0, "options": {"expires": 10}},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
     "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
+    "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
     "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
     "deliver": {"task": "webhooks.deliver_due", "schedule": 5.0, "options": {"expires": 10}},
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},

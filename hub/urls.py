@@ -10,6 +10,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.page_urls")),
     path("", include("accounts.page_urls")),
     path("", include("a2a_bridge.page_urls")),
+    path("", include("a2a_bridge.well_known_urls")),
     path("", include("operators.page_urls")),
     path("", include("webhooks.page_urls")),
     path("health", health_page.health, name="hub-health"),

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from a2a_bridge.asgi import Bridge
+from a2a_bridge.counter import Counter
+from a2a_bridge.door import Door
 from a2a_bridge.exchange import Exchanges
-from a2a_bridge.methods import Services
+from a2a_bridge.http_json import HttpJson
 from a2a_bridge.open_streams import OpenStreams
-from a2a_bridge.tasks.finder import TaskFinder
+from a2a_bridge.operations import Operations, Services
+from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.memory import MemoryTaskStore
-from a2a_bridge.tasks.record import TaskStore
+from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.redis import RedisTaskStore
+from a2a_bridge.tasks.store import TaskStore
 from accounts.served import Served
 from agents.asking import Asking
 from agents.dispatch import Dispatcher
@@ -25,7 +29,7 @@ from agents.links.choose import ChooseLink
 from agents.links.remote.link import RemoteLink
 from agents.live import LiveViews
 from agents.ports import Limits
-from agents.post import Live, LocalPost, Message, Oust, Post
+from agents.post import Cancel, Live, LocalPost, Message, Oust, Post
 from agents.waiting import WaitingTurns
 from hub.courier import Courier
 from hub.limits import CallerRate, NoLimits
@@ -56,6 +60,7 @@ class House:
     tasks: TaskStore
     callers: Served
     bridge: Bridge
+    http_json: HttpJson
     operators: Operators
     room: Room
 
@@ -63,6 +68,8 @@ class House:
         """A message from another process, or from a thread of this one."""
         if isinstance(message, Live | Oust):
             self.live.take(message)
+        elif isinstance(message, Cancel):
+            self.dispatcher.cancel(message.chat_id)
         else:
             await self.link.take(message)
 
@@ -111,11 +118,25 @@ def build() -> House:
     requests = Requests(asking)
     hook_events = HookEvents(ledger=ledger, link=link)
     tasks = _tasks()
-    exchanges = Exchanges(dispatcher=dispatcher, tasks=tasks, reply_wait_s=settings.REPLY_WAIT_S)
-    services = Services(exchanges, TaskFinder(tasks, reply_wait_s=settings.REPLY_WAIT_S))
-    streams = OpenStreams(settings.STREAMS_PER_CALLER)
+    feeds = Feeds()
+    exchanges = Exchanges(
+        dispatcher=dispatcher,
+        tasks=tasks,
+        feeds=feeds,
+        reply_wait_s=settings.REPLY_WAIT_S,
+        process_id=process_id,
+    )
+    services = Services(
+        exchanges=exchanges,
+        reader=TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S),
+        tasks=tasks,
+        feeds=feeds,
+        dispatcher=dispatcher,
+        post=post,
+    )
     callers = Served()
-    bridge = Bridge(services, ledger, streams, settings.PUBLIC_URL, callers)
+    counter = Counter(Operations(services), OpenStreams(settings.STREAMS_PER_CALLER), callers)
+    door = Door(ledger, settings.PUBLIC_URL)
     switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
         process_id=process_id,
@@ -129,7 +150,8 @@ def build() -> House:
         limits=limits,
         tasks=tasks,
         callers=callers,
-        bridge=bridge,
+        bridge=Bridge(door, counter),
+        http_json=HttpJson(door, counter),
         asking=asking,
         requests=requests,
         hook_events=hook_events,

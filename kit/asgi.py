@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import parse_qs
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -34,6 +35,12 @@ def header(scope: Scope, name: bytes) -> str:
 def headers_named(scope: Scope, name: bytes) -> list[str]:
     """Every value of a header (name in lower case)."""
     return [str(value, "latin-1") for key, value in scope["headers"] if key == name]
+
+
+def query_values(scope: Scope, name: str) -> list[str]:
+    """Every value of a query parameter."""
+    query = scope.get("query_string", b"")
+    return parse_qs(str(query, "latin-1")).get(name, []) if query else []
 
 
 def headers_of(scope: Scope) -> dict[str, str]:

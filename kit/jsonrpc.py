@@ -23,20 +23,32 @@ RpcId = str | int | None
 
 
 class RpcError(Exception):
-    """A request that gets a JSON-RPC error object; `status` is the HTTP status it travels on."""
+    """A request that gets a JSON-RPC error object; `status` is the HTTP status it travels on.
 
-    def __init__(self, code: int, message: str, rpc_id: RpcId = None, *, status: int = 200) -> None:
+    `field` names what is wrong in it; `data` is what a dialect adds, left out when None.
+    """
+
+    def __init__(
+        self, code: int, message: str, rpc_id: RpcId = None, *, status: int = 200, field: str = ""
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.rpc_id = rpc_id
         self.status = status
+        self.field = field
+        self.data: Any = None
+
+    def envelope(self) -> dict[str, Any]:
+        """The response envelope."""
+        error = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            error["data"] = self.data
+        return {"jsonrpc": "2.0", "error": error, "id": self.rpc_id}
 
     def body(self) -> bytes:
-        """The response envelope."""
-        return msgspec.json.encode(
-            {"jsonrpc": "2.0", "error": {"code": self.code, "message": self.message}, "id": self.rpc_id}
-        )
+        """The response envelope as JSON."""
+        return msgspec.json.encode(self.envelope())
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +66,7 @@ def read_call(body: bytes) -> Call:
     Raises:
         RpcError: -32700 when it is not JSON, -32600 when it is no sound request, -32602 for forbidden text.
     """
-    text, envelope = _parse(body)
+    text, envelope = parse(body)
     if not isinstance(envelope, dict):
         raise RpcError(INVALID_REQUEST, "want one request object; batches are not supported")
     rpc_id = _read_id(envelope)
@@ -70,7 +82,12 @@ def read_call(body: bytes) -> Call:
     return Call(rpc_id, method, envelope.get("params"))
 
 
-def _parse(body: bytes) -> tuple[str, Any]:
+def parse(body: bytes) -> tuple[str, Any]:
+    """A body as text, and its value; the value's strings are still to be checked.
+
+    Raises:
+        RpcError: -32700 when it is not JSON, -32600 when no sound program sends it.
+    """
     try:
         text = strict_json.decode(body)
         return text, strict_json.parse(text)

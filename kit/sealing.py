@@ -1,7 +1,4 @@
-"""Secrets at rest: sealed by keys that can change, because a copy of the database must not be able to use them.
-
-Each purpose derives keys of its own, so that what was sealed for one cannot be opened as another's.
-"""
+"""Secrets at rest: sealed by keys that can change, so that a copy of the database is not enough to use them."""
 
 import base64
 from functools import cache
@@ -15,33 +12,28 @@ class Unreadable(Exception):
     """No key of ours opens it: its key is gone."""
 
 
-class Sealer:
-    """Seals with the first of some keys, opens with any of them."""
+def seal(text: str, purpose: bytes, keys: tuple[str, ...]) -> str:
+    """A secret as it is stored, sealed with the first of the keys for this purpose alone."""
+    return _ring(purpose, keys).encrypt(text.encode("utf-8")).decode("ascii")
 
-    def __init__(self, keys: tuple[str, ...], purpose: bytes) -> None:
-        self._keys = _keys_of(keys, purpose)
 
-    def seal(self, secret: str) -> str:
-        """A secret as it is stored."""
-        return self._keys.encrypt(secret.encode("utf-8")).decode("ascii")
+def unseal(sealed: str, purpose: bytes, keys: tuple[str, ...]) -> str:
+    """A stored secret in the clear; any of the keys may have sealed it.
 
-    def unseal(self, sealed: str) -> str:
-        """A stored secret in the clear.
-
-        Raises:
-            Unreadable: the key that sealed it is not among ours.
-        """
-        try:
-            return self._keys.decrypt(sealed.encode("ascii")).decode("utf-8")
-        except InvalidToken:
-            raise Unreadable from None
+    Raises:
+        Unreadable: none of them did, or not for this purpose.
+    """
+    try:
+        return _ring(purpose, keys).decrypt(sealed.encode("ascii")).decode("utf-8")
+    except InvalidToken:
+        raise Unreadable from None
 
 
 @cache
-def _keys_of(texts: tuple[str, ...], purpose: bytes) -> MultiFernet:
-    return MultiFernet([_fernet(text, purpose) for text in texts])
+def _ring(purpose: bytes, keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([_fernet(purpose, key) for key in keys])
 
 
-def _fernet(text: str, purpose: bytes) -> Fernet:
-    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(text.encode("utf-8"))
+def _fernet(purpose: bytes, key: str) -> Fernet:
+    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(key.encode("utf-8"))
     return Fernet(base64.urlsafe_b64encode(derived))

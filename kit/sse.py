@@ -8,6 +8,7 @@ HEADERS = [
 KEEPALIVE = b": keep-alive\n\n"
 
 
-def event(data: bytes) -> bytes:
-    """Frame one compact JSON document."""
-    return b"data: " + data + b"\n\n"
+def event(data: bytes, event_id: str = "") -> bytes:
+    """Frame one compact JSON document. `event_id`: what a client that comes back says it saw last."""
+    framed = b"data: " + data + b"\n\n"
+    return f"id: {event_id}\n".encode() + framed if event_id else framed

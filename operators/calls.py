@@ -110,7 +110,7 @@ async def _with_reply(sent: RouteAnswer, routed: Routed, wait_s: float) -> Route
     settled = await asyncio.shield(routed.running.settled)
     if settled.outcome is Outcome.COMPLETED:
         return {**sent, "reply": settled.text, "replyTs": now()}
-    message = failure_text(settled.reason, wait_s)
+    message = settled.own_words or failure_text(settled.reason, wait_s)
     if settled.reason != Failure.TIMEOUT:
         raise TurnFailed(settled.reason, message)
     return {**sent, "ok": False, "timedOut": True, "error": message}

@@ -1,7 +1,9 @@
 """Agents as they come: honest, slow, silent, careless, lying. Each is a real program on a real socket."""
 
 import asyncio
+import base64
 import itertools
+import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -119,6 +121,109 @@ class SpeaksWhenEvicted(Peer):
         if frame["type"] == "bye":
             for prompt in self.prompts:
                 await self.reply(prompt["chatId"], "from the evicted socket")
+
+
+class TaskPeer(Peer):
+    """Does what the question says, step by step: `note reading | text a1 chapter one | ask which one?`.
+
+    Steps are parted by ` | `; the first word names one (`STEPS`), the rest is for it. A question without steps is
+    echoed. The next question of a task that was asked something (`ask`, `login`) gets `you said: …`, unless it has
+    steps itself. A reply that no step ended ends with an empty last chunk.
+
+        say TEXT            a chunk of the reply
+        note TEXT           task_status working
+        text ID TEXT        a new artifact (or one anew) with a text part
+        more ID TEXT        another text part appended to it
+        last ID TEXT        the same, and it is the last
+        data ID JSON        an artifact with a data part
+        raw ID TEXT         an artifact with the bytes of the text as a file, ID.txt
+        url ID URL          an artifact with a file elsewhere
+        hold                wait until the test sets `release`
+        wait                wait for the `cancel` frame of this chat
+        ask, login, fail, reject, complete, reply TEXT      end: input_required, auth_required, failed, …
+    """
+
+    def __init__(self, *args: Any, features: list[str] | None = None, **options: Any) -> None:
+        super().__init__(*args, features=["cancel"] if features is None else features, **options)
+        self.release = asyncio.Event()
+        self._canceled: dict[str, asyncio.Event] = {}
+        self._asked: set[str] = set()
+
+    async def answer(self, prompt: Json) -> None:
+        chat_id, text = prompt["chatId"], prompt["text"]
+        steps = [step.partition(" ") for step in text.split(" | ")]
+        if any(name not in STEPS for name, _, _ in steps):
+            is_second = prompt.get("taskId") in self._asked
+            await self.reply(chat_id, f"you said: {text}" if is_second else f"echo: {text}")
+            return
+        for name, _, words in steps:
+            await self._step(prompt, name, words)
+        if steps[-1][0] not in ENDING_STEPS:
+            await self.chunk(chat_id, "", done=True)
+
+    async def status(self, chat_id: str, state: str, **more: Any) -> None:
+        """Send a `task_status`."""
+        payload = {"chatId": chat_id, "state": state, **more}
+        await self.send(type="chat_event", eventType="task_status", payload=payload, ts=None)
+
+    async def artifact(self, chat_id: str, artifact_id: str, *parts: Json, **more: Any) -> None:
+        """Send a `task_artifact`."""
+        payload = {"chatId": chat_id, "artifactId": artifact_id, "parts": parts, **more}
+        await self.send(type="chat_event", eventType="task_artifact", payload=payload, ts=None)
+
+    async def on_frame(self, frame: Json) -> None:
+        await super().on_frame(frame)
+        if frame["type"] == "cancel":
+            self._cancel_of(frame["chatId"]).set()
+
+    async def _step(self, prompt: Json, name: str, words: str) -> None:
+        chat_id = prompt["chatId"]
+        if name in STATES:
+            if STATES[name].endswith("_required"):
+                self._asked.add(prompt.get("taskId", ""))
+            await self.status(chat_id, STATES[name], text=words)
+        elif name in PARTS:
+            artifact_id, _, content = words.partition(" ")
+            flags = {"append": True} if name in ("more", "last") else {}
+            flags |= {"lastChunk": True} if name == "last" else {}
+            await self.artifact(chat_id, artifact_id, PARTS[name](artifact_id, content), **flags)
+        elif name == "say":
+            await self.chunk(chat_id, words)
+        elif name == "reply":
+            await self.reply(chat_id, words)
+        else:
+            await (self.release if name == "hold" else self._cancel_of(chat_id)).wait()
+
+    def _cancel_of(self, chat_id: str) -> asyncio.Event:
+        return self._canceled.setdefault(chat_id, asyncio.Event())
+
+
+def _text_part(_: str, content: str) -> Json:
+    return {"text": content}
+
+
+STATES = {
+    "note": "working",
+    "ask": "input_required",
+    "login": "auth_required",
+    "fail": "failed",
+    "reject": "rejected",
+    "complete": "completed",
+}
+PARTS: dict[str, Callable[[str, str], Json]] = {
+    "text": _text_part,
+    "more": _text_part,
+    "last": _text_part,
+    "data": lambda _, content: {"data": json.loads(content)},
+    "raw": lambda name, content: {
+        "raw": base64.b64encode(content.encode()).decode(),
+        "filename": f"{name}.txt",
+        "mediaType": "text/plain",
+    },
+    "url": lambda name, content: {"url": content, "filename": name},
+}
+ENDING_STEPS = {"reply", *STATES} - {"note"}
+STEPS = {"say", "hold", "wait", "reply", *STATES, *PARTS}
 
 
 async def publish(hub: HubProcess, token: str, session_id: str, slug: str, **fields: Any) -> Json:

@@ -9,7 +9,8 @@ import secrets
 
 from django.conf import settings
 
-from kit.sealing import Sealer, Unreadable
+from kit import sealing
+from kit.sealing import Unreadable
 from webhooks.models import Subscription
 
 __all__ = ["PREFIX", "Unreadable", "new_secret", "reseal_all", "seal", "unseal"]
@@ -27,7 +28,7 @@ def new_secret() -> str:
 
 def seal(secret: str) -> str:
     """A secret as it is stored."""
-    return _sealer().seal(secret)
+    return sealing.seal(secret, PURPOSE, _keys())
 
 
 def unseal(sealed: str) -> str:
@@ -36,7 +37,7 @@ def unseal(sealed: str) -> str:
     Raises:
         Unreadable: the key that sealed it is not among ours.
     """
-    return _sealer().unseal(sealed)
+    return sealing.unseal(sealed, PURPOSE, _keys())
 
 
 def reseal_all() -> tuple[int, int]:
@@ -60,5 +61,5 @@ def _reseal(one: Subscription) -> bool:
     return True
 
 
-def _sealer() -> Sealer:
-    return Sealer((*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS), PURPOSE)
+def _keys() -> tuple[str, ...]:
+    return (*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)

@@ -3,24 +3,22 @@
 `contextId` repeats the caller's messageId; every SendMessage is a task of its own.
 """
 
-import base64
-import binascii
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from a2a_bridge.tasks.record import State, Task
-from kit.jsonrpc import INVALID_PARAMS, RpcError
+from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.dialects.reading import MAX_ID_CHARS, MAX_PARTS, check_base64, invalid, question_of, read_params
+from a2a_bridge.requests import Get, List, PushTarget, Request, Send
+from a2a_bridge.tasks.record import ArtifactEvent, Message, Role, State, Task, TaskEvent, text_in
+from a2a_bridge.tasks.store import TaskPage
+from agents.pieces import Json, Part
+from kit.jsonrpc import RpcError
 
-MAX_ID_CHARS = 128
-MAX_PARTS = 64
 
-Json = dict[str, Any]
-
-
-class Part(Struct, frozen=True, rename="camel"):
-    """Exactly one of text, raw (base64), url, data. Files and data are accepted and not passed on."""
+class HubPart(Struct, frozen=True):
+    """Exactly one of text, raw (base64), url, data."""
 
     text: str | UnsetType = UNSET
     raw: str | UnsetType = UNSET
@@ -29,19 +27,19 @@ class Part(Struct, frozen=True, rename="camel"):
     metadata: Json | UnsetType = UNSET
 
 
-class Message(Struct, frozen=True, rename="camel"):
-    """A question; at least one part must hold text."""
+class HubMessage(Struct, frozen=True, rename="camel"):
+    """A question; at least one part must hold text. Files and data are accepted and not passed on."""
 
     message_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
     role: Literal["ROLE_USER"]
-    parts: Annotated[list[Part], Meta(min_length=1, max_length=MAX_PARTS)]
+    parts: Annotated[list[HubPart], Meta(min_length=1, max_length=MAX_PARTS)]
     metadata: Json | UnsetType = UNSET
 
 
 class SendMessageParams(Struct, frozen=True):
     """Parameters of SendMessage and SendStreamingMessage."""
 
-    message: Message
+    message: HubMessage
 
 
 class GetTaskParams(Struct, frozen=True):
@@ -50,72 +48,110 @@ class GetTaskParams(Struct, frozen=True):
     id: str
 
 
-def read_params(kind: type[Any], params: Any) -> Any:
-    """Check and build the parameters of a method.
+class HubDialect:
+    """See `a2a_bridge.dialects.dialect.Dialect`."""
 
-    Raises:
-        RpcError: -32602, naming the field.
-    """
-    if not isinstance(params, dict):
-        raise RpcError(INVALID_PARAMS, "params must be an object")
-    try:
-        return msgspec.convert(params, kind)
-    except msgspec.ValidationError as wrong:
-        raise RpcError(INVALID_PARAMS, str(wrong).replace("`$.", "`").replace("`$`", "params")) from None
+    name = "hub"
+    methods: Mapping[str, Operation] = {
+        "SendMessage": Operation.SEND,
+        "SendStreamingMessage": Operation.STREAM,
+        "GetTask": Operation.GET,
+    }
+    streams_errors = False
+    has_envelope = False
+    passes_ended = False
+    replays = False
+
+    def read(self, operation: Operation, params: Any) -> Request:
+        if operation is Operation.GET:
+            return Get(task_id=read_params(GetTaskParams, params).id)
+        message = read_params(SendMessageParams, params).message
+        texts = _texts(message)
+        said = Message(message.message_id, Role.USER, tuple(Part(text=text) for text in texts))
+        return Send(
+            message=said,
+            question=question_of(said.parts, "\n"),
+            context_id=message.message_id,
+            waits=operation is Operation.SEND,
+        )
+
+    def sent(self, task: Task, request: Request) -> Json:
+        return self.task(task, None)
+
+    def direct(self, context_id: str, message: Message) -> Json:
+        raise NotImplementedError
+
+    def task(self, task: Task, history_length: int | None) -> Json:
+        status: Json = {"state": _state(task), "timestamp": task.updated_at}
+        history = [_message(message) for message in task.history]
+        if task.message is not None:
+            status["message"] = _message(task.message)
+        if task.state is State.COMPLETED:
+            history.append(_agent_message(f"msg-{task.id[5:]}", text_in(task.reply.parts) if task.reply else ""))
+        elif task.is_interrupted and task.message is not None:
+            history.append(_message(task.message))
+        return {"id": task.id, "contextId": task.context_id, "status": status, "history": history}
+
+    def page(self, page: TaskPage, request: List, token: str) -> Json:
+        raise NotImplementedError
+
+    def opening(self, task: Task, request: Request) -> Sequence[Json]:
+        return [{"task": self.task(task, None)}]
+
+    def event(self, task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[Json]:
+        """A chunk as a WORKING frame, the end as the whole task, notes as WORKING frames."""
+        if isinstance(event, ArtifactEvent):
+            is_chunk = event.artifact.id == task.reply_id and not event.last_chunk
+            text = text_in(event.artifact.parts)
+            return [_chunk(task, text, f"msg-{task.id[5:]}", event.at)] if is_chunk else []
+        if is_last:
+            return [{"task": self.task(task, None)}]
+        return [_chunk(task, text_in(event.message.parts), event.message.id, event.at)] if event.message else []
+
+    def frame_id(self, task_id: str, seq: int) -> str:
+        return ""
+
+    def push(self, task_id: str, target: PushTarget) -> Json:
+        raise NotImplementedError
+
+    def pushes(self, task_id: str, targets: Sequence[PushTarget], token: str) -> Any:
+        raise NotImplementedError
+
+    def error(self, error: RpcError) -> RpcError:
+        return error
 
 
-def texts(message: Message) -> tuple[str, ...]:
-    """The text parts of a question.
-
-    Raises:
-        RpcError: -32602, naming the part that is none, or when no part holds text.
-    """
+def _texts(message: HubMessage) -> tuple[str, ...]:
     for i, part in enumerate(message.parts):
         _check_part(part, f"message.parts[{i}]")
     found = tuple(part.text for part in message.parts if isinstance(part.text, str) and part.text)
     if not any(text.strip() for text in found):
-        raise RpcError(INVALID_PARAMS, "message.parts: at least one part must hold text")
+        raise invalid("message.parts", "message.parts: at least one part must hold text")
     return found
 
 
-def task_json(task: Task) -> Json:
-    """A task as this dialect shows it."""
-    status: Json = {"state": task.state.name, "timestamp": task.updated_at}
-    history = [
-        {"messageId": task.message_id, "role": "ROLE_USER", "parts": [{"text": text} for text in task.question]}
-    ]
-    if task.state is State.FAILED:
-        status["message"] = _agent_message(task.reply_id, task.text)
-    elif task.state is State.COMPLETED:
-        history.append(_agent_message(task.reply_id, task.text))
-    return {"id": task.id, "contextId": task.message_id, "status": status, "history": history}
+def _check_part(part: HubPart, where: str) -> None:
+    contents = [one for one in (part.text, part.raw, part.url, part.data) if one is not UNSET]
+    if len(contents) != 1:
+        raise invalid(where, f"{where}: want exactly one of text, raw, url, data")
+    if isinstance(part.raw, str):
+        check_base64(part.raw, f"{where}.raw")
 
 
-def frame(task: Task) -> Json:
-    """A task as the first or last frame of a stream."""
-    return {"task": task_json(task)}
+def _state(task: Task) -> str:
+    """What has not begun is WORKING here: there is no state before it."""
+    return State.WORKING.name if task.state is State.SUBMITTED else task.state.name
 
 
-def chunk_frame(task: Task, chunk: str, *, message_id: str, timestamp: str) -> Json:
-    """A piece of a reply as a frame of a stream."""
-    status = {"state": "WORKING", "timestamp": timestamp, "message": _agent_message(message_id, chunk)}
-    return {"task": {"id": task.id, "contextId": task.message_id, "status": status}}
+def _message(message: Message) -> Json:
+    parts = [{"text": part.text} for part in message.parts if isinstance(part.text, str)]
+    return {"messageId": message.id, "role": f"ROLE_{message.role.name}", "parts": parts}
 
 
 def _agent_message(message_id: str, text: str) -> Json:
     return {"messageId": message_id, "role": "ROLE_AGENT", "parts": [{"text": text}]}
 
 
-def _check_part(part: Part, where: str) -> None:
-    contents = [one for one in (part.text, part.raw, part.url, part.data) if one is not UNSET]
-    if len(contents) != 1:
-        raise RpcError(INVALID_PARAMS, f"{where}: want exactly one of text, raw, url, data")
-    if isinstance(part.raw, str):
-        _check_base64(part.raw, f"{where}.raw")
-
-
-def _check_base64(raw: str, where: str) -> None:
-    try:
-        base64.b64decode(raw.replace("-", "+").replace("_", "/"), validate=True)
-    except (binascii.Error, ValueError):
-        raise RpcError(INVALID_PARAMS, f"{where}: not base64") from None
+def _chunk(task: Task, text: str, message_id: str, at: str) -> Json:
+    status = {"state": State.WORKING.name, "timestamp": at, "message": _agent_message(message_id, text)}
+    return {"task": {"id": task.id, "contextId": task.context_id, "status": status}}

@@ -9,18 +9,37 @@ from typing import Any
 
 from msgspec import Struct
 
-from a2a_bridge.cards import card
-from a2a_bridge.dialects import hub
-from a2a_bridge.methods import METHODS
+from a2a_bridge.cards.merged import merged_card
+from a2a_bridge.cards.parts import Today
+from a2a_bridge.dialects.dialect import STREAMS, Operation
+from a2a_bridge.dialects.hub import GetTaskParams, HubDialect, SendMessageParams
 from a2a_bridge.reference import errors, lines
 from a2a_bridge.reference.shapes import Field, fields_of, summary
-from a2a_bridge.tasks.record import State, Task
+from a2a_bridge.requests import List
+from a2a_bridge.tasks.record import (
+    Artifact,
+    ArtifactEvent,
+    Message,
+    Role,
+    State,
+    StatusEvent,
+    Task,
+    after,
+)
 from agents.links.channel import frames
 from agents.live import FROM_LIVE
 from agents.models import Agent
+from agents.pieces import Part
 
 HANDLE = "owner/slug"
 QUESTION = "what's a lifetime?"
+AT = "2026-01-02T03:04:05.678Z"
+HUB = HubDialect()
+SUMMARIES = {
+    Operation.SEND: "Ask, and answer with the finished task.",
+    Operation.STREAM: "Ask, and tell the task's progress as it happens.",
+    Operation.GET: "A task of the caller's with this agent.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +83,7 @@ class Reference:
 def reference() -> Reference:
     """The reference of this hub's code; it does not change while the process lives."""
     return Reference(
-        methods=[_method(name) for name in METHODS],
+        methods=[_method(name, operation) for name, operation in HUB.methods.items()],
         codes=errors.codes(),
         refusals=errors.refusals(),
         failures=errors.failures(),
@@ -80,19 +99,19 @@ def reference() -> Reference:
 def sample_card(public_url: str) -> str:
     """An AgentCard, as JSON."""
     agent = Agent(handle=HANDLE, name="rust expert", description="answers Rust questions", daily_budget=1000)
-    return _json(card(agent, public_url=public_url, queries_today=17, online=True))
+    return _json(merged_card(agent, Today(queries=17, online=True), public_url))
 
 
-def _method(name: str) -> Method:
-    method = METHODS[name]
+def _method(name: str, operation: Operation) -> Method:
     params: dict[str, Any] = {"id": "task-…"}
-    if method.params is hub.SendMessageParams:
+    if operation is not Operation.GET:
         message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": QUESTION}]}
         params = {"message": message}
     request = {"jsonrpc": "2.0", "method": name, "params": params, "id": "1"}
-    told = summary_of(method.run)
+    shape = GetTaskParams if operation is Operation.GET else SendMessageParams
+    streams = operation in STREAMS
     return Method(
-        name, told, method.streams, list(fields_of(method.params)), _json(request), _answer(method.streams)
+        name, SUMMARIES[operation], streams, list(fields_of(shape)), _json(request), _answer(streams=streams)
     )
 
 
@@ -101,29 +120,30 @@ def summary_of(function: object) -> str:
     return (inspect.getdoc(function) or "").partition("\n")[0]
 
 
-def _answer(streams: bool) -> str:
-    working = _task(State.WORKING)
-    done = _task(State.COMPLETED, "how long a reference is good")
-    if not streams:
-        return _json({"jsonrpc": "2.0", "result": hub.task_json(done), "id": "1"})
-    chunk = hub.chunk_frame(working, "how long", message_id="msg-…", timestamp=working.updated_at)
-    told = (hub.frame(working), chunk, hub.frame(done))
-    return "\n\n".join(f"data: {json.dumps(one, ensure_ascii=False)}" for one in told)
-
-
-def _task(state: State, text: str = "") -> Task:
-    return Task(
+def _answer(*, streams: bool) -> str:
+    asked = Task(
         id="task-…",
         caller_id=0,
         handle=HANDLE,
+        context_id="m1",
         chat_id="",
-        message_id="m1",
-        question=(QUESTION,),
-        state=state,
-        updated_at="2026-01-02T03:04:05.678Z",
-        text=text,
-        reply_id="msg-…",
+        home="",
+        state=State.WORKING,
+        updated_at=AT,
+        history=(Message("m1", Role.USER, (Part(text=QUESTION),)),),
     )
+    chunk = ArtifactEvent(1, AT, Artifact("reply-1", (Part(text="how long"),)))
+    whole = ArtifactEvent(2, AT, Artifact("reply-1", (Part(text="how long a reference is good"),)))
+    end = StatusEvent(3, AT, State.COMPLETED)
+    done = after(asked, [whole, end])
+    if not streams:
+        return _json({"jsonrpc": "2.0", "result": HUB.task(done, None), "id": "1"})
+    told = (
+        *HUB.opening(asked, List()),
+        *HUB.event(asked, chunk, is_last=False),
+        *HUB.event(done, end, is_last=True),
+    )
+    return "\n\n".join(f"data: {json.dumps(one, ensure_ascii=False)}" for one in told)
 
 
 def _shapes(structs: Iterable[type[Struct]]) -> list[Shape]:

@@ -2,44 +2,71 @@
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from a2a_bridge.tasks.record import OPEN_TTL_S, TASK_TTL_S, Task
+from a2a_bridge.tasks.record import ArtifactEvent, Task, TaskEvent, size_of
+from a2a_bridge.tasks.store import TaskPage, TaskQuery, ttl_s
+from kit import sql
 
 MAX_BYTES = 256 * 1024 * 1024
 MAX_BYTES_A_CALLER = 16 * 1024 * 1024
+EVENT_BYTES = 300
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A task, its events since it was first kept, and when it expires."""
+
+    task: Task
+    expires: float
+    size_bytes: int
+    events: list[TaskEvent] = field(default_factory=list)
 
 
 class _Shelf:
-    """One caller's tasks, oldest first, each with the moment it expires."""
+    """One caller's tasks, oldest first."""
 
     __slots__ = ("size_bytes", "tasks")
 
     def __init__(self) -> None:
-        self.tasks: OrderedDict[str, tuple[Task, float]] = OrderedDict()
+        self.tasks: OrderedDict[str, _Kept] = OrderedDict()
         self.size_bytes = 0
 
     def put(self, task: Task, expires: float) -> int:
         """Keep a task; by how many bytes the shelf grew."""
-        grown = task.size_bytes - self.drop(task.id)
-        self.tasks[task.id] = (task, expires)
-        self.size_bytes += task.size_bytes
+        size = task.size_bytes
+        grown = size - self.drop(task.id)
+        self.tasks[task.id] = _Kept(task, expires, size)
+        self.size_bytes += size
+        return grown
+
+    def add(self, kept: _Kept, task: Task, events: Sequence[TaskEvent], expires: float) -> int:
+        """Keep what happened to a task; by how many bytes the shelf grew."""
+        known = kept.task.seq
+        new = [event for event in events if event.seq > known]
+        kept.task, kept.expires = task, expires
+        kept.events += new
+        self.tasks.move_to_end(task.id)
+        grown = sum(_weight(event) for event in new)
+        kept.size_bytes += grown
+        self.size_bytes += grown
         return grown
 
     def drop(self, task_id: str) -> int:
         """Forget a task; how many bytes that freed."""
         old = self.tasks.pop(task_id, None)
-        freed = old[0].size_bytes if old else 0
+        freed = old.size_bytes if old else 0
         self.size_bytes -= freed
         return freed
 
     def oldest_finished(self) -> str | None:
-        """The task to give up first."""
-        return next((task_id for task_id, (task, _) in self.tasks.items() if task.is_terminal), None)
+        """The task to give up first: one that no agent works on."""
+        return next((task_id for task_id, kept in self.tasks.items() if not kept.task.is_open), None)
 
     def expired(self, now: float) -> list[str]:
         """The tasks whose time is over, looked for from the oldest."""
-        return list(itertools.takewhile(lambda task_id: self.tasks[task_id][1] <= now, self.tasks))
+        return list(itertools.takewhile(lambda task_id: self.tasks[task_id].expires <= now, self.tasks))
 
 
 class MemoryTaskStore:
@@ -60,30 +87,77 @@ class MemoryTaskStore:
 
     async def put(self, task: Task) -> None:
         """See `TaskStore`."""
+        kept = self._kept(task.id, task.caller_id)
+        if kept and (kept.task.is_terminal or task.seq <= kept.task.seq):
+            return
         shelf = self._shelves.setdefault(task.caller_id, _Shelf())
-        self._shelves.move_to_end(task.caller_id)
-        ttl_s = TASK_TTL_S if task.is_terminal else OPEN_TTL_S
-        self._size_bytes += shelf.put(task, self._clock() + ttl_s)
-        while shelf.size_bytes > self._max_bytes_a_caller and (victim := shelf.oldest_finished()):
-            self._size_bytes -= shelf.drop(victim)
-        self._sweep(next(iter(self._shelves)))
-        self._shrink()
+        self._grow(task, shelf, shelf.put(task, self._clock() + ttl_s(task)))
+
+    async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        """See `TaskStore`."""
+        kept = self._kept(task.id, task.caller_id)
+        if kept and task.seq > kept.task.seq and not kept.task.is_terminal:
+            shelf = self._shelves[task.caller_id]
+            self._grow(task, shelf, shelf.add(kept, task, events, self._clock() + ttl_s(task)))
+
+    async def replace(self, task: Task, events: Sequence[TaskEvent], *, expected_seq: int) -> bool:
+        """See `TaskStore`."""
+        kept = self._kept(task.id, task.caller_id)
+        if kept is None or kept.task.is_terminal or kept.task.seq != expected_seq:
+            return False
+        await self.append(task, events)
+        return True
 
     async def find(self, task_id: str, *, caller_id: int) -> Task | None:
         """See `TaskStore`."""
-        self._sweep(caller_id)
-        shelf = self._shelves.get(caller_id)
-        task, expires = shelf.tasks.get(task_id, (None, 0.0)) if shelf else (None, 0.0)
-        return task if expires > self._clock() else None
+        kept = self._kept(task_id, caller_id)
+        return kept.task if kept else None
+
+    async def events_after(self, task: Task, seq: int) -> Sequence[TaskEvent] | None:
+        """See `TaskStore`."""
+        kept = self._kept(task.id, task.caller_id)
+        if kept is None:
+            return None
+        first = kept.task.seq - len(kept.events)
+        return kept.events[seq - first :] if first <= seq <= kept.task.seq else None
+
+    async def page(self, query: TaskQuery) -> TaskPage:
+        """See `TaskStore`."""
+        self._sweep(query.caller_id)
+        shelf = self._shelves.get(query.caller_id)
+        now = self._clock()
+        kept = [one.task for one in shelf.tasks.values() if one.expires > now] if shelf else []
+        found = sorted((one for one in kept if query.takes(one)), key=_position, reverse=True)
+        rest = [one for one in found if query.before is None or _position(one) < query.before]
+        return TaskPage(rest[: query.limit], len(found), len(rest) <= query.limit)
 
     async def drop(self, task: Task) -> None:
         """See `TaskStore`."""
         if shelf := self._shelves.get(task.caller_id):
             self._size_bytes -= shelf.drop(task.id)
 
+    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query | sql.Insert]:
+        """See `TaskStore`."""
+        return ()
+
     async def close(self) -> None:
         """See `TaskStore`."""
         self._shelves.clear()
+
+    def _kept(self, task_id: str, caller_id: int) -> _Kept | None:
+        self._sweep(caller_id)
+        shelf = self._shelves.get(caller_id)
+        kept = shelf.tasks.get(task_id) if shelf else None
+        return kept if kept and kept.expires > self._clock() else None
+
+    def _grow(self, task: Task, shelf: _Shelf, by_bytes: int) -> None:
+        """Count what came, and give up what is too much."""
+        self._size_bytes += by_bytes
+        self._shelves.move_to_end(task.caller_id)
+        while shelf.size_bytes > self._max_bytes_a_caller and (victim := shelf.oldest_finished()):
+            self._size_bytes -= shelf.drop(victim)
+        self._sweep(next(iter(self._shelves)))
+        self._shrink()
 
     def _sweep(self, caller_id: int) -> None:
         """Drop a caller's expired tasks."""
@@ -103,3 +177,14 @@ class MemoryTaskStore:
                 self._size_bytes -= shelf.drop(victim)
             if self._size_bytes <= self._max_bytes:
                 return
+
+
+def _position(task: Task) -> tuple[str, str]:
+    return task.updated_at, task.id
+
+
+def _weight(event: TaskEvent) -> int:
+    held = (
+        event.artifact.parts if isinstance(event, ArtifactEvent) else event.message.parts if event.message else ()
+    )
+    return EVENT_BYTES + size_of(held)

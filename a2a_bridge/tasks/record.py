@@ -1,66 +1,200 @@
-"""The internal task: what every dialect renders, and the contract of who keeps it."""
+"""The internal task: what every dialect renders, and what happened to it, event by event.
+
+States, messages and artifacts are those of A2A 1.0, section 4. Nothing here is spelled as on any wire.
+"""
 
 import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Protocol
 
 import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
-TASK_TTL_S = 30 * 60
-OPEN_TTL_S = 15 * 60
+from agents.pieces import Json, Part
 
 
 class State(StrEnum):
-    """Task states in use; dialects have their own spelling."""
+    """Task states; dialects have their own spelling."""
 
+    SUBMITTED = "submitted"
     WORKING = "working"
+    INPUT_REQUIRED = "input_required"
+    AUTH_REQUIRED = "auth_required"
     COMPLETED = "completed"
     FAILED = "failed"
+    CANCELED = "canceled"
+    REJECTED = "rejected"
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One ask as its caller sees it. `text`: the reply when completed, the reason when failed."""
+TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELED, State.REJECTED})
+INTERRUPTED = frozenset({State.INPUT_REQUIRED, State.AUTH_REQUIRED})
+
+OPEN = frozenset({State.SUBMITTED, State.WORKING})
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    USER = "user"
+    AGENT = "agent"
+
+
+class Message(Struct, frozen=True, omit_defaults=True):
+    """One thing said in a task's conversation."""
+
+    id: str
+    role: Role
+    parts: tuple[Part, ...]
+    metadata: Json | UnsetType = UNSET
+    extensions: tuple[str, ...] = ()
+    reference_task_ids: tuple[str, ...] = ()
+
+
+class Artifact(Struct, frozen=True, omit_defaults=True):
+    """Something the agent made; `reply-1`, `reply-2` … are the texts of its replies, one a turn."""
+
+    id: str
+    parts: tuple[Part, ...]
+    name: str = ""
+    description: str = ""
+    metadata: Json | UnsetType = UNSET
+
+
+class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
+    """The task's state was set, or confirmed with a note."""
+
+    seq: int
+    at: str
+    state: State
+    message: Message | None = None
+
+
+class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
+    """An artifact came, or with `append` more of one. `last_chunk`: nothing more of it will come."""
+
+    seq: int
+    at: str
+    artifact: Artifact
+    append: bool = False
+    last_chunk: bool = False
+
+
+TaskEvent = StatusEvent | ArtifactEvent
+
+
+class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a caller asked of an agent, over as many turns as it takes.
+
+    `chat_id`, `home`: its last turn, and the process that runs it. `turns`: how many there were. `seq`: of the
+    last event in it; 0 as it was made. `message`: what its state says. `updated_at`: when the state was set.
+    """
 
     id: str
     caller_id: int
     handle: str
+    context_id: str
     chat_id: str
-    message_id: str
-    question: tuple[str, ...]
+    home: str
     state: State
     updated_at: str
-    text: str = ""
-    reply_id: str = ""
+    history: tuple[Message, ...]
+    message: Message | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    metadata: Json | UnsetType = UNSET
+    turns: int = 1
+    seq: int = 0
 
     @property
     def is_terminal(self) -> bool:
         """Whether it will not change any more."""
-        return self.state is not State.WORKING
+        return self.state in TERMINAL
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it waits for its caller."""
+        return self.state in INTERRUPTED
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its agent works on it, or is about to."""
+        return self.state in OPEN
+
+    @property
+    def reply_id(self) -> str:
+        """The artifact that this turn's reply is."""
+        return f"reply-{self.turns}"
+
+    @property
+    def reply(self) -> Artifact | None:
+        """The reply of this turn, as far as it has come."""
+        return self.artifact(self.reply_id)
+
+    def artifact(self, artifact_id: str) -> Artifact | None:
+        """One of its artifacts."""
+        return next((one for one in self.artifacts if one.id == artifact_id), None)
 
     @property
     def size_bytes(self) -> int:
         """About what it weighs in memory."""
-        return 600 + sys.getsizeof(self.text) + sum(8 + sys.getsizeof(text) for text in self.question)
+        messages = (*self.history, *([self.message] if self.message else ()))
+        held = sum(size_of(one.parts) for one in (*messages, *self.artifacts))
+        return 800 + held + (_weight(self.metadata) if self.metadata is not UNSET else 0)
 
 
-class TaskStore(Protocol):
-    """Keeps tasks until 30 minutes after their end, for the caller that made them alone.
+def after(task: Task, events: Iterable[TaskEvent]) -> Task:
+    """The task once these have happened; those it holds already change nothing."""
+    for event in events:
+        if event.seq > task.seq:
+            task = _with_status(task, event) if isinstance(event, StatusEvent) else _with_artifact(task, event)
+    return task
 
-    Bounded in bytes for each caller and in all: the oldest finished tasks go first.
-    """
 
-    async def put(self, task: Task) -> None:
-        """Keep a task, replacing the one of the same id."""
+def size_of(parts: Sequence[Part]) -> int:
+    """About what parts weigh in memory."""
+    return sum(
+        200 + _weight(part.text) + _weight(part.raw) + _weight(part.url) + _weight(part.data) for part in parts
+    )
 
-    async def find(self, task_id: str, *, caller_id: int) -> Task | None:
-        """The task; None when it is absent, expired, or another caller's.
 
-        Raises:
-            Unavailable: the store is out of reach.
-        """
+def text_in(parts: Iterable[Part]) -> str:
+    """All text of parts, as one."""
+    return "".join([part.text for part in parts if isinstance(part.text, str)])
 
-    async def drop(self, task: Task) -> None:
-        """Forget a task that nobody was told of."""
 
-    async def close(self) -> None:
-        """Let go of what the store holds open."""
+def timestamp() -> str:
+    """Now, as A2A writes it: UTC, milliseconds, Z. Later ones sort behind."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _with_status(task: Task, event: StatusEvent) -> Task:
+    """What the state said before belongs to the conversation now."""
+    history = (*task.history, task.message) if task.message is not None else task.history
+    return msgspec.structs.replace(
+        task, state=event.state, message=event.message, updated_at=event.at, history=history, seq=event.seq
+    )
+
+
+def _with_artifact(task: Task, event: ArtifactEvent) -> Task:
+    new = event.artifact
+    old = task.artifact(new.id)
+    if old is None:
+        return msgspec.structs.replace(task, artifacts=(*task.artifacts, new), seq=event.seq)
+    merged = _merged(old, new) if event.append else new
+    artifacts = tuple(merged if one is old else one for one in task.artifacts)
+    return msgspec.structs.replace(task, artifacts=artifacts, seq=event.seq)
+
+
+def _merged(old: Artifact, new: Artifact) -> Artifact:
+    metadata = old.metadata
+    if isinstance(new.metadata, dict):
+        metadata = {**(old.metadata or {}), **new.metadata}
+    return Artifact(
+        old.id, (*old.parts, *new.parts), new.name or old.name, new.description or old.description, metadata
+    )
+
+
+def _weight(value: object) -> int:
+    if value is UNSET:
+        return 0
+    return sys.getsizeof(value) if isinstance(value, str) else len(msgspec.json.encode(value)) * 4

@@ -49,6 +49,8 @@ class DeskForm(AgentForm):
             "isolated": "Isolated",
             "daily_budget": "Daily budget",
             "concurrency_cap": "Open questions per caller",
+            "wait_s": "Patience in seconds",
+            "agent_style": "Answers to A2A 0.3",
         }
         field_classes: ClassVar[dict[str, type[forms.Field]]] = dict.fromkeys(LONG, TextField)
         widgets: ClassVar[dict[str, forms.Widget]] = {

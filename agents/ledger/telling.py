@@ -43,7 +43,7 @@ class Notes:
         self._say(ask, "agent.dispatched", question=turn.text)
 
     def settled(self, turn: OpenTurn, ending: Ending) -> None:
-        """So does the reply."""
+        """So does the reply. Why an agent did not answer is in its own transcript: it said so by an event."""
         ok = ending.outcome is Outcome.COMPLETED
         self._say(
             turn.ask,
@@ -54,12 +54,13 @@ class Notes:
             latencyMs=ending.latency_ms,
             deniedReason=None if ok else ending.reason,
         )
-        if ending.outcome is not Outcome.COMPLETED or not ending.text:
+        if not ending.text:
             return
-        ask = turn.ask
-        self._add(ask.target.session_id, "reply", text=ending.text, chatId=ask.chat_id)
+        ask, failed = turn.ask, None if ok else ending.reason
+        if ok:
+            self._add(ask.target.session_id, "reply", text=ending.text, chatId=ask.chat_id)
         if ask.source is not None and ask.source.mirrors:
-            reply = {"text": ending.text, "chatId": ask.chat_id, "source": "peer-reply"}
+            reply = {"text": ending.text, "chatId": ask.chat_id, "source": "peer-reply", "failed": failed}
             self._add(ask.source.session_id, "reply", **reply, **_peer(ask))
 
     def denied(self, ask: Ask, denied: Denied) -> None:

@@ -95,6 +95,9 @@ class Agent(models.Model):
         null=True, blank=True, validators=[MaxLengthValidator(MAX_PAPER_CHARS)]
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    revised_at = models.DateTimeField(
+        default=timezone.now, db_default=Now(), editable=False, help_text="When a setting last changed."
+    )
     published_at = models.DateTimeField(null=True, blank=True, editable=False)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
 

@@ -12,9 +12,9 @@ from agents.granting import UnknownLogin, logins_granted, users_named
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
 from agents.links.remote.card import Card
 from agents.models import Agent, RemoteServer, Session
-from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS
+from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS, MAX_WAIT_S
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
-from agents.rest.shapes import Access, ApiAgent, ApiCard, ApiRemote
+from agents.rest.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style
 from kit.clock import db_now
 from kit.iso import iso, iso_or_none
 
@@ -78,6 +78,10 @@ class AgentChanges(serializers.Serializer[Any]):
     concurrencyCap = serializers.IntegerField(
         source="concurrency_cap", required=False, min_value=1, max_value=MAX_CAP
     )
+    waitS = serializers.IntegerField(
+        source="wait_s", required=False, allow_null=True, min_value=1, max_value=MAX_WAIT_S
+    )
+    agentStyle = serializers.ChoiceField(source="agent_style", required=False, choices=Agent.Style.choices)
     isolated = serializers.BooleanField(required=False)
     suggestedPrompts = serializers.ListField(
         source="suggested_prompts", required=False, max_length=6, child=serializers.CharField(max_length=400)
@@ -184,6 +188,8 @@ def _show(
         "online": facts.is_online,
         "concurrencyCap": agent.concurrency_cap,
         "dailyBudgetQueries": agent.daily_budget,
+        "waitS": agent.wait_s,
+        "agentStyle": cast(Style, agent.agent_style),
         "queriesToday": facts.queries_today,
         "queriesAllTime": facts.queries_all_time,
         "lastQueryAt": iso_or_none(facts.last_query_at),

@@ -6,6 +6,7 @@ from kit.describe import Time, Uuid
 
 RoleWord = Literal["owner", "approver", "prompter", "viewer"]
 Access = Literal["public", "limited", "private"]
+Style = Literal["hybrid", "task-generating"]
 
 
 class ApiSession(TypedDict):
@@ -61,6 +62,7 @@ class ApiAgent(TypedDict):
     """A published session, or the draft of one. `allowedLogins` and `remote` are there for its owner alone.
 
     `remote` only where the agent is a remote A2A server.
+    `waitS`: seconds it may take for callers who stream or do not wait; null: the hub's own limit.
     """
 
     id: int
@@ -78,6 +80,8 @@ class ApiAgent(TypedDict):
     online: bool
     concurrencyCap: int
     dailyBudgetQueries: int
+    waitS: int | None
+    agentStyle: Style
     queriesToday: int
     queriesAllTime: int
     lastQueryAt: Time | None

@@ -144,6 +144,8 @@ AGENT = {
     "online": flag,
     "concurrencyCap": number,
     "dailyBudgetQueries": number,
+    "waitS": Maybe(number),
+    "agentStyle": one_of("hybrid", "task-generating"),
     "queriesToday": number,
     "queriesAllTime": number,
     "lastQueryAt": Maybe(iso),

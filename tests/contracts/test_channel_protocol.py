@@ -5,9 +5,10 @@ import json
 import pytest
 
 from agents.links.channel import frames
+from agents.links.channel.expected import MAX_CHUNK_BYTES, MAX_PIECES, MAX_REPLY_BYTES, TooLarge
 from agents.links.channel.frames import BadFrame, ChatEvent
-from agents.links.channel.protocol import MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_REPLY_BYTES, ChannelProtocol, TooLarge
-from agents.post import Chunk, Final
+from agents.links.channel.protocol import ChannelProtocol
+from agents.post import Chunk, Final, Said
 
 
 def event(kind: str, **payload: object) -> ChatEvent:
@@ -16,7 +17,7 @@ def event(kind: str, **payload: object) -> ChatEvent:
     return frame
 
 
-def said(protocol: ChannelProtocol, kind: str, **payload: object) -> list[Chunk | Final]:
+def said(protocol: ChannelProtocol, kind: str, **payload: object) -> list[Chunk | Said | Final]:
     reports = protocol.receive(event(kind, **payload))
     assert all(report.home == "home" for report in reports)
     return [report.message for report in reports]
@@ -79,7 +80,7 @@ def test_a_whole_reply_over_the_cap_fails_and_is_finished(protocol: ChannelProto
 
 def test_a_reply_holds_so_many_bytes_and_chunks_and_no_more(protocol: ChannelProtocol) -> None:
     protocol.expect("many", "home", until=100)
-    for _ in range(MAX_CHUNKS):
+    for _ in range(MAX_PIECES):
         said(protocol, "reply_chunk", chatId="many", text="x")
     with pytest.raises(TooLarge):
         said(protocol, "reply_chunk", chatId="many", text="x")

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from agents.errors import NoReceipt, NotDelivered
 from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.protocol import Report
-from agents.post import Chunk, Final, Message, Post, Prompt
+from agents.pieces import ArtifactPiece, Part, StatusNote
+from agents.post import Chunk, Final, Message, Post, Prompt, Said, Withdrawn
 from agents.types import Ask, OpenTurn, Outcome, Target
 from agents.waiting import RunningTurn, WaitingTurns
 from hub.redis_post import RedisPost
@@ -24,6 +25,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.prompts: list[Prompt] = []
+        self.withdrawn: list[str] = []
         self.is_over = False
 
     async def prompt(self, prompt: Prompt) -> None:
@@ -32,7 +34,10 @@ class Desk:
         self.prompts.append(prompt)
 
     async def take(self, message: ToSocket) -> None:
-        self.is_over = True
+        if isinstance(message, Withdrawn):
+            self.withdrawn.append(message.chat_id)
+        else:
+            self.is_over = True
 
     async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
         self.is_over = True
@@ -103,6 +108,48 @@ async def test_a_prompt_and_its_reply_cross_and_arrive_whole(ends: tuple[End, En
     await far.link.report([*pieces, Report("home", Final("chat", 50))])
     ending = await asyncio.wait_for(running.reply, 5)
     assert (ending.outcome, ending.text) == (Outcome.COMPLETED, "".join(map(str, range(50))))
+
+
+async def test_pieces_of_all_kinds_cross_in_order_with_what_the_agent_asks(ends: tuple[End, End]) -> None:
+    home, far = ends
+    running = RunningTurn(turn())
+    home.waiting.expect(running)
+    parts = (Part(text="t"), Part(raw="YWI=", filename="f"), Part(data={"n": [1, None]}), Part(data=None))
+    artifact = ArtifactPiece("a1", parts, name="n", metadata={"k": 1}, last_chunk=True)
+    said = [Said("chat", 0, StatusNote("hm")), Chunk("chat", 1, "text"), Said("chat", 2, artifact)]
+    await far.link.report([Report("home", one) for one in said])
+    await far.link.report([Report("home", Final("chat", 3, "which?", "input_required"))])
+    ending = await asyncio.wait_for(running.reply, 5)
+    assert (ending.outcome, ending.reason, ending.text) == (Outcome.COMPLETED, "input_required", "which?")
+    assert running.pieces == [StatusNote("hm"), "text", artifact]
+
+
+async def test_a_missing_piece_is_an_error(ends: tuple[End, End]) -> None:
+    home, far = ends
+    running = RunningTurn(turn())
+    home.waiting.expect(running)
+    await far.link.report([Report("home", Said("chat", 1, StatusNote("second")))])
+    assert (await asyncio.wait_for(running.reply, 5)).reason == "reply_lost"
+
+
+async def test_the_parts_of_a_question_cross_and_so_does_its_cancel(ends: tuple[End, End]) -> None:
+    home, far = ends
+    desk = Desk()
+    far.link.attach(7, desk)
+    asked = turn()
+    parts = (Part(text="what?"), Part(url="https://files.example/x", metadata={"k": []}))
+    ask = replace(asked.ask, task_id="T", context_id="C", parts=parts, traceparent="00-a-b-01")
+    asked = replace(asked, ask=ask)
+    await home.link.deliver(asked)
+    [prompt] = desk.prompts
+    assert (prompt.task_id, prompt.context_id, prompt.traceparent) == ("T", "C", "00-a-b-01")
+    assert prompt.parts == parts
+    await home.link.withdraw(asked)
+
+    async def told() -> bool:
+        return desk.withdrawn == ["chat"]
+
+    await eventually(told, "the cancel came")
 
 
 async def test_a_connection_that_is_gone_provably_got_nothing(ends: tuple[End, End]) -> None:

@@ -7,7 +7,8 @@ import pytest
 from tests.callers import failed_text, get_task, open_stream, reply_text, send, stream
 from tests.hub_process import HubProcess
 from tests.peer import Peer
-from tests.peers import Echo, SpeaksWhenEvicted, Stall, TwoAnswers, online
+from tests.peers import Echo, SpeaksWhenEvicted, Stall, TaskPeer, TwoAnswers, online
+from tests.waiting import eventually
 
 
 async def check_refused(agent: Peer, errors_before: int) -> None:
@@ -41,6 +42,57 @@ async def test_a_lie_of_the_same_owner_under_a_second_session_reaches_nobody(hub
         await check_refused(sibling, 0)
         await honest.reply(chat_id, "the truth")
         assert reply_text([task async for task in answer.tasks()][-1]) == "the truth"
+
+
+@pytest.mark.parametrize("liar_at", [0, -1])
+async def test_a_status_and_an_artifact_under_anothers_chat_id_reach_nobody(
+    hub: HubProcess, alice: str, liar_at: int
+) -> None:
+    async with online(hub, TaskPeer) as honest, online(hub, TaskPeer, at=liar_at) as liar:
+        asking = asyncio.create_task(send(hub.urls[-1], honest.handle, "hold | say the truth", alice))
+        chat_id = (await honest.heard("prompt"))["chatId"]
+        for number, state in enumerate(["working", "input_required", "failed", "completed"]):
+            await liar.status(chat_id, state, text="a lie")
+            await check_refused(liar, number)
+        await liar.artifact(chat_id, "a1", {"text": "a lie"})
+        await check_refused(liar, 4)
+        assert {frame["code"] for frame in liar.frames if frame["type"] == "error"} == {"unknown_chat"}
+        honest.release.set()
+        assert reply_text(await asking) == "the truth"
+
+
+async def test_what_is_malformed_is_refused_and_the_reply_goes_on(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer, at=-1) as agent:
+        asking = asyncio.create_task(send(hub.url, agent.handle, "hold | say the reply", alice))
+        chat_id = (await agent.heard("prompt"))["chatId"]
+        await agent.status(chat_id, "working", text="\0")
+        await agent.status(chat_id, "canceled", text="mine")
+        await agent.status(chat_id, "working", text="\ud800")
+        await agent.artifact(chat_id, "reply-1", {"text": "as if it were the hub's"})
+        await agent.artifact(chat_id, "a1", {"raw": "no base64!"})
+        await agent.artifact(chat_id, "a1", {"url": "file:///etc/passwd"})
+        await agent.artifact(chat_id, "never-begun", {"text": "x"}, append=True)
+        await check_refused(agent, 6)
+        assert {frame["code"] for frame in agent.frames if frame["type"] == "error"} == {"bad_frame"}
+        agent.release.set()
+        assert reply_text(await asking) == "the reply"
+
+
+async def test_a_flood_of_notes_fails_its_turn_and_nobody_elses(hub: HubProcess, alice: str, bob: str) -> None:
+    async with online(hub, TaskPeer, at=-1) as agent:
+        asking = asyncio.create_task(send(hub.url, agent.handle, "hold | say too much", alice))
+        chat_id = (await agent.heard("prompt"))["chatId"]
+        for number in range(1001):
+            await agent.status(chat_id, "working", text=f"note {number}")
+        assert failed_text(await asking) == "agent reply was over the size limit"
+        assert (await agent.heard("error"))["code"] == "reply_too_large"
+        agent.release.set()
+
+        async def served() -> bool:
+            task = await send(hub.url, agent.handle, "mine?", bob)
+            return bool(task["status"]["state"] == "COMPLETED")
+
+        await eventually(served, "the claim is free")
 
 
 async def test_of_two_answers_the_first_stands(hub: HubProcess, alice: str) -> None:

@@ -22,6 +22,8 @@ FIELDS: dict[str, Any] = {
     "isolated": "on",
     "daily_budget": "10",
     "concurrency_cap": "2",
+    "wait_s": "900",
+    "agent_style": "task-generating",
     "suggested_prompts": "What is new?\r\nAnd why?",
     "allowed_logins": "",
     "claude_md": "",
@@ -207,6 +209,7 @@ def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Pers
     )
     assert agent.suggested_prompts == ["What is new?", "And why?"]
     assert (agent.daily_budget, agent.concurrency_cap, agent.isolated) == (10, 2, True)
+    assert (agent.wait_s, agent.agent_style) == (900, "task-generating")
     assert AgentGrant.objects.get().user == bob.user
     assert "@alice/words is there, and open to callers." in text(client, "/desk")
 
@@ -220,6 +223,10 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"daily_budget": "9" * 30}, "id_daily_budget", "less than or equal to"),
     ({"daily_budget": "many"}, "id_daily_budget", "whole number"),
     ({"concurrency_cap": "0"}, "id_concurrency_cap", "greater than or equal to 1"),
+    ({"wait_s": "0"}, "id_wait_s", "greater than or equal to 1"),
+    ({"wait_s": "3601"}, "id_wait_s", "less than or equal to 3600"),
+    ({"wait_s": "soon"}, "id_wait_s", "whole number"),
+    ({"agent_style": "chatty"}, "id_agent_style", "valid choice"),
     ({"status": "open"}, "id_status", "valid choice"),
     ({"access": "\0"}, "id_access", "valid choice"),
     ({"suggested_prompts": "\n".join("abcdefg")}, "id_suggested_prompts", "At most 6"),

@@ -7,9 +7,9 @@ import pytest
 from django.test import Client
 
 from a2a_bridge import errors as bridge_errors
-from a2a_bridge.methods import METHODS
 from a2a_bridge.reference import errors, lines
 from a2a_bridge.reference.contents import reference
+from a2a_bridge.versions import HUB
 from accounts.middleware import PAGE_POLICY
 from agents.links.channel import frames
 from agents.live import FROM_LIVE
@@ -32,7 +32,7 @@ def text(db: None) -> str:
 
 
 def test_page_and_text_say_all_there_is(page: str, text: str) -> None:
-    wanted = [*METHODS, *map(str, error_codes().values()), *map(str, Failure), *read_variables()]
+    wanted = [*HUB.methods, *map(str, error_codes().values()), *map(str, Failure), *read_variables()]
     wanted += [denied.reason for denied in bridge_errors.DENIED_TEXT]
     wanted += [*frames.FROM_AGENT, *(str(frame.__struct_config__.tag) for frame in frames.TO_AGENT)]
     for word in wanted:

@@ -30,6 +30,8 @@ FIELDS = {
     "online",
     "concurrencyCap",
     "dailyBudgetQueries",
+    "waitS",
+    "agentStyle",
     "queriesToday",
     "queriesAllTime",
     "lastQueryAt",
@@ -71,6 +73,7 @@ def test_publishing_a_session_answers_the_whole_agent(alice: Person) -> None:
     assert agent["routingName"] == "@notes"
     assert (agent["online"], agent["isolated"], agent["restored"]) == (True, True, False)
     assert (agent["dailyBudgetQueries"], agent["concurrencyCap"]) == (1000, 5)
+    assert (agent["waitS"], agent["agentStyle"]) == (None, "hybrid")
     assert (agent["queriesToday"], agent["queriesAllTime"], agent["lastQueryAt"]) == (0, 0, None)
     assert (agent["liveView"], agent["publicAsk"], agent["liveViewEnabledAt"]) == (False, False, None)
     assert (agent["claudeMd"], agent["personalizationPrompt"]) == ("# Notes", None)
@@ -204,6 +207,13 @@ GOOD_AND_BAD = [
     ("dailyBudgetQueries", 100_000, 100_001),
     ("dailyBudgetQueries", 0, -1),
     ("dailyBudgetQueries", 5, "many"),
+    ("waitS", 3600, 3601),
+    ("waitS", 1, 0),
+    ("waitS", None, "soon"),
+    ("waitS", 60, 9**99),
+    ("agentStyle", "task-generating", "chatty"),
+    ("agentStyle", "hybrid", None),
+    ("agentStyle", "hybrid", "hybrid\0"),
     ("concurrencyCap", 20, 21),
     ("concurrencyCap", 1, 0),
     ("isolated", False, None),

@@ -26,6 +26,8 @@ FIELDS: dict[str, Any] = {
     "isolated": "on",
     "daily_budget": "10",
     "concurrency_cap": "2",
+    "wait_s": "",
+    "agent_style": "hybrid",
     "suggested_prompts": "",
     "allowed_logins": "",
     "claude_md": "",

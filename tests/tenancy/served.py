@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from a2a_bridge.methods import METHODS
+from a2a_bridge.versions import HUB
 from hub.descriptions.rooms import OPERATIONS, SOCKETS
 
 VERBS = ("get", "post", "put", "patch", "delete")
@@ -15,7 +15,7 @@ ADMIN = "/admin/"
 
 def served() -> set[str]:
     """Every address with its HTTP method, every page, frame and method of the bridge."""
-    return {*_django(), *_operations(), *_frames(), *(f"METHOD {name}" for name in METHODS)}
+    return {*_django(), *_operations(), *_frames(), *(f"METHOD {name}" for name in HUB.methods)}
 
 
 def _operations() -> Iterator[str]:

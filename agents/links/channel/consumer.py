@@ -14,12 +14,13 @@ from agents.errors import NotDelivered, Unavailable
 from agents.ledger import Ledger
 from agents.links.channel import frames
 from agents.links.channel.driving import Driving
+from agents.links.channel.expected import TooLarge
 from agents.links.channel.frame import Frame
 from agents.links.channel.frame_socket import FrameSocket
-from agents.links.channel.frames import BadFrame, ChatEvent, Error, Register, TailEvent
+from agents.links.channel.frames import BadFrame, ChatEvent, Error, Register, Saying, TailEvent
 from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.onward import Onward
-from agents.links.channel.protocol import ChannelProtocol, TooLarge
+from agents.links.channel.protocol import ChannelProtocol
 from agents.links.channel.registering import arrive, digest_in, registration_of
 from agents.links.channel.request_frames import (
     AgentsRequest,
@@ -31,8 +32,9 @@ from agents.links.channel.request_frames import (
     RouteRequest,
 )
 from agents.links.channel.requests import Requests, on_behalf
+from agents.links.channel.task_frames import TaskArtifact, TaskStatus, kept_of
 from agents.ports import Clock
-from agents.post import Dismiss, Evict, Final, Hook, Prompt, Tell
+from agents.post import Dismiss, Evict, Final, Hook, Prompt, Tell, Withdrawn
 from agents.presence import Registered
 from agents.transcript import permissions
 from agents.transcript.permissions import NoSuchRequest, TooManyPending
@@ -45,6 +47,7 @@ REGISTER_WITHIN_S = 10.0
 PING_EVERY_S = 25.0
 SILENT_AFTER_S = 60.0
 LATE_REPLY_S = 60.0
+FEATURES = ["cancel", "task_artifact", "task_status"]
 
 POLICY_VIOLATION = 1008
 SERVICE_RESTART = 1012
@@ -70,6 +73,7 @@ class AgentSocket(FrameSocket):
         self._identity: Identity | None = None
         self._registered: Registered | None = None
         self._deletes_session = False
+        self._hears_cancel = False
         self._timer: asyncio.TimerHandle | None = None
         self._last_heard = self._last_pinged = clock()
 
@@ -117,7 +121,7 @@ class AgentSocket(FrameSocket):
         self._protocol.expect(prompt.chat_id, prompt.home, until=now + prompt.wait_s, tells=prompt.tells)
         self._driving.begin(prompt, now)
         try:
-            await self._send_text(frames.Prompt(chat_id=prompt.chat_id, text=prompt.text, asker_user=prompt.asker))
+            await self._send_text(prompt_frame(prompt))
         except asyncio.CancelledError:  # still waiting for room: nothing left, and nothing may leave later
             self._withdraw(prompt.chat_id)
             raise
@@ -138,6 +142,8 @@ class AgentSocket(FrameSocket):
             case Tell():
                 with suppress(OSError):
                     await self._send_bytes(bytes(message.frame))
+            case Withdrawn():
+                await self._cancel(message.chat_id)
             case Hook(is_stop=True):
                 await self._stopped()
             case Hook():
@@ -198,10 +204,8 @@ class AgentSocket(FrameSocket):
 
     async def _act(self, frame: Frame, session_id: int) -> None:
         match frame:
-            case ChatEvent(event_type="reply" | "reply_chunk"):
-                await self._reply(frame)
             case ChatEvent():
-                await self._record("chat", frame.event_type, frame.payload, session_id)
+                await self._hear(frame, session_id)
             case TailEvent():
                 await self._record("tail", frame.event_type, frame.payload, session_id)
                 if frame.event_type == "Stop":
@@ -214,12 +218,33 @@ class AgentSocket(FrameSocket):
             case AgentsRequest() | PeersRequest() | RouteRequest() | DispatchRequest() | ProbeRequest():
                 await self._begin(frame, session_id)
 
-    async def _reply(self, frame: ChatEvent) -> None:
-        reports = self._protocol.receive(frame)
+    async def _hear(self, event: ChatEvent, session_id: int) -> None:
+        """Pass what is of a reply on to who waits; keep what else is said."""
+        saying = frames.saying_of(event)
+        if saying is None:
+            await self._record("chat", event.event_type, event.payload, session_id)
+            return
+        is_news = await self._reply(saying)
+        kept = kept_of(saying) if isinstance(saying, TaskStatus | TaskArtifact) else None
+        if is_news and kept is not None:
+            await self._record("chat", event.event_type, Raw(kept.encode()), session_id)
+
+    async def _reply(self, saying: Saying) -> bool:
+        """Pass it on; False when it is of a reply that was too large already."""
+        reports = self._protocol.hear(saying)
         for report in reports:
             if isinstance(report.message, Final):
                 self._driving.answered(report.message.chat_id, self._clock())
         await self._link.report(reports)
+        return bool(reports)
+
+    async def _cancel(self, chat_id: str) -> None:
+        """Nobody wants that answer any more; an agent that knows the word is told."""
+        if not self._protocol.cancel(chat_id):
+            return
+        self._driving.unwanted(chat_id, self._clock())
+        if self._hears_cancel:
+            await self._say(frames.Cancel(chat_id=chat_id))
 
     async def _record(self, kind: str, type_: str, payload: Raw, session_id: int) -> None:
         """Keep an event. One that cannot be kept now is lost, not the connection and what its agent is asked."""
@@ -284,6 +309,7 @@ class AgentSocket(FrameSocket):
             arrival = await db_call(arrive)(registration_of(frame, self._identity), process_id=self._process_id)
         self._registered = registered = arrival.registered
         self._deletes_session = frame.delete_on_disconnect
+        self._hears_cancel = "cancel" in (frame.features or ())
         if self._over:  # it was told to leave meanwhile; `disconnect` takes the row away
             return
         for one in arrival.unfinished:
@@ -296,6 +322,7 @@ class AgentSocket(FrameSocket):
                 session_id=registered.public_id,
                 routing_name=f"@{registered.routing_name}",
                 channel_token_name=self._identity.credential_name,
+                features=FEATURES,
             )
         )
         if not registered.is_new:
@@ -321,3 +348,16 @@ class AgentSocket(FrameSocket):
 
     def _expire(self) -> None:
         self._link.start(self.leave(POLICY_VIOLATION, bye="register_timeout"), "register timeout")
+
+
+def prompt_frame(prompt: Prompt) -> frames.Prompt:
+    """A question as its agent gets it."""
+    return frames.Prompt(
+        chat_id=prompt.chat_id,
+        text=prompt.text,
+        asker_user=prompt.asker,
+        task_id=prompt.task_id,
+        context_id=prompt.context_id,
+        parts=list(prompt.parts),
+        traceparent=prompt.traceparent,
+    )

@@ -2,6 +2,7 @@
 
 from agents.links.channel.events import EVENT_PATH, HookEvent
 from agents.links.channel.frames import FROM_AGENT, TO_AGENT, ChatEvent, Reply, ReplyChunk
+from agents.links.channel.task_frames import TaskArtifact, TaskStatus
 from kit.describe import CHANNEL_TOKEN, Answer, Done, ErrorBody, Operation, Socket
 
 SOCKET = Socket(
@@ -10,7 +11,7 @@ SOCKET = Socket(
     security=[CHANNEL_TOKEN],
     from_client=[*FROM_AGENT.values()],
     to_client=TO_AGENT,
-    payloads={ChatEvent: (Reply, ReplyChunk)},
+    payloads={ChatEvent: (Reply, ReplyChunk, TaskStatus, TaskArtifact)},
 )
 
 OPERATIONS = (

@@ -63,6 +63,11 @@ class Driving:
         """It did not go out."""
         self._drives.pop(chat_id, None)
 
+    def unwanted(self, chat_id: str, now: float) -> None:
+        """Its caller waits no more; the agent may be at it still."""
+        if drive := self._drives.get(chat_id):
+            drive.waited_until = min(drive.waited_until, now)
+
     def answered(self, chat_id: str, now: float) -> None:
         """The whole reply came."""
         if drive := self._drives.get(chat_id):

@@ -12,10 +12,15 @@ from msgspec import Meta, Struct
 
 from agents.links.channel import request_frames
 from agents.links.channel.frame import Frame, Id, Name
+from agents.links.channel.task_frames import TaskArtifact, TaskStatus, read_artifact, read_status
+from agents.pieces import Part
 
 
 class Register(Frame, frozen=True, tag="register"):
-    """The first frame. `session_id`: the session to come back to; `token`: fallback for the header."""
+    """The first frame. `session_id`: the session to come back to; `token`: fallback for the header.
+
+    `features`: what the agent takes beyond the first frames; names the hub does not know are ignored.
+    """
 
     host: Name | None = None
     cwd: Name | None = None
@@ -26,6 +31,7 @@ class Register(Frame, frozen=True, tag="register"):
     routing_name: Name | None = None
     delete_on_disconnect: bool = False
     token: Name | None = None
+    features: Annotated[list[Name], Meta(max_length=100)] | None = None
 
 
 class Pong(Frame, frozen=True, tag="pong"):
@@ -35,7 +41,10 @@ class Pong(Frame, frozen=True, tag="pong"):
 
 
 class ChatEvent(Frame, frozen=True, tag="chat_event"):
-    """`event_type` reply or reply_chunk, with the payload of that name; other types are accepted."""
+    """`event_type` reply, reply_chunk, task_status or task_artifact, with the payload of that name.
+
+    Other types are accepted.
+    """
 
     event_type: Name
     payload: msgspec.Raw
@@ -66,11 +75,12 @@ class ReplyChunk(Struct, frozen=True, rename="camel"):
 
 
 class Welcome(Frame, frozen=True, tag="welcome"):
-    """The connection is registered."""
+    """The connection is registered. `features`: what this hub takes beyond the first frames."""
 
     session_id: str
     routing_name: str
     channel_token_name: str
+    features: list[str] = msgspec.field(default_factory=list)
 
 
 class Ping(Frame, frozen=True, tag="ping"):
@@ -79,12 +89,26 @@ class Ping(Frame, frozen=True, tag="ping"):
     ts: str
 
 
-class Prompt(Frame, frozen=True, tag="prompt"):
-    """A question to answer under its chat id."""
+class Prompt(Frame, frozen=True, omit_defaults=True, tag="prompt"):
+    """A question to answer under its chat id. `text` holds all of it that is text.
+
+    `task_id`, `context_id`: of the A2A task; what answers a request for input is another prompt with the same.
+    `parts`: the whole message, when it holds more than text. `traceparent`: W3C Trace Context.
+    """
 
     chat_id: str
     text: str
     asker_user: str
+    task_id: str = ""
+    context_id: str = ""
+    parts: list[Part] = msgspec.field(default_factory=list)
+    traceparent: str = ""
+
+
+class Cancel(Frame, frozen=True, tag="cancel"):
+    """Nobody wants the answer to that prompt any more. Only for an agent with the feature `cancel`."""
+
+    chat_id: str
 
 
 class Bye(Frame, frozen=True, tag="bye"):
@@ -108,7 +132,7 @@ FROM_AGENT: dict[str, type[Frame]] = {
     "tail_event": TailEvent,
     **{str(frame.__struct_config__.tag): frame for frame in request_frames.FROM_AGENT},
 }
-TO_AGENT: tuple[type[Frame], ...] = (Welcome, Ping, Prompt, *request_frames.TO_AGENT, Bye, Error)
+TO_AGENT: tuple[type[Frame], ...] = (Welcome, Ping, Prompt, Cancel, *request_frames.TO_AGENT, Bye, Error)
 
 
 class BadFrame(Exception):
@@ -125,9 +149,12 @@ class _Head(Struct, frozen=True):
 
 _head = msgspec.json.Decoder(_Head).decode
 _decoders = {name: msgspec.json.Decoder(frame).decode for name, frame in FROM_AGENT.items()}
-_reply_decoders: dict[str, Callable[[msgspec.Raw], Reply | ReplyChunk]] = {
+Saying = Reply | ReplyChunk | TaskStatus | TaskArtifact
+_sayings: dict[str, Callable[[msgspec.Raw], Saying]] = {
     "reply": msgspec.json.Decoder(Reply).decode,
     "reply_chunk": msgspec.json.Decoder(ReplyChunk).decode,
+    "task_status": read_status,
+    "task_artifact": read_artifact,
 }
 encode = msgspec.json.Encoder().encode
 
@@ -149,18 +176,18 @@ def decode(text: str) -> Frame:
         raise BadFrame("bad_frame", "not one JSON object") from None
 
 
-def reply_of(event: ChatEvent) -> Reply | ReplyChunk | None:
-    """The reply in a chat event, None when it is of another type.
+def saying_of(event: ChatEvent) -> Saying | None:
+    """The piece or the end of a reply in a chat event, None when it is of another type.
 
     Raises:
         BadFrame: the payload is not of that type's shape.
     """
-    decoder = _reply_decoders.get(event.event_type)
-    if decoder is None:
+    read = _sayings.get(event.event_type)
+    if read is None:
         return None
     try:
-        return decoder(event.payload)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as wrong:
+        return read(event.payload)
+    except (msgspec.DecodeError, RecursionError, ValueError) as wrong:
         raise BadFrame("bad_frame", f"payload: {wrong}"[:300]) from None
 
 

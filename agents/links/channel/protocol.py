@@ -8,30 +8,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from agents.links.channel import frames
-from agents.links.channel.frames import BadFrame, ChatEvent, Reply, ReplyChunk
+from agents.links.channel.expected import MAX_CHUNK_BYTES, MAX_REPLY_BYTES, Expected, TooLarge, size_of
+from agents.links.channel.frames import BadFrame, ChatEvent, Reply, ReplyChunk, Saying
+from agents.links.channel.task_frames import TaskArtifact, TaskStatus, size_of_json
+from agents.pieces import Extra
 from agents.post import Chunk, Final, Said
 from agents.types import Failure
 
 MAX_FRAME_BYTES = 4 * 1_048_576  # kept by the server: a reply of 1 MiB is longer once JSON escapes it
-MAX_CHUNK_BYTES = 65_536
-MAX_CHUNKS = 1_000
-MAX_REPLY_BYTES = 1_048_576
-
-
-@dataclass(slots=True)
-class Expected:
-    """A prompt this socket got and has not answered: who waits, and what has come so far.
-
-    `tells`: the end of the agent's turn ends it.
-    `is_over`: the reply passed a cap and was reported as failed, but the agent has not finished it.
-    """
-
-    home: str
-    until: float
-    tells: bool = False
-    is_over: bool = False
-    chunks: int = 0
-    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +34,7 @@ class ChannelProtocol:
 
     def is_idle(self, now: float) -> bool:
         """Whether nobody waits for a reply of this socket any more."""
-        return all(expected.until < now for expected in self._expected.values())
+        return all(one.until < now or not one.is_wanted for one in self._expected.values())
 
     def expect(self, chat_id: str, home: str, *, until: float, tells: bool = False) -> None:
         """A prompt is about to go out; its caller waits until then."""
@@ -59,6 +43,16 @@ class ChannelProtocol:
     def withdraw(self, chat_id: str) -> None:
         """The prompt did not go out."""
         self._expected.pop(chat_id, None)
+
+    def cancel(self, chat_id: str) -> bool:
+        """Its caller wants it no more; False when nothing is open under that id.
+
+        The agent's own end is taken all the same, for as long as it was: it frees the claim.
+        """
+        if (expected := self._expected.get(chat_id)) is None:
+            return False
+        expected.is_wanted = False
+        return True
 
     def forget_before(self, moment: float) -> None:
         """Stop expecting what nobody has waited for since that moment."""
@@ -71,13 +65,27 @@ class ChannelProtocol:
         Raises:
             BadFrame: it is malformed, or answers what this socket was not asked.
         """
-        reply = frames.reply_of(event)
-        if reply is None:
-            return []
-        expected = self._expected.get(reply.chat_id)
+        saying = frames.saying_of(event)
+        return [] if saying is None else self.hear(saying)
+
+    def hear(self, saying: Saying) -> list[Report]:
+        """What a piece or the end of a reply means for whoever waits.
+
+        Raises:
+            BadFrame: it answers what this socket was not asked, or passes a cap.
+        """
+        expected = self._expected.get(saying.chat_id)
         if expected is None:
             raise BadFrame("unknown_chat", "no open prompt of this connection has that chatId")
-        return self._piece(reply, expected) if isinstance(reply, ReplyChunk) else self._whole(reply, expected)
+        match saying:
+            case ReplyChunk():
+                return self._chunk(saying, expected)
+            case Reply():
+                return self._whole(saying, expected)
+            case TaskStatus() if not saying.is_note:
+                return self._ended(saying, expected)
+            case _:
+                return self._piece(saying, expected)
 
     def stop(self, over: Collection[str], now: float) -> list[Report]:
         """The agent is done with these: what nobody waits for ends, replied to or not; a reply may come late."""
@@ -90,7 +98,7 @@ class ChannelProtocol:
         self._expected.clear()
         return reports
 
-    def too_large(self, large: "TooLarge") -> list[Report]:
+    def too_large(self, large: TooLarge) -> list[Report]:
         """End an over-long reply as failed; once the agent has finished it, a late final frees the claim."""
         expected = self._expected[large.chat_id]
         expected.is_over = True
@@ -98,20 +106,41 @@ class ChannelProtocol:
         return [failed, *self._finish(large.chat_id)] if large.is_finished else [failed]
 
     def _whole(self, reply: Reply, expected: Expected) -> list[Report]:
-        if size_of(reply.text) > MAX_REPLY_BYTES:
-            raise TooLarge(reply.chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=True)
+        _check_whole(reply)
         del self._expected[reply.chat_id]
         return [_final(reply.chat_id, expected, text=reply.text)]
 
-    def _piece(self, chunk: ReplyChunk, expected: Expected) -> list[Report]:
+    def _chunk(self, chunk: ReplyChunk, expected: Expected) -> list[Report]:
         if expected.is_over:
             return self._finish(chunk.chat_id) if chunk.done else []
         reports: list[Report] = []
         if chunk.text:
-            self._check_caps(chunk, expected)
-            reports.append(Report(expected.home, Chunk(chunk.chat_id, expected.chunks, chunk.text)))
-            expected.chunks += 1
+            size = size_of(chunk.text)
+            if size > MAX_CHUNK_BYTES:
+                wide = f"a chunk holds at most {MAX_CHUNK_BYTES} bytes"
+                raise TooLarge(chunk.chat_id, wide, is_finished=chunk.done)
+            number = expected.count(chunk.chat_id, size, is_finished=chunk.done)
+            reports.append(Report(expected.home, Chunk(chunk.chat_id, number, chunk.text)))
         return reports + self._finish(chunk.chat_id) if chunk.done else reports
+
+    def _ended(self, status: TaskStatus, expected: Expected) -> list[Report]:
+        """A state that ends the reply; `completed` without words leaves it to the chunks."""
+        if expected.is_over:
+            return self._finish(status.chat_id)
+        _check_whole(status)
+        del self._expected[status.chat_id]
+        return [_final(status.chat_id, expected, text=status.text or None, reason=status.reason)]
+
+    def _piece(self, saying: TaskStatus | TaskArtifact, expected: Expected) -> list[Report]:
+        if expected.is_over:
+            return []
+        if isinstance(saying, TaskArtifact) and saying.append and not expected.has_open(saying.artifact_id):
+            raise BadFrame("bad_frame", "append: no artifact of this reply has that artifactId and is open")
+        piece: Extra = saying.piece
+        number = expected.count(saying.chat_id, size_of_json(piece))
+        if isinstance(saying, TaskArtifact):
+            expected.keep_open(saying.artifact_id, not saying.last_chunk)
+        return [Report(expected.home, Said(saying.chat_id, number, piece))]
 
     def _finish(self, chat_id: str) -> list[Report]:
         return [_final(chat_id, self._expected.pop(chat_id))]
@@ -121,30 +150,11 @@ class ChannelProtocol:
         expected.tells, expected.until = False, now
         return _final(chat_id, expected)
 
-    def _check_caps(self, chunk: ReplyChunk, expected: Expected) -> None:
-        size = size_of(chunk.text)
-        expected.size_bytes += size
-        if size > MAX_CHUNK_BYTES:
-            raise TooLarge(chunk.chat_id, f"a chunk holds at most {MAX_CHUNK_BYTES} bytes", is_finished=chunk.done)
-        if expected.chunks >= MAX_CHUNKS:
-            raise TooLarge(chunk.chat_id, f"a reply has at most {MAX_CHUNKS} chunks", is_finished=chunk.done)
-        if expected.size_bytes > MAX_REPLY_BYTES:
-            raise TooLarge(chunk.chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=chunk.done)
 
-
-class TooLarge(BadFrame):
-    """A reply passed a cap; it ends as failed. `is_finished`: nothing more of it will come."""
-
-    def __init__(self, chat_id: str, message: str, *, is_finished: bool) -> None:
-        super().__init__("reply_too_large", message)
-        self.chat_id = chat_id
-        self.is_finished = is_finished
-
-
-def size_of(text: str) -> int:
-    """Bytes of a text in UTF-8."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+def _check_whole(reply: Reply | TaskStatus) -> None:
+    if size_of(reply.text) > MAX_REPLY_BYTES:
+        raise TooLarge(reply.chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=True)
 
 
 def _final(chat_id: str, expected: Expected, text: str | None = None, reason: str = "") -> Report:
-    return Report(expected.home, Final(chat_id, expected.chunks, text, str(reason)))
+    return Report(expected.home, Final(chat_id, expected.pieces, text, str(reason)))

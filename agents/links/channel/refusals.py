@@ -88,9 +88,10 @@ def denied_text(denied: Denied, name: str) -> str:
     return DENIED_TEXT[type(denied)](denied, name)
 
 
-def failure_text(reason: str, name: str) -> str:
-    """A failed turn in words; `name` without @."""
-    return FAILURE_TEXT.get(reason, "@{name} was removed").format(name=name)
+def failure_text(reason: str, name: str, own_words: str = "") -> str:
+    """A failed turn in words; `name` without @. `own_words`: the agent's, where it said why."""
+    text = FAILURE_TEXT.get(reason, "@{name} was removed").format(name=name)
+    return f"{text}: {own_words}" if own_words else text
 
 
 def as_reply(sentence: str) -> str:

@@ -13,7 +13,7 @@ from agents.links.channel.frames import Register
 from agents.models import Event, Turn
 from agents.post import Prompt
 from agents.presence import Registered, Registration
-from agents.types import Failure, Outcome
+from agents.types import AGENTS_OWN_WORDS, Failure, Outcome
 from kit.clock import db_now
 
 MOST_UNFINISHED = 100
@@ -94,7 +94,8 @@ def _not_over(last_stop: datetime | None, now: datetime) -> Q:
     if last_stop is not None:
         return Q(settled_at=None) | Q(settled_at__gt=last_stop)
     moment_ago = now - timedelta(seconds=REPLY_GRACE_S)
-    return Q(settled_at=None) | ~Q(outcome=Outcome.COMPLETED) | Q(settled_at__gte=moment_ago)
+    is_answered = Q(outcome=Outcome.COMPLETED) | Q(reason__in=AGENTS_OWN_WORDS)
+    return Q(settled_at=None) | ~is_answered | Q(settled_at__gte=moment_ago)
 
 
 def _unfinished(turn: Turn, now: datetime) -> Unfinished:

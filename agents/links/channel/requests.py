@@ -17,9 +17,9 @@ from agents.asking import TURN_WAIT_S, Asker, Asking
 from agents.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.links.channel import refusals
 from agents.links.channel.driving import Driver
+from agents.links.channel.expected import size_of
 from agents.links.channel.frame import Frame
 from agents.links.channel.listing import askable_agents, askable_peers, find_routed, get_agent
-from agents.links.channel.protocol import size_of
 from agents.links.channel.refusals import as_reply, failure_text, named_in, refusal_text
 from agents.links.channel.request_frames import (
     AgentsRequest,
@@ -198,4 +198,4 @@ def _spoken(settled: SettledTurn | None, target: Target) -> str:
         return ""
     if settled.outcome is Outcome.COMPLETED:
         return settled.text
-    return as_reply(failure_text(settled.reason, target.handle))
+    return as_reply(failure_text(settled.reason, target.handle, settled.own_words))

@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from agents.models import RemoteServer
+from kit import sealing
 from kit.safe_http import Rules
-from kit.sealing import Sealer, Unreadable
+from kit.sealing import Unreadable
 
 PURPOSE = b"remote server credentials"
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
@@ -58,12 +59,16 @@ def auth_of(server: RemoteServer) -> Auth:
     Raises:
         Unreadable: the key that sealed them is gone.
     """
-    return Auth(server.auth_scheme, _sealer().unseal(server.credentials)) if server.credentials else NO_AUTH
+    return (
+        Auth(server.auth_scheme, sealing.unseal(server.credentials, PURPOSE, _keys()))
+        if server.credentials
+        else NO_AUTH
+    )
 
 
 def seal(auth: Auth) -> str:
     """Credentials as they are stored; empty without."""
-    return _sealer().seal(auth.credentials) if auth.credentials else ""
+    return sealing.seal(auth.credentials, PURPOSE, _keys()) if auth.credentials else ""
 
 
 def reseal_all() -> tuple[int, int]:
@@ -95,5 +100,5 @@ def may_have_credentials(card_url: str, url: str) -> bool:
     return card.hostname == named.hostname and is_as_safe
 
 
-def _sealer() -> Sealer:
-    return Sealer((*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS), PURPOSE)
+def _keys() -> tuple[str, ...]:
+    return (*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)

@@ -1,18 +1,19 @@
-"""`manage.py rotate_webhook_keys`: seal webhooks' secrets and remote servers' credentials anew."""
+"""`manage.py rotate_webhook_keys`: seal what is sealed at rest with the newest key."""
 
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts import signing
 from agents.links.remote import access
 from webhooks import keyring
 
 
 class Command(BaseCommand):
     help = (
-        "Seal the signing secrets of all webhooks, and the credentials for remote A2A servers, with the newest of"
-        " WEBHOOK_KEYS, else with SECRET_KEY."
-        " Afterwards older keys can go. Works while the hub runs; again is fine."
+        "Seal the signing secrets of all webhooks, the credentials for remote A2A servers and the hub's own"
+        " signing key with the newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards older keys can go. Works"
+        " while the hub runs; again is fine."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -22,3 +23,5 @@ class Command(BaseCommand):
         self.stdout.write(f"{done + credentials} sealed anew")
         if unreadable + lost:
             raise CommandError(f"{unreadable + lost} cannot be read by any key: their owners must give them anew")
+        if not signing.reseal():
+            raise CommandError("the hub's signing key cannot be read by any key: run rotate_signing_key")

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0003_a2a'),
+        ('agents', '0004_agent_revised_at'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,0 +1,134 @@
+"""Answers on their way out: at once, after a wait, or frame by frame.
+
+Clients give up after 5 s of silence, so a waiting answer is padded with a space, and a waiting stream with a
+comment, every 3 s (docs/adr/0010).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from a2a_bridge.operations import Done, Waiting
+from a2a_bridge.streams import KEEPALIVE_S, Frame
+from agents.pieces import Json
+from kit import sse
+from kit.asgi import ClientLeft, Header, Send
+from kit.jsonrpc import RpcError
+
+SEND_WITHIN_S = 30.0
+CORS = [(b"access-control-allow-origin", b"*"), (b"access-control-expose-headers", b"A2A-Extensions, traceparent")]
+EXTRA_HEADERS = {
+    401: [(b"www-authenticate", b"Bearer")],
+    503: [(b"retry-after", b"2")],
+}
+
+encode = msgspec.json.Encoder().encode
+
+
+class Wire(Protocol):
+    """How a binding wraps what a dialect says.
+
+    `media_type`: of an answer that is no stream. `allow`: the HTTP methods its address takes.
+    """
+
+    media_type: bytes
+    allow: bytes
+
+    def result(self, result: object) -> bytes:
+        """A whole answer."""
+
+    def frame(self, shown: Json) -> bytes:
+        """A frame of a stream."""
+
+    def error(self, error: RpcError) -> bytes:
+        """A refusal."""
+
+    def status(self, error: RpcError) -> int:
+        """The HTTP status a refusal travels on."""
+
+
+class Answer:
+    """A `send` that knows whether the answer has begun, and gives up on a client that takes nothing."""
+
+    __slots__ = ("_extra", "_is_stream", "_send", "_wire", "has_begun")
+
+    def __init__(self, send: Send, wire: Wire, extra: Iterable[Header] = ()) -> None:
+        self._send = send
+        self._wire = wire
+        self._extra = [*CORS, *extra]
+        self.has_begun = self._is_stream = False
+
+    async def at_once(self, done: Done) -> None:
+        """A result that is there."""
+        self.has_begun = True
+        headers = [(b"content-type", self._wire.media_type), *self._extra]
+        await _respond(self._send, 200, self._wire.result(done.result), headers)
+
+    async def wait(self, waiting: Waiting) -> None:
+        """A result that comes; spaces before its JSON keep an impatient client waiting."""
+        if await waiting.run.ended(KEEPALIVE_S):
+            await self.at_once(Done(waiting.result))
+            return
+        await self._begin([(b"content-type", self._wire.media_type)])
+        while True:
+            await self._say(b" ")
+            if await waiting.run.ended(KEEPALIVE_S):
+                break
+        await self._last(self._wire.result(waiting.result))
+
+    async def stream(self, frames: AsyncIterator[Frame | None]) -> None:
+        """Frames as they come, comments between them."""
+        self._is_stream = True
+        await self._begin(sse.HEADERS)
+        async for frame in frames:
+            if frame is None:
+                await self._say(sse.KEEPALIVE)
+            else:
+                event_id, shown = frame
+                await self._say(sse.event(self._wire.frame(shown), event_id))
+        await self._last(b"")
+
+    async def refuse(self, error: RpcError, *, as_stream: bool = False) -> None:
+        """End with an error, whichever half of the answer is out."""
+        body = self._wire.error(error)
+        if self.has_begun:
+            await self._last(sse.event(body) if self._is_stream else body)
+        elif as_stream and self._wire.status(error) == 200:
+            await self._begin(sse.HEADERS)
+            await self._last(sse.event(body))
+        else:
+            status = self._wire.status(error)
+            headers = [(b"content-type", self._wire.media_type), *self._extra, *EXTRA_HEADERS.get(status, ())]
+            if status == 405:
+                headers.append((b"allow", self._wire.allow))
+            await _respond(self._send, status, body, headers)
+
+    async def end(self) -> None:
+        """Nothing more comes, though more was due."""
+        await self._last(b"")
+
+    async def _begin(self, headers: Iterable[Header]) -> None:
+        self.has_begun = True
+        await self._out({"type": "http.response.start", "status": 200, "headers": [*headers, *self._extra]})
+
+    async def _say(self, body: bytes) -> None:
+        await self._out({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def _last(self, body: bytes) -> None:
+        await self._out({"type": "http.response.body", "body": body})
+
+    async def _out(self, message: Mapping[str, Any]) -> None:
+        """Send to a client that must take it in time."""
+        try:
+            async with asyncio.timeout(SEND_WITHIN_S):
+                await self._send(message)
+        except TimeoutError:
+            raise ClientLeft from None
+
+
+async def _respond(send: Send, status: int, body: bytes, headers: Iterable[Header]) -> None:
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
+    await send({"type": "http.response.body", "body": body})

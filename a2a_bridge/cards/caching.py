@@ -1,0 +1,46 @@
+"""What lets a reader keep a card or catalog, and ask whether it still holds: validators, and the 304."""
+
+import hashlib
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import get_conditional_response
+from django.utils.http import http_date
+
+from kit.canonical import canonical_json
+
+STARTED_AT = datetime.now(UTC)
+REVALIDATED = "public, max-age=0, must-revalidate"
+
+encode = msgspec.json.Encoder().encode
+
+
+def weak_etag(stable: Any) -> str:
+    """An ETag of what does not change by the minute."""
+    return f'W/"{hashlib.sha256(canonical_json(stable)).hexdigest()}"'
+
+
+def last_modified(changed_at: datetime) -> int:
+    """When an answer last changed, in seconds since 1970: by its data, or by the code that writes it."""
+    return int(max(changed_at, STARTED_AT).timestamp())
+
+
+def not_modified(request: HttpRequest, etag: str, modified: int | None = None) -> HttpResponse | None:
+    """The 304 for a reader whose copy holds (weakly compared), a 412 for an impossible `If-Match`, or None."""
+    answer = get_conditional_response(request, etag=etag, last_modified=modified)
+    return answer if isinstance(answer, HttpResponse) else None
+
+
+def with_validators(answer: HttpResponse, etag: str, modified: int | None = None) -> HttpResponse:
+    """The same answer, with what the reader needs to ask again.
+
+    Whole seconds cannot tell two changes of one second apart: a change in the running second is dated before it,
+    so that nobody's copy holds by its date until that second is over.
+    """
+    answer["Cache-Control"] = REVALIDATED
+    answer["ETag"] = etag
+    if modified is not None:
+        answer["Last-Modified"] = http_date(min(modified, int(datetime.now(UTC).timestamp()) - 1))
+    return answer

@@ -1,0 +1,82 @@
+"""What every rendering of a card says alike."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from agents.directory import is_online, queries_today
+from agents.models import Agent
+
+Json = dict[str, Any]
+
+ISOLATED_NOTE = (
+    "this agent answers from its own context only; cross-session routing tools (route_to_peer / probe_peers /"
+    " list_peers) are disabled while it's working on your request"
+)
+COMPOSABLE_NOTE = "this agent may ask other sessions while answering you, with your access, never its owner's"
+ASK_DESCRIPTION = "Send a natural-language question; receive a textual answer."
+BEARER = {
+    "scheme": "Bearer",
+    "bearerFormat": "cw_sess_<32hex>",
+    "description": "clawborrator session token from /api/v1/auth/oauth/token",
+}
+MODES = ["text/plain", "application/json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """What changes by the minute: asks accepted on this UTC day, and whether the agent is connected."""
+
+    queries: int = 0
+    online: bool = False
+
+
+def read_today(agent: Agent) -> Today:
+    """How it stands now."""
+    return Today(queries_today(agent), is_online(agent.session_id))
+
+
+def url_of(agent: Agent, public_url: str) -> str:
+    """Where the agent is asked, in every dialect and binding; built from PUBLIC_URL alone.
+
+    It has no slash at the end: clients of the HTTP+JSON binding put `/message:send` after it.
+    """
+    return f"{public_url}/api/a2a/v1/agents/{agent.handle}"
+
+
+def common(agent: Agent, public_url: str) -> Json:
+    """The members that A2A 0.3 and 1.0 share. None is empty: signatures rely on it (`strict`)."""
+    return {
+        "name": agent.name,
+        "description": agent.description or agent.tagline or agent.name,
+        "version": "1",
+        "provider": {"organization": "clawborrator hub_v1", "url": public_url},
+        "defaultInputModes": MODES,
+        "defaultOutputModes": MODES,
+        "skills": [_ask(agent)],
+    }
+
+
+def interfaces(agent: Agent, public_url: str) -> list[Json]:
+    """The dialects and bindings at the agent's one address, the best first."""
+    spoken = (("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"))
+    url = url_of(agent, public_url)
+    return [{"url": url, "protocolBinding": binding, "protocolVersion": version} for binding, version in spoken]
+
+
+def info(agent: Agent, today: Today) -> Json:
+    """What A2A has no member for."""
+    return {
+        "handle": agent.handle,
+        "ownerLogin": agent.handle.partition("/")[0],
+        "queriesToday": today.queries,
+        "dailyBudget": agent.daily_budget,
+        "online": today.online,
+        "isolated": agent.isolated,
+        "isolationNote": ISOLATED_NOTE if agent.isolated else COMPOSABLE_NOTE,
+    }
+
+
+def _ask(agent: Agent) -> Json:
+    skill: Json = {"id": "ask", "name": "ask", "description": ASK_DESCRIPTION, "tags": ["chat"]}
+    examples = [prompt for prompt in agent.suggested_prompts if prompt]
+    return {**skill, "examples": examples} if examples else skill

@@ -1,0 +1,72 @@
+"""The card of A2A 1.0 and nothing else: its schema is closed, so what is the hub's own is an extension's params.
+
+Nothing in it is empty or a default. Who verifies a signature may drop such members first: section 8.4.1 of the
+specification keeps some of them, the official SDKs keep none. A card without any has one canonical form.
+"""
+
+from a2a_bridge.cards.parts import BEARER, Json, Today, common, info, interfaces, read_today
+from accounts.signing import NoKey, sign
+from agents.models import Agent
+from kit.canonical import canonical_json
+
+EXTENSION_PATH = "/extensions/agent-info/v1"
+EXTENSION_TEXT = "What this hub knows of the agent: owner, budget, isolation."
+JWKS_PATH = "/.well-known/jwks.json"
+ROLE = "ask"  # what a token is needed for; an empty list would be dropped by some who verify
+
+
+def strict_card(agent: Agent, today: Today, public_url: str) -> Json:
+    """A public card of A2A 1.0, unsigned."""
+    return _card(agent, info(agent, today), public_url)
+
+
+def extended_card(agent: Agent, today: Today, public_url: str, *, reply_wait_s: float) -> Json:
+    """The card for an authenticated caller, unsigned: with what is left today and how patient the hub is.
+
+    `replyWaitS`: seconds for those who wait for the answer; `waitS`: for those who stream, or come back for it.
+    """
+    more = {
+        "budgetLeft": max(0, agent.daily_budget - today.queries),
+        "concurrencyCap": agent.concurrency_cap,
+        "replyWaitS": round(reply_wait_s),
+        "waitS": agent.wait_s or round(reply_wait_s),
+        "agentStyle": agent.agent_style,
+    }
+    return _card(agent, {**info(agent, today), **more}, public_url)
+
+
+def find_extended_card(agent_id: int, public_url: str, *, reply_wait_s: float) -> Json | None:
+    """The extended card of a published agent as it stands now, signed; None when there is no such agent any more.
+
+    Reads the database. Whether the caller may see the agent is for whoever calls this to know.
+    """
+    agent: Agent | None = Agent.objects.published().filter(pk=agent_id).first()
+    if agent is None:
+        return None
+    return signed(extended_card(agent, read_today(agent), public_url, reply_wait_s=reply_wait_s), public_url)
+
+
+def signed(card: Json, public_url: str) -> Json:
+    """A strict card with the hub's signature (section 8.4); as it is, when the hub's key cannot be read."""
+    try:
+        compact = sign(canonical_json(card), {"typ": "JOSE", "jku": public_url + JWKS_PATH})
+    except NoKey:
+        return card
+    protected, _, signature = compact.split(".")
+    return {**card, "signatures": [{"protected": protected, "signature": signature}]}
+
+
+def _card(agent: Agent, params: Json, public_url: str) -> Json:
+    extension = {"uri": public_url + EXTENSION_PATH, "description": EXTENSION_TEXT, "params": params}
+    return {
+        **common(agent, public_url),
+        "supportedInterfaces": interfaces(agent, public_url),
+        "capabilities": {
+            "streaming": True,
+            "pushNotifications": True,
+            "extendedAgentCard": True,
+            "extensions": [extension],
+        },
+        "securitySchemes": {"bearerSession": {"httpAuthSecurityScheme": BEARER}},
+        "securityRequirements": [{"schemes": {"bearerSession": {"list": [ROLE]}}}],
+    }

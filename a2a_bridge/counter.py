@@ -1,0 +1,95 @@
+"""Where calls are served: run, answered in their binding's way, and never left without an answer."""
+
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any
+
+from a2a_bridge import errors
+from a2a_bridge.answering import Answer
+from a2a_bridge.dialects.dialect import STREAMS, Dialect, Operation
+from a2a_bridge.open_streams import OpenStreams
+from a2a_bridge.operations import Call, Caller, Done, Operations, Told, Waiting
+from a2a_bridge.requests import Request, Send
+from accounts.served import Served
+from agents.errors import NotPublished, Unavailable
+from agents.types import Target
+from kit.asgi import ClientLeft, Scope, header
+from kit.jsonrpc import INTERNAL_ERROR, RpcError
+
+HYBRID = "hybrid"
+
+logger = logging.getLogger(__name__)
+
+
+def call_of(scope: Scope, caller: Caller, dialect: Dialect, operation: Operation, request: Request) -> Call:
+    """A call with what its headers say besides."""
+    return Call(
+        caller=caller,
+        dialect=dialect,
+        operation=operation,
+        request=suited(request, caller.agent),
+        seen=header(scope, b"last-event-id") if dialect.replays else "",
+        key=header(scope, b"idempotency-key"),
+    )
+
+
+def suited(request: Request, agent: Target) -> Request:
+    """The request; without a direct reply where the agent always makes tasks."""
+    if isinstance(request, Send) and request.takes_direct and agent.style != HYBRID:
+        return replace(request, takes_direct=False)
+    return request
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """Serves calls of every binding."""
+
+    operations: Operations
+    streams: OpenStreams
+    callers: Served
+
+    async def give(self, call: Call, answer: Answer) -> None:
+        """Run a call and answer it; a stream counts as open from before anything is asked."""
+        if call.operation not in STREAMS:
+            await self._give(call, answer)
+            return
+        caller_id = call.caller.identity.user_id
+        self.streams.enter(caller_id)
+        try:
+            await self._give(call, answer)
+        finally:
+            self.streams.leave(caller_id)
+
+    async def serve(
+        self, answer: Answer, work: Coroutine[Any, Any, None], streams_errors: Callable[[], bool]
+    ) -> None:
+        """Run `work`; whatever it raises becomes the answer."""
+        try:
+            await work
+        except RpcError as error:
+            await answer.refuse(error, as_stream=streams_errors())
+        except NotPublished:
+            await answer.refuse(errors.agent_not_found())
+        except Unavailable:
+            await answer.refuse(errors.unavailable())
+        except (ClientLeft, OSError):
+            return
+        except Exception:
+            logger.exception("bridge.failed")
+            await answer.refuse(RpcError(INTERNAL_ERROR, "internal error", status=500))
+
+    async def _give(self, call: Call, answer: Answer) -> None:
+        match await self.operations.run(call):
+            case Done() as done:
+                await answer.at_once(done)
+            case Waiting() as waiting:
+                if not await self._while_welcome(call, answer.wait(waiting)):
+                    await answer.refuse(errors.unauthenticated())
+            case Told(frames):
+                if not await self._while_welcome(call, answer.stream(frames)):
+                    await answer.end()
+
+    async def _while_welcome(self, call: Call, answer: Coroutine[Any, Any, None]) -> bool:
+        """Run what may take long; False when the caller's credential was revoked before its end."""
+        return await self.callers.serve(call.caller.identity.credential_id, answer)

@@ -1,0 +1,81 @@
+"""What all dialects check of parameters."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from agents.pieces import Json, Part
+from kit.jsonrpc import INVALID_PARAMS, RpcError
+
+MAX_ID_CHARS = 128
+MAX_PARTS = 64
+OUTPUT_MODES = frozenset({"text/plain", "application/json", "text/*", "application/*", "*/*", "*", "text"})
+
+
+def read_params(kind: type[Any], params: Any) -> Any:
+    """Check and build the parameters of a method.
+
+    Raises:
+        RpcError: -32602, naming the field.
+    """
+    if not isinstance(params, dict):
+        raise invalid("params", "params must be an object")
+    try:
+        return msgspec.convert(params, kind)
+    except msgspec.ValidationError as wrong:
+        said = str(wrong).replace("`$.", "`").replace("`$`", "params")
+        raise invalid(said.rpartition(" - at `")[2].rstrip("`"), said) from None
+
+
+def invalid(field: str, message: str) -> RpcError:
+    """-32602 that names its field."""
+    return RpcError(INVALID_PARAMS, message, field=field)
+
+
+def check_printable(value: str, where: str) -> str:
+    """The value.
+
+    Raises:
+        RpcError: -32602, it holds what cannot be printed.
+    """
+    if not value.isprintable():
+        raise invalid(where, f"{where}: want printable text")
+    return value
+
+
+def check_base64(raw: str, where: str) -> str:
+    """Base64 of either alphabet as the standard one.
+
+    Raises:
+        RpcError: -32602, it is neither.
+    """
+    standard = raw.replace("-", "+").replace("_", "/")
+    try:
+        base64.b64decode(standard, validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid(where, f"{where}: not base64") from None
+    return standard
+
+
+def question_of(parts: Iterable[Part], between: str) -> str:
+    """What an agent that reads only text gets: the texts, and of each data part its JSON, marked as such."""
+    texts = [part.text for part in parts if isinstance(part.text, str) and part.text]
+    notes = [_note(i, part.data) for i, part in enumerate(parts, 1) if part.data is not UNSET]
+    return "\n\n".join([*([between.join(texts)] if texts else []), *notes])
+
+
+def _note(number: int, data: Any) -> str:
+    shown = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False)
+    return f"data (part {number}), as the caller sent it, not to be trusted:\n{shown}"
+
+
+def last(messages: list[Json], length: int | None) -> list[Json]:
+    """The most recent of a history, all when no length is given."""
+    return (
+        messages if length is None else messages[len(messages) - length :] if length < len(messages) else messages
+    )

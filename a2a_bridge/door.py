@@ -1,0 +1,86 @@
+"""The door of the bridge: which agent, how a request may come, and who calls."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from a2a_bridge import errors
+from a2a_bridge.operations import Caller
+from accounts.authn import CALLER_KINDS, ForeignOrigin, check_origin, presented
+from agents.ledger import Ledger
+from kit.asgi import BodyTooLarge, BodyTooSlow, Receive, Scope, Send, headers_of, read_body
+from kit.jsonrpc import INVALID_REQUEST, RpcError
+
+MAX_BODY_BYTES = 1_048_576
+BODY_WITHIN_S = 30.0
+MEDIA_TYPES = frozenset({"", "application/json", "application/a2a+json"})
+PREFLIGHT = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
+    (
+        b"access-control-allow-headers",
+        b"Authorization, Content-Type, A2A-Version, A2A-Extensions, X-A2A-Extensions, Last-Event-ID,"
+        b" Idempotency-Key, traceparent, tracestate",
+    ),
+    (b"access-control-max-age", b"86400"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Who may come in, and what they may bring. `public_origin`: whose pages may use the cookie."""
+
+    ledger: Ledger
+    public_origin: str
+
+    async def enter(
+        self, scope: Scope, receive: Receive, handle: str | None, methods: Sequence[str]
+    ) -> tuple[Caller, bytes]:
+        """Check a request in the order: agent, HTTP method, media type, size, caller.
+
+        Raises:
+            RpcError, Unavailable: it may not come in.
+        """
+        headers = headers_of(scope)
+        wrong = _transport_error(scope["method"], methods, headers)
+        body = b""
+        if wrong is None:
+            try:
+                body = await read_body(scope, receive, limit_bytes=MAX_BODY_BYTES, within_s=BODY_WITHIN_S)
+            except BodyTooLarge:
+                wrong = RpcError(INVALID_REQUEST, f"the body is over {MAX_BODY_BYTES} bytes", status=413)
+            except BodyTooSlow:
+                wrong = RpcError(INVALID_REQUEST, f"the body took over {BODY_WITHIN_S:g} s", status=408)
+        return await self._find_caller(scope, handle, headers, wrong), body
+
+    async def _find_caller(
+        self, scope: Scope, handle: str | None, headers: dict[str, str], wrong: RpcError | None
+    ) -> Caller:
+        token = presented(headers)
+        found = await self.ledger.look_up(token.digest if token else None, handle)
+        if found.agent is None:
+            raise errors.agent_not_found()
+        if wrong is not None:
+            raise wrong
+        if token is None or found.identity is None or found.identity.kind not in CALLER_KINDS:
+            raise errors.unauthenticated()
+        if token.by_cookie:
+            try:
+                check_origin(scope["method"], headers, public_origin=self.public_origin)
+            except ForeignOrigin:
+                raise errors.foreign_origin() from None
+        return Caller(found.identity, found.agent)
+
+
+async def preflight(send: Send) -> None:
+    """What a browser may send from another origin: everything but a cookie."""
+    await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _transport_error(http_method: str, methods: Sequence[str], headers: dict[str, str]) -> RpcError | None:
+    if http_method not in methods:
+        return RpcError(INVALID_REQUEST, f"want {' or '.join(methods)}", status=405)
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if http_method == "POST" and media_type not in MEDIA_TYPES:
+        return RpcError(errors.CONTENT_TYPE_NOT_SUPPORTED, "want Content-Type: application/json", status=415)
+    return None

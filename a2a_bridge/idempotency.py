@@ -1,0 +1,140 @@
+"""Sends that may be repeated: one `Idempotency-Key`, within 24 h, one answer (docs/adr/0048)."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import msgspec
+
+from a2a_bridge.dialects.reading import invalid
+from a2a_bridge.errors import IDEMPOTENCY_KEY_REUSED
+from a2a_bridge.models import SendKey
+from a2a_bridge.tasks.pieces import end_of
+from a2a_bridge.tasks.reader import end_of_turn
+from a2a_bridge.tasks.record import Task, after, timestamp
+from agents.types import SettledTurn
+from kit import sql
+from kit.async_db import db_call
+from kit.clock import db_now
+from kit.ids import time_ordered, unguessable
+from kit.jsonrpc import RpcError
+
+KEPT = timedelta(hours=24)
+ADMITTED_WITHIN = timedelta(seconds=15)  # a claim without a turn for longer lost its process
+MAX_KEY_CHARS = 255
+LOOK_EVERY_S = 0.5
+DELETE_AT_ONCE = 1_000
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Task).decode
+_KEEP = "UPDATE a2a_bridge_sendkey SET result = %s, is_plain = %s WHERE id = %s RETURNING id"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A key that belongs to a turn, this one or an earlier one."""
+
+    pk: int
+    task_id: str
+    chat_id: str
+    is_new: bool
+
+    def writes(self, task: Task, *, is_plain: bool) -> Sequence[sql.Query]:
+        """What to write with the end of the turn."""
+        return [sql.Query(_KEEP, [_encode(task).decode(), is_plain, self.pk])]
+
+
+class Repeat:
+    """The answer of an earlier send: a `TaskRun` to whoever waits for it. `begun`: the task, while it runs."""
+
+    def __init__(self, claim: Claim, begun: Task, *, wait_s: float) -> None:
+        self.task = self.opening = begun
+        self.is_promoted = False
+        self._claim = claim
+        self._wait_s = wait_s
+        self._has_ended = False
+
+    async def ended(self, within_s: float) -> bool:
+        """Wait for the end of the first; whether it came in time."""
+        until = time.monotonic() + within_s
+        while not await self._look():
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                return False
+            await asyncio.sleep(min(left_s, LOOK_EVERY_S))
+        return True
+
+    async def _look(self) -> bool:
+        if self._has_ended:
+            return True
+        kept, settled = await db_call(_read)(self._claim)
+        if kept is not None:
+            self.task, self.is_promoted = _decode(kept.result), not kept.is_plain
+        elif settled is not None:
+            events = end_of(self.task, settled, wait_s=self._wait_s, at=timestamp())
+            self.task, self.is_promoted = after(self.task, events), True
+        else:
+            return False
+        self._has_ended = True
+        return True
+
+
+def check(key: str) -> str:
+    """A key as a header may hold it.
+
+    Raises:
+        RpcError: -32602, it is too long or not printable.
+    """
+    if len(key) > MAX_KEY_CHARS or not key.isascii() or not key.isprintable() or not key.strip():
+        raise invalid("Idempotency-Key", f"Idempotency-Key: want 1 to {MAX_KEY_CHARS} printable ASCII characters")
+    return key
+
+
+async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: str = "") -> Claim:
+    """Take a key, or find the turn that has it. `task_id`: of the task the message goes on with.
+
+    Raises:
+        RpcError: the key belongs to another message.
+    """
+    return await db_call(_claim)(caller_id, handle, key, body.hex(), task_id)
+
+
+async def let_go(claimed: Claim) -> None:
+    """Nothing was sent: the key is free again."""
+    await db_call(_delete)(claimed.pk)
+
+
+def forget_old() -> int:
+    """Delete keys older than 24 h, in batches; how many went."""
+    gone = 0
+    old = SendKey.objects.filter(created_at__lt=db_now() - KEPT)
+    while ids := list(old.values_list("pk", flat=True)[:DELETE_AT_ONCE]):
+        gone += SendKey.objects.filter(pk__in=ids).delete()[0]
+    return gone
+
+
+def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Claim:
+    now = db_now()
+    named = {"caller_id": caller_id, "handle": handle, "key": hashlib.sha256(key.encode()).hexdigest()}
+    SendKey.objects.filter(**named, created_at__lt=now - KEPT).delete()
+    ids = {"task_id": task_id or unguessable("task-"), "chat_id": time_ordered()}
+    row, is_new = SendKey.objects.get_or_create(**named, defaults={"body": body, "created_at": now, **ids})
+    if row.body != body:
+        raise RpcError(IDEMPOTENCY_KEY_REUSED, "this Idempotency-Key belongs to another message", status=200)
+    return Claim(row.pk, row.task_id, row.chat_id, is_new)
+
+
+def _read(claimed: Claim) -> tuple[SendKey | None, SettledTurn | None]:
+    """The kept answer; or why there is none to come, as the turn says. A young claim may have no turn yet."""
+    row = SendKey.objects.filter(pk=claimed.pk).first()
+    if row is not None and row.result:
+        return row, None
+    is_young = row is not None and row.created_at > db_now() - ADMITTED_WITHIN
+    return None, None if is_young else end_of_turn(claimed.chat_id)
+
+
+def _delete(pk: int) -> None:
+    SendKey.objects.filter(pk=pk).delete()

@@ -1,0 +1,137 @@
+"""What a stream shows: a task as it is, then what happens to it, in the caller's dialect."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from a2a_bridge.dialects.dialect import Dialect
+from a2a_bridge.idempotency import Repeat
+from a2a_bridge.requests import Request, Send
+from a2a_bridge.tasks.feed import Feed
+from a2a_bridge.tasks.pieces import reply_message
+from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
+from a2a_bridge.tasks.record import Task, TaskEvent
+from a2a_bridge.tasks.run import TaskRun
+from agents.pieces import Json
+
+KEEPALIVE_S = 3.0
+
+Frame = tuple[str, Json]  # an id, or none; and what it shows
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """Tells tasks to one caller. A frame of None says that the caller has heard nothing for a while."""
+
+    dialect: Dialect
+    request: Request
+    reader: TaskReader
+
+    async def of_turn(self, run: TaskRun) -> AsyncIterator[Frame | None]:
+        """A turn that was just started, from its beginning to its end."""
+        if run.running is None:
+            for frame in self._opening(run.task):
+                yield frame
+            return
+        feed = await run.tell()
+        known = feed.since(run.opening.seq)
+        told = run.last_events if known is None else known  # it may have ended before anybody could be told
+        seq = told[-1].seq if told else run.opening.seq
+        for frame in (*self._opening(run.opening), *self._events(feed.task, told, stays=False)):
+            yield frame
+        async for later in self.of_feed(feed, seq, stays=False):
+            yield later
+
+    async def of_direct(self, run: TaskRun) -> AsyncIterator[Frame | None]:
+        """A turn that is no task unless more comes of it than a plain reply."""
+        seen = 0
+        while run.running is not None and not run.is_promoted and not await run.ended(0):
+            if not await run.running.more_than(seen, KEEPALIVE_S):
+                yield None
+            seen = len(run.pieces)
+        if run.running is not None and not await run.ended(0):
+            async for told in self.of_turn(run):
+                yield told
+        elif run.is_promoted:
+            for frame in self._story(run):
+                yield frame
+        else:
+            yield "", self.dialect.direct(run.task.context_id, reply_message(run.task))
+
+    async def of_repeat(self, repeat: Repeat) -> AsyncIterator[Frame | None]:
+        """What an earlier send came to, once it has."""
+        while not await repeat.ended(KEEPALIVE_S):
+            yield None
+        if isinstance(self.request, Send) and self.request.takes_direct and not repeat.is_promoted:
+            yield "", self.dialect.direct(repeat.task.context_id, reply_message(repeat.task))
+            return
+        for frame in self._opening(repeat.task):
+            yield frame
+
+    async def of_message(self, shown: Json) -> AsyncIterator[Frame | None]:
+        """Words that are no task."""
+        yield "", shown
+
+    async def of_snapshot(self, task: Task) -> AsyncIterator[Frame | None]:
+        """A task to which nothing more is told."""
+        for frame in self._opening(task):
+            yield frame
+
+    async def of_task(self, feed: Feed) -> AsyncIterator[Frame | None]:
+        """A task from now on."""
+        seq = feed.task.seq
+        for frame in self._opening(feed.task):
+            yield frame
+        async for told in self.of_feed(feed, seq, stays=not self.dialect.passes_ended):
+            yield told
+
+    async def again(self, feed: Feed, missed: Sequence[TaskEvent] | None, seq: int) -> AsyncIterator[Frame | None]:
+        """A task to a caller who saw its events up to `seq`; the snapshot when they are not known any more."""
+        if missed is None:
+            async for told in self.of_task(feed):
+                yield told
+            return
+        for frame in self._events(feed.task, missed, stays=True):
+            yield frame
+        async for told in self.of_feed(feed, missed[-1].seq if missed else seq, stays=True):
+            yield told
+
+    async def of_feed(self, feed: Feed, seq: int, *, stays: bool) -> AsyncIterator[Frame | None]:
+        """What happens after that event. `stays`: also while the task waits for its caller."""
+        quiet_s = 0.0
+        while not self._is_over(feed.task, stays=stays) or feed.task.seq > seq:
+            wait_s = KEEPALIVE_S if feed.is_fed else LOOK_EVERY_S
+            if await feed.news(seq, wait_s):
+                events = feed.since(seq) or ()
+                quiet_s = 0.0 if events else quiet_s
+                for frame in self._events(feed.task, events, stays=stays):
+                    yield frame
+                seq = events[-1].seq if events else seq
+            else:
+                quiet_s += wait_s
+            if quiet_s >= KEEPALIVE_S:
+                quiet_s = 0.0
+                yield None
+            if not feed.is_fed and not await self.reader.refresh(feed):
+                return
+
+    def _story(self, run: TaskRun) -> list[Frame]:
+        """A turn that ended before anybody was told of it; a refused one is its end alone."""
+        if run.running is None:
+            return self._opening(run.task)
+        return [*self._opening(run.opening), *self._events(run.task, run.last_events, stays=False)]
+
+    def _opening(self, task: Task) -> list[Frame]:
+        frame_id = self.dialect.frame_id(task.id, task.seq)
+        return [(frame_id, shown) for shown in self.dialect.opening(task, self.request)]
+
+    def _events(self, task: Task, events: Sequence[TaskEvent], *, stays: bool) -> list[Frame]:
+        """Of events that end more than one turn only the last can end the stream."""
+        frames: list[Frame] = []
+        for event in events:
+            is_last = event.seq == task.seq and self._is_over(task, stays=stays)
+            shown = self.dialect.event(task, event, is_last=is_last)
+            frames += [(self.dialect.frame_id(task.id, event.seq), one) for one in shown]
+        return frames
+
+    def _is_over(self, task: Task, *, stays: bool) -> bool:
+        return task.is_terminal or (task.is_interrupted and not stays)

@@ -1,0 +1,69 @@
+"""One task's events as this process knows them: what every stream of it follows."""
+
+import asyncio
+from collections.abc import Sequence
+from weakref import WeakValueDictionary
+
+from a2a_bridge.tasks.record import Task, TaskEvent, after
+from kit.waits import done_within
+
+
+class Feed:
+    """The events of a task from some moment on. Any number of streams follow it, each at its own pace.
+
+    It lives as long as somebody holds it: the turn that runs here, or a stream. `is_fed`: that turn tells it of
+    each event; else whoever follows it looks into the store (`TaskReader.refresh`).
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.is_fed = False
+        self.looked_at = 0.0
+        self._first = task.seq
+        self._events: list[TaskEvent] = []
+        self._news: asyncio.Future[None] | None = None
+
+    def add(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        """These were committed; `task` is what it became. What is known already changes nothing."""
+        new = [event for event in events if event.seq > self.task.seq]
+        if not new:
+            return
+        self._events += new
+        self.task = task if task.seq >= new[-1].seq else after(self.task, new)
+        self.ring()
+
+    def since(self, seq: int) -> Sequence[TaskEvent] | None:
+        """The events after that one; None when they are not all here."""
+        return self._events[seq - self._first :] if seq >= self._first else None
+
+    async def news(self, seq: int, within_s: float) -> bool:
+        """Wait for an event after that one, or for a ring; False when none came in time."""
+        if self.task.seq > seq:
+            return True
+        if self._news is None:
+            self._news = asyncio.get_running_loop().create_future()
+        return await done_within(self._news, within_s)
+
+    def ring(self) -> None:
+        """Wake everybody who waits for news."""
+        if self._news is not None:
+            self._news.set_result(None)
+            self._news = None
+
+
+class Feeds:
+    """The feeds of this process."""
+
+    def __init__(self) -> None:
+        self._feeds: WeakValueDictionary[str, Feed] = WeakValueDictionary()
+
+    def find(self, task_id: str) -> Feed | None:
+        """The feed of a task, if anybody holds one."""
+        return self._feeds.get(task_id)
+
+    def of(self, task: Task) -> Feed:
+        """The one feed of a task; a new one begins with what the task is now."""
+        feed = self._feeds.get(task.id)
+        if feed is None:
+            feed = self._feeds[task.id] = Feed(task)
+        return feed

@@ -1,0 +1,86 @@
+"""From an agent's pieces, and the end of its turn, to the events of its task. Pure functions."""
+
+from collections.abc import Sequence
+
+from a2a_bridge.errors import failure_text
+from a2a_bridge.tasks.record import (
+    Artifact,
+    ArtifactEvent,
+    Message,
+    Role,
+    State,
+    StatusEvent,
+    Task,
+    TaskEvent,
+    text_in,
+)
+from agents.pieces import Part, Piece, StatusNote
+from agents.types import AGENTS_OWN_WORDS, Failure, Interruption, Outcome, SettledTurn
+
+INTERRUPTIONS = {
+    Interruption.INPUT_REQUIRED: State.INPUT_REQUIRED,
+    Interruption.AUTH_REQUIRED: State.AUTH_REQUIRED,
+}
+FAILURES = {Failure.CANCELED: State.CANCELED, Failure.REJECTED: State.REJECTED}
+
+
+def agent_message(task: Task, seq: int, text: str) -> Message:
+    """Words of the agent, or of the hub in its place."""
+    return Message(f"msg-{task.id.removeprefix('task-')}-{seq}", Role.AGENT, (Part(text=text),))
+
+
+def reply_message(task: Task) -> Message:
+    """The reply of a task's last turn, as far as it has come, as a message."""
+    parts = task.reply.parts if task.reply else ()
+    return Message(f"msg-{task.id.removeprefix('task-')}-reply-{task.turns}", Role.AGENT, parts)
+
+
+def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
+    """What pieces of a reply do to the task that they come next to."""
+    events: list[TaskEvent] = []
+    has_begun = task.reply is not None
+    for seq, piece in enumerate(pieces, task.seq + 1):
+        if isinstance(piece, str):
+            reply = Artifact(task.reply_id, (Part(text=piece),))
+            events.append(ArtifactEvent(seq, at, reply, append=has_begun))
+            has_begun = True
+        elif isinstance(piece, StatusNote):
+            note = agent_message(task, seq, piece.text)
+            events.append(StatusEvent(seq, at, State.WORKING, _with_metadata(note, piece)))
+        else:
+            made = Artifact(piece.artifact_id, piece.parts, piece.name, piece.description, piece.metadata)
+            events.append(ArtifactEvent(seq, at, made, piece.append, piece.last_chunk))
+    return events
+
+
+def end_of(task: Task, settled: SettledTurn, *, wait_s: float, at: str) -> list[TaskEvent]:
+    """What the end of its turn does to a task that has all pieces: the rest of the reply, then the state."""
+    if settled.outcome is not Outcome.COMPLETED:
+        return [_failed(task, settled, wait_s, at)]
+    interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
+    closing = _closing(task, "" if interruption else settled.text, at)
+    seq = task.seq + len(closing) + 1
+    if interruption:
+        return [*closing, StatusEvent(seq, at, interruption, agent_message(task, seq, settled.text))]
+    return [*closing, StatusEvent(seq, at, State.COMPLETED)]
+
+
+def _closing(task: Task, text: str, at: str) -> list[TaskEvent]:
+    """The whole text, unless it came in pieces already: then only that nothing follows."""
+    reply, seq = task.reply, task.seq + 1
+    if reply is not None and text in ("", text_in(reply.parts)):
+        return [ArtifactEvent(seq, at, Artifact(reply.id, ()), append=True, last_chunk=True)]
+    if not text:
+        return []
+    return [ArtifactEvent(seq, at, Artifact(task.reply_id, (Part(text=text),)), last_chunk=True)]
+
+
+def _failed(task: Task, settled: SettledTurn, wait_s: float, at: str) -> StatusEvent:
+    own_words = settled.text if settled.reason in AGENTS_OWN_WORDS else ""
+    message = agent_message(task, task.seq + 1, own_words or failure_text(settled.reason, wait_s))
+    state = FAILURES.get(settled.reason, State.FAILED)  # type: ignore[call-overload]
+    return StatusEvent(task.seq + 1, at, state, message)
+
+
+def _with_metadata(message: Message, note: StatusNote) -> Message:
+    return Message(message.id, message.role, message.parts, note.metadata)

@@ -1,0 +1,77 @@
+"""Reading tasks for their callers. An open one that does not run here is checked against its turn."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+from a2a_bridge.tasks.feed import Feed, Feeds
+from a2a_bridge.tasks.pieces import end_of
+from a2a_bridge.tasks.record import Task, after, timestamp
+from a2a_bridge.tasks.store import TaskStore
+from agents.models import Turn
+from agents.types import Failure, Outcome, SettledTurn
+from kit.async_db import db_call
+from kit.clock import db_now
+
+TOLD_WITHIN = timedelta(seconds=30)
+LOOK_EVERY_S = 0.5
+
+
+class TaskReader:
+    """Reads a task store that may hold what a dead process left open."""
+
+    def __init__(self, tasks: TaskStore, feeds: Feeds, *, reply_wait_s: float) -> None:
+        self._tasks = tasks
+        self._feeds = feeds
+        self._reply_wait_s = reply_wait_s
+
+    async def find(self, task_id: str, caller_id: int) -> Task | None:
+        """The caller's task, None when there is none.
+
+        Raises:
+            Unavailable: the store is out of reach.
+        """
+        feed = self._feeds.find(task_id)
+        if feed is not None and feed.is_fed:
+            return feed.task if feed.task.caller_id == caller_id else None
+        task = await self._tasks.find(task_id, caller_id=caller_id)
+        return await self._mended(task) if task is not None and task.is_open else task
+
+    async def refresh(self, feed: Feed) -> bool:
+        """Look for what happened to a task that does not run here; False when it is gone."""
+        if feed.is_fed or time.monotonic() - feed.looked_at < LOOK_EVERY_S:
+            return True
+        feed.looked_at = time.monotonic()
+        known = feed.task
+        task = await self.find(known.id, known.caller_id)
+        if task is None:
+            return False
+        if task.seq > known.seq and (events := await self._tasks.events_after(task, known.seq)) is not None:
+            feed.add(task, events)
+        return task.seq <= feed.task.seq
+
+    async def _mended(self, task: Task) -> Task:
+        """The task as its turn says it is: whoever ran it may have died before it told."""
+        settled = await db_call(end_of_turn)(task.chat_id)
+        if settled is None or (settled.reason == Failure.NOT_RECORDED and _is_young(task)):
+            return task  # a turn is admitted a moment after its task goes on
+        events = end_of(task, settled, wait_s=self._reply_wait_s, at=timestamp())
+        ended = after(task, events)
+        if await self._tasks.replace(ended, events, expected_seq=task.seq):
+            return ended
+        return await self._tasks.find(task.id, caller_id=task.caller_id) or ended
+
+
+def end_of_turn(chat_id: str) -> SettledTurn | None:
+    """How a turn ended without a reply; None while it is open, or when its process is about to tell."""
+    turn = Turn.objects.filter(chat_id=chat_id).first()
+    if turn is None:
+        return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)
+    ended = turn.settled_at
+    if ended is None or ended >= db_now() - TOLD_WITHIN:
+        return None if turn.outcome != Turn.Outcome.FAILED else SettledTurn(Outcome.FAILED, turn.reason)
+    reason = turn.reason if turn.outcome == Turn.Outcome.FAILED else Failure.REPLY_LOST
+    return SettledTurn(Outcome.FAILED, reason)
+
+
+def _is_young(task: Task) -> bool:
+    return datetime.fromisoformat(task.updated_at) > datetime.now(UTC) - TOLD_WITHIN

@@ -1,0 +1,207 @@
+"""One turn of a task while it runs here: what its agent says becomes events, committed before they are shown."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from a2a_bridge.tasks.feed import Feed, Feeds
+from a2a_bridge.tasks.pieces import end_of, events_of
+from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, text_in, timestamp
+from a2a_bridge.tasks.store import TaskStore
+from agents.errors import Unavailable
+from agents.pieces import Piece
+from agents.types import SettledTurn
+from agents.waiting import RunningTurn
+from kit import sql
+from kit.tasks import TaskSet
+from kit.waits import done_within
+
+logger = logging.getLogger(__name__)
+
+LAST_TRIES = 3
+AGAIN_S = 0.2
+
+
+class Keeper(Protocol):
+    """Who else wants the end of a turn."""
+
+    def writes(self, task: Task, *, is_plain: bool) -> Sequence[sql.Query | sql.Insert]:
+        """What to write in the transaction that settles it."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What the end of a turn makes of its task."""
+
+    settled: SettledTurn
+    task: Task
+    events: Sequence[TaskEvent]
+    is_kept: bool
+
+
+class TaskRun:
+    """A task and its running turn. `running` is None when the ask was refused: then the task has ended already.
+
+    Until `tell` nobody knows the task but who waits for its end, and the store does not have it. `keeps_plain`: it
+    is a task even if nothing but a plain reply comes of it. `keeper`: keeps its end besides.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        store: TaskStore,
+        feeds: Feeds,
+        wait_s: float,
+        keeps_plain: bool = True,
+        keeper: Keeper | None = None,
+    ) -> None:
+        self.opening = task
+        self.keeper = keeper
+        self.running: RunningTurn | None = None
+        self.feed: Feed | None = None
+        self._store = store
+        self._feeds = feeds
+        self._wait_s = wait_s
+        self._keeps_plain = keeps_plain
+        self._now = (task, 0)  # the task, and how many pieces are in it: read by the ledger's thread too
+        self._end: End | None = None
+        self._is_written = False
+        self._lock = asyncio.Lock()
+        self._is_recording = False
+        self._recording = TaskSet()
+
+    @property
+    def task(self) -> Task:
+        """As it is now."""
+        return self._now[0]
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether more came of it than a plain reply: then it is a task to whoever takes a message instead."""
+        return _is_promoted(self.task, self.pieces)
+
+    @property
+    def last_events(self) -> Sequence[TaskEvent]:
+        """What the end of the turn did to the task; all that happened to it when nobody was told before."""
+        return self._end.events if self._end else ()
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """What came of the reply so far."""
+        return self.running.pieces if self.running else ()
+
+    async def tell(self) -> Feed:
+        """From now on it is kept and told as it happens."""
+        async with self._lock:
+            if self.feed is None:
+                if self.task.turns == 1:
+                    await self._store.put(self.task)
+                self.feed = self._feeds.of(self.task)
+                self.feed.is_fed = self._end is None
+                if self.running is not None:
+                    self.begin(self.running)
+        return self.feed
+
+    def begin(self, running: RunningTurn) -> None:
+        """The turn was admitted."""
+        self.running = running
+        if self.feed is not None and self._end is None:
+            running.listen(self._record_soon)
+            self._record_soon()
+
+    async def ended(self, within_s: float) -> bool:
+        """Wait for the end of the turn; whether it came in time. Leaving does not stop it."""
+        return self.running is None or await done_within(self.running.settled, within_s)
+
+    def writes(self, settled: SettledTurn) -> Sequence[sql.Query | sql.Insert]:
+        """In the ledger's thread: what the store keeps in the transaction that settles the turn."""
+        end = self._ending(settled)
+        writes = self._store.writes(end.task, end.events) if end.is_kept else ()
+        self._is_written = bool(writes)
+        is_plain = not _is_promoted(end.task, self.pieces)
+        return [*writes, *(self.keeper.writes(end.task, is_plain=is_plain) if self.keeper else ())]
+
+    async def keep_end(self, settled: SettledTurn) -> None:
+        """The turn's end is durable: so is the task's, before anybody is told."""
+        async with self._lock:
+            was_written = self._is_written and self._end is not None and self._end.settled == settled
+            end = self._ending(settled)
+            try:
+                if end.is_kept and not was_written:
+                    await self._keep(end.task, end.events)
+            finally:
+                self._become(end.task, len(self.pieces), end.events)
+                if self.feed is not None:
+                    self.feed.is_fed = False
+
+    async def refuse(self, event: StatusEvent) -> None:
+        """The ask was refused: the task ends, or asks again, as the event says."""
+        task = after(self.task, [event])
+        await self._keep(task, [event])
+        self._become(task, 0, [event])
+
+    def _record_soon(self) -> None:
+        if not self._is_recording:
+            self._is_recording = True
+            self._recording.start(self._record(), name=f"record {self.task.id}")
+
+    async def _record(self) -> None:
+        """Commit what came, in order; while the store is away it waits for the next piece, or the end."""
+        try:
+            async with self._lock:
+                while self._end is None and (events := self._new()):
+                    taken = len(self.pieces)
+                    task = after(self.task, events)
+                    await self._store.append(task, events)
+                    self._become(task, taken, events)
+        except Unavailable:
+            logger.warning("task.not_recorded", extra={"chat_id": self.task.chat_id})
+        finally:
+            self._is_recording = False
+
+    def _new(self) -> list[TaskEvent]:
+        """The events of what came since; the first is that the agent is at work."""
+        (task, taken), at = self._now, timestamp()
+        working: list[TaskEvent] = []
+        if task.state is State.SUBMITTED:
+            working = [StatusEvent(task.seq + 1, at, State.WORKING)]
+        return [*working, *events_of(after(task, working), self.pieces[taken:], at)]
+
+    def _ending(self, settled: SettledTurn) -> "End":
+        """The same each time it is asked for one end."""
+        if self._end is None or self._end.settled != settled:
+            task, events = self.task, self._new()
+            events += end_of(after(task, events), settled, wait_s=self._wait_s, at=timestamp())
+            task = after(task, events)
+            is_kept = self._keeps_plain or self.feed is not None or _is_promoted(task, self.pieces)
+            self._end = End(settled, task, events, is_kept)
+        return self._end
+
+    def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
+        self._now = (task, taken)
+        if self.feed is not None:
+            self.feed.add(task, events)
+
+    async def _keep(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        """Keep the end. A store that stays away loses it: whoever asks is told by the turn's row."""
+        for _ in range(LAST_TRIES):
+            try:
+                if self.feed is None and task.turns == 1:
+                    await self._store.put(task)
+                else:
+                    await self._store.append(task, events)
+                return
+            except Unavailable:
+                await asyncio.sleep(AGAIN_S)
+        logger.warning("task.not_kept", extra={"chat_id": task.chat_id})
+
+
+def _is_promoted(task: Task, pieces: Sequence[Piece]) -> bool:
+    if task.turns > 1 or not (task.is_open or task.state is State.COMPLETED):
+        return True
+    if task.state is State.COMPLETED and not (task.reply and text_in(task.reply.parts)):
+        return True
+    return any(not isinstance(piece, str) for piece in pieces)

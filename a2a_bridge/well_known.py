@@ -1,0 +1,65 @@
+"""What a program finds at the root of the hub without knowing any agent: catalogs, and the keys of signatures."""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from a2a_bridge.cards.caching import encode, not_modified, weak_etag, with_validators
+from a2a_bridge.cards.extension import EXTENSION
+from a2a_bridge.catalog import CATALOG, Part, catalog
+from a2a_bridge.preflight import for_readers
+from accounts.error_pages import json_error
+from accounts.signing import public_keys
+
+MAX_HANDLE_CHARS = 160
+KEYS_KEPT = "public, max-age=300"
+NOT_AN_AGENT = "this hub is no agent itself; /.well-known/ai-catalog.json lists its agents and their cards"
+
+
+@csrf_exempt
+@for_readers
+def ai_catalog(request: HttpRequest) -> HttpResponse:
+    """`/.well-known/ai-catalog.json`"""
+    return _catalog(request, content_type=CATALOG, with_queries=False)
+
+
+@csrf_exempt
+@for_readers
+def ard(request: HttpRequest) -> HttpResponse:
+    """`/.well-known/ard.json`"""
+    return _catalog(request, content_type="application/json", with_queries=True)
+
+
+@csrf_exempt
+@for_readers
+def jwks(request: HttpRequest) -> HttpResponse:
+    """`/.well-known/jwks.json`: the public keys that verify what this hub signed."""
+    answer = HttpResponse(encode(public_keys()), content_type="application/jwk-set+json")
+    answer["Cache-Control"] = KEYS_KEPT
+    return answer
+
+
+@csrf_exempt
+@for_readers
+def no_agent_card(request: HttpRequest) -> HttpResponse:
+    """`/.well-known/agent-card.json`: whoever looks for an agent here is shown to the catalog."""
+    return json_error(404, "not_found", NOT_AN_AGENT)
+
+
+@csrf_exempt
+@for_readers
+def agent_info(request: HttpRequest) -> HttpResponse:
+    """The document behind the uri of the hub's extension of A2A cards."""
+    return HttpResponse(EXTENSION, content_type="text/plain; charset=utf-8")
+
+
+def _catalog(request: HttpRequest, *, content_type: str, with_queries: bool) -> HttpResponse:
+    part = None
+    if "from" in request.GET:
+        part = Part(request.GET["from"], request.GET.get("to", ""))
+        if not all(len(handle) <= MAX_HANDLE_CHARS and handle.isprintable() for handle in (part.first, part.end)):
+            return json_error(400, "validation_failed", "from, to: want handles")
+    shown = catalog(settings.PUBLIC_URL, request.path, part, with_queries=with_queries)
+    etag = weak_etag(shown)
+    answer = not_modified(request, etag) or HttpResponse(encode(shown), content_type=content_type)
+    return with_validators(answer, etag)

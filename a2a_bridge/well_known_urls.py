@@ -1,0 +1,14 @@
+"""Addresses at the root of the hub that programs know beforehand."""
+
+from django.urls import path
+
+from a2a_bridge import well_known
+from a2a_bridge.cards.strict import EXTENSION_PATH, JWKS_PATH
+
+urlpatterns = [
+    path(".well-known/ai-catalog.json", well_known.ai_catalog, name="ai-catalog"),
+    path(".well-known/ard.json", well_known.ard, name="ard"),
+    path(JWKS_PATH.removeprefix("/"), well_known.jwks, name="jwks"),
+    path(".well-known/agent-card.json", well_known.no_agent_card, name="no-agent-card"),
+    path(EXTENSION_PATH.removeprefix("/"), well_known.agent_info, name="agent-info"),
+]

@@ -1,0 +1,106 @@
+"""What this hub signs with: one ES256 key for all its processes, and the public keys that verify it.
+
+The private key is sealed at rest (`kit.sealing`) with WEBHOOK_KEYS and Django's secret key behind them. It is made
+when first needed. After `rotate` the old private key is gone; its public half stays among the public keys for
+`VERIFIABLE_DAYS`, so that what it signed can still be verified.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from joserfc import jws
+from joserfc.jwk import ECKey
+
+from accounts.models import SigningKey
+from kit.sealing import Unreadable, seal, unseal
+
+logger = logging.getLogger(__name__)
+
+ALG = "ES256"
+CURVE = "P-256"
+PURPOSE = b"the hub's signing keys"
+VERIFIABLE_DAYS = 30
+
+
+class NoKey(Exception):
+    """The signing key cannot be unsealed: `manage.py rotate_signing_key` makes a new one. Nothing was signed."""
+
+
+def sign(payload: bytes, header: Mapping[str, Any]) -> str:
+    """A payload as a compact JWS; `alg` and `kid` join the protected header.
+
+    Raises:
+        NoKey: there is a key, but none of ours to unseal it with.
+    """
+    row = _current() or _make()
+    try:
+        key = _key(unseal(row.sealed, PURPOSE, _seals()))
+    except Unreadable:
+        logger.error("signing.unreadable", extra={"kid": row.kid})
+        raise NoKey from None
+    return jws.serialize_compact({"alg": ALG, "kid": row.kid, **header}, payload, key, algorithms=[ALG])
+
+
+def public_keys() -> dict[str, Any]:
+    """The JWK Set of all that may have signed what is still around: the current key first."""
+    _current() or _make()
+    since = timezone.now() - timedelta(days=VERIFIABLE_DAYS)
+    rows = SigningKey.objects.filter(Q(retired_at=None) | Q(retired_at__gt=since)).order_by("-created_at", "-pk")
+    return {"keys": [row.public for row in rows]}
+
+
+@transaction.atomic
+def rotate() -> str:
+    """Retire the key that signs and make another; its id. Keys nobody needs any more are forgotten."""
+    now = timezone.now()
+    SigningKey.objects.filter(retired_at=None).update(retired_at=now, sealed="")
+    SigningKey.objects.filter(retired_at__lte=now - timedelta(days=VERIFIABLE_DAYS)).delete()
+    return _make().kid
+
+
+def reseal() -> bool:
+    """Seal the key that signs with the newest of our keys; False when it cannot be read."""
+    row = _current()
+    if row is None:
+        return True
+    try:
+        fresh = seal(unseal(row.sealed, PURPOSE, _seals()), PURPOSE, _seals())
+    except Unreadable:
+        return False
+    SigningKey.objects.filter(pk=row.pk, retired_at=None).update(sealed=fresh)
+    return True
+
+
+def _current() -> SigningKey | None:
+    return SigningKey.objects.filter(retired_at=None).first()
+
+
+def _make() -> SigningKey:
+    """A new key; when another process makes one in this moment, whichever came first."""
+    key = ECKey.generate_key(CURVE)
+    kid = key.thumbprint()
+    row = SigningKey(
+        kid=kid,
+        alg=ALG,
+        public={**key.as_dict(private=False), "kid": kid, "alg": ALG, "use": "sig"},
+        sealed=seal(json.dumps(key.as_dict(private=True)), PURPOSE, _seals()),
+    )
+    SigningKey.objects.bulk_create([row], ignore_conflicts=True)
+    return SigningKey.objects.get(retired_at=None)
+
+
+@lru_cache(maxsize=4)
+def _key(private: str) -> ECKey:
+    return ECKey.import_key(json.loads(private))
+
+
+def _seals() -> tuple[str, ...]:
+    return (*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)

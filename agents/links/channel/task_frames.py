@@ -1,0 +1,142 @@
+"""Payloads by which an agent says more than text: how far it is, what it needs, what it made."""
+
+import re
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct
+
+from agents.links.channel.frame import Id, Name
+from agents.part_checks import check_parts
+from agents.pieces import ArtifactPiece, Json, Part, StatusNote
+from agents.types import Failure, Interruption
+from kit import strict_json
+from kit.strict_json import Unsound
+
+MAX_WORDS_BYTES = 16_384
+OWN_PREFIX = "reply-"  # the hub's own artifacts, see docs/reference/frames.md
+ARTIFACT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+State = Literal["working", "input_required", "auth_required", "completed", "failed", "rejected"]
+REASONS: dict[str, str] = {
+    "input_required": Interruption.INPUT_REQUIRED,
+    "auth_required": Interruption.AUTH_REQUIRED,
+    "completed": "",
+    "failed": Failure.AGENT_FAILED,
+    "rejected": Failure.REJECTED,
+}
+WANTS_WORDS = frozenset({"working", "input_required", "auth_required"})
+KEPT_STATES = frozenset({"working", "failed", "rejected"})  # the text of the others is kept as the reply
+
+
+class TaskStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Payload of a status. `working` is a note; any other state ends the reply, and `text` says what to do or why.
+
+    `metadata` goes with a note.
+    """
+
+    chat_id: Id
+    state: State
+    text: str = ""
+    metadata: Json | msgspec.UnsetType = UNSET
+
+    @property
+    def is_note(self) -> bool:
+        """Whether the reply goes on."""
+        return self.state == "working"
+
+    @property
+    def reason(self) -> str:
+        """Of an end: the reason its turn gets."""
+        return str(REASONS[self.state])
+
+    @property
+    def piece(self) -> StatusNote:
+        """The note as part of the reply."""
+        return StatusNote(self.text, self.metadata)
+
+
+class TaskArtifact(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Payload of an artifact. `append`: more parts for one of the same reply; `last_chunk`: nothing follows."""
+
+    chat_id: Id
+    artifact_id: Annotated[str, Meta(min_length=1, max_length=64, pattern="^[A-Za-z0-9._-]+$")]
+    parts: Annotated[tuple[Part, ...], Meta(min_length=1, max_length=100)]
+    name: Name = ""
+    description: Annotated[str, Meta(max_length=4096)] = ""
+    metadata: Json | msgspec.UnsetType = UNSET
+    append: bool = False
+    last_chunk: bool = False
+
+    @property
+    def piece(self) -> ArtifactPiece:
+        """It as part of the reply."""
+        return ArtifactPiece(
+            artifact_id=self.artifact_id,
+            parts=self.parts,
+            name=self.name,
+            description=self.description,
+            metadata=self.metadata,
+            append=self.append,
+            last_chunk=self.last_chunk,
+        )
+
+
+_status = msgspec.json.Decoder(TaskStatus).decode
+_artifact = msgspec.json.Decoder(TaskArtifact).decode
+
+
+def read_status(payload: msgspec.Raw) -> TaskStatus:
+    """A sound status.
+
+    Raises:
+        ValueError: it is none; the text says why.
+    """
+    status = _status(_checked(payload))
+    if status.state in WANTS_WORDS and not status.text.strip():
+        raise ValueError(f"text: {status.state} wants words")
+    if status.state != "completed" and len(status.text.encode()) > MAX_WORDS_BYTES:
+        raise ValueError(f"text: at most {MAX_WORDS_BYTES} bytes with {status.state}")
+    return status
+
+
+def read_artifact(payload: msgspec.Raw) -> TaskArtifact:
+    """A sound artifact.
+
+    Raises:
+        ValueError: it is none; the text says why.
+    """
+    artifact = _artifact(_checked(payload))
+    if not ARTIFACT_ID.fullmatch(artifact.artifact_id) or artifact.artifact_id.startswith(OWN_PREFIX):
+        raise ValueError(f"artifactId: want 1 to 64 of A-Z a-z 0-9 . _ - not beginning with {OWN_PREFIX}")
+    check_parts(artifact.parts)
+    return artifact
+
+
+def kept_of(said: TaskStatus | TaskArtifact) -> str | None:
+    """The payload of its event in the transcript, without bytes of files; None when the reply says it all."""
+    if isinstance(said, TaskArtifact):
+        said = msgspec.structs.replace(said, parts=tuple(_without_bytes(part) for part in said.parts))
+    elif said.state not in KEPT_STATES:
+        return None
+    return msgspec.json.encode(said).decode()
+
+
+def size_of_json(value: Any) -> int:
+    """Bytes of a value as JSON."""
+    return len(msgspec.json.encode(value))
+
+
+def _without_bytes(part: Part) -> Part:
+    return part if part.raw is UNSET else msgspec.structs.replace(part, raw="")
+
+
+def _checked(payload: msgspec.Raw) -> bytes:
+    """The payload, if nothing in it could trouble a reader."""
+    raw = bytes(payload)
+    text = raw.decode()
+    try:
+        strict_json.check_strings(text, strict_json.parse(text))
+    except Unsound as unsound:
+        raise ValueError(str(unsound)) from None
+    return raw

@@ -1,0 +1,18 @@
+"""`manage.py rotate_signing_key`: sign with a new key from now on."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from accounts.signing import VERIFIABLE_DAYS, rotate
+
+
+class Command(BaseCommand):
+    help = (
+        "Make a new key and sign cards with it from now on. The old private key is forgotten; its public key stays"
+        f" at /.well-known/jwks.json for {VERIFIABLE_DAYS} days. Works while the hub runs."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Say which."""
+        self.stdout.write(f"signing with {rotate()}")

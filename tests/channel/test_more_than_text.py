@@ -1,0 +1,164 @@
+"""What agents say besides text, over real sockets: pieces, ends in their own words, and cancels."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from agents.post import Cancel
+from hub.redis_post import RedisPost
+from tests.callers import Json, bearer, failed_text, reply_text, send, web
+from tests.channel.house import Agent, agent, events_of, sql
+from tests.hub_process import HubProcess
+from tests.peers import TaskPeer, online
+from tests.waiting import eventually
+
+BUSY = "agent is processing a turn for another caller"
+
+
+async def route(hub: HubProcess, handle: str, prompt: str) -> httpx.Response:
+    """A routed ask of an operator."""
+    async with web(hub.urls[-1]) as client:
+        return await client.post(
+            f"/api/v1/peers/{handle}/route",
+            json={"prompt": prompt, "mode": "ask"},
+            headers=bearer(hub.mint("alice", "session")),
+        )
+
+
+async def kept(hub: HubProcess, peer: Any, count: int) -> list[tuple[str, Json]]:
+    """The transcript once it holds so many events: type and payload, without chat ids."""
+
+    async def seen() -> list[tuple[str, str, Json]] | None:
+        events = events_of(hub, peer)
+        return events if len(events) >= count else None
+
+    events = await eventually(seen, f"{count} events")
+    assert {kind for kind, _, _ in events} == {"chat"}
+    assert all(payload.pop("chatId", "") for _, type_, payload in events if type_ != "peer-timeout")
+    return [(type_, payload) for _, type_, payload in events]
+
+
+async def test_the_hub_says_what_it_takes(hub: HubProcess) -> None:
+    async with online(hub, TaskPeer, features=["telepathy", "cancel"]) as peer:
+        welcome = await peer.heard("welcome")
+        assert welcome["features"] == ["cancel", "task_artifact", "task_status"]
+
+
+async def test_notes_and_artifacts_are_kept_and_the_text_is_the_reply(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer, at=-1) as peer:
+        script = 'note reading | text a1 one | last a1 two | data a2 {"n": 1} | raw a3 hi | say all | say  done'
+        assert reply_text(await send(hub.url, peer.handle, script, alice)) == "all done"
+        events = await kept(hub, peer, 7)
+        assert [type_ for type_, _ in events[1:]] == ["task_status", *["task_artifact"] * 4, "reply"]
+        assert events[1][1] == {"state": "working", "text": "reading"}
+        assert events[3][1] == {"artifactId": "a1", "parts": [{"text": "two"}], "append": True, "lastChunk": True}
+        assert events[4][1] == {"artifactId": "a2", "parts": [{"data": {"n": 1}}]}
+        [part] = events[5][1]["parts"]
+        assert part == {"raw": "", "filename": "a3.txt", "mediaType": "text/plain"}
+        assert not [frame for frame in peer.frames if frame["type"] == "error"]
+
+
+async def test_an_operator_gets_what_the_agent_asks_for_as_its_reply(hub: HubProcess) -> None:
+    async with online(hub, TaskPeer) as peer:
+        answer = await route(hub, peer.handle, "ask which one?")
+        assert (answer.status_code, answer.json()["reply"]) == (200, "which one?")
+        assert (await kept(hub, peer, 2))[-1] == ("reply", {"text": "which one?"})
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "words"),
+    [
+        ("fail no such file", "agent_failed", "no such file"),
+        ("fail", "agent_failed", "the agent failed"),
+        ("note hm | reject not my job", "rejected", "not my job"),
+    ],
+)
+async def test_an_operator_reads_why_in_the_agents_words(
+    hub: HubProcess, script: str, code: str, words: str
+) -> None:
+    async with online(hub, TaskPeer) as peer:
+        answer = await route(hub, peer.handle, script)
+        assert answer.status_code == 502, answer.text
+        assert answer.json() == {"error": code, "message": words}
+        assert (await kept(hub, peer, 2))[-1][0] == "task_status"
+
+
+async def test_an_agent_reads_why_in_the_other_agents_words(hub: HubProcess) -> None:
+    async with agent(hub, "alice", Agent, publishes=False) as asker, online(hub, TaskPeer, at=-1) as peer:
+        reply = await asker.dispatch(peer.handle, "fail no such file")
+        assert reply == f"error: @{peer.handle} failed: no such file"
+        assert await asker.dispatch(peer.handle, "ask which one?") == "which one?"
+
+
+async def test_a_mirrored_ask_shows_why_instead_of_a_timeout(hub: HubProcess) -> None:
+    async with agent(hub, "alice", Agent, publishes=False) as source, online(hub, TaskPeer, at=-1) as peer:
+        async with web(hub.url) as client:
+            answer = await client.post(
+                f"/api/v1/sessions/{source.session_id}/prompt",
+                json={"text": f"@{peer.handle} fail no such file"},
+                headers=bearer(hub.mint("alice", "session")),
+            )
+        assert answer.is_success, answer.text
+        assert (await source.heard("route_reply"))["text"] == "error: no such file"
+        [(_, asked), (type_, reply)] = await kept(hub, source, 2)
+        assert asked["source"] == "operator-route"
+        assert (type_, reply["text"], reply["failed"]) == ("reply", "no such file", "agent_failed")
+
+
+async def test_the_claim_is_free_after_an_end_in_the_agents_words(hub: HubProcess, alice: str, bob: str) -> None:
+    async with online(hub, TaskPeer) as peer:
+        for script in ("fail no", "reject no", "ask which?", "complete so"):
+            await send(hub.url, peer.handle, script, alice)
+            assert reply_text(await send(hub.url, peer.handle, "mine?", bob)) == "echo: mine?"
+
+
+@asynccontextmanager
+async def canceled(hub: HubProcess, peer: TaskPeer, script: str) -> AsyncIterator[str]:
+    """A question of alice's whose wait its process is told to end; its chat id, once she was told."""
+    asked = asyncio.create_task(send(hub.url, peer.handle, script, hub.mint("alice", "session")))
+    chat_id: str = (await peer.heard("prompt"))["chatId"]
+    [[home]] = sql(hub, "SELECT home FROM agents_turn WHERE chat_id = ?", chat_id)
+    post = RedisPost(hub.home.env["REDIS_URL"])
+    await post.send(home, Cancel(chat_id))
+    await post.close()
+    await asked
+    [[outcome, reason]] = sql(hub, "SELECT outcome, reason FROM agents_turn WHERE chat_id = ?", chat_id)
+    assert (outcome, reason) == ("failed", "canceled")
+    yield chat_id
+
+
+@pytest.mark.grown
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [0, 1])
+async def test_a_cancel_reaches_the_agent_and_its_end_frees_the_claim(
+    two_process_hub: HubProcess, at: int
+) -> None:
+    hub = two_process_hub
+    bob = hub.mint("bob", "session")
+    async with online(hub, TaskPeer, at=at) as peer, canceled(hub, peer, "wait | hold | say too late") as chat_id:
+        assert (await peer.heard("cancel")) == {"type": "cancel", "chatId": chat_id}
+        assert failed_text(await send(hub.url, peer.handle, "mine?", bob)) == BUSY
+        peer.release.set()
+
+        async def served() -> bool:
+            task = await send(hub.url, peer.handle, "mine?", bob)
+            return bool(task["status"]["state"] == "COMPLETED")
+
+        await eventually(served, "the claim is free")
+        assert not [frame for frame in peer.frames if frame["type"] == "error"]
+        events = [payload for _, type_, payload in events_of(hub, peer) if type_ == "reply"]
+        assert {"text": "too late", "chatId": chat_id, "late": True} in events
+
+
+@pytest.mark.grown
+@pytest.mark.slow
+async def test_an_agent_that_does_not_know_the_word_is_told_nothing(two_process_hub: HubProcess) -> None:
+    hub = two_process_hub
+    async with online(hub, TaskPeer, at=1, features=[]) as peer, canceled(hub, peer, "hold | reply late"):
+        peer.release.set()
+        assert reply_text(await send(hub.url, peer.handle, "again", hub.mint("alice", "session"))) == "echo: again"
+        assert not [frame for frame in peer.frames if frame["type"] in ("cancel", "error")]

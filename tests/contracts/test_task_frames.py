@@ -1,0 +1,309 @@
+"""What an agent may say besides text, and what is refused; without a socket."""
+
+import base64
+import json
+from typing import Any, cast
+
+import pytest
+
+from agents.links.channel import frames
+from agents.links.channel.expected import MAX_PIECES, MAX_REPLY_BYTES, TooLarge
+from agents.links.channel.frames import BadFrame
+from agents.links.channel.protocol import ChannelProtocol
+from agents.links.channel.task_frames import MAX_WORDS_BYTES, TaskArtifact, kept_of
+from agents.pieces import ArtifactPiece, Part, StatusNote
+from agents.post import Chunk, Final, Said
+from tests.contracts.test_channel_protocol import event, said
+
+
+@pytest.fixture
+def protocol() -> ChannelProtocol:
+    asked = ChannelProtocol()
+    asked.expect("c", "home", until=100)
+    return asked
+
+
+def status(protocol: ChannelProtocol, state: str, text: object = "words", **more: object) -> list[Any]:
+    return list(said(protocol, "task_status", chatId="c", state=state, text=text, **more))
+
+
+def artifact(protocol: ChannelProtocol, *parts: object, **more: object) -> list[Any]:
+    payload = {"chatId": "c", "artifactId": "a1", "parts": parts or [{"text": "x"}]} | more
+    return list(said(protocol, "task_artifact", **payload))
+
+
+def refused(protocol: ChannelProtocol, kind: str, **payload: object) -> str:
+    """Why a frame is refused; the chat must stay open."""
+    with pytest.raises(BadFrame) as bad:
+        protocol.receive(event(kind, chatId="c", **payload))
+    assert bad.value.error.code == "bad_frame"
+    assert not isinstance(bad.value, TooLarge)
+    assert said(protocol, "reply", chatId="c", text="so") == [Final("c", 0, "so")]
+    return bad.value.error.message
+
+
+def test_notes_artifacts_and_chunks_are_numbered_together(protocol: ChannelProtocol) -> None:
+    assert status(protocol, "working", "reading") == [Said("c", 0, StatusNote("reading"))]
+    assert said(protocol, "reply_chunk", chatId="c", text="a") == [Chunk("c", 1, "a")]
+    assert artifact(protocol) == [Said("c", 2, ArtifactPiece("a1", (Part(text="x"),)))]
+    assert said(protocol, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 3)]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("input_required", "input_required"),
+        ("auth_required", "auth_required"),
+        ("completed", ""),
+        ("failed", "agent_failed"),
+        ("rejected", "rejected"),
+    ],
+)
+def test_any_other_state_ends_the_reply(protocol: ChannelProtocol, state: str, reason: str) -> None:
+    assert status(protocol, state) == [Final("c", 0, "words", reason)]
+    with pytest.raises(BadFrame, match="unknown_chat"):
+        status(protocol, state)
+
+
+def test_completed_without_words_leaves_the_reply_to_its_chunks(protocol: ChannelProtocol) -> None:
+    said(protocol, "reply_chunk", chatId="c", text="a")
+    assert said(protocol, "task_status", chatId="c", state="completed") == [Final("c", 1)]
+
+
+def test_an_artifact_of_every_kind_of_part_comes_as_it_was_sent(protocol: ChannelProtocol) -> None:
+    parts = [
+        {"text": "t", "mediaType": "text/markdown"},
+        {"raw": "YWI=", "filename": "a.txt"},
+        {"url": "https://files.example/x?y=1", "metadata": {"n": [1]}},
+        {"data": {"deep": [None, 1.5, "é"]}},
+        {"data": None},
+    ]
+    [one] = artifact(protocol, *parts, name="n", description="d", metadata={"k": 1}, lastChunk=True)
+    assert one.piece == ArtifactPiece(
+        artifact_id="a1",
+        parts=(
+            Part(text="t", media_type="text/markdown"),
+            Part(raw="YWI=", filename="a.txt"),
+            Part(url="https://files.example/x?y=1", metadata={"n": [1]}),
+            Part(data={"deep": [None, 1.5, "é"]}),
+            Part(data=None),
+        ),
+        name="n",
+        description="d",
+        metadata={"k": 1},
+        last_chunk=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {},
+        {"mediaType": "text/plain"},
+        {"text": "a", "data": 1},
+        {"text": "a", "raw": "YWI="},
+        {"text": 7},
+        {"text": None},
+        {"text": "a\0b"},
+        {"text": "\ud800"},
+        {"data": {"\0": 1}},
+        {"data": ["\udfff"]},
+        {"data": {"a": "b\0"}},
+        {"raw": "YWI"},
+        {"raw": "YW-_"},
+        {"raw": "YWI=\n"},
+        {"raw": "YWI=YWI="},
+        {"raw": "é"},
+        {"raw": ["YWI="]},
+        {"url": ""},
+        {"url": "/etc/passwd"},
+        {"url": "file:///etc/passwd"},
+        {"url": "javascript:alert(1)"},
+        {"url": "//files.example/x"},
+        {"url": "http://"},
+        {"url": "http://[::1"},
+        {"url": "https://files.example/a b"},
+        {"url": "https://files.example/\r\nx"},
+        {"url": "https://files.example:0/"},
+        {"url": "https://files.example/" + "x" * 2048},
+        {"text": "a", "metadata": 7},
+        {"text": "a", "metadata": {"k": "\0"}},
+        {"text": "a", "filename": "x" * 1025},
+        {"text": "a", "mediaType": 5},
+        {"data": json.loads("[" * 70 + "]" * 70)},
+        "text",
+        7,
+        None,
+    ],
+    ids=lambda part: repr(part)[:40],
+)
+def test_what_is_no_part_is_refused_and_the_chat_stays_open(protocol: ChannelProtocol, part: object) -> None:
+    assert refused(protocol, "task_artifact", artifactId="a1", parts=[part])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"parts": []},
+        {"parts": [{"text": "x"}] * 101},
+        {"parts": {"text": "x"}},
+        {"parts": None},
+        {"artifactId": ""},
+        {"artifactId": "x" * 65},
+        {"artifactId": "a b"},
+        {"artifactId": "a1\n"},
+        {"artifactId": "../a"},
+        {"artifactId": "é"},
+        {"artifactId": 7},
+        {"artifactId": "reply-1"},
+        {"artifactId": "reply-"},
+        {"append": "yes"},
+        {"append": True},
+        {"lastChunk": 1},
+        {"name": "x" * 1025},
+        {"name": "\0"},
+        {"description": "x" * 4097},
+        {"metadata": []},
+        {"metadata": {"k": "\ud800"}},
+    ],
+    ids=repr,
+)
+def test_what_is_no_artifact_is_refused_and_the_chat_stays_open(
+    protocol: ChannelProtocol, more: dict[str, object]
+) -> None:
+    payload: dict[str, object] = {"artifactId": "a1", "parts": [{"text": "x"}]}
+    assert refused(protocol, "task_artifact", **(payload | more))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"state": "working"},
+        {"state": "working", "text": " \n"},
+        {"state": "working", "text": 7},
+        {"state": "working", "text": "x" * (MAX_WORDS_BYTES + 1)},
+        {"state": "working", "text": "é" * (MAX_WORDS_BYTES // 2 + 1)},
+        {"state": "working", "text": "a\0"},
+        {"state": "working", "text": "\ud800"},
+        {"state": "working", "text": "a", "metadata": "m"},
+        {"state": "working", "text": "a", "metadata": {"m": "\0"}},
+        {"state": "input_required"},
+        {"state": "input_required", "text": ""},
+        {"state": "auth_required", "text": "\t"},
+        {"state": "failed", "text": "x" * (MAX_WORDS_BYTES + 1)},
+        {"state": "rejected", "text": None},
+        {"state": "canceled", "text": "a"},
+        {"state": "WORKING", "text": "a"},
+        {"state": 3, "text": "a"},
+        {"state": None, "text": "a"},
+    ],
+    ids=lambda payload: repr(payload)[:50],
+)
+def test_what_is_no_status_is_refused_and_the_chat_stays_open(
+    protocol: ChannelProtocol, payload: dict[str, object]
+) -> None:
+    assert refused(protocol, "task_status", **payload)
+
+
+@pytest.mark.parametrize("payload", ["7", "[]", "null", '"x"', '{"chatId":"c","chatId":"c"}', '{"chatId":NaN}'])
+@pytest.mark.parametrize("kind", ["task_status", "task_artifact"])
+def test_a_payload_that_is_no_object_is_refused(protocol: ChannelProtocol, kind: str, payload: str) -> None:
+    frame = f'{{"type":"chat_event","eventType":"{kind}","payload":{payload}}}'
+    with pytest.raises(BadFrame):
+        protocol.receive(cast(frames.ChatEvent, frames.decode(frame)))
+    assert said(protocol, "reply", chatId="c", text="so")
+
+
+@pytest.mark.parametrize("kind", ["task_status", "task_artifact"])
+def test_a_foreign_chat_is_unknown(protocol: ChannelProtocol, kind: str) -> None:
+    payload = {"chatId": "other", "state": "working", "text": "x", "artifactId": "a", "parts": [{"text": "x"}]}
+    with pytest.raises(BadFrame, match="unknown_chat"):
+        said(protocol, kind, **payload)
+
+
+def test_parts_are_appended_until_the_last(protocol: ChannelProtocol) -> None:
+    artifact(protocol)
+    [more] = artifact(protocol, append=True)
+    assert (more.piece.append, more.piece.last_chunk) == (True, False)
+    artifact(protocol, append=True, lastChunk=True)
+    with pytest.raises(BadFrame, match="bad_frame"):
+        artifact(protocol, append=True)
+    artifact(protocol)  # anew
+    assert artifact(protocol, append=True)
+
+
+def test_an_artifact_of_another_reply_is_not_there_to_append_to(protocol: ChannelProtocol) -> None:
+    artifact(protocol)
+    protocol.expect("d", "home", until=100)
+    with pytest.raises(BadFrame, match="bad_frame"):
+        artifact(protocol, append=True, chatId="d")
+
+
+def test_pieces_of_all_kinds_count_toward_the_cap(protocol: ChannelProtocol) -> None:
+    for _ in range(MAX_PIECES // 2):
+        status(protocol, "working", "x")
+        said(protocol, "reply_chunk", chatId="c", text="x")
+    with pytest.raises(TooLarge) as large:
+        artifact(protocol)
+    assert [one.message for one in protocol.too_large(large.value)] == [
+        Final("c", MAX_PIECES, None, "reply_too_large")
+    ]
+    assert status(protocol, "working", "more") == []
+    assert artifact(protocol) == []
+    assert status(protocol, "failed") == [Final("c", MAX_PIECES)]
+
+
+def test_bytes_of_artifacts_count_toward_the_cap_of_a_reply(protocol: ChannelProtocol) -> None:
+    raw = base64.b64encode(b"x" * 600_000).decode()
+    artifact(protocol, {"raw": raw})
+    with pytest.raises(TooLarge):
+        artifact(protocol, {"raw": raw}, artifactId="a2")
+
+
+def test_an_ending_over_the_cap_is_too_large_and_finished(protocol: ChannelProtocol) -> None:
+    with pytest.raises(TooLarge) as large:
+        status(protocol, "completed", "x" * (MAX_REPLY_BYTES + 1))
+    failed, finished = (one.message for one in protocol.too_large(large.value))
+    assert failed == Final("c", 0, None, "reply_too_large")
+    assert finished == Final("c", 0)
+    assert protocol.is_idle(0)
+
+
+def test_a_canceled_prompt_makes_the_socket_idle_and_its_end_is_still_taken(protocol: ChannelProtocol) -> None:
+    assert not protocol.cancel("other")
+    assert protocol.cancel("c")
+    assert protocol.is_idle(0)
+    protocol.forget_before(99)
+    assert said(protocol, "reply_chunk", chatId="c", text="late") == [Chunk("c", 0, "late")]
+    assert status(protocol, "failed", "stopped") == [Final("c", 1, "stopped", "agent_failed")]
+    assert not protocol.cancel("c")
+
+
+def test_the_transcript_keeps_no_bytes_of_files() -> None:
+    saying = frames.saying_of(
+        event("task_artifact", chatId="c", artifactId="a", parts=[{"raw": "YWI=", "filename": "f"}, {"text": "t"}])
+    )
+    assert isinstance(saying, TaskArtifact)
+    kept = kept_of(saying)
+    assert kept == '{"chatId":"c","artifactId":"a","parts":[{"raw":"","filename":"f"},{"text":"t"}]}'
+
+
+def test_register_takes_features_it_does_not_know() -> None:
+    frame = frames.decode('{"type":"register","features":["cancel","telepathy"]}')
+    assert isinstance(frame, frames.Register)
+    assert frame.features == ["cancel", "telepathy"]
+    for bad in ('"cancel"', "[7]", "[null]", "{}"):
+        with pytest.raises(BadFrame):
+            frames.decode(f'{{"type":"register","features":{bad}}}')
+
+
+def test_an_old_agent_gets_the_prompt_it_always_got() -> None:
+    assert frames.encode(frames.Prompt("c", "t", "alice")) == (
+        b'{"type":"prompt","chatId":"c","text":"t","askerUser":"alice"}'
+    )
+    prompt = frames.Prompt("c", "t", "alice", task_id="T", context_id="C", parts=[Part(data=1)], traceparent="00-")
+    assert frames.encode(prompt) == (
+        b'{"type":"prompt","chatId":"c","text":"t","askerUser":"alice",'
+        b'"taskId":"T","contextId":"C","parts":[{"data":1}],"traceparent":"00-"}'
+    )

@@ -1,0 +1,217 @@
+"""Two renderings of one card: which address and version give which, what they hold, how long they may be kept."""
+
+import asyncio
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+import pytest
+from a2a.types import AgentCard
+from google.protobuf.json_format import ParseDict
+
+from tests.callers import bearer, rpc_path, send, web
+from tests.hub_process import HubProcess
+from tests.peers import Echo, online
+from tests.surfaces.test_cards import patch
+from tests.waiting import eventually
+
+Json = dict[str, Any]
+V1 = {"A2A-Version": "1.0"}
+WELL_KNOWN = "/.well-known/agent-card.json"
+
+
+async def get(
+    hub: HubProcess, handle: str, path: str = WELL_KNOWN, verb: str = "GET", **headers: str
+) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    async with web(hub.url) as client:
+        return await client.request(verb, f"{rpc_path(handle)}{path}", headers=named)
+
+
+def is_strict(answer: httpx.Response) -> bool:
+    """A closed card of 1.0; fails when it is neither this nor the merged one."""
+    assert answer.status_code == 200, answer.text
+    card = answer.json()
+    assert ("url" in card) == ("_clawborrator" in card) == ("signatures" not in card)
+    return "signatures" in card
+
+
+def empties(value: Any) -> bool:
+    """Whether there is an empty text, list or object in a JSON value."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return value in ("", [], {}, None) or any(empties(one) for one in inside)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "strict"),
+    [
+        ("/agent-card.json", {}, False),
+        ("/agent-card.json", {"A2A_Version": "1.0"}, False),
+        (WELL_KNOWN, {}, False),
+        (WELL_KNOWN, {"A2A_Version": ""}, False),
+        (WELL_KNOWN, {"A2A_Version": "0.3"}, False),
+        (WELL_KNOWN, {"A2A_Version": "99.0"}, False),
+        (WELL_KNOWN, {"A2A_Version": "10"}, False),
+        (WELL_KNOWN, {"A2A_Version": "1.0"}, True),
+        (WELL_KNOWN, {"A2A_Version": "1"}, True),
+        (WELL_KNOWN, {"A2A_Version": "1.0.1"}, True),
+        (WELL_KNOWN, {"A2A_Version": "1.0, 0.3"}, False),
+        (f"{WELL_KNOWN}?A2A-Version=1.0", {}, True),
+        (f"{WELL_KNOWN}?A2A-Version=1.0", {"A2A_Version": "0.3"}, False),
+        ("/.well-known/agent.json", {}, False),
+        ("/.well-known/agent.json", {"A2A_Version": "1.0"}, True),
+        ("/v1/.well-known/agent-card.json", {}, True),
+    ],
+)
+async def test_address_and_version_choose_the_rendering(
+    embedded_hub: HubProcess, path: str, headers: dict[str, str], strict: bool
+) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        for handle in (agent.handle, f"@{agent.handle}"):
+            answer = await get(embedded_hub, handle, path, **headers)
+            assert is_strict(answer) == strict
+            head = await get(embedded_hub, handle, path, "HEAD", **headers)
+            assert (head.status_code, head.content, head.headers.get("etag")) == (200, b"", answer.headers["etag"])
+
+
+async def test_the_strict_card_fits_the_closed_schema_of_1_0(hub: HubProcess) -> None:
+    async with online(hub, Echo, agent={"name": "bare", "suggestedPrompts": ["what's new?"]}) as agent:
+        card = (await get(hub, agent.handle, **{"A2A_Version": "1.0"})).json()
+    assert not empties(card)
+    parsed = ParseDict(card, AgentCard(), ignore_unknown_fields=False)
+    assert [(one.url, one.protocol_binding, one.protocol_version) for one in parsed.supported_interfaces] == [
+        (hub.url + rpc_path(agent.handle), "JSONRPC", "1.0"),
+        (hub.url + rpc_path(agent.handle), "HTTP+JSON", "1.0"),
+        (hub.url + rpc_path(agent.handle), "JSONRPC", "0.3"),
+    ]
+    assert (parsed.description, list(parsed.skills[0].examples)) == ("bare", ["what's new?"])
+    capabilities = parsed.capabilities
+    assert capabilities.streaming
+    assert capabilities.push_notifications
+    assert capabilities.extended_agent_card
+    [extension] = capabilities.extensions
+    assert (extension.params["handle"], extension.params["dailyBudget"]) == (agent.handle, 1000)
+    assert extension.uri.startswith(f"{hub.url}/")
+    async with web(hub.url) as client:
+        described = (await client.get(extension.uri)).text
+    assert all(f"  {name} " in described for name in card["capabilities"]["extensions"][0]["params"])
+
+
+async def test_the_merged_card_speaks_to_clients_of_every_dialect(hub: HubProcess) -> None:
+    async with online(hub, Echo, agent={"name": "rust expert"}) as agent:
+        card = (await get(hub, agent.handle)).json()
+    url = hub.url + rpc_path(agent.handle)
+    assert [one["url"] for one in card["supportedInterfaces"]] == [url] * 3
+    assert (card["url"], card["protocolVersion"], card["preferredTransport"]) == (url, "0.3.0", "JSONRPC")
+    assert card["additionalInterfaces"] == [{"url": url, "transport": "JSONRPC"}]
+    assert card["defaultInputModes"] == card["defaultOutputModes"] == ["text/plain", "application/json"]
+    scheme = card["securitySchemes"]["bearerSession"]
+    assert (scheme["type"], scheme["httpAuthSecurityScheme"]["scheme"]) == ("http", "Bearer")
+    assert card["security"] == [{"bearerSession": []}]
+    assert card["securityRequirements"] == [{"schemes": {"bearerSession": {"list": []}}}]
+    assert card["_clawborrator"]["handle"] == agent.handle
+    assert "supportsAuthenticatedExtendedCard" not in card
+
+
+@pytest.mark.parametrize("headers", [{}, V1], ids=["merged", "strict"])
+async def test_a_copy_of_a_card_holds_until_a_setting_changes(
+    hub: HubProcess, alice: str, headers: dict[str, str]
+) -> None:
+    async with online(hub, Echo, agent={"dailyBudgetQueries": 7}) as agent, web(hub.url) as client:
+        path = f"{rpc_path(agent.handle)}{WELL_KNOWN}"
+        first = await client.get(path, headers=headers)
+        etag, modified = first.headers["etag"], first.headers["last-modified"]
+        assert first.headers["cache-control"] == "public, max-age=0, must-revalidate"
+        assert "A2A-Version" in first.headers["vary"]
+        assert etag.startswith('W/"')
+        assert parsedate_to_datetime(modified).tzinfo is not None
+        await send(hub.url, agent.handle, "counts on the card, not in the ETag", alice)
+        strong = etag.removeprefix("W/")
+        for holds in (etag, strong, "*", f'"other", {etag}'):
+            kept = await client.get(path, headers={**headers, "If-None-Match": holds})
+            assert (kept.status_code, kept.content) == (304, b""), holds
+            assert kept.headers["etag"] == etag
+            assert kept.headers["cache-control"] == first.headers["cache-control"]
+            assert kept.headers["vary"] == first.headers["vary"]
+            assert kept.headers["access-control-allow-origin"] == "*"
+
+        async def holds_by_date() -> bool:
+            fresh = await client.get(path, headers=headers)
+            since = {"If-Modified-Since": fresh.headers["last-modified"]}
+            return (await client.get(path, headers={**headers, **since})).status_code == 304
+
+        await eventually(holds_by_date, "the copy holds by its date, a second after the change")
+        await patch(hub, agent.agent["id"], name="another name")
+        for stale in ({"If-None-Match": etag}, {"If-Modified-Since": modified}):
+            fresh = await client.get(path, headers={**headers, **stale})
+            assert (fresh.status_code, fresh.json()["name"]) == (200, "another name"), stale
+
+
+async def test_two_renderings_have_two_etags(hub: HubProcess) -> None:
+    async with online(hub, Echo) as agent:
+        merged, strict = await get(hub, agent.handle), await get(hub, agent.handle, **{"A2A_Version": "1.0"})
+        assert merged.headers["etag"] != strict.headers["etag"]
+        crossed = await get(hub, agent.handle, If_None_Match=merged.headers["etag"], A2A_Version="1.0")
+        assert crossed.status_code == 200
+
+
+async def test_unpublishing_bites_on_the_next_request_whatever_copy_is_held(hub: HubProcess) -> None:
+    async with online(hub, Echo) as agent:
+        etag = (await get(hub, agent.handle)).headers["etag"]
+        await patch(hub, agent.agent["id"], status="draft")
+        for held in (
+            {"If_None_Match": etag},
+            {"If_None_Match": "*"},
+            {"If_Modified_Since": "Fri, 01 Jan 2100 00:00:00 GMT"},
+        ):
+            assert (await get(hub, agent.handle, **held)).status_code == 404
+
+
+async def test_a_card_that_is_not_for_all_is_kept_by_nobody(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        await patch(hub, agent.agent["id"], access="limited", allowedLogins=["alice"])
+        for headers in ({}, {"A2A_Version": "1.0"}):
+            answer = await get(hub, agent.handle, **bearer(alice), If_None_Match="*", **headers)
+            assert answer.status_code == 200
+            assert answer.headers["cache-control"] == "private, no-store"
+            assert not {"etag", "last-modified"} & answer.headers.keys()
+
+
+@pytest.mark.parametrize("junk", ["", '"', "W/", "x" * 5000, "*, *", '"a' * 900])
+async def test_junk_in_conditions_is_no_match(embedded_hub: HubProcess, junk: str) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        answer = await get(embedded_hub, agent.handle, If_None_Match=junk, If_Modified_Since=junk)
+        assert answer.status_code == 200
+
+
+async def test_cards_answer_preflights_and_nothing_that_writes(embedded_hub: HubProcess) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        asked = await get(embedded_hub, agent.handle, verb="OPTIONS", Origin="https://elsewhere.example")
+        assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (204, "*")
+        assert "A2A-Version" in asked.headers["access-control-allow-headers"]
+        for verb in ("POST", "PUT", "DELETE"):
+            answer = await get(embedded_hub, agent.handle, verb=verb)
+            assert (answer.status_code, answer.json()["error"]) == (405, "method_not_allowed")
+
+
+async def test_no_spelling_of_a_cards_address_is_a_redirect(embedded_hub: HubProcess) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        for path in ("/", "/agent-card.json/", "//.well-known/agent-card.json", "/v1", "/v1/", "/.well-known"):
+            answer = await get(embedded_hub, agent.handle, path)
+            assert answer.status_code in (404, 405), path
+        owner = agent.handle.partition("/")[0]
+        lost = await get(embedded_hub, owner)
+        assert (lost.status_code, "slash" in lost.json()["message"]) == (404, True)
+
+
+async def test_many_readers_at_once_find_one_key(hub: HubProcess) -> None:
+    async with online(hub, Echo) as agent, web(hub.url) as client:
+        path = f"{rpc_path(agent.handle)}/v1{WELL_KNOWN}"
+        urls = [url + path for url in hub.urls] * 8
+        cards = await asyncio.gather(*(client.get(url) for url in urls))
+        keys = (await client.get("/.well-known/jwks.json")).json()["keys"]
+    assert {len(one.json()["signatures"]) for one in cards} == {1}
+    assert {one.json()["signatures"][0]["protected"] for one in cards} == {
+        cards[0].json()["signatures"][0]["protected"]
+    }
+    assert len(keys) == 1

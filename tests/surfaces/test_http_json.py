@@ -1,0 +1,346 @@
+"""The HTTP+JSON binding of A2A 1.0: every address, what it takes, and what it says of what it does not take."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from a2a_bridge.addresses import ADDRESSES
+from tests.callers import Json, bearer, call, question, rpc_path, web
+from tests.conftest import MakeHome
+from tests.http_json import V1, Client, client, refusal
+from tests.hub_process import HubProcess, StartHub
+from tests.peers import Echo, Held, TaskPeer, online
+from tests.waiting import eventually
+
+
+@pytest.fixture
+async def agent(embedded_hub: HubProcess) -> AsyncIterator[TaskPeer]:
+    async with online(embedded_hub, TaskPeer) as peer:
+        yield peer
+
+
+@pytest.fixture
+async def alice(embedded_hub: HubProcess, agent: TaskPeer) -> AsyncIterator[Client]:
+    async with client(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session")) as one:
+        yield one
+
+
+@asynccontextmanager
+async def held(hub: HubProcess) -> AsyncIterator[tuple[Held, Client]]:
+    """An agent that waits, and who asks it."""
+    async with (
+        online(hub, Held) as peer,
+        client(hub.url, peer.handle, hub.mint("alice", "session")) as one,
+    ):
+        yield peer, one
+
+
+def states(events: list[tuple[str, Json]]) -> list[str]:
+    return [frame["statusUpdate"]["status"]["state"] for _, frame in events if "statusUpdate" in frame]
+
+
+async def test_a_message_is_answered_with_the_finished_task(alice: Client) -> None:
+    task = await alice.send("hello")
+    assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert task["artifacts"][0]["parts"] == [{"text": "echo: hello"}]
+    assert await alice.get(f"tasks/{task['id']}") == task
+
+
+async def test_a_message_can_be_answered_at_once(embedded_hub: HubProcess) -> None:
+    async with held(embedded_hub) as (peer, alice):
+        task = await alice.send("hello", now=True)
+        assert task["status"]["state"] in ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING")
+        peer.release.set()
+
+        async def ended() -> bool:
+            state: str = (await alice.get(f"tasks/{task['id']}"))["status"]["state"]
+            return state == "TASK_STATE_COMPLETED"
+
+        await eventually(ended, "the task completes")
+
+
+async def test_a_message_can_be_streamed_without_envelopes(alice: Client) -> None:
+    events = await alice.read("POST", "message:stream", question("say one | say two"))
+    task = events[0][1]["task"]
+    assert [next(iter(frame)) for _, frame in events[:2]] == ["task", "statusUpdate"]
+    assert states(events)[-1] == "TASK_STATE_COMPLETED"
+    texts = [frame["artifactUpdate"]["artifact"]["parts"] for _, frame in events if "artifactUpdate" in frame]
+    assert [{"text": "one"}] in texts
+    ids = [event_id for event_id, _ in events]
+    assert len(set(ids)) == len(ids)
+    assert all(one.rpartition(".")[0] == task["id"] for one in ids)
+
+
+async def test_both_bindings_show_one_and_the_same_task(embedded_hub: HubProcess, alice: Client) -> None:
+    task = await alice.send("hello")
+    params = {"id": task["id"]}
+    token = embedded_hub.mint("alice", "session")
+    async with web(embedded_hub.url) as http:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": params}
+        answer = await http.post(alice.base, json=body, headers=bearer(token) | V1)
+    assert answer.json()["result"] == task
+
+
+@pytest.mark.parametrize("query", ["historyLength=0", "history_length=0", "historyLength=0&historyLength=0"])
+async def test_a_query_may_be_spelled_in_both_ways(alice: Client, query: str) -> None:
+    task = await alice.send("hello")
+    assert "history" in await alice.get(f"tasks/{task['id']}")
+    assert "history" not in await alice.get(f"tasks/{task['id']}?{query}")
+
+
+async def test_tasks_are_listed_in_pages_with_filters(alice: Client) -> None:
+    made = [await alice.send("hello", contextId="c/ü:1") for _ in range(2)] + [await alice.send("other")]
+    page = await alice.get("tasks", params={"contextId": "c/ü:1", "pageSize": "1"})
+    assert (page["totalSize"], page["pageSize"], page["tasks"][0]["id"]) == (2, 1, made[1]["id"])
+    assert "artifacts" not in page["tasks"][0]
+    wanted = {"contextId": "c/ü:1", "pageToken": page["nextPageToken"], "includeArtifacts": "true"}
+    last = await alice.get("tasks", params=wanted)
+    assert (last["nextPageToken"], last["tasks"][0]["id"]) == ("", made[0]["id"])
+    assert last["tasks"][0]["artifacts"]
+    assert (await alice.get("tasks?status=TASK_STATE_FAILED"))["tasks"] == []
+    since = {"statusTimestampAfter": made[2]["status"]["timestamp"], "unknown": "ignored"}
+    assert [task["id"] for task in (await alice.get("tasks", params=since))["tasks"]] == [made[2]["id"]]
+
+
+BAD_QUERIES = [
+    ("pageSize=0", "pageSize"),
+    ("pageSize=101", "pageSize"),
+    ("pageSize=1&pageSize=2", "pageSize"),
+    ("pageSize=x", "pageSize"),
+    ("pageSize=" + "9" * 5000, "pageSize"),
+    ("historyLength=-1", "historyLength"),
+    ("historyLength=1.5", "historyLength"),
+    ("status=WORKING", "status"),
+    ("includeArtifacts=yes", "includeArtifacts"),
+    ("includeArtifacts=1", "includeArtifacts"),
+    ("pageToken=nonsense", "pageToken"),
+    ("statusTimestampAfter=yesterday", "statusTimestampAfter"),
+    ("contextId=%00", "contextId"),
+    ("contextId=%ff", "query"),
+    ("contextId=" + "c" * 129, "contextId"),
+    ("&".join(f"a{i}=1" for i in range(65)), "query"),
+]
+
+
+@pytest.mark.parametrize(("query", "field"), BAD_QUERIES, ids=[query[:24] for query, _ in BAD_QUERIES])
+async def test_a_query_of_another_form_is_refused_by_name(alice: Client, query: str, field: str) -> None:
+    error = refusal(await alice.call("GET", f"tasks?{query}"), 400, "INVALID_PARAMS")
+    assert error["status"] == "INVALID_ARGUMENT"
+    assert error["details"][1]["fieldViolations"][0]["field"] == field
+
+
+@pytest.mark.parametrize("body", [b"", b" ", b"{}", b'{"metadata": {"why": "enough"}}'])
+async def test_a_task_is_canceled_with_and_without_a_body(embedded_hub: HubProcess, body: bytes) -> None:
+    async with held(embedded_hub) as (peer, alice):
+        task = await alice.send("hello", now=True)
+        await peer.heard("prompt")
+        canceled = await alice.post(f"tasks/{task['id']}:cancel", content=body)
+        assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
+        again = await alice.call("POST", f"tasks/{task['id']}:cancel")
+        assert refusal(again, 400, "TASK_NOT_CANCELABLE")["status"] == "FAILED_PRECONDITION"
+
+
+@pytest.mark.parametrize("verb", ["GET", "POST"])
+async def test_a_task_is_followed_by_both_verbs(embedded_hub: HubProcess, verb: str) -> None:
+    async with held(embedded_hub) as (peer, alice):
+        task = await alice.send("hello", now=True)
+        async with alice.stream(verb, f"tasks/{task['id']}:subscribe") as events:
+            told = aiter(events)
+            assert (await anext(told))[1]["task"]["id"] == task["id"]
+            peer.release.set()
+            rest = [event async for event in told]
+        assert states(rest)[-1] == "TASK_STATE_COMPLETED"
+        ended = await alice.call(verb, f"tasks/{task['id']}:subscribe")
+        assert refusal(ended, 400, "UNSUPPORTED_OPERATION")["status"] == "FAILED_PRECONDITION"
+
+
+async def test_a_client_that_comes_back_gets_what_it_missed_once(embedded_hub: HubProcess, alice: Client) -> None:
+    whole = await alice.read("POST", "message:stream", question("say one | say two | say three"))
+    task_id = whole[0][1]["task"]["id"]
+    path = f"tasks/{task_id}:subscribe"
+    missed = await alice.read("GET", path, Last_Event_ID=whole[1][0])
+    assert missed == whole[2:]
+    foreign = {"Last-Event-ID": "task-0000.1"}
+    refusal(await alice.call("GET", path, headers=foreign), 404, "TASK_NOT_FOUND")
+
+
+async def test_a_question_of_the_agent_is_answered_under_its_task(alice: Client) -> None:
+    asked = await alice.send("ask which one?")
+    assert asked["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+    done = await alice.send("the red one", taskId=asked["id"])
+    assert (done["id"], done["status"]["state"]) == (asked["id"], "TASK_STATE_COMPLETED")
+    late = await alice.call(
+        "POST",
+        "message:send",
+        json={"message": question("more")["message"] | {"taskId": asked["id"]}},
+    )
+    refusal(late, 400, "UNSUPPORTED_OPERATION")
+
+
+async def test_anothers_task_is_as_absent_as_one_that_never_was(
+    embedded_hub: HubProcess, agent: TaskPeer, alice: Client
+) -> None:
+    task = await alice.send("ask which?")
+    async with client(embedded_hub.url, agent.handle, embedded_hub.mint("bob", "session")) as bob:
+        for verb, suffix in (("GET", ""), ("POST", ":cancel"), ("POST", ":subscribe"), ("GET", ":subscribe")):
+            theirs = await bob.call(verb, f"tasks/{task['id']}{suffix}")
+            nobodys = await bob.call(verb, f"tasks/task-{'0' * 32}{suffix}")
+            refusal(theirs, 404, "TASK_NOT_FOUND")
+            assert theirs.content == nobodys.content
+        assert (await bob.get("tasks"))["totalSize"] == 0
+
+
+ABSENT = ["message:send/x", "message", "message:", "tasks:", "tasks/a/b", "tasks//", "tasks/a:b", "/tasks"]
+ABSENT += ["v1/card", "card", "acme/tasks", "acme/message:send", "pushNotificationConfigs", "Tasks", "agents"]
+ABSENT += [
+    "tasks/%00",
+    "tasks/a%0ab",
+    "tasks/a%2Fb",
+    "%2e%2e/tasks",
+    "message%2Fsend",
+    "x" * 5000,
+    "ö",
+    "tasks/\u202e",
+]
+
+
+@pytest.mark.parametrize("path", ABSENT, ids=lambda path: path[:16])
+async def test_an_address_that_is_none_is_404_in_this_bindings_shape(alice: Client, path: str) -> None:
+    for verb in ("GET", "POST", "DELETE", "PUT"):
+        refusal(await alice.call(verb, path), 404, "METHOD_NOT_FOUND")
+
+
+@pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: address.path)
+async def test_another_verb_is_405_and_told_which(alice: Client, address: Any) -> None:
+    path = address.path.format(id="x", taskId="x")
+    for verb in {"GET", "POST", "PUT", "PATCH", "DELETE"} - address.operations.keys():
+        answer = await alice.call(verb, path)
+        refusal(answer, 405, "INVALID_REQUEST")
+        assert answer.headers["allow"] == ", ".join([*address.verbs, "OPTIONS"])
+
+
+@pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: address.path)
+async def test_nobody_comes_in_without_a_live_token(alice: Client, address: Any) -> None:
+    path = address.path.format(id="x", taskId="x")
+    for verb in address.operations:
+        for token in (None, "Bearer nonsense", "Basic x"):
+            answer = await alice.call(verb, path, headers={"Authorization": token})
+            assert refusal(answer, 401, "UNAUTHENTICATED")["status"] == "UNAUTHENTICATED"
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: address.path)
+async def test_an_agent_that_is_not_there_is_404_before_all_else(embedded_hub: HubProcess, address: Any) -> None:
+    path = address.path.format(id="x", taskId="x")
+    async with client(embedded_hub.url, "nobody/nothing", "") as one:
+        for verb in ("PUT", *address.operations):
+            refusal(await one.call(verb, path, headers={"Content-Type": "x"}), 404, "AGENT_NOT_FOUND")
+
+
+@pytest.mark.parametrize("version", [None, "", "0.3", "0.3.0", "2.0", "abc", "1.7", "99.0"])
+async def test_only_version_1_0_has_this_binding(agent: TaskPeer, alice: Client, version: str | None) -> None:
+    answer = await alice.call("POST", "message:send", headers={"A2A-Version": version}, json=question("hello"))
+    assert refusal(answer, 400, "VERSION_NOT_SUPPORTED")["status"] == "FAILED_PRECONDITION"
+    assert agent.prompts == []
+
+
+@pytest.mark.parametrize("version", ["1", "1.0", "1.0.1"])
+async def test_the_version_may_stand_in_the_query(alice: Client, version: str) -> None:
+    answer = await alice.call("GET", f"tasks?A2A-Version={version}", headers={"A2A-Version": None})
+    assert answer.status_code == 200
+
+
+async def test_slashes_at_the_end_and_the_at_sign_are_tolerated(alice: Client) -> None:
+    assert (await alice.post("message:send/", question("hello")))["task"]
+    alice.base = alice.base.replace("/agents/", "/agents/@")
+    assert (await alice.get("tasks/"))["tasks"]
+
+
+async def test_head_is_get_without_a_body_but_opens_no_stream(alice: Client) -> None:
+    task = await alice.send("ask which?")
+    answer = await alice.call("HEAD", f"tasks/{task['id']}")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert (await alice.call("HEAD", "tasks/x")).status_code == 404
+    assert (await alice.call("HEAD", f"tasks/{task['id']}:subscribe")).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["message:send", "tasks/x", "tasks/x:subscribe", "no/such/thing"])
+async def test_a_browser_may_ask_first(alice: Client, path: str) -> None:
+    answer = await alice.call("OPTIONS", path, headers={"Authorization": None})
+    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (204, "*")
+    assert "DELETE" in answer.headers["access-control-allow-methods"]
+    assert "A2A-Version" in answer.headers["access-control-allow-headers"]
+
+
+async def test_the_cookie_writes_from_the_hubs_own_pages_only(embedded_hub: HubProcess, alice: Client) -> None:
+    token = alice.headers.pop("Authorization").removeprefix("Bearer ")
+    alice.headers["Cookie"] = f"cw_session={token}"
+    foreign = {"Origin": "https://elsewhere.example"}
+    for verb, path in (
+        ("POST", "message:send"),
+        ("POST", "tasks/x:cancel"),
+        ("DELETE", "tasks/x/pushNotificationConfigs/y"),
+    ):
+        answer = await alice.call(verb, path, headers=foreign, content=b"{}")
+        assert refusal(answer, 403, "FOREIGN_ORIGIN")["status"] == "PERMISSION_DENIED"
+        refusal(await alice.call(verb, path, content=b"{}"), 403, "FOREIGN_ORIGIN")
+    own = {"Origin": embedded_hub.url}
+    assert (await alice.call("POST", "message:send", headers=own, json=question("hi"))).status_code == 200
+    assert (await alice.call("GET", "tasks", headers=foreign)).status_code == 200
+
+
+async def test_a_waiting_answer_is_padded_and_still_json(embedded_hub: HubProcess) -> None:
+    async with held(embedded_hub) as (peer, alice):
+        body, pieces = question("hello"), []
+        path = f"{alice.base}/message:send"
+        async with alice.http.stream("POST", path, json=body, headers=alice.headers) as response:
+            async for piece in response.aiter_raw():
+                pieces.append(piece)
+                peer.release.set()
+        assert pieces[0] == b" "
+        answer = httpx.Response(200, content=b"".join(pieces)).json()
+        assert answer["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+async def test_revoking_the_token_ends_a_waiting_answer(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint_again("carol", "session")
+    async with (
+        online(embedded_hub, Held) as peer,
+        client(embedded_hub.url, peer.handle, token) as carol,
+        web(embedded_hub.url) as http,
+    ):
+        waiting = asyncio.create_task(carol.call("POST", "message:send", json=question("hello")))
+        await peer.heard("prompt")
+        assert (await http.post("/api/v1/auth/logout", headers=bearer(token))).status_code == 204
+        answer = await waiting
+        assert answer.json()["error"]["code"] == 401
+        refusal(await carol.call("GET", "tasks"), 401, "UNAUTHENTICATED")
+
+
+async def test_streams_beyond_a_callers_share_are_429(make_home: MakeHome, start_hub: StartHub) -> None:
+    async with held(start_hub(make_home("embedded"), STREAMS_PER_CALLER=1)) as (peer, alice):
+        async with alice.stream("POST", "message:stream", question("hello")):
+            await peer.heard("prompt")
+            answer = await alice.call("POST", "message:stream", json=question("another"))
+        assert refusal(answer, 429, "TOO_MANY_STREAMS")["status"] == "RESOURCE_EXHAUSTED"
+        assert len(peer.prompts) == 1
+
+
+async def test_a_refused_question_is_a_failed_task_here_too(embedded_hub: HubProcess) -> None:
+    async with online(embedded_hub, Echo, agent={"dailyBudgetQueries": 1}) as peer:
+        token = embedded_hub.mint("alice", "session")
+        await call(embedded_hub.url, peer.handle, token, "SendMessage", question("one"))
+        async with client(embedded_hub.url, peer.handle, token) as alice:
+            task = await alice.send("two")
+            assert task["status"]["state"] == "TASK_STATE_FAILED"
+            assert "daily budget" in task["status"]["message"]["parts"][0]["text"]
+
+
+async def test_cards_stay_where_they_were(embedded_hub: HubProcess, agent: TaskPeer) -> None:
+    async with web(embedded_hub.url) as http:
+        for path in ("agent-card.json", ".well-known/agent-card.json"):
+            assert (await http.get(f"{rpc_path(agent.handle)}/{path}")).status_code == 200

@@ -1,0 +1,103 @@
+"""Sends that may be repeated: `Idempotency-Key`, identical messages, and what is neither."""
+
+import asyncio
+
+from tests.hub_process import HubProcess
+from tests.peers import Echo, Held, TaskPeer, online
+from tests.v1.caller import Caller, message, reply_of
+
+
+async def test_a_key_gets_the_same_answer_again_and_asks_once(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        asked = {"message": message("hi")}
+        callers = [Caller(url, agent.handle, alice) for url in (hub.urls[0], hub.urls[-1], hub.urls[0])]
+        tasks = [(await one.call("SendMessage", asked, Idempotency_Key="k-1"))["task"] for one in callers]
+        assert tasks[0] == tasks[1] == tasks[2]
+        assert len(agent.prompts) == 1
+        async with callers[1].open("SendStreamingMessage", asked, Idempotency_Key="k-1") as events:
+            (shown,) = [event async for event in events]
+        assert shown.content == tasks[0]
+
+
+async def test_sends_with_one_key_at_once_are_one_ask(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Held) as agent:
+        asked = {"message": message("hi")}
+        callers = [Caller(url, agent.handle, alice) for url in (hub.urls[0], hub.urls[-1]) * 2]
+        sending = asyncio.gather(*(one.call("SendMessage", asked, Idempotency_Key="k-2") for one in callers))
+        await agent.heard("prompt")
+        agent.release.set()
+        tasks = [one["task"] for one in await sending]
+        assert len(agent.prompts) == 1
+    assert {one["id"] for one in tasks} == {tasks[0]["id"]}
+    assert {reply_of(one) for one in tasks} == {"echo: hi"}
+
+
+async def test_a_key_belongs_to_one_message_of_one_caller_to_one_agent(
+    hub: HubProcess, alice: str, bob: str
+) -> None:
+    async with online(hub, Echo) as agent, online(hub, Echo) as another:
+        mine, theirs = Caller(hub.url, agent.handle, alice), Caller(hub.url, agent.handle, bob)
+        first = (await mine.call("SendMessage", {"message": message("hi")}, Idempotency_Key="k-3"))["task"]
+        error = await mine.refusal("SendMessage", {"message": message("other")}, Idempotency_Key="k-3")
+        assert error["code"] == -32016
+        ids = {first["id"]}
+        for caller in (theirs, Caller(hub.url, another.handle, alice)):
+            task = (await caller.call("SendMessage", {"message": message("hi")}, Idempotency_Key="k-3"))["task"]
+            ids.add(task["id"])
+        assert len(ids) == 3
+        assert len(agent.prompts) == 2
+
+
+async def test_a_refused_send_leaves_its_key_free(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        asked = {"message": message("hi")}
+        await agent.leave()
+        refused = (await caller.call("SendMessage", asked, Idempotency_Key="k-4"))["task"]
+        assert refused["status"]["state"] == "TASK_STATE_FAILED"
+        await agent.connect()
+        assert reply_of((await caller.call("SendMessage", asked, Idempotency_Key="k-4"))["task"]) == "echo: hi"
+
+
+async def test_a_key_makes_an_answer_to_a_task_repeatable(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.send("ask which?")
+        answer = {"message": message("red", taskId=task["id"])}
+        first = (await caller.call("SendMessage", answer, Idempotency_Key="k-5"))["task"]
+        again = (await caller.call("SendMessage", answer, Idempotency_Key="k-5"))["task"]
+        assert len(agent.prompts) == 2
+    assert first == again
+
+
+async def test_a_key_that_is_none_is_refused(embedded_hub: HubProcess) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        caller = Caller(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session"))
+        error = await caller.refusal("SendMessage", {"message": message("hi")}, Idempotency_Key="x" * 256)
+        assert error["code"] == -32602
+        assert agent.prompts == []
+
+
+async def test_an_identical_message_joins_while_it_is_answered_and_asks_anew_later(
+    hub: HubProcess, alice: str
+) -> None:
+    async with online(hub, Held) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        asked = {"message": message("hi")}
+        sending = asyncio.gather(*(caller.call("SendMessage", asked) for _ in range(3)))
+        await agent.heard("prompt")
+        async with caller.open("SendStreamingMessage", asked) as events:
+            seen = [await anext(events)]
+            agent.release.set()
+            seen += [event async for event in events]
+        tasks = [one["task"] for one in await sending]
+        assert len(agent.prompts) == 1
+        assert {one["id"] for one in tasks} == {seen[0].content["id"]}
+        assert seen[-1].state == "COMPLETED"
+        later = (await caller.call("SendMessage", asked))["task"]
+        assert later["id"] != tasks[0]["id"]
+        other = (await caller.call("SendMessage", {"message": asked["message"] | {"parts": [{"text": "ho"}]}}))[
+            "task"
+        ]
+        assert other["id"] != later["id"]
+        assert len(agent.prompts) == 3
