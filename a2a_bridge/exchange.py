@@ -80,7 +80,7 @@ class Exchanges:
         working = StatusEvent(task.seq + 1, timestamp(), State.WORKING)
         begun = after(resumed, [working])
         if not await self._tasks.replace(begun, [working], expected_seq=task.seq):
-            raise not_continuable("working")
+            raise not_continuable(State.WORKING)
         run = self._run_of(begun, agent, send, claim)
         (await run.tell()).add(begun, [working])
         key = (identity.user_id, agent.session_id, task.id.encode() + digest_of(send))

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.pieces import end_of, events_of
-from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, timestamp
+from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, text_in, timestamp
 from a2a_bridge.tasks.store import TaskStore
 from agents.errors import Unavailable
 from agents.pieces import Piece
@@ -201,5 +201,7 @@ class TaskRun:
 
 def _is_promoted(task: Task, pieces: Sequence[Piece]) -> bool:
     if task.turns > 1 or not (task.is_open or task.state is State.COMPLETED):
+        return True
+    if task.state is State.COMPLETED and not (task.reply and text_in(task.reply.parts)):
         return True
     return any(not isinstance(piece, str) for piece in pieces)
