@@ -58,7 +58,9 @@ class Caller:
     async def send(self, content: str | list[Json], configuration: Json | None = None, **members: Any) -> Json:
         """message/send; the Message or Task."""
         params = {"message": message(content, **members)}
-        return await self.call("message/send", params | ({"configuration": configuration} if configuration else {}))
+        return await self.call(
+            "message/send", params | ({"configuration": configuration} if configuration else {})
+        )
 
     async def begin(self, content: str | list[Json], **members: Any) -> Json:
         """message/send that does not wait; the Task."""
@@ -146,6 +148,5 @@ def artifacts_of(task: Json) -> dict[str, str]:
 def told(events: list[Json]) -> list[str]:
     """What a stream told, in short."""
     return [
-        f"{one['kind']} {one['artifact']['artifactId'] if 'artifact' in one else state_of(one)}"
-        for one in events
+        f"{one['kind']} {one['artifact']['artifactId'] if 'artifact' in one else state_of(one)}" for one in events
     ]

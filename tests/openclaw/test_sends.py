@@ -19,7 +19,7 @@ from tests.openclaw.caller import (
     told,
     words_of,
 )
-from tests.peers import Chunker, TaskPeer, online
+from tests.peers import Chunker, Echo, TaskPeer, online
 from tests.v1.caller import Caller as V1Caller
 
 OPENING = ["task submitted", "status-update submitted", "status-update working"]
@@ -155,7 +155,9 @@ async def test_32_two_stages_are_two_artifacts(hub: HubProcess, alice: str) -> N
 
 async def test_33_progress_holds_data_and_a_summary_text(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
-        steps = 'data tool-progress-1 {"tool":"ls"} | data tool-progress-2 [1,2] | text tool-result-1 ran | say done'
+        steps = (
+            'data tool-progress-1 {"tool":"ls"} | data tool-progress-2 [1,2] | text tool-result-1 ran | say done'
+        )
         task = await Caller(hub.url, agent.handle, alice).send(steps)
     first, second, summary, reply = (one["parts"] for one in task["artifacts"])
     assert first == [{"kind": "data", "data": {"tool": "ls"}}]
@@ -259,7 +261,7 @@ async def test_37_a_question_back_is_input_required_and_not_final(hub: HubProces
 
 
 async def test_38_data_alone_is_a_question_without_the_callers_text(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
+    async with online(hub, Echo) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         answer = await caller.send([{"kind": "data", "data": {"b": 1, "a": [True]}}])
         [prompt] = agent.prompts
