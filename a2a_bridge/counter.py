@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from a2a_bridge import errors
@@ -10,11 +10,14 @@ from a2a_bridge.answering import Answer
 from a2a_bridge.dialects.dialect import STREAMS, Dialect, Operation
 from a2a_bridge.open_streams import OpenStreams
 from a2a_bridge.operations import Call, Caller, Done, Operations, Told, Waiting
-from a2a_bridge.requests import Request
+from a2a_bridge.requests import Request, Send
 from accounts.served import Served
 from agents.errors import NotPublished, Unavailable
+from agents.types import Target
 from kit.asgi import ClientLeft, Scope, header
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
+
+HYBRID = "hybrid"
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +28,17 @@ def call_of(scope: Scope, caller: Caller, dialect: Dialect, operation: Operation
         caller=caller,
         dialect=dialect,
         operation=operation,
-        request=request,
-        seen=header(scope, b"last-event-id"),
+        request=suited(request, caller.agent),
+        seen=header(scope, b"last-event-id") if dialect.replays else "",
         key=header(scope, b"idempotency-key"),
     )
+
+
+def suited(request: Request, agent: Target) -> Request:
+    """The request; without a direct reply where the agent always makes tasks."""
+    if isinstance(request, Send) and request.takes_direct and agent.style != HYBRID:
+        return replace(request, takes_direct=False)
+    return request
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ A denial is an answer: a FAILED task on HTTP 200. Only broken requests become JS
 from collections.abc import Callable
 from typing import Any
 
+from a2a_bridge.tasks.record import TERMINAL, State
 from agents.errors import Blocked, Busy, Cycle, Denied, Offline, OverBudget, OverCap, RateLimited, TooDeep
 from agents.types import Failure
-from kit.jsonrpc import RpcError
+from kit.jsonrpc import INVALID_PARAMS, RpcError
 
 TASK_NOT_FOUND = -32001
 TASK_NOT_CANCELABLE = -32002
@@ -52,6 +53,18 @@ FAILURE_TEXT: dict[str, str] = {
 }
 
 
+class OtherContext(RpcError):
+    """A message names a task, and a context that is not the task's."""
+
+
+class TaskEnded(RpcError):
+    """A message to a task that takes none any more."""
+
+
+class OutOfReach(RpcError):
+    """Whoever runs the task cannot be told to stop."""
+
+
 def denied_text(denied: Denied, handle: str) -> str:
     """The public words of a refusal."""
     return DENIED_TEXT[type(denied)](denied, handle)
@@ -69,13 +82,25 @@ def task_not_found() -> RpcError:
 
 
 def not_cancelable(state: str) -> RpcError:
-    """The task has ended, or whoever runs it cannot be reached."""
+    """The task has ended."""
     return RpcError(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}")
 
 
-def not_continuable(state: str) -> RpcError:
+def out_of_reach(state: str) -> RpcError:
+    """The task goes on where nobody can be told to stop."""
+    return OutOfReach(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}, and out of reach")
+
+
+def not_continuable(state: State) -> RpcError:
     """Only a task that asks for something takes a further message."""
-    return RpcError(UNSUPPORTED_OPERATION, f"the task takes no message now: it is {state}")
+    kind = TaskEnded if state in TERMINAL else RpcError
+    return kind(UNSUPPORTED_OPERATION, f"the task takes no message now: it is {state}")
+
+
+def other_context() -> RpcError:
+    """The message's context is not its task's."""
+    field = "message.contextId"
+    return OtherContext(INVALID_PARAMS, f"{field}: the task belongs to another context", field=field)
 
 
 def not_followable(state: str) -> RpcError:

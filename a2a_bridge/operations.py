@@ -2,32 +2,56 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import msgspec
 
 from a2a_bridge.dialects.dialect import Dialect, Operation
 from a2a_bridge.dialects.reading import invalid
-from a2a_bridge.errors import not_cancelable, not_continuable, not_followable, task_not_found
+from a2a_bridge.errors import (
+    not_cancelable,
+    not_continuable,
+    not_followable,
+    other_context,
+    out_of_reach,
+    task_not_found,
+)
 from a2a_bridge.exchange import Exchanges, digest_of
 from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
-from a2a_bridge.requests import Cancel, Get, List, Request, Send, Subscribe
+from a2a_bridge.pushes.pushes import IN_SEND, Pushes
+from a2a_bridge.requests import (
+    Cancel,
+    CreatePush,
+    Get,
+    List,
+    ListPush,
+    NamePush,
+    Request,
+    Send,
+    ShowCard,
+    Subscribe,
+)
 from a2a_bridge.streams import Frame, Streaming
 from a2a_bridge.tasks.feed import Feeds
+from a2a_bridge.tasks.pieces import reply_message
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
-from a2a_bridge.tasks.record import Task
+from a2a_bridge.tasks.record import Message, Role, Task
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskQuery, TaskStore
 from accounts.authn import Identity
 from agents.dispatch import Dispatcher
-from agents.pieces import Json
+from agents.errors import NotPublished
+from agents.pieces import Json, Part
 from agents.post import Cancel as CancelMessage
 from agents.post import Post
 from agents.types import Target
+from kit.async_db import db_call
+from kit.ids import unguessable
 
 MAX_TASK_ID_CHARS = 64
 CANCEL_WITHIN_S = 10.0
+NOTHING_TO_ASK = "The request contained no supported text or data parts."
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +64,16 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What operations work with."""
+    """What operations work with. `extended_card`: of an agent by its id; reads the database."""
 
     exchanges: Exchanges
     reader: TaskReader
     tasks: TaskStore
     feeds: Feeds
+    pushes: Pushes
     dispatcher: Dispatcher
     post: Post
+    extended_card: Callable[[int], Json | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +111,7 @@ class Waiting:
         """The answer, once the turn has ended."""
         dialect, request, run = self.call.dialect, self.call.request, self.run
         if isinstance(request, Send) and request.takes_direct and not run.is_promoted:
-            return dialect.direct(run.task)
+            return dialect.direct(run.task.context_id, reply_message(run.task))
         return dialect.sent(run.task, request)
 
 
@@ -118,12 +144,21 @@ class Operations:
                 return Done(call.dialect.task(await self._cancel(call, cancel.task_id), None))
             case Subscribe() as subscribe:
                 return await self._subscribe(call, subscribe)
-        raise NotImplementedError
+            case CreatePush() as create:
+                return Done(await self._create_push(call, create))
+            case NamePush() as named:
+                return Done(await self._one_push(call, named))
+            case ListPush() as page:
+                return Done(await self._list_pushes(call, page))
+            case ShowCard():
+                return Done(await self._show_card(call.caller.agent))
 
     async def _send(self, call: Call, send: Send) -> Outcome:
         streaming = Streaming(call.dialect, send, self.services.reader)
         if call.seen and call.operation is Operation.STREAM:
             return await self._again(call, streaming)
+        if not send.question:
+            return await self._nothing(call, send, streaming)
         run = await self._keyed(call, send) if call.key else await self._start(call, send)
         if isinstance(run, Repeat):
             return await self._repeated(call, send, run, streaming)
@@ -133,6 +168,14 @@ class Operations:
             return Waiting(run, call)
         await run.tell()
         return Done(call.dialect.sent(run.opening, send))
+
+    async def _nothing(self, call: Call, send: Send, streaming: Streaming) -> Outcome:
+        """The hub's own answer to a message without anything an agent could take; nobody is asked."""
+        task = await self._continuable(call, send) if send.task_id else None
+        context_id = task.context_id if task else send.context_id or unguessable("context-")
+        said = Message(unguessable("msg-"), Role.AGENT, (Part(text=NOTHING_TO_ASK),))
+        shown = call.dialect.direct(context_id, said)
+        return Told(streaming.of_message(shown)) if call.operation is Operation.STREAM else Done(shown)
 
     async def _keyed(self, call: Call, send: Send) -> TaskRun | Repeat:
         """The turn of a key, or what it was; a send that began nothing leaves its key free."""
@@ -167,14 +210,21 @@ class Operations:
 
     async def _start(self, call: Call, send: Send, claim: Claim | None = None) -> TaskRun:
         exchanges, caller = self.services.exchanges, call.caller
+        if send.push is not None:
+            await self.services.pushes.check(send.push, IN_SEND)
         if not send.task_id:
             return await exchanges.start(caller.identity, caller.agent, send, call.traceparent, claim)
+        task = await self._continuable(call, send)
+        return await exchanges.go_on(caller.identity, caller.agent, task, send, call.traceparent, claim)
+
+    async def _continuable(self, call: Call, send: Send) -> Task:
+        """The task that a message goes on with."""
         task = await self._find(call, send.task_id)
         if send.context_id and send.context_id != task.context_id:
-            raise invalid("message.contextId", "message.contextId: the task belongs to another context")
+            raise other_context()
         if not task.is_interrupted:
             raise not_continuable(task.state)
-        return await exchanges.go_on(caller.identity, caller.agent, task, send, call.traceparent, claim)
+        return task
 
     async def _find(self, call: Call, task_id: str) -> Task:
         """A task of the caller's with this agent; the same error for absent, expired and foreign."""
@@ -225,7 +275,7 @@ class Operations:
                 while feed.task.is_open and await services.reader.refresh(feed):
                     await feed.news(feed.task.seq, LOOK_EVERY_S)
         except TimeoutError:
-            raise not_cancelable(f"{task.state}, and out of reach") from None
+            raise out_of_reach(task.state) from None
 
     async def _subscribe(self, call: Call, subscribe: Subscribe) -> Outcome:
         streaming = Streaming(call.dialect, subscribe, self.services.reader)
@@ -237,6 +287,29 @@ class Operations:
         if task.is_terminal or (task.is_interrupted and call.dialect.passes_ended):
             return Told(streaming.of_snapshot(task))
         return Told(streaming.of_task(self.services.feeds.of(task)))
+
+    async def _create_push(self, call: Call, create: CreatePush) -> Json:
+        task = await self._find(call, create.task_id)
+        await self.services.pushes.check(create.target)
+        return call.dialect.push(task.id, await self.services.pushes.add(task, create.target))
+
+    async def _one_push(self, call: Call, named: NamePush) -> Json:
+        """Shown, or forgotten; to forget what is not there is fine."""
+        task = await self._find(call, named.task_id)
+        if call.operation is Operation.DELETE_PUSH:
+            await self.services.pushes.drop(task.id, named.config_id)
+            return {}
+        return call.dialect.push(task.id, await self.services.pushes.find(named))
+
+    async def _list_pushes(self, call: Call, wanted: ListPush) -> object:
+        task = await self._find(call, wanted.task_id)
+        return call.dialect.pushes(task.id, *await self.services.pushes.page(wanted))
+
+    async def _show_card(self, agent: Target) -> Json:
+        card = await db_call(self.services.extended_card)(agent.agent_id) if agent.agent_id else None
+        if card is None:
+            raise NotPublished
+        return card
 
     async def _again(self, call: Call, streaming: Streaming, task_id: str = "") -> Outcome:
         """Attach a client that lost its stream; nothing is asked again."""

@@ -23,6 +23,7 @@ class PushTarget:
 class Send:
     """A message. `question`: its text as an agent gets it; `parts`: its parts, where they are more than text.
 
+    `question` is empty when there is nothing in it for an agent: then the hub itself says so.
     `waits`: the answer is the task's end, else the task as it begins. `takes_direct`: a plain reply shall be a
     message and leave no task. `history_length` None: all.
     """

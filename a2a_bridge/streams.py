@@ -7,6 +7,7 @@ from a2a_bridge.dialects.dialect import Dialect
 from a2a_bridge.idempotency import Repeat
 from a2a_bridge.requests import Request, Send
 from a2a_bridge.tasks.feed import Feed
+from a2a_bridge.tasks.pieces import reply_message
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
@@ -54,17 +55,21 @@ class Streaming:
             for frame in self._story(run):
                 yield frame
         else:
-            yield "", self.dialect.direct(run.task)
+            yield "", self.dialect.direct(run.task.context_id, reply_message(run.task))
 
     async def of_repeat(self, repeat: Repeat) -> AsyncIterator[Frame | None]:
         """What an earlier send came to, once it has."""
         while not await repeat.ended(KEEPALIVE_S):
             yield None
         if isinstance(self.request, Send) and self.request.takes_direct and not repeat.is_promoted:
-            yield "", self.dialect.direct(repeat.task)
+            yield "", self.dialect.direct(repeat.task.context_id, reply_message(repeat.task))
             return
         for frame in self._opening(repeat.task):
             yield frame
+
+    async def of_message(self, shown: Json) -> AsyncIterator[Frame | None]:
+        """Words that are no task."""
+        yield "", shown
 
     async def of_snapshot(self, task: Task) -> AsyncIterator[Frame | None]:
         """A task to which nothing more is told."""

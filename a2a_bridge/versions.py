@@ -7,14 +7,16 @@ from collections.abc import Sequence
 
 from a2a_bridge.dialects.dialect import Dialect
 from a2a_bridge.dialects.hub import HubDialect
+from a2a_bridge.dialects.v03 import V03Dialect
 from a2a_bridge.dialects.v1 import V1Dialect
 from a2a_bridge.errors import VERSION_NOT_SUPPORTED
 from kit.asgi import Scope, headers_named, query_values
 from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 
 HUB = HubDialect()
+V03 = V03Dialect()
 V1 = V1Dialect()
-DIALECTS: tuple[Dialect, ...] = (HUB, V1)
+DIALECTS: tuple[Dialect, ...] = (HUB, V03, V1)
 V1_VERSIONS = frozenset({"1", "1.0"})
 OLD_VERSIONS = frozenset({"", "0.3"})
 
@@ -39,7 +41,7 @@ def choose(method: str, versions: Sequence[str]) -> Dialect:
     if named in V1_VERSIONS:
         return V1
     if named in OLD_VERSIONS:
-        return HUB
+        return V03 if "/" in method else HUB
     raise unsupported()
 
 

@@ -38,6 +38,11 @@ WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
 WEBHOOK_PORTS = env.ports("WEBHOOK_PORTS", "443 8443")
 WEBHOOK_KEYS = env.keys("WEBHOOK_KEYS")
 
+# Whom it calls: remote A2A servers that owners published.
+REMOTE_ALLOW_PRIVATE = env.flag("REMOTE_ALLOW_PRIVATE")
+REMOTE_PORTS = env.ports("REMOTE_PORTS", "443 8443")
+REMOTE_RETRY_S = env.seconds("REMOTE_RETRY_S", 30)
+
 # Who signs in.
 GITHUB_CLIENT_ID = env.text("GITHUB_CLIENT_ID")
 GITHUB_CLIENT_SECRET = env.text("GITHUB_CLIENT_SECRET")
@@ -200,6 +205,8 @@ CELERY_BEAT_SCHEDULE = {
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
     "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
     "deliver": {"task": "webhooks.deliver_due", "schedule": 5.0, "options": {"expires": 10}},
+    "push": {"task": "a2a.push_due", "schedule": 5.0, "options": {"expires": 10}},
+    "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from a2a_bridge.requests import List, PushTarget, Request
-from a2a_bridge.tasks.record import Task, TaskEvent
+from a2a_bridge.tasks.record import Message, Task, TaskEvent
 from a2a_bridge.tasks.store import TaskPage
 from agents.pieces import Json
 from kit.jsonrpc import RpcError
@@ -35,6 +35,7 @@ class Dialect(Protocol):
 
     `has_envelope`: each frame of a stream is a JSON-RPC response. `passes_ended`: whoever cancels or follows a
     task that has ended gets it as it is, and whoever follows one that asks for something is told no more.
+    `replays`: who names the last frame it saw is told what it missed.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Dialect(Protocol):
     streams_errors: bool
     has_envelope: bool
     passes_ended: bool
+    replays: bool
 
     def read(self, operation: Operation, params: Any) -> Request:
         """Check parameters and say what is wanted.
@@ -53,8 +55,8 @@ class Dialect(Protocol):
     def sent(self, task: Task, request: Request) -> Json:
         """The answer to a message that was waited for, or not."""
 
-    def direct(self, task: Task) -> Json:
-        """A plain reply as a message; only asked for where `Send.takes_direct`."""
+    def direct(self, context_id: str, message: Message) -> Json:
+        """What is said without a task; only asked for where `Send.takes_direct`, or where `question` is empty."""
 
     def task(self, task: Task, history_length: int | None) -> Json:
         """The answer that a task is."""

@@ -60,6 +60,7 @@ class HubDialect:
     streams_errors = False
     has_envelope = False
     passes_ended = False
+    replays = False
 
     def read(self, operation: Operation, params: Any) -> Request:
         if operation is Operation.GET:
@@ -77,7 +78,7 @@ class HubDialect:
     def sent(self, task: Task, request: Request) -> Json:
         return self.task(task, None)
 
-    def direct(self, task: Task) -> Json:
+    def direct(self, context_id: str, message: Message) -> Json:
         raise NotImplementedError
 
     def task(self, task: Task, history_length: int | None) -> Json:

@@ -14,6 +14,7 @@ from kit.jsonrpc import INVALID_PARAMS, RpcError
 
 MAX_ID_CHARS = 128
 MAX_PARTS = 64
+OUTPUT_MODES = frozenset({"text/plain", "application/json", "text/*", "application/*", "*/*", "*", "text"})
 
 
 def read_params(kind: type[Any], params: Any) -> Any:
@@ -34,6 +35,17 @@ def read_params(kind: type[Any], params: Any) -> Any:
 def invalid(field: str, message: str) -> RpcError:
     """-32602 that names its field."""
     return RpcError(INVALID_PARAMS, message, field=field)
+
+
+def check_printable(value: str, where: str) -> str:
+    """The value.
+
+    Raises:
+        RpcError: -32602, it holds what cannot be printed.
+    """
+    if not value.isprintable():
+        raise invalid(where, f"{where}: want printable text")
+    return value
 
 
 def check_base64(raw: str, where: str) -> str:

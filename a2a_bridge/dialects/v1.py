@@ -7,7 +7,7 @@ from a2a_bridge.dialects import v1_params, v1_shapes
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.v1_errors import with_details
 from a2a_bridge.requests import Get, List, PushTarget, Request, Send, ShowCard
-from a2a_bridge.tasks.record import StatusEvent, Task, TaskEvent
+from a2a_bridge.tasks.record import Message, StatusEvent, Task, TaskEvent
 from a2a_bridge.tasks.store import TaskPage
 from agents.pieces import Json
 from kit.jsonrpc import RpcError
@@ -33,6 +33,7 @@ class V1Dialect:
     streams_errors = False
     has_envelope = True
     passes_ended = False
+    replays = True
 
     def read(self, operation: Operation, params: Any) -> Request:
         if operation is Operation.SHOW_CARD:
@@ -44,7 +45,7 @@ class V1Dialect:
     def sent(self, task: Task, request: Request) -> Json:
         return {"task": self.task(task, request.history_length if isinstance(request, Send) else None)}
 
-    def direct(self, task: Task) -> Json:
+    def direct(self, context_id: str, message: Message) -> Json:
         raise NotImplementedError
 
     def task(self, task: Task, history_length: int | None) -> Json:

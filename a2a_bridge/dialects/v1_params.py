@@ -7,7 +7,15 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType, convert
 
 from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.dialects.reading import MAX_ID_CHARS, MAX_PARTS, invalid, question_of, read_params
+from a2a_bridge.dialects.reading import (
+    MAX_ID_CHARS,
+    MAX_PARTS,
+    OUTPUT_MODES,
+    check_printable,
+    invalid,
+    question_of,
+    read_params,
+)
 from a2a_bridge.errors import CONTENT_TYPE_NOT_SUPPORTED, wrong_mode
 from a2a_bridge.requests import (
     Cancel,
@@ -28,7 +36,6 @@ from kit.jsonrpc import RpcError
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
 LaterId = Annotated[str, Meta(max_length=MAX_ID_CHARS)]
 Count = int | str | float | None
-OUTPUT_MODES = frozenset({"text/plain", "application/json", "text/*", "application/*", "*/*", "*", "text"})
 MAX_URL_CHARS = 2048
 MAX_PAGE = 100
 ROLES = ("ROLE_USER", 1)
@@ -164,7 +171,7 @@ def read_send(params: Any, *, waits: bool = True) -> Send:
         question=question_of(parts, "\n"),
         parts=parts if any(part.text is UNSET for part in parts) else (),
         task_id=message.task_id,
-        context_id=_printable(message.context_id, "message.contextId"),
+        context_id=check_printable(message.context_id, "message.contextId"),
         waits=waits and not wanted.return_immediately,
         history_length=_count(wanted.history_length, "configuration.historyLength"),
         output_modes=wanted.accepted_output_modes,
@@ -318,17 +325,11 @@ def _moment(value: str) -> str:
         raise invalid("statusTimestampAfter", "statusTimestampAfter: want an RFC 3339 timestamp") from None
 
 
-def _printable(value: str, where: str) -> str:
-    if not value.isprintable():
-        raise invalid(where, f"{where}: want printable text")
-    return value
-
-
 def _target(config: PushConfig) -> PushTarget:
     authentication = config.authentication
     return PushTarget(
         url=config.url,
-        config_id=_printable(config.id, "id"),
+        config_id=check_printable(config.id, "id"),
         token=config.token,
         scheme=authentication.scheme if authentication else "",
         credentials=authentication.credentials if authentication else "",

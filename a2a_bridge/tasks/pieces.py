@@ -29,6 +29,12 @@ def agent_message(task: Task, seq: int, text: str) -> Message:
     return Message(f"msg-{task.id.removeprefix('task-')}-{seq}", Role.AGENT, (Part(text=text),))
 
 
+def reply_message(task: Task) -> Message:
+    """The reply of a task's last turn, as far as it has come, as a message."""
+    parts = task.reply.parts if task.reply else ()
+    return Message(f"msg-{task.id.removeprefix('task-')}-reply-{task.turns}", Role.AGENT, parts)
+
+
 def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
     """What pieces of a reply do to the task that they come next to."""
     events: list[TaskEvent] = []

@@ -1,0 +1,204 @@
+"""Parameters of A2A 0.3, checked. Members that are null count as absent."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.dialects.reading import (
+    MAX_ID_CHARS,
+    MAX_PARTS,
+    OUTPUT_MODES,
+    check_printable,
+    invalid,
+    question_of,
+    read_params,
+)
+from a2a_bridge.errors import UNSUPPORTED_OPERATION, wrong_mode
+from a2a_bridge.requests import Cancel, Get, Request, Send, Subscribe
+from a2a_bridge.tasks.record import Message, Role
+from agents.pieces import Json, Part
+from kit.jsonrpc import RpcError
+
+OFFERED_MODES = ("text/plain", "application/json")
+COMPAT = "data_part_compat"  # metadata of a data part whose value is no object: {"value": it}
+
+
+class V03Part(Struct, frozen=True):
+    """A part of any kind: text and data are taken, a file is refused, others hold nothing for an agent."""
+
+    kind: str = ""
+    text: Any = UNSET
+    data: Any = UNSET
+    metadata: Json | UnsetType = UNSET
+
+
+class V03Message(Struct, frozen=True, rename="camel"):
+    """A Message of a caller."""
+
+    message_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
+    role: Literal["user"]
+    parts: Annotated[list[V03Part], Meta(max_length=MAX_PARTS)]
+    kind: Literal["message"] = "message"
+    context_id: Annotated[str, Meta(max_length=MAX_ID_CHARS)] = ""
+    task_id: str = ""
+    metadata: Json | UnsetType = UNSET
+    extensions: tuple[str, ...] = ()
+    reference_task_ids: tuple[str, ...] = ()
+
+
+class Configuration(Struct, frozen=True, rename="camel"):
+    """A MessageSendConfiguration; its push address is not heeded, as push is not offered here."""
+
+    accepted_output_modes: tuple[str, ...] = ()
+    blocking: bool = True
+    history_length: Any = None
+
+
+class SendParams(Struct, frozen=True):
+    """Parameters of message/send and message/stream."""
+
+    message: V03Message
+    configuration: Configuration = Configuration()
+    metadata: Json | UnsetType = UNSET
+
+
+class TaskParams(Struct, frozen=True, rename="camel"):
+    """Parameters of tasks/get, tasks/cancel and tasks/resubscribe."""
+
+    id: str
+    history_length: Any = None
+    metadata: Json | UnsetType = UNSET
+
+
+def read_send(params: Any, *, is_stream: bool = False) -> Send:
+    """message/send. Its `question` is empty when no part of it is of use."""
+    sent: SendParams = read_params(SendParams, _sound(params))
+    message, wanted = sent.message, sent.configuration
+    found = [_part(part, f"message.parts[{i}]") for i, part in enumerate(message.parts)]
+    parts = tuple(part for part in found if part is not None)
+    _check_modes(wanted.accepted_output_modes)
+    said = Message(
+        message.message_id, Role.USER, parts, message.metadata, message.extensions, message.reference_task_ids
+    )
+    waits = wanted.blocking and not is_stream
+    return Send(
+        message=said,
+        question=question_of(parts, "\n\n"),
+        parts=parts if any(part.text is UNSET for part in parts) else (),
+        task_id=message.task_id,
+        context_id=check_printable(message.context_id, "message.contextId"),
+        waits=waits,
+        takes_direct=(waits or is_stream) and not message.task_id,
+        history_length=_count(wanted.history_length),
+        output_modes=wanted.accepted_output_modes,
+    )
+
+
+def read_stream(params: Any) -> Send:
+    """message/stream."""
+    return read_send(params, is_stream=True)
+
+
+def read_get(params: Any) -> Get:
+    """tasks/get: no history unless some is asked for."""
+    named: TaskParams = read_params(TaskParams, _sound(params))
+    return Get(task_id=named.id, history_length=_count(named.history_length) or 0)
+
+
+def read_cancel(params: Any) -> Cancel:
+    """tasks/cancel."""
+    return Cancel(task_id=read_params(TaskParams, _sound(params)).id)
+
+
+def read_subscribe(params: Any) -> Subscribe:
+    """tasks/resubscribe."""
+    return Subscribe(task_id=read_params(TaskParams, _sound(params)).id)
+
+
+def read_show_card(params: Any) -> Request:
+    """agent/getAuthenticatedExtendedCard: there is none for callers of 0.3.
+
+    Raises:
+        RpcError: -32004, always.
+    """
+    raise RpcError(UNSUPPORTED_OPERATION, "there is no extended card; the public one says all")
+
+
+READERS: Mapping[Operation, Callable[[Any], Request]] = {
+    Operation.SEND: read_send,
+    Operation.STREAM: read_stream,
+    Operation.GET: read_get,
+    Operation.CANCEL: read_cancel,
+    Operation.SUBSCRIBE: read_subscribe,
+    Operation.SHOW_CARD: read_show_card,
+}
+
+
+def _sound(params: Any) -> Any:
+    """Parameters without what is null, where the schema names the members.
+
+    Raises:
+        RpcError: -32602 for a member without a name, or a file.
+    """
+    if not isinstance(params, dict):
+        return params
+    if "" in params:
+        raise invalid("params", "params: a member has no name")
+    sound = _given(params)
+    for name in ("message", "configuration"):
+        if name in sound:
+            sound[name] = _given(sound[name])
+    message = sound.get("message")
+    if isinstance(message, dict) and isinstance(message.get("parts"), list):
+        message["parts"] = [_given(part) for part in message["parts"]]
+        _check_no_file(message["parts"])
+    return sound
+
+
+def _given(value: Any) -> Any:
+    return {name: one for name, one in value.items() if one is not None} if isinstance(value, dict) else value
+
+
+def _check_no_file(parts: list[Any]) -> None:
+    for i, part in enumerate(parts):
+        if isinstance(part, dict) and part.get("kind") == "file":
+            where = f"message.parts[{i}]"
+            raise invalid(where, f"{where}.kind=file is not supported; only text and data are")
+
+
+def _part(part: V03Part, where: str) -> Part | None:
+    """What an agent gets of a part; None when there is nothing in it."""
+    if part.kind == "text":
+        if not isinstance(part.text, str):
+            raise invalid(f"{where}.text", f"{where}.text: want text")
+        return Part(text=part.text, metadata=part.metadata) if part.text.strip() else None
+    if part.kind == "data":
+        if not isinstance(part.data, dict):
+            raise invalid(f"{where}.data", f"{where}.data: want an object")
+        return _data_part(part)
+    return None
+
+
+def _data_part(part: V03Part) -> Part:
+    is_compat = (
+        isinstance(part.metadata, dict) and part.metadata.get(COMPAT) is True and set(part.data) == {"value"}
+    )
+    return Part(data=part.data["value"] if is_compat else part.data, metadata=part.metadata)
+
+
+def _check_modes(modes: tuple[str, ...]) -> None:
+    """An empty list says nothing: older clients always send one."""
+    accepted = [mode.strip().lower().partition(";")[0] for mode in modes]
+    if not accepted or OUTPUT_MODES.intersection(accepted):
+        return
+    refused = wrong_mode(", ".join(accepted)[:200], " and ".join(OFFERED_MODES))
+    refused.data = {"acceptedOutputModes": accepted, "availableOutputModes": OFFERED_MODES}
+    raise refused
+
+
+def _count(value: Any) -> int | None:
+    """How much history; what is no sound number counts as absent."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value < 2**31 else None

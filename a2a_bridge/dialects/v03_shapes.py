@@ -1,0 +1,237 @@
+"""Tasks, messages, artifacts and events as A2A 0.3 writes them. No files, and nothing that `openclaw` names."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from a2a_bridge.dialects.reading import last
+from a2a_bridge.dialects.v03_params import COMPAT
+from a2a_bridge.tasks.pieces import reply_message
+from a2a_bridge.tasks.record import (
+    TERMINAL,
+    Artifact,
+    ArtifactEvent,
+    Message,
+    Role,
+    State,
+    StatusEvent,
+    Task,
+    text_in,
+)
+from agents.pieces import Json, Part
+
+REPLY = "reply-"
+OUTPUT = "assistant-output-"
+PRIVATE = "openclaw"
+SAID_NOTHING = "The agent completed without a user-visible reply."
+NOT_SHOWABLE = "The reply could not be represented in any output mode of A2A 0.3 here: it holds files only."
+
+
+def task_json(task: Task, history_length: int | None) -> Json:
+    """A Task."""
+    shown: Json = {"kind": "task", "id": task.id, "contextId": task.context_id, "status": status_json(task)}
+    if artifacts := [artifact_json(task, one) for one in task.artifacts if is_shown(one)]:
+        shown["artifacts"] = artifacts
+    shown["history"] = last([message_json(task, one) for one in _once(task.history)], history_length)
+    if task.metadata is not UNSET:
+        shown["metadata"] = _public(task.metadata)
+    return shown
+
+
+def as_begun(task: Task) -> Task:
+    """The task as a send shows it first: 0.3 begins each turn with `submitted`."""
+    return replace(task, state=State.SUBMITTED, message=None) if task.is_open else task
+
+
+def status_json(task: Task) -> Json:
+    """What a task's state is, and what is said with it."""
+    if task.state is not State.COMPLETED:
+        return _status(task, task.state, task.updated_at, _words(task))
+    if task.artifacts and not any(is_shown(one) for one in task.artifacts):
+        return _status(task, State.FAILED, task.updated_at, _own_words(task, NOT_SHOWABLE))
+    return _status(task, State.COMPLETED, task.updated_at, _last_words(task))
+
+
+def status_update(task: Task, event: StatusEvent) -> Json:
+    """A status-update event; the end of a task says what the task says."""
+    is_end = event.state in TERMINAL
+    status = status_json(task) if is_end else _status(task, event.state, event.at, event.message)
+    return _status_event(task, status, is_final=is_end)
+
+
+def status_frame(task: Task) -> Json:
+    """The status-update that says what an opening task says."""
+    return _status_event(task, status_json(task), is_final=task.is_terminal)
+
+
+def artifact_updates(task: Task, event: ArtifactEvent) -> list[Json]:
+    """The artifact-update events of an event; a reply is closed by one of its own, without parts."""
+    artifact, closes = event.artifact, event.last_chunk
+    if artifact.parts and not _has_shown(artifact.parts):
+        return []
+    if not (closes and artifact.parts and artifact.id.startswith(REPLY)):
+        return [_artifact_event(task, artifact, append=event.append, closes=closes)]
+    closer = Artifact(artifact.id, ())
+    return [
+        _artifact_event(task, artifact, append=event.append, closes=False),
+        _artifact_event(task, closer, append=True, closes=True),
+    ]
+
+
+def direct_json(context_id: str, message: Message) -> Json:
+    """A reply that is no task."""
+    return {**_message(message), "contextId": context_id}
+
+
+def message_json(task: Task, message: Message) -> Json:
+    """A Message of a task."""
+    return {**_message(message), "contextId": task.context_id, "taskId": task.id}
+
+
+def artifact_json(task: Task, artifact: Artifact) -> Json:
+    """An Artifact. The agent's replies have names of their own here, which its other artifacts cannot take."""
+    if artifact.id.startswith(REPLY):
+        return _reply_json(task, artifact)
+    taken = artifact.id.startswith(OUTPUT)
+    shown: Json = {
+        "artifactId": f"agent-{artifact.id}" if taken else artifact.id,
+        "parts": parts_json(artifact.parts),
+    }
+    if artifact.name:
+        shown["name"] = artifact.name
+    if artifact.description:
+        shown["description"] = artifact.description
+    if artifact.metadata is not UNSET:
+        shown["metadata"] = _public(artifact.metadata)
+    return shown
+
+
+def parts_json(parts: Iterable[Part]) -> list[Json]:
+    """Parts but files, neighbours that are nothing but text as one."""
+    shown: list[Json] = []
+    texts: list[str] = []
+    for part in (*parts, None):
+        if part is not None and part.text is not UNSET and part.metadata is UNSET:
+            texts.append(str(part.text))
+            continue
+        if texts:
+            shown.append({"kind": "text", "text": "".join(texts)})
+            texts = []
+        if part is not None and _is_shown(part):
+            shown.append(_part(part))
+    return shown
+
+
+def is_shown(artifact: Artifact) -> bool:
+    """Whether there is anything of an artifact that 0.3 gets to see."""
+    return _has_shown(artifact.parts)
+
+
+def _has_shown(parts: Sequence[Part]) -> bool:
+    return any(_is_shown(part) for part in parts)
+
+
+def _is_shown(part: Part) -> bool:
+    return part.text is not UNSET or part.data is not UNSET
+
+
+def _part(part: Part) -> Json:
+    shown: Json = {"kind": "text", "text": part.text} if part.text is not UNSET else _data(part.data)
+    metadata = {**(part.metadata or {}), **shown.get("metadata", {})}
+    return {**shown, "metadata": _public(metadata)} if metadata else shown
+
+
+def _data(data: Any) -> Json:
+    """In 0.3 data is an object; another value is wrapped as the SDKs do it."""
+    if isinstance(data, dict):
+        return {"kind": "data", "data": data}
+    return {"kind": "data", "data": {"value": data}, "metadata": {COMPAT: True}}
+
+
+def _message(message: Message) -> Json:
+    shown: Json = {
+        "kind": "message",
+        "messageId": message.id,
+        "role": message.role.value,
+        "parts": parts_json(message.parts),
+    }
+    if message.metadata is not UNSET:
+        shown["metadata"] = _public(message.metadata)
+    if message.extensions:
+        shown["extensions"] = message.extensions
+    if message.reference_task_ids:
+        shown["referenceTaskIds"] = message.reference_task_ids
+    return shown
+
+
+def _reply_json(task: Task, artifact: Artifact) -> Json:
+    number = int(artifact.id.removeprefix(REPLY))
+    sequence = next((i for i, one in enumerate(task.artifacts, 1) if one.id == artifact.id), number)
+    return {
+        "artifactId": f"{OUTPUT}{number:04d}",
+        "name": f"{OUTPUT}{number}",
+        "parts": parts_json(artifact.parts),
+        "metadata": {"sequence": sequence, "source": "assistant"},
+    }
+
+
+def _artifact_event(task: Task, artifact: Artifact, *, append: bool, closes: bool) -> Json:
+    shown: Json = {
+        "kind": "artifact-update",
+        "taskId": task.id,
+        "contextId": task.context_id,
+        "artifact": artifact_json(task, artifact),
+        "lastChunk": closes,
+    }
+    if append:
+        shown["append"] = True
+    return shown
+
+
+def _status_event(task: Task, status: Json, *, is_final: bool) -> Json:
+    return {
+        "kind": "status-update",
+        "taskId": task.id,
+        "contextId": task.context_id,
+        "status": status,
+        "final": is_final,
+    }
+
+
+def _status(task: Task, state: State, at: str, message: Message | None) -> Json:
+    shown: Json = {"state": state.value.replace("_", "-"), "timestamp": at}
+    if message is not None:
+        shown["message"] = message_json(task, message)
+    return shown
+
+
+def _words(task: Task) -> Message | None:
+    """What is said with a state that is not the end of a reply; of a canceled reply, what there is of it."""
+    is_cut = task.state is State.CANCELED and task.reply is not None and text_in(task.reply.parts)
+    return reply_message(task) if is_cut else task.message
+
+
+def _last_words(task: Task) -> Message | None:
+    if task.reply is not None and text_in(task.reply.parts):
+        return reply_message(task)
+    return None if task.artifacts else _own_words(task, SAID_NOTHING)
+
+
+def _own_words(task: Task, text: str) -> Message:
+    return Message(f"msg-{task.id.removeprefix('task-')}-end", Role.AGENT, (Part(text=text),))
+
+
+def _once(history: Iterable[Message]) -> Iterable[Message]:
+    """A message that was sent again is in the history once."""
+    found: dict[str, Message] = {}
+    for message in history:
+        found.setdefault(message.id, message)
+    return found.values()
+
+
+def _public(metadata: Any) -> Any:
+    if isinstance(metadata, dict):
+        return {name: _public(value) for name, value in metadata.items() if name != PRIVATE}
+    return [_public(one) for one in metadata] if isinstance(metadata, list) else metadata
