@@ -48,6 +48,7 @@ bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m bench.directory
 	@$(BIN)/python -m bench.events
 	@$(BIN)/python -m bench.relay
+	@DATA_DIR=$(VENV)/check $(BIN)/python -m bench.rendering
 
 migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations

@@ -10,9 +10,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
-from a2a_bridge.reference import errors, lines
+from a2a_bridge.reference import errors, lines, samples
 from a2a_bridge.reference.contents import reference as read_reference
-from a2a_bridge.reference.contents import sample_card
+from a2a_bridge.reference.spoken import Spoken, spoken
 from accounts.oauth import github
 from accounts.oauth.pages import signed_in
 from agents.facts import Facts, facts_of
@@ -31,7 +31,12 @@ def reference(request: HttpRequest) -> HttpResponse:
         **contents(),
         "agents": agents,
         "caller": signed_in(request),
-        "start": {"hub": settings.PUBLIC_URL, "agents": agents, "explanations": explanations()},
+        "start": {
+            "hub": settings.PUBLIC_URL,
+            "agents": agents,
+            "explanations": explanations(),
+            "dialects": [_speech(one) for one in spoken()],
+        },
     }
     return render(request, "reference/page.html", context)
 
@@ -45,9 +50,9 @@ def llms(request: HttpRequest) -> HttpResponse:
 def contents() -> dict[str, Any]:
     """What page and text have in common."""
     return {
-        "reference": read_reference(),
+        "reference": read_reference(settings.PUBLIC_URL),
         "hub": settings.PUBLIC_URL,
-        "card": sample_card(settings.PUBLIC_URL),
+        "cards": samples.cards(settings.PUBLIC_URL),
         "wait_s": settings.REPLY_WAIT_S,
         "dev_login": settings.DEV_LOGIN,
         "github": github.is_configured(),
@@ -62,6 +67,17 @@ def choices(user_id: int | None, wanted: str) -> list[dict[str, Any]]:
         listed = [first, *(agent for agent in listed if agent.pk != first.pk)]
     facts = facts_of(listed)
     return [_choice(agent, facts[agent.pk]) for agent in listed]
+
+
+def _speech(one: Spoken) -> dict[str, Any]:
+    """How the page's script speaks a dialect: `methods` by what they do, `message` to fill in."""
+    return {
+        "key": one.key,
+        "title": one.title,
+        "version": one.version,
+        "methods": {operation: name for name, operation in one.dialect.methods.items()},
+        "message": one.message,
+    }
 
 
 def _choice(agent: Agent, facts: Facts) -> dict[str, Any]:

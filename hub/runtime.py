@@ -71,6 +71,7 @@ class Runtime:
         for thread in self._threads:
             await asyncio.to_thread(thread.stop)
         await self.house.link.close()
+        await self.house.remote.close()
         await self.house.post.close()
         await self.house.tasks.close()
         await self.house.limits.close()

@@ -38,6 +38,11 @@ WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
 WEBHOOK_PORTS = env.ports("WEBHOOK_PORTS", "443 8443")
 WEBHOOK_KEYS = env.keys("WEBHOOK_KEYS")
 
+# Whom it calls: remote A2A servers that owners published.
+REMOTE_ALLOW_PRIVATE = env.flag("REMOTE_ALLOW_PRIVATE")
+REMOTE_PORTS = env.ports("REMOTE_PORTS", "443 8443")
+REMOTE_RETRY_S = env.seconds("REMOTE_RETRY_S", 30)
+
 # Who signs in.
 GITHUB_CLIENT_ID = env.text("GITHUB_CLIENT_ID")
 GITHUB_CLIENT_SECRET = env.text("GITHUB_CLIENT_SECRET")

@@ -28,6 +28,8 @@ from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
 from agents.links.channel.link import ChannelLink
 from agents.links.channel.requests import Requests
+from agents.links.choose import ChooseLink
+from agents.links.remote.link import RemoteLink
 from agents.live import LiveViews
 from agents.ports import Limits
 from agents.post import Attend, Cancel, Live, LocalPost, Message, Oust, Post
@@ -52,6 +54,7 @@ class House:
     post: Post
     courier: Courier
     link: ChannelLink
+    remote: RemoteLink
     live: LiveViews
     dispatcher: Dispatcher
     asking: Asking
@@ -109,9 +112,15 @@ def build() -> House:
     limits = _limits()
     post = _post()
     link = ChannelLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
+    remote = RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic)
     live = LiveViews(process_id=process_id, post=post)
     dispatcher = Dispatcher(
-        link=link, ledger=ledger, waiting=waiting, limits=limits, live=live, clock=time.monotonic
+        link=ChooseLink(channel=link, remote=remote),
+        ledger=ledger,
+        waiting=waiting,
+        limits=limits,
+        live=live,
+        clock=time.monotonic,
     )
     asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=link)
     requests = Requests(asking)
@@ -151,6 +160,7 @@ def build() -> House:
         post=post,
         courier=courier,
         link=link,
+        remote=remote,
         live=live,
         dispatcher=dispatcher,
         limits=limits,

@@ -1,57 +1,85 @@
 """The reference as a whole, for the page and for /llms.txt."""
 
-import inspect
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from msgspec import Struct
 
-from a2a_bridge.cards.merged import merged_card
-from a2a_bridge.cards.parts import Today
+from a2a_bridge.addresses import ADDRESSES
 from a2a_bridge.dialects.dialect import STREAMS, Operation
-from a2a_bridge.dialects.hub import GetTaskParams, HubDialect, SendMessageParams
-from a2a_bridge.reference import errors, lines
+from a2a_bridge.reference import errors, lines, samples
 from a2a_bridge.reference.shapes import Field, fields_of, summary
-from a2a_bridge.requests import List
-from a2a_bridge.tasks.record import (
-    Artifact,
-    ArtifactEvent,
-    Message,
-    Role,
-    State,
-    StatusEvent,
-    Task,
-    after,
-)
-from agents.links.channel import frames
+from a2a_bridge.reference.spoken import Spoken, spoken
+from a2a_bridge.tasks.record import State
+from a2a_bridge.versions import V1
+from agents.links.channel import frames, task_frames
 from agents.live import FROM_LIVE
-from agents.models import Agent
-from agents.pieces import Part
 
-HANDLE = "owner/slug"
-QUESTION = "what's a lifetime?"
-AT = "2026-01-02T03:04:05.678Z"
-HUB = HubDialect()
 SUMMARIES = {
     Operation.SEND: "Ask, and answer with the finished task.",
     Operation.STREAM: "Ask, and tell the task's progress as it happens.",
     Operation.GET: "A task of the caller's with this agent.",
+    Operation.LIST: "The caller's tasks with this agent, the newest first, a page at a time.",
+    Operation.CANCEL: "End a task; an agent that can be told stops.",
+    Operation.SUBSCRIBE: "Follow a task that is under way, from where it is.",
+    Operation.CREATE_PUSH: "Have a task's changes sent to an address of yours.",
+    Operation.GET_PUSH: "One address that a task's changes go to.",
+    Operation.LIST_PUSH: "All addresses that a task's changes go to.",
+    Operation.DELETE_PUSH: "Send no more there.",
+    Operation.SHOW_CARD: "The agent's card for a caller who is signed in.",
+}
+STATES = {
+    State.SUBMITTED: "taken, and not begun",
+    State.WORKING: "the agent has the question; with a message: a note on how far it is",
+    State.INPUT_REQUIRED: "the agent asks back: send a message with this taskId",
+    State.AUTH_REQUIRED: "the agent needs leave or credentials; the same",
+    State.COMPLETED: "the reply is there",
+    State.FAILED: "refused, or not answered; its message says why",
+    State.CANCELED: "its caller canceled it",
+    State.REJECTED: "the agent does not want to answer this",
+}
+
+PAYLOADS: Mapping[str, type[Struct]] = {
+    "reply": frames.Reply,
+    "reply_chunk": frames.ReplyChunk,
+    "task_status": task_frames.TaskStatus,
+    "task_artifact": task_frames.TaskArtifact,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One JSON-RPC method."""
+    """One JSON-RPC method. `id`: of its place on the page. `direct`: an answer that is no task, where one may come."""
 
+    id: str
     name: str
     summary: str
     streams: bool
     params: list[Field]
     request: str
     answer: str
+    direct: str
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A dialect and all that can be said in it."""
+
+    key: str
+    title: str
+    version: str
+    about: str
+    methods: list[Method]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCall:
+    """One call of the HTTP+JSON binding and the method it is."""
+
+    verb: str
+    path: str
+    method: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +93,12 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Everything, in the order in which it is told."""
+    """Everything, in the order in which it is told. `states`: a row for each, as `languages` write it, and its meaning."""
 
-    methods: list[Method]
+    languages: list[Language]
+    http_calls: list[HttpCall]
+    states: list[tuple[list[str], str]]
+    cards: list[list[str]]
     codes: list[errors.Code]
     refusals: list[errors.Refusal]
     failures: list[errors.Refusal]
@@ -80,79 +111,58 @@ class Reference:
 
 
 @cache
-def reference() -> Reference:
+def reference(public_url: str) -> Reference:
     """The reference of this hub's code; it does not change while the process lives."""
+    dialects = spoken()
     return Reference(
-        methods=[_method(name, operation) for name, operation in HUB.methods.items()],
+        languages=[_language(one, public_url) for one in dialects],
+        http_calls=_http_calls(),
+        states=[([samples.status_of(one, state) for one in dialects], text) for state, text in STATES.items()],
+        cards=[[row[0].strip("`").removeprefix("{base}"), row[1]] for row in lines.rows("cards.md", "Where")],
         codes=errors.codes(),
         refusals=errors.refusals(),
         failures=errors.failures(),
         limits=lines.rows("methods.md", "Limits"),
         from_agent=_shapes(frames.FROM_AGENT.values()),
-        replies=[_reply("reply", frames.Reply), _reply("reply_chunk", frames.ReplyChunk)],
+        replies=[Shape(name, summary(kind), list(fields_of(kind))) for name, kind in PAYLOADS.items()],
         to_agent=_shapes(frames.TO_AGENT),
         to_operator=_shapes(FROM_LIVE),
         settings=lines.rows("settings.md", ""),
     )
 
 
-def sample_card(public_url: str) -> str:
-    """An AgentCard, as JSON."""
-    agent = Agent(handle=HANDLE, name="rust expert", description="answers Rust questions", daily_budget=1000)
-    return _json(merged_card(agent, Today(queries=17, online=True), public_url))
+def _language(one: Spoken, public_url: str) -> Language:
+    methods = [_method(one, name, operation, public_url) for name, operation in one.dialect.methods.items()]
+    return Language(one.key, one.title, one.version, one.about, methods)
 
 
-def _method(name: str, operation: Operation) -> Method:
-    params: dict[str, Any] = {"id": "task-…"}
-    if operation is not Operation.GET:
-        message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": QUESTION}]}
-        params = {"message": message}
-    request = {"jsonrpc": "2.0", "method": name, "params": params, "id": "1"}
-    shape = GetTaskParams if operation is Operation.GET else SendMessageParams
-    streams = operation in STREAMS
+def _method(one: Spoken, name: str, operation: Operation, public_url: str) -> Method:
+    struct = one.structs.get(operation)
+    request = samples.request_of(one, name, operation)
     return Method(
-        name, SUMMARIES[operation], streams, list(fields_of(shape)), _json(request), _answer(streams=streams)
+        id=f"{one.key}-{name.replace('/', '-')}",
+        name=name,
+        summary=SUMMARIES[operation],
+        streams=operation in STREAMS,
+        params=list(fields_of(struct)) if struct else [],
+        request=samples.pretty(request),
+        answer=samples.answer_to(one, request, operation, public_url),
+        direct=samples.direct_of(one) if operation is Operation.SEND else "",
     )
 
 
-def summary_of(function: object) -> str:
-    """The first line of what a function says of itself."""
-    return (inspect.getdoc(function) or "").partition("\n")[0]
-
-
-def _answer(*, streams: bool) -> str:
-    asked = Task(
-        id="task-…",
-        caller_id=0,
-        handle=HANDLE,
-        context_id="m1",
-        chat_id="",
-        home="",
-        state=State.WORKING,
-        updated_at=AT,
-        history=(Message("m1", Role.USER, (Part(text=QUESTION),)),),
-    )
-    chunk = ArtifactEvent(1, AT, Artifact("reply-1", (Part(text="how long"),)))
-    whole = ArtifactEvent(2, AT, Artifact("reply-1", (Part(text="how long a reference is good"),)))
-    end = StatusEvent(3, AT, State.COMPLETED)
-    done = after(asked, [whole, end])
-    if not streams:
-        return _json({"jsonrpc": "2.0", "result": HUB.task(done, None), "id": "1"})
-    told = (
-        *HUB.opening(asked, List()),
-        *HUB.event(asked, chunk, is_last=False),
-        *HUB.event(done, end, is_last=True),
-    )
-    return "\n\n".join(f"data: {json.dumps(one, ensure_ascii=False)}" for one in told)
+def _http_calls() -> list[HttpCall]:
+    names = {operation: name for name, operation in V1.methods.items()}
+    return [
+        HttpCall(verb, f"/{address.path}", names[operation])
+        for address in ADDRESSES
+        for verb, operation in address.operations.items()
+    ]
 
 
 def _shapes(structs: Iterable[type[Struct]]) -> list[Shape]:
-    return [_reply(str(struct.__struct_config__.tag), struct) for struct in structs]
+    return [_shape(struct) for struct in structs]
 
 
-def _reply(type_: str, struct: type[Struct]) -> Shape:
-    return Shape(type_, summary(struct), list(fields_of(struct)))
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def _shape(struct: type[Struct]) -> Shape:
+    return Shape(str(struct.__struct_config__.tag), summary(struct), list(fields_of(struct)))

@@ -42,8 +42,11 @@ def _fields(info: inspect.StructType, before: str) -> Iterator[Field]:
 
 
 def _inside(kind: inspect.Type, name: str) -> tuple[inspect.Type, str]:
-    if isinstance(kind, inspect.ListType):
+    if isinstance(kind, inspect.ListType | inspect.VarTupleType):
         return kind.item_type, f"{name}[]."
+    if isinstance(kind, inspect.UnionType):
+        structs = [one for one in kind.types if isinstance(one, inspect.StructType)]
+        return (structs or [kind])[0], f"{name}."
     return kind, f"{name}."
 
 
@@ -59,14 +62,22 @@ def _named(kind: inspect.Type) -> str:
             return "null"
         case inspect.LiteralType():
             return " or ".join(f'"{value}"' for value in kind.values)
-        case inspect.ListType():
+        case inspect.FloatType():
+            return "number"
+        case inspect.ListType() | inspect.VarTupleType():
             return f"list of {_named(kind.item_type)}" + _bounds(kind.min_length, kind.max_length)
         case inspect.UnionType():
-            names = [_named(one) for one in kind.types if one != inspect.type_info(UnsetType)]
-            return " or ".join(names)
+            return _either(kind)
         case inspect.StructType() | inspect.DictType() | inspect.TypedDictType():
             return "object"
     return "any JSON"
+
+
+def _either(kind: inspect.UnionType) -> str:
+    """What may stand there; that it may be left out or null is said by its not being required."""
+    left_out = (inspect.type_info(UnsetType), inspect.NoneType())
+    names = [_named(one) for one in kind.types if one not in left_out]
+    return " or ".join(names) or "null"
 
 
 def _bounds(least: int | None, most: int | None, unit: str = "") -> str:

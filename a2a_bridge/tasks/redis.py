@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent
+from a2a_bridge.tasks.record import Task, TaskEvent, snapshot_is_due
 from a2a_bridge.tasks.redis_listing import Line, chosen, line_of, read_lines, spent
 from a2a_bridge.tasks.redis_reach import Run, answers, client, in_time, out_of_reach, sure_answers
 from a2a_bridge.tasks.redis_scripts import READ, READ_EVENTS, WRITE, index_key, task_keys
@@ -20,7 +20,6 @@ logger = logging.getLogger(__name__)
 
 TASKS_A_CALLER = 2_000
 BYTES_A_CALLER = 64 * 1024 * 1024
-SNAPSHOT_EVERY = 64
 
 Answer = tuple[bytes, int, int]
 NOTHING: Answer = (b"kept", 0, 0)
@@ -60,7 +59,7 @@ class RedisTaskStore:
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """See `TaskStore`."""
-        if await self._do(_writing("append", task, events, whole=_is_due(events))) == b"whole":
+        if await self._do(_writing("append", task, events, whole=snapshot_is_due(events))) == b"whole":
             await self._do(_writing("append", task, events))
 
     async def replace(self, task: Task, events: Sequence[TaskEvent], *, expected_seq: int) -> bool:
@@ -169,14 +168,6 @@ def _writing(
         *[encode(event) for event in events],
     ]
     return _Write(task, Run(WRITE, task_keys(task.caller_id, task.id), arguments))
-
-
-def _is_due(events: Sequence[TaskEvent]) -> bool:
-    """Whether the snapshot is to be written anew: else reading would put ever more events together."""
-    return any(
-        event.seq % SNAPSHOT_EVERY == 0 or (isinstance(event, StatusEvent) and event.state is not State.WORKING)
-        for event in events
-    )
 
 
 def _read(task_id: str, found: tuple[int, bytes | None, list[Written]]) -> Task | None:

@@ -5,6 +5,7 @@ present version; it is written so when next something happens to it.
 """
 
 import logging
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
@@ -41,7 +42,7 @@ _decode_v1 = msgspec.json.Decoder(TaskV1).decode
 _decode_event = msgspec.json.Decoder(TaskEvent).decode
 
 
-def read_task(task_id: str, version: int, snapshot: Written, later: list[Written]) -> Task | None:
+def read_task(task_id: str, version: int, snapshot: Written, later: Sequence[Written]) -> Task | None:
     """The task that a snapshot and the events after it make; None, and a line in the log, when it cannot be read.
 
     Raises:
@@ -57,7 +58,7 @@ def read_task(task_id: str, version: int, snapshot: Written, later: list[Written
         return None
 
 
-def read_events(written: list[Written]) -> list[TaskEvent]:
+def read_events(written: Sequence[Written]) -> list[TaskEvent]:
     """Events, as they were written.
 
     Raises:

@@ -17,6 +17,7 @@ from a2a_bridge.tasks.record import (
     after,
 )
 from a2a_bridge.tasks.store import TaskStore
+from accounts.models import User
 from agents.pieces import Part
 
 HANDLE = "o/s"
@@ -68,6 +69,12 @@ def story(chunks: int = 3, end: State | None = State.COMPLETED) -> list[TaskEven
     """What happens to a task: the agent works, replies in pieces, and ends, or asks."""
     events: list[TaskEvent] = [state(1, State.WORKING), *[chunk(seq, f"{seq} ") for seq in range(2, chunks + 2)]]
     return [*events, state(chunks + 2, end, "so")] if end else events
+
+
+def make_callers() -> None:
+    """The callers 1 and 2, whose tasks these are."""
+    for number in (1, 2):
+        User.objects.get_or_create(pk=number, defaults={"login": f"caller-{number}", "github_id": number})
 
 
 async def keep(store: TaskStore, made: Task, events: Sequence[TaskEvent] = ()) -> Task:

@@ -9,14 +9,29 @@ from typing import Any
 import pytest
 import redis.asyncio
 
+from a2a_bridge.tasks.journal import JournalTaskStore
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.record import State, Task, TaskEvent, after
 from a2a_bridge.tasks.redis import RedisTaskStore
 from a2a_bridge.tasks.store import TaskQuery, TaskStore
-from tests.contracts.stored_tasks import HANDLE, Clock, at, chunk, ended, keep, state, story, task, with_message
+from kit.async_db import db_call
+from tests.contracts.stored_tasks import (
+    HANDLE,
+    Clock,
+    at,
+    chunk,
+    ended,
+    keep,
+    make_callers,
+    state,
+    story,
+    task,
+    with_message,
+)
 from tests.homes import GrownHomes
 
 GROWN = [pytest.mark.grown, pytest.mark.slow]
+JOURNAL = [pytest.mark.ledger, pytest.mark.django_db(transaction=True)]
 
 Pair = tuple[TaskStore, TaskStore]
 
@@ -36,15 +51,23 @@ async def _redis(url: str) -> AsyncIterator[Pair]:
         await store.close()
 
 
-@pytest.fixture(params=["memory", pytest.param("redis", marks=GROWN)])
+@pytest.fixture(
+    params=["memory", pytest.param("redis", marks=GROWN), pytest.param("journal", marks=JOURNAL)],
+)
 async def pair(request: pytest.FixtureRequest) -> AsyncIterator[Pair]:
     """A store as two processes see it; in memory that is one."""
     if request.param == "memory":
         store = MemoryTaskStore(Clock())
         yield store, store
-    else:
+    elif request.param == "redis":
         async with _redis(request.getfixturevalue("redis_url")) as stores:
             yield stores
+    else:
+        await db_call(make_callers)()
+        journals = JournalTaskStore(kept_days=7), JournalTaskStore(kept_days=7)
+        yield journals
+        for journal in journals:
+            await journal.close()
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_every_failure_is_known_by_its_text() -> None:
 
 
 def test_params_are_named_with_their_paths_and_bounds() -> None:
-    fields = {field.name: field for field in reference().methods[0].params}
+    fields = {field.name: field for field in reference("http://hub").languages[0].methods[0].params}
     assert fields["message.messageId"].type == "text, 1 to 128 characters"
     assert fields["message.messageId"].required
     assert fields["message.role"].type == '"ROLE_USER"'

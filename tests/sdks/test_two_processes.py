@@ -4,9 +4,18 @@ import pytest
 
 from tests.hub_process import HubProcess
 from tests.peers import TaskPeer, online
-from tests.sdks.clients import SdkClient
+from tests.sdks.clients import VERSION_03, VERSION_1, SdkClient
+from tests.sdks.conftest import ready
+
+PYTHON_BY_RPC, _, _, JS_BY_HTTP = VERSION_1
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
+
+
+@pytest.fixture(params=[PYTHON_BY_RPC, JS_BY_HTTP, *VERSION_03], ids=str)
+def client(request: pytest.FixtureRequest) -> SdkClient:
+    """Each client once."""
+    return ready(request.param)
 
 
 @pytest.fixture

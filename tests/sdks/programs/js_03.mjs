@@ -51,7 +51,7 @@ async function sayAll(events, step = "event") {
   for await (const event of events) say(step, event);
 }
 
-const isNote = (event) => event.kind === "status-update" && event.status.message !== undefined;
+const isNote = ({ kind, status }) => kind === "status-update" && status.state === "working" && status.message;
 
 const scenarios = {
   async card() {
@@ -91,7 +91,7 @@ const scenarios = {
     let id;
     for await (const event of client.sendMessageStream(ask())) {
       say("event", event);
-      if (isNote(event) && id === undefined) {
+      if (isNote(event)) {
         id = event.taskId;
         say("canceled", await client.cancelTask({ id }));
       }

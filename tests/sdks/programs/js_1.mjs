@@ -63,8 +63,10 @@ async function sayAll(events, step = "event") {
 }
 
 // The id of the task whose agent has said what it is doing.
-const noted = ({ payload }) =>
-  payload.$case === "statusUpdate" && payload.value.status.message ? payload.value.taskId : undefined;
+function noted({ payload: { $case, value } }) {
+  const isAtWork = $case === "statusUpdate" && value.status.state === TaskState.TASK_STATE_WORKING;
+  return isAtWork && value.status.message ? value.taskId : undefined;
+}
 
 const scenarios = {
   async card() {

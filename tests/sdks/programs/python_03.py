@@ -134,7 +134,9 @@ def happening(event: Any) -> Any:
 
 def is_note(event: Any) -> bool:
     update = happening(event)
-    return update.kind == "status-update" and update.status.message is not None
+    return (
+        update.kind == "status-update" and update.status.state == "working" and update.status.message is not None
+    )
 
 
 def as_json(value: BaseModel) -> Any:

@@ -85,7 +85,7 @@ class Scenarios:
         async with await self.connect() as client:
             async for event in client.send_message(self.ask()):
                 say("event", MessageToDict(event))
-                if event.HasField("status_update") and event.status_update.status.HasField("message"):
+                if is_note(event):
                     task_id = event.status_update.task_id
                     canceled = await client.cancel_task(a2a.CancelTaskRequest(id=task_id))
                     say("canceled", MessageToDict(canceled))
@@ -96,7 +96,7 @@ class Scenarios:
             async with aclosing(client.send_message(self.ask())) as events:
                 async for event in events:
                     say("event", MessageToDict(event))
-                    if event.HasField("status_update") and event.status_update.status.HasField("message"):
+                    if is_note(event):
                         task_id = event.status_update.task_id
                         break
             await say_all(client.subscribe(a2a.SubscribeToTaskRequest(id=task_id)), "again")
@@ -152,6 +152,11 @@ class Scenarios:
     async def extended_card(self) -> None:
         async with await self.connect() as client:
             say("card", MessageToDict(await client.get_extended_agent_card(a2a.GetExtendedAgentCardRequest())))
+
+
+def is_note(event: a2a.StreamResponse) -> bool:
+    status = event.status_update.status
+    return status.state == a2a.TASK_STATE_WORKING and status.HasField("message")
 
 
 async def say_all(events: AsyncIterator[a2a.StreamResponse], step: str = "event") -> None:

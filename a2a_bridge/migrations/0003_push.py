@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('a2a_bridge', '0001_idempotency'),
+        ('a2a_bridge', '0002_stored_tasks'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

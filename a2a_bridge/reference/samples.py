@@ -1,0 +1,155 @@
+"""Requests and answers as they go over the wire, made by the dialects themselves from one sample task."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from a2a_bridge.asgi import RpcWire
+from a2a_bridge.cards.merged import merged_card
+from a2a_bridge.cards.parts import Today
+from a2a_bridge.cards.strict import extended_card, strict_card
+from a2a_bridge.dialects.dialect import STREAMS, Operation
+from a2a_bridge.reference.spoken import QUESTION, Json, Spoken
+from a2a_bridge.requests import List, PushTarget, Request, Send
+from a2a_bridge.tasks.pieces import end_of, events_of, reply_message
+from a2a_bridge.tasks.record import Message, Role, State, StatusEvent, Task, TaskEvent, after
+from a2a_bridge.tasks.store import TaskPage
+from agents.models import Agent
+from agents.pieces import Part, StatusNote
+from agents.types import Failure, Interruption, Outcome, SettledTurn
+from kit import sse
+from kit.jsonrpc import RpcError
+
+HANDLE = "owner/slug"
+AT = "2026-01-02T03:04:05.678Z"
+TASK_ID = "task-cf8d"
+CONFIG_ID = "push-1"
+RPC_ID = "1"
+PIECES = ("how long ", "a reference is good")
+TARGET = PushTarget(url="https://example.com/hook", config_id=CONFIG_ID, token="of-your-choice")  # noqa: S106
+PARAMS: dict[Operation, Json] = {
+    Operation.GET: {"id": TASK_ID},
+    Operation.LIST: {"pageSize": 10},
+    Operation.CANCEL: {"id": TASK_ID},
+    Operation.SUBSCRIBE: {"id": TASK_ID},
+    Operation.CREATE_PUSH: {"taskId": TASK_ID, "url": TARGET.url, "token": TARGET.token},
+    Operation.GET_PUSH: {"taskId": TASK_ID, "id": CONFIG_ID},
+    Operation.LIST_PUSH: {"taskId": TASK_ID},
+    Operation.DELETE_PUSH: {"taskId": TASK_ID, "id": CONFIG_ID},
+}
+ASKED = Task(
+    id=TASK_ID,
+    caller_id=0,
+    handle=HANDLE,
+    context_id="m1",
+    chat_id="",
+    home="",
+    state=State.SUBMITTED,
+    updated_at=AT,
+    history=(Message("m1", Role.USER, (Part(text=QUESTION),)),),
+)
+WORKING = StatusEvent(1, AT, State.WORKING)
+
+
+def request_of(one: Spoken, name: str, operation: Operation) -> Json:
+    """A whole request."""
+    asks = operation in (Operation.SEND, Operation.STREAM)
+    params = {"message": one.message} if asks else PARAMS.get(operation)
+    return {"jsonrpc": "2.0", "id": RPC_ID, "method": name} | ({} if params is None else {"params": params})
+
+
+def answer_to(one: Spoken, request: Json, operation: Operation, public_url: str) -> str:
+    """What comes back: JSON to read, or a stream as it is. A dialect that refuses it answers with its error."""
+    wire = RpcWire(one.dialect, RPC_ID)
+    try:
+        wanted = one.dialect.read(operation, request.get("params"))
+    except RpcError as refused:
+        return pretty(json.loads(wire.error(refused)))
+    if operation in STREAMS:
+        return stream_of(one, wanted, operation)
+    return pretty(json.loads(wire.result(_result(one, wanted, operation, public_url))))
+
+
+def stream_of(one: Spoken, wanted: Request, operation: Operation) -> str:
+    """A task from its beginning, or for who comes late from its first piece on; event by event, with their ids."""
+    events = story()
+    seen = 0 if operation is Operation.STREAM else 2
+    begun, end = after(ASKED, events[:seen]), after(ASKED, events)
+    wire, dialect = RpcWire(one.dialect, RPC_ID), one.dialect
+    frames = [(begun.seq, shown) for shown in dialect.opening(begun, wanted)]
+    for event in events[seen:]:
+        is_last = event is events[-1]
+        task = end if is_last else after(ASKED, events[: event.seq])
+        frames += [(event.seq, shown) for shown in dialect.event(task, event, is_last=is_last)]
+    return "".join(
+        sse.event(wire.frame(shown), dialect.frame_id(TASK_ID, seq)).decode() for seq, shown in frames
+    ).strip()
+
+
+def story(settled: SettledTurn | None = None, pieces: Sequence[str | StatusNote] = PIECES) -> list[TaskEvent]:
+    """What happens to the sample task, as the hub would make it of an agent's pieces and their end."""
+    events: list[TaskEvent] = [WORKING]
+    events += events_of(after(ASKED, events), pieces, AT)
+    settled = settled or SettledTurn(Outcome.COMPLETED, "", "".join(map(str, pieces)))
+    return [*events, *end_of(after(ASKED, events), settled, wait_s=60, at=AT)]
+
+
+def direct_of(one: Spoken) -> str:
+    """A plain reply where it is no task, empty in a dialect whose replies always are."""
+    wanted = one.dialect.read(Operation.SEND, {"message": one.message})
+    if not (isinstance(wanted, Send) and wanted.takes_direct):
+        return ""
+    shown = one.dialect.direct(ASKED.context_id, reply_message(after(ASKED, story())))
+    return pretty({"jsonrpc": "2.0", "id": RPC_ID, "result": shown})
+
+
+def status_of(one: Spoken, state: State) -> str:
+    """A state as the dialect writes it."""
+    ends = {
+        State.COMPLETED: SettledTurn(Outcome.COMPLETED, "", "a reply"),
+        State.INPUT_REQUIRED: SettledTurn(Outcome.COMPLETED, Interruption.INPUT_REQUIRED, "which one?"),
+        State.AUTH_REQUIRED: SettledTurn(Outcome.COMPLETED, Interruption.AUTH_REQUIRED, "may I?"),
+        State.CANCELED: SettledTurn(Outcome.FAILED, Failure.CANCELED),
+        State.REJECTED: SettledTurn(Outcome.FAILED, Failure.REJECTED),
+        State.FAILED: SettledTurn(Outcome.FAILED, Failure.TIMEOUT),
+    }
+    events = story(ends[state]) if state in ends else [WORKING] if state is State.WORKING else []
+    shown: str = one.dialect.task(after(ASKED, events), None)["status"]["state"]
+    return shown
+
+
+def cards(public_url: str) -> dict[str, str]:
+    """The renderings of one card, as JSON."""
+    agent, today = sample_agent(), Today(queries=17, online=True)
+    return {"merged": pretty(merged_card(agent, today, public_url)), "strict": pretty(strict_card(agent, today, public_url))}
+
+
+def sample_agent() -> Agent:
+    """An agent that is nowhere stored."""
+    return Agent(handle=HANDLE, name="rust expert", description="answers Rust questions", daily_budget=1000)
+
+
+def pretty(value: Any) -> str:
+    """JSON to read."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _result(one: Spoken, wanted: Request, operation: Operation, public_url: str) -> object:
+    dialect, done = one.dialect, after(ASKED, story())
+    match operation:
+        case Operation.SEND:
+            return dialect.sent(done, wanted)
+        case Operation.CANCEL:
+            canceled = story(SettledTurn(Outcome.FAILED, Failure.CANCELED), [StatusNote("reading")])
+            return dialect.task(after(ASKED, canceled), None)
+        case Operation.LIST if isinstance(wanted, List):
+            return dialect.page(TaskPage((done,), 1, is_last=True), wanted, "")
+        case Operation.CREATE_PUSH | Operation.GET_PUSH:
+            return dialect.push(TASK_ID, TARGET)
+        case Operation.LIST_PUSH:
+            return dialect.pushes(TASK_ID, [TARGET], "")
+        case Operation.DELETE_PUSH:
+            return {}
+        case Operation.SHOW_CARD:
+            return extended_card(sample_agent(), Today(queries=17, online=True), public_url, reply_wait_s=60)
+    return dialect.task(done, None)
