@@ -4,6 +4,7 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -331,6 +332,10 @@ def _token(task: Task) -> str:
 def _position(token: str) -> tuple[str, str]:
     try:
         raw = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
-        return msgspec.json.decode(raw, type=tuple[str, str])
-    except (ValueError, UnicodeError, msgspec.DecodeError):
-        raise invalid("pageToken", "pageToken: not one of this hub") from None
+        at, task_id = msgspec.json.decode(raw, type=tuple[str, str])
+        is_ours = datetime.fromisoformat(at).tzinfo is UTC and task_id.isascii() and task_id.isprintable()
+    except (ValueError, OverflowError, msgspec.DecodeError):
+        is_ours = False
+    if not is_ours:
+        raise invalid("pageToken", "pageToken: not one of this hub")
+    return at, task_id
