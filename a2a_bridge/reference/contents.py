@@ -50,7 +50,7 @@ PAYLOADS: Mapping[str, type[Struct]] = {
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One JSON-RPC method. `id`: its place on the page. `direct`: an answer that is no task, where one may come."""
+    """One JSON-RPC method. `id`: its place on the page. `direct`: an answer that is no task, if one may come."""
 
     id: str
     name: str
@@ -95,7 +95,7 @@ class Shape:
 class Reference:
     """Everything, in the order in which it is told.
 
-    `states`: a row for each, as the `languages` write it, and its meaning. `cards`: paths below an agent's address.
+    `states`: a row for each, as the `languages` write it, and its meaning. `cards`: paths below an agent's own.
     """
 
     languages: list[Language]
