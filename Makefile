@@ -16,9 +16,9 @@ help: ## List what make can do
 run: $(VENV)/.base ## Start a hub with a demo agent on http://HOST:PORT (Ctrl-C ends it)
 	@DEV_LOGIN=$${DEV_LOGIN:-1} DEMO=$${DEMO:-1} exec $(BIN)/python manage.py serve
 
-setup: $(VENV)/.dev ## Install everything, also for tests and checks
+setup: $(VENV)/.sdks ## Install everything, also for tests and checks
 
-test: $(VENV)/.dev ## Run the whole suite, on both homes
+test: $(VENV)/.sdks ## Run the whole suite, on both homes
 	@$(BIN)/python -m pytest -n 2
 
 FAST := tests/contracts tests/house tests/surfaces/test_hub_dialect.py tests/surfaces/test_channel_frames.py \
@@ -47,15 +47,20 @@ bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.directory
 	@$(BIN)/python -m bench.events
+	@$(BIN)/python -m bench.relay
+	@DATA_DIR=$(VENV)/check $(BIN)/python -m bench.rendering
 
 migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations
 
 lock: $(VENV)/.dev ## Compile requirements/*.txt again
 	@$(PIP) install pip-tools
-	@cd requirements && for set in base dev; do ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
+	@cd requirements && for set in base dev sdk-1 sdk-0.3; do ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe \
 	  --no-header --no-annotate -o $$set.txt $$set.in; done
+	@cd requirements && if command -v npm >/dev/null; then for set in sdk-js-1 sdk-js-0.3; do rm -f $$set/package-lock.json; \
+	  (cd $$set && npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund --silent); \
+	  done; else echo "no npm: sdk-js-* stay as they are"; fi
 
 clean: ## Remove the virtual environment and caches (DATA_DIR stays)
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
@@ -75,4 +80,9 @@ $(VENV)/.base: requirements/base.txt | $(VENV)/bin/python
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.base
 	@echo "installing what tests and checks need"
 	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.sdks: $(wildcard requirements/sdk-*.txt requirements/sdk-js-*/package-lock.json) $(VENV)/.dev
+	@echo "installing the official A2A clients that tests drive, each by itself"
+	@$(BIN)/python -m tests.sdks.environments
 	@touch $@

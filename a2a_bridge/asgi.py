@@ -9,6 +9,7 @@ from a2a_bridge.answering import Answer, encode
 from a2a_bridge.counter import Counter, call_of
 from a2a_bridge.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.door import Door, preflight
+from a2a_bridge.extensions import activated
 from a2a_bridge.versions import HUB, V1, choose, no_method, speaks_v1, versions_of
 from agents.pieces import Json
 from kit.asgi import Receive, Scope, Send
@@ -65,7 +66,7 @@ class Bridge:
             await preflight(send)
             return
         wire = RpcWire(V1 if speaks_v1(versions_of(scope)) else HUB)
-        answer = Answer(send, wire)
+        answer = Answer(send, wire, activated(scope, self.door.public_origin))
         await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: wire.streams_errors)
 
     async def _take(self, scope: Scope, receive: Receive, answer: Answer, wire: RpcWire) -> None:

@@ -7,6 +7,7 @@ import msgspec
 
 from a2a_bridge.errors import denied_text, not_continuable, refused
 from a2a_bridge.idempotency import Claim
+from a2a_bridge.pushes.pushes import IN_SEND, Pushes
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.pieces import agent_message
@@ -26,11 +27,19 @@ class Exchanges:
     """Starts turns; an identical message that is still being answered joins its turn (docs/adr/0011)."""
 
     def __init__(
-        self, *, dispatcher: Dispatcher, tasks: TaskStore, feeds: Feeds, reply_wait_s: float, process_id: str
+        self,
+        *,
+        dispatcher: Dispatcher,
+        tasks: TaskStore,
+        feeds: Feeds,
+        pushes: Pushes,
+        reply_wait_s: float,
+        process_id: str,
     ) -> None:
         self._dispatcher = dispatcher
         self._tasks = tasks
         self._feeds = feeds
+        self._pushes = pushes
         self._reply_wait_s = reply_wait_s
         self._me = process_id
         self._open: dict[Key, asyncio.Future[TaskRun]] = {}
@@ -49,7 +58,13 @@ class Exchanges:
         self._open[key] = started = asyncio.get_running_loop().create_future()
         try:
             run = self._run_of(self._new_task(identity, agent, send, claim), agent, send, claim)
-            await self._ask(run, key, self._ask_of(run.task, agent, identity, send, traceparent))
+            await self._keep_push(run, send)
+            try:
+                await self._ask(run, key, self._ask_of(run.task, agent, identity, send, traceparent))
+            except Exception:
+                if send.push is not None:
+                    await self._pushes.drop(run.task.id)
+                raise
         except BaseException as failure:
             self._open.pop(key, None)
             _pass_on(failure, started)
@@ -82,9 +97,12 @@ class Exchanges:
         if not await self._tasks.replace(begun, [working], expected_seq=task.seq):
             raise not_continuable(State.WORKING)
         run = self._run_of(begun, agent, send, claim)
-        (await run.tell()).add(begun, [working])
+        feed = await run.tell()
+        feed.add(begun, [working])
         key = (identity.user_id, agent.session_id, task.id.encode() + digest_of(send))
         try:
+            await self._keep_push(run, send)
+            feed.has_pushes = await self._pushes.go_on(begun, [working], traceparent)
             await self._ask(run, key, self._ask_of(begun, agent, identity, send, traceparent))
         except BaseException:
             await self._asks_still(task, begun)
@@ -98,9 +116,16 @@ class Exchanges:
         canceled = after(task, [event])
         if not await self._tasks.replace(canceled, [event], expected_seq=task.seq):
             return False
+        await self._pushes.tell(canceled, [event])
         if feed := self._feeds.find(task.id):
             feed.add(canceled, [event])
         return True
+
+    async def _keep_push(self, run: TaskRun, send: Send) -> None:
+        """The address that came with a message is kept before anybody is asked, and told from the start."""
+        if send.push is not None:
+            await self._pushes.keep(run.task, send.push, IN_SEND)
+            (await run.tell()).has_pushes = True
 
     async def _ask(self, run: TaskRun, key: Key, ask: Ask) -> None:
         async def keep_end(settled: SettledTurn) -> None:
@@ -124,6 +149,7 @@ class Exchanges:
         feed.is_fed = False
         restored = msgspec.structs.replace(task, seq=event.seq, updated_at=event.at)
         if await self._tasks.replace(restored, [event], expected_seq=begun.seq):
+            await self._pushes.tell(restored, [event])
             feed.add(restored, [event])
 
     def _run_of(self, task: Task, agent: Target, send: Send, claim: Claim | None) -> TaskRun:
@@ -131,6 +157,7 @@ class Exchanges:
             task,
             store=self._tasks,
             feeds=self._feeds,
+            pushes=self._pushes,
             wait_s=self.wait_s(agent, send),
             keeps_plain=not send.takes_direct,
             keeper=claim,
@@ -179,7 +206,7 @@ class Exchanges:
 
 def digest_of(send: Send) -> bytes:
     """What tells one message from another: all of it."""
-    body = msgspec.json.encode((send.message, send.task_id, send.context_id, send.takes_direct))
+    body = msgspec.json.encode((send.message, send.task_id, send.context_id, send.takes_direct, send.push))
     return hashlib.blake2b(body, digest_size=16).digest()
 
 

@@ -11,6 +11,7 @@ from a2a_bridge.addresses import find_address, split
 from a2a_bridge.answering import Answer, encode
 from a2a_bridge.counter import Counter, call_of
 from a2a_bridge.door import Door, preflight
+from a2a_bridge.extensions import activated
 from a2a_bridge.http_params import params_of
 from a2a_bridge.versions import V1, speaks_v1, versions_of
 from agents.pieces import Json
@@ -22,6 +23,7 @@ STATUSES: Mapping[int, int] = {
     jsonrpc.METHOD_NOT_FOUND: 404,
     errors.TASK_NOT_FOUND: 404,
     jsonrpc.INTERNAL_ERROR: 500,
+    errors.IDEMPOTENCY_KEY_REUSED: 422,
 }
 BROKEN = frozenset(
     {
@@ -79,7 +81,7 @@ class HttpJson:
             await preflight(send)
             return
         wire = HttpJsonWire()
-        answer = Answer(send, wire)
+        answer = Answer(send, wire, activated(scope, self.door.public_origin))
         await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: False)
 
     async def _take(self, scope: Scope, receive: Receive, answer: Answer, wire: HttpJsonWire) -> None:

@@ -3,7 +3,10 @@
 from django.db import models
 from django.utils import timezone
 
+from a2a_bridge.push_models import Push, PushConfig
 from accounts.models import User
+
+__all__ = ["Push", "PushConfig", "SendKey"]
 
 
 class SendKey(models.Model):
@@ -31,3 +34,50 @@ class SendKey(models.Model):
 
     def __str__(self) -> str:
         return f"send key {self.pk}"
+
+
+class StoredTask(models.Model):
+    """A task in the database journal: its latest snapshot, what it is found by, and the seq of its last event.
+
+    `snapshot` is JSON in the form of `schema_version` (`tasks.stored`): the task as it was at `snapshot_seq`; what
+    happened since is in its events. Written by SQL (`tasks.journal_sql`), its end in the transaction that settles.
+    """
+
+    id = models.CharField(max_length=64, primary_key=True)
+    caller = models.ForeignKey(User, models.CASCADE, related_name="stored_tasks", db_index=False)
+    handle = models.CharField(max_length=160, help_text="The agent's, as it was asked.")
+    context_id = models.TextField()
+    chat_id = models.CharField(max_length=64, help_text="Of its last turn.")
+    home = models.CharField(max_length=32, help_text="The process of that turn.")
+    state = models.CharField(max_length=16)
+    has_ended = models.BooleanField()
+    updated_at = models.DateTimeField(help_text="When its state was set.")
+    seq = models.PositiveIntegerField(help_text="Of its last event.")
+    snapshot = models.TextField()
+    snapshot_seq = models.PositiveIntegerField()
+    snapshot_bytes = models.PositiveIntegerField()
+    events_bytes = models.PositiveIntegerField()
+    schema_version = models.PositiveSmallIntegerField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["caller", "handle", "-updated_at"], name="stored_task_by_caller"),
+            models.Index(fields=["updated_at"], name="stored_task_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class StoredEvent(models.Model):
+    """What happened to a task in the journal: JSON of a `tasks.record.TaskEvent`, never changed."""
+
+    task = models.ForeignKey(StoredTask, models.CASCADE, related_name="events", db_index=False)
+    seq = models.PositiveIntegerField()
+    body = models.TextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "seq"], name="one_event_per_seq_of_a_task")]
+
+    def __str__(self) -> str:
+        return f"{self.task_id}.{self.seq}"

@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -19,7 +19,19 @@ from a2a_bridge.errors import (
 )
 from a2a_bridge.exchange import Exchanges, digest_of
 from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
-from a2a_bridge.requests import Cancel, Get, List, Request, Send, Subscribe
+from a2a_bridge.pushes.pushes import IN_SEND, Pushes
+from a2a_bridge.requests import (
+    Cancel,
+    CreatePush,
+    Get,
+    List,
+    ListPush,
+    NamePush,
+    Request,
+    Send,
+    ShowCard,
+    Subscribe,
+)
 from a2a_bridge.streams import Frame, Streaming
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.pieces import reply_message
@@ -29,10 +41,12 @@ from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskQuery, TaskStore
 from accounts.authn import Identity
 from agents.dispatch import Dispatcher
+from agents.errors import NotPublished
 from agents.pieces import Json, Part
 from agents.post import Cancel as CancelMessage
 from agents.post import Post
 from agents.types import Target
+from kit.async_db import db_call
 from kit.ids import unguessable
 
 MAX_TASK_ID_CHARS = 64
@@ -50,14 +64,16 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What operations work with."""
+    """What operations work with. `extended_card`: of an agent by its id; reads the database."""
 
     exchanges: Exchanges
     reader: TaskReader
     tasks: TaskStore
     feeds: Feeds
+    pushes: Pushes
     dispatcher: Dispatcher
     post: Post
+    extended_card: Callable[[int], Json | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +144,14 @@ class Operations:
                 return Done(call.dialect.task(await self._cancel(call, cancel.task_id), None))
             case Subscribe() as subscribe:
                 return await self._subscribe(call, subscribe)
-        raise NotImplementedError
+            case CreatePush() as create:
+                return Done(await self._create_push(call, create))
+            case NamePush() as named:
+                return Done(await self._one_push(call, named))
+            case ListPush() as page:
+                return Done(await self._list_pushes(call, page))
+            case ShowCard():
+                return Done(await self._show_card(call.caller.agent))
 
     async def _send(self, call: Call, send: Send) -> Outcome:
         streaming = Streaming(call.dialect, send, self.services.reader)
@@ -187,6 +210,8 @@ class Operations:
 
     async def _start(self, call: Call, send: Send, claim: Claim | None = None) -> TaskRun:
         exchanges, caller = self.services.exchanges, call.caller
+        if send.push is not None:
+            await self.services.pushes.check(send.push, IN_SEND)
         if not send.task_id:
             return await exchanges.start(caller.identity, caller.agent, send, call.traceparent, claim)
         task = await self._continuable(call, send)
@@ -262,6 +287,29 @@ class Operations:
         if task.is_terminal or (task.is_interrupted and call.dialect.passes_ended):
             return Told(streaming.of_snapshot(task))
         return Told(streaming.of_task(self.services.feeds.of(task)))
+
+    async def _create_push(self, call: Call, create: CreatePush) -> Json:
+        task = await self._find(call, create.task_id)
+        await self.services.pushes.check(create.target)
+        return call.dialect.push(task.id, await self.services.pushes.add(task, create.target))
+
+    async def _one_push(self, call: Call, named: NamePush) -> Json:
+        """Shown, or forgotten; to forget what is not there is fine."""
+        task = await self._find(call, named.task_id)
+        if call.operation is Operation.DELETE_PUSH:
+            await self.services.pushes.drop(task.id, named.config_id)
+            return {}
+        return call.dialect.push(task.id, await self.services.pushes.find(named))
+
+    async def _list_pushes(self, call: Call, wanted: ListPush) -> object:
+        task = await self._find(call, wanted.task_id)
+        return call.dialect.pushes(task.id, *await self.services.pushes.page(wanted))
+
+    async def _show_card(self, agent: Target) -> Json:
+        card = await db_call(self.services.extended_card)(agent.agent_id) if agent.agent_id else None
+        if card is None:
+            raise NotPublished
+        return card
 
     async def _again(self, call: Call, streaming: Streaming, task_id: str = "") -> Outcome:
         """Attach a client that lost its stream; nothing is asked again."""

@@ -16,6 +16,7 @@ class AgentState:
     """One agent, or a session without, as the batch sees it; `spent` and the claims move as asks are admitted.
 
     `budget` None: asks to a session are not counted. `open_to_all`: else only its owner and the granted may ask.
+    `is_remote`: a remote server that answers; it needs no connection.
     """
 
     published: bool
@@ -28,6 +29,12 @@ class AgentState:
     isolated: bool = False
     open_to_all: bool = True
     spent: int = 0
+    is_remote: bool = False
+
+    @property
+    def is_online(self) -> bool:
+        """Whether there is a way to it."""
+        return self.is_remote or self.connection_id is not None
 
 
 @dataclass(slots=True)
@@ -69,7 +76,7 @@ def admit(ask: Ask, house: House) -> Denied | NotPublished | None:
         return NotPublished()
     if refusal := _refuse_caller(ask, asked, house):
         return refusal
-    if asked.connection_id is None:
+    if not asked.is_online:
         return Offline()
     held = house.held(asked.session_id)
     if any(caller != ask.caller_id for caller in held):

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 
-from django.db.models import OuterRef, QuerySet, Subquery, Sum
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 
 from agents.ledger.statements import PROCESS_DEAD_S
-from agents.models import Agent, Connection, DailyUsage, Turn
+from agents.models import Agent, Connection, DailyUsage, RemoteServer, Turn
 from kit.clock import db_now
 
 
@@ -17,9 +17,27 @@ def find_askable(handle: str, user_id: int | None) -> Agent | None:
 
 
 def online_sessions(session_ids: Collection[int]) -> set[int]:
+    """Those of the sessions that can be asked: their agent is connected, or a remote server that answers."""
+    remote = answering_servers().filter(session_id__in=session_ids)
+    return connected_sessions(session_ids) | set(remote.values_list("session_id", flat=True))
+
+
+def connected_sessions(session_ids: Collection[int]) -> set[int]:
     """Those of the sessions whose agent is connected to a living process."""
     live = live_connections().filter(session_id__in=session_ids)
     return set(live.values_list("session_id", flat=True))
+
+
+def online() -> Q:
+    """The same for agents, as a condition."""
+    connected, answering = live_connections().values("session"), answering_servers().values("session")
+    return Q(session__in=connected) | Q(session__in=answering)
+
+
+def answering_servers() -> QuerySet[RemoteServer]:
+    """Remote servers whose breaker is not open."""
+    found: QuerySet[RemoteServer] = RemoteServer.objects.answering(db_now())
+    return found
 
 
 def live_connections() -> QuerySet[Connection]:

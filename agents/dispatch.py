@@ -91,7 +91,7 @@ class Dispatcher:
 
     def connections(self) -> set[int]:
         """The connections that turns of this process wait on."""
-        return {running.turn.connection_id for running in self._waiting}
+        return {running.turn.connection_id for running in self._waiting if not running.turn.is_remote}
 
     def lose(self, connection_ids: Collection[int]) -> None:
         """These connections are gone: fail what waits on them at once."""

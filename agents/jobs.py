@@ -10,9 +10,9 @@ from accounts.models import Credential
 from accounts.oauth import flows
 from agents import presence
 from agents.ledger.statements import PROCESS_DEAD_S
-from agents.models import Connection, Event, Process, Turn
+from agents.models import Connection, Event, Process, RemoteName, Turn
 from agents.transcript import files
-from agents.types import Failure, Outcome
+from agents.types import NO_CONNECTION, Failure, Outcome
 from kit.clock import db_now
 
 DELETE_AT_ONCE = 1_000
@@ -31,8 +31,11 @@ def reap() -> dict[str, int]:
         orphans = Turn.objects.open().exclude(home__in=living).update(reason=Failure.PROCESS_DIED, **ended)
         overdue = Turn.objects.open().filter(claim_until__lt=now).update(reason=Failure.TIMEOUT, **ended)
         lingering = Turn.objects.holding().exclude(outcome=None)
+        gone = lingering.exclude(connection_id=NO_CONNECTION).exclude(
+            connection_id__in=Connection.objects.values("pk")
+        )
         released = lingering.filter(claim_until__lt=now).update(released_at=F("claim_until"))
-        released += lingering.exclude(connection_id__in=Connection.objects.values("pk")).update(released_at=now)
+        released += gone.update(released_at=now)
     return {"orphans": orphans, "overdue": overdue, "released": released, "dead": dead}
 
 
@@ -41,6 +44,7 @@ def retain(turns_kept_days: int) -> int:
     """Delete turns older than that, and credentials long revoked or expired; how many turns went."""
     now = db_now()
     flows.forget()
+    RemoteName.objects.filter(used_at__lt=now - timedelta(days=turns_kept_days)).delete()
     Credential.objects.spent_before(now - CREDENTIALS_KEPT).filter(connections=None).delete()
     old = Turn.objects.filter(asked_at__lt=now - timedelta(days=turns_kept_days)).exclude(Q(outcome=None))
     gone = 0

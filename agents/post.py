@@ -118,6 +118,12 @@ class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn"):
     chat_id: str
 
 
+class Attend(msgspec.Struct, frozen=True, tag="attend"):
+    """To the process that runs a task: from now on somebody is told of it who does not follow it."""
+
+    task_id: str
+
+
 class Dismiss(msgspec.Struct, frozen=True, tag="dismiss"):
     """The session of a connection is gone: the agent is told not to come back."""
 
@@ -149,6 +155,7 @@ Message = (
     | Got
     | Cancel
     | Withdrawn
+    | Attend
     | Evict
     | Tell
     | Hook

@@ -75,7 +75,7 @@ def register(registration: Registration, *, process_id: str) -> Registered:
     is_new = session is None
     if session is None:
         session = Session(owner_id=registration.user_id)
-        session.routing_name = _free_name(registration, session)
+        session.routing_name = free_name(session, _wanted_name(registration))
     _describe(session, registration)
     evicted = _evict(session, same_program=same_program)
     connection = Connection.objects.create(
@@ -187,7 +187,8 @@ def _find_session(registration: Registration) -> Session | None:
         public_id = uuid.UUID(registration.session_id or "")
     except ValueError:
         return None
-    mine = Session.objects.select_for_update(no_key=True).filter(owner_id=registration.user_id)
+    mine = Session.objects.select_for_update(no_key=True, of=("self",)).filter(owner_id=registration.user_id)
+    mine = mine.filter(remote=None)  # nobody registers as a server the hub calls
     found: Session | None = mine.filter(public_id=public_id).first()
     return found
 
@@ -212,13 +213,16 @@ def _evict(session: Session, *, same_program: bool) -> Evicted | None:
     return evicted
 
 
-def _free_name(registration: Registration, session: Session) -> str:
-    name = slug_of(registration.routing_name or "") or slug_of(
-        re.split(r"[/\\]", registration.cwd.rstrip("/\\"))[-1]
-    )
-    name = name or "session"
-    taken = Connection.objects.filter(session__owner_id=registration.user_id, session__routing_name=name)
-    return f"{name}-{session.public_id.hex[:8]}" if taken.exists() else name
+def free_name(session: Session, wanted: str) -> str:
+    """A routing name for a new session: the wanted one, made longer where a live one of the owner's has it."""
+    same = Session.objects.filter(owner_id=session.owner_id, routing_name=wanted)
+    taken = same.filter(Q(connection__isnull=False) | Q(remote__isnull=False))
+    return f"{wanted}-{session.public_id.hex[:8]}" if taken.exists() else wanted
+
+
+def _wanted_name(registration: Registration) -> str:
+    named = slug_of(registration.routing_name or "")
+    return named or slug_of(re.split(r"[/\\]", registration.cwd.rstrip("/\\"))[-1]) or "session"
 
 
 def slug_of(text: str) -> str:

@@ -38,6 +38,8 @@ class Interruption(StrEnum):
     AUTH_REQUIRED = "auth_required"
 
 
+NO_CONNECTION = 0  # of a turn whose agent is a remote server; ids of connections begin with 1
+
 AGENTS_OWN_WORDS = frozenset({Failure.AGENT_FAILED, Failure.REJECTED})  # such an end carries the agent's text
 
 
@@ -127,7 +129,7 @@ class OpenTurn:
     """An admitted ask: durable, counted, holding its claim; `text` is to be delivered over `connection_id`.
 
     `isolated`: while it lasts, its agent may not reach other sessions. `watchers`: the processes with operators
-    of the session.
+    of the session. `is_remote`: the agent is a remote server, which the process that waits calls itself.
     """
 
     ask: Ask
@@ -137,6 +139,7 @@ class OpenTurn:
     isolated: bool = False
     session_public_id: str = ""
     watchers: tuple[str, ...] = ()
+    is_remote: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from django.urls import include, path
 
 from agents.rest import desktops
-from agents.rest.agents import AgentByHandle, Agents, OneAgent
+from agents.rest.agents import AgentByHandle, Agents, OneAgent, RemoteCards
 from agents.rest.archiving import ArchiveSession, PruneSessions
 from agents.rest.blocks import Blocks, OneBlock
 from agents.rest.events import Events, OpMessages
@@ -21,6 +21,7 @@ from agents.rest.token_usage import AllTokenUsage, SessionTokenUsage
 urlpatterns = [
     path("agents", Agents.as_view(), name="agents"),
     path("agents/by-handle/<str:owner>/<str:slug>", AgentByHandle.as_view(), name="agent-by-handle"),
+    path("agents/cards", RemoteCards.as_view(), name="agent-cards"),
     path("agents/<int:agent_id>", OneAgent.as_view(), name="agent"),
     path("agents/<int:agent_id>/inbound", Inbound.as_view(), name="agent-inbound"),
     path("agents/<int:agent_id>/threads", Threads.as_view(), name="agent-threads"),

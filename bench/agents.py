@@ -1,13 +1,15 @@
 """`python -m bench.agents PORT`: agents on `/channel`, one socket for each line of JSON on standard input.
 
 A line is `{"channel_token", "session_id"}`. What an agent does depends on how the question begins: `stream` is
-answered in two chunks, `hold` never, everything else by one reply. No WebSocket library, so that the load costs
+answered in two chunks, `tick` by a chunk each second that says when it left, `hold` never, everything else by one
+reply. No WebSocket library, so that the load costs
 its core as little as it can.
 """
 
 import asyncio
 import json
 import sys
+import time
 from typing import Any
 
 import msgspec
@@ -91,11 +93,22 @@ class EchoAgent(asyncio.Protocol):
     def _answer(self, chat_id: str, text: str) -> None:
         if text.startswith("hold"):
             return
+        if text.startswith("tick"):
+            first_s = int(chat_id[-4:], 16) / 65536  # spread over a second
+            asyncio.get_running_loop().call_later(first_s, self._tick, chat_id)
+            return
         if not text.startswith("stream"):
             self._event("reply", {"chatId": chat_id, "text": f"echo: {text}"})
             return
         self._event("reply_chunk", {"chatId": chat_id, "text": f"echo: {text}", "done": False})
         self._event("reply_chunk", {"chatId": chat_id, "text": "", "done": True})
+
+    def _tick(self, chat_id: str) -> None:
+        if self._transport.is_closing():
+            return
+        left = f"<{time.perf_counter_ns()}>"
+        self._event("reply_chunk", {"chatId": chat_id, "text": left, "done": False})
+        asyncio.get_running_loop().call_later(1.0, self._tick, chat_id)
 
     def _event(self, event_type: str, payload: dict[str, object]) -> None:
         self._send({"type": "chat_event", "eventType": event_type, "payload": payload, "ts": 0})

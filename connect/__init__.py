@@ -14,5 +14,22 @@ from connect.answers import Answer, AnswerFailed, echo
 from connect.command import Command
 from connect.ending import Ending
 from connect.frames import Question, Welcome
+from connect.sayings import Artifact, AuthRequired, Failed, InputRequired, Rejected, Saying, Status
 
-__all__ = ["Agent", "Answer", "AnswerFailed", "Command", "Ending", "Question", "Welcome", "echo"]
+__all__ = [
+    "Agent",
+    "Answer",
+    "AnswerFailed",
+    "Artifact",
+    "AuthRequired",
+    "Command",
+    "Ending",
+    "Failed",
+    "InputRequired",
+    "Question",
+    "Rejected",
+    "Saying",
+    "Status",
+    "Welcome",
+    "echo",
+]

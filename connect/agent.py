@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 VERSION = "1.0.0"
 OPEN_WAIT_S = 10.0
 SILENCE_S = 60.0
-MAX_FRAME_BYTES = 2 * 1024 * 1024
+MAX_FRAME_BYTES = 8 * 1024 * 1024
 
 
 class Agent:
@@ -35,7 +35,8 @@ class Agent:
     Args:
         hub: the hub's origin, such as `https://hub.example`.
         token: a channel token of the owner, `ck_live_…`.
-        answer: called once per question; yields the pieces of the reply, or raises `AnswerFailed`.
+        answer: called once per question; yields the reply: text in pieces, `Status`, `Artifact` and the like
+            (`connect.sayings`), or raises `AnswerFailed`.
         name: the routing name to ask for; without one the hub derives it from the working directory.
         streams: send pieces as they come; otherwise each reply is one frame, sent when it is complete.
         session_id: the session of an earlier welcome, to come back to.

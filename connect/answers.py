@@ -3,19 +3,24 @@
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 
+from connect import frames
+from connect.cleaning import clean, cleaned, cut
 from connect.frames import Question
+from connect.sayings import Artifact, End, Failed, Saying, Status
 
 logger = logging.getLogger(__name__)
 
 MAX_REPLY_BYTES = 1_000_000
+MAX_WORDS_BYTES = 16_000
 
-Answer = Callable[[Question], AsyncIterator[str]]
+Answer = Callable[[Question], AsyncIterator[Saying]]
 """Called once per question. When nobody waits for the answer any more it is cancelled or closed early."""
 
 
 class AnswerFailed(Exception):
-    """There is no (whole) answer; the text of this error is shown to the asker at the end of the reply."""
+    """There is no (whole) answer; the text of this error is for whoever asked. The same as yielding `Failed`."""
 
 
 async def echo(question: Question) -> AsyncIterator[str]:
@@ -23,41 +28,81 @@ async def echo(question: Question) -> AsyncIterator[str]:
     yield question.text
 
 
-async def sendable(question: Question, answer: Answer) -> AsyncGenerator[str, None]:
-    """Yield an answer's pieces so that the hub can take them: valid text, of bounded size, ending in words.
+async def sendable(question: Question, answer: Answer) -> AsyncGenerator[Saying, None]:
+    """Yield an answer's pieces so that the hub can take them: valid text, of bounded size.
 
-    A failure becomes the last piece, on a line of its own; only cancellation comes out as an exception.
+    A failure becomes the last piece; only cancellation comes out as an exception.
     """
-    ending = ""
     try:
-        async with aclosing(_within_cap(question, answer)) as pieces:
-            async for piece in pieces:
-                ending = piece[-1:] or ending
-                yield piece
+        async with aclosing(_within_cap(question, answer)) as sayings:
+            async for saying in sayings:
+                yield saying
+                if isinstance(saying, End):
+                    return
         return
     except AnswerFailed as failed:
-        failure = clean(str(failed))
+        failure = str(failed)
     except Exception:
         logger.exception("the answer to chat %r failed", question.chat_id)
         failure = "the agent failed to answer"
-    yield failure if ending in ("", "\n") else f"\n{failure}"
+    yield Failed(cut(clean(failure), MAX_WORDS_BYTES))
 
 
-def clean(text: str) -> str:
-    """Replace what neither UTF-8 nor a database takes: lone surrogates and NUL."""
-    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
+async def as_text(sayings: AsyncGenerator[Saying, None]) -> AsyncGenerator[Saying, None]:
+    """The same for a hub that takes text only: what is not text stands on lines of its own, notes are left out."""
+    ending = ""
+    async with aclosing(sayings):
+        async for saying in sayings:
+            text = saying if isinstance(saying, str) else _in_words(saying)
+            if not isinstance(saying, str) and text and ending not in ("", "\n"):
+                text = f"\n{text}"
+            ending = text[-1:] or ending
+            yield text
 
 
-async def _within_cap(question: Question, answer: Answer) -> AsyncGenerator[str, None]:
+async def _within_cap(question: Question, answer: Answer) -> AsyncGenerator[Saying, None]:
     room = MAX_REPLY_BYTES
-    pieces = answer(question)
+    sayings = answer(question)
     try:
-        async for piece in pieces:
-            raw = clean(piece).encode()
-            yield raw[:room].decode(errors="ignore")
-            room -= len(raw)
+        async for saying in sayings:
+            if isinstance(saying, str):
+                raw = clean(saying).encode()
+                room -= len(raw)
+                yield raw[: len(raw) + min(room, 0)].decode(errors="ignore")
+            elif (sound := _sound(saying)) is not None:
+                room -= frames.size_of(sound)
+                if room >= 0 or isinstance(sound, End):
+                    yield sound
             if room < 0:
                 raise AnswerFailed(f"the reply was cut: it is longer than {MAX_REPLY_BYTES} bytes")
     finally:
-        if isinstance(pieces, AsyncGenerator):
-            await pieces.aclose()
+        if isinstance(sayings, AsyncGenerator):
+            await sayings.aclose()
+
+
+def _sound(saying: Status | Artifact | End) -> Status | Artifact | End | None:
+    """The same in words the hub takes; None for a note without any."""
+    match saying:
+        case Artifact():
+            return replace(
+                saying,
+                parts=cleaned(saying.parts),
+                name=clean(saying.name),
+                description=clean(saying.description),
+                metadata=cleaned(saying.metadata),
+            )
+        case Status():
+            text = cut(clean(saying.text), MAX_WORDS_BYTES)
+            return replace(saying, text=text, metadata=cleaned(saying.metadata)) if text.strip() else None
+        case End():
+            text = cut(clean(saying.text), MAX_WORDS_BYTES)
+            return replace(saying, text=text if text.strip() else saying.state.replace("_", " "))
+
+
+def _in_words(saying: Status | Artifact | End) -> str:
+    match saying:
+        case Artifact():
+            return "".join(str(part.get("text", "")) for part in saying.parts)
+        case End():
+            return saying.text
+    return ""

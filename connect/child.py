@@ -15,18 +15,45 @@ REAP_WAIT_S = 1.0
 MAX_ERROR_CHARS = 500
 
 
-async def start(argv: Sequence[str], *, stdin: str, environ: Mapping[str, str]) -> Process:
-    """Start a program as the head of its own process group, with `stdin` to read and then end of file.
+async def start(
+    argv: Sequence[str], *, stdin: str, environ: Mapping[str, str], keeps_open: bool = False
+) -> Process:
+    """Start a program as the head of its own process group, with `stdin` to read.
+
+    `keeps_open`: more may follow by `Process.stdin`; without it comes end of file.
 
     Raises:
         OSError: it could not be started.
     """
+    if keeps_open:
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environ, start_new_session=True
+        )
+        say(process, stdin)
+        return process
     with tempfile.TemporaryFile() as source:  # a file: who ignores it breaks no pipe, and /dev/stdin works
         source.write(stdin.encode(errors="replace"))
         source.seek(0)
         return await asyncio.create_subprocess_exec(
             *argv, stdin=source, stdout=PIPE, stderr=PIPE, env=environ, start_new_session=True
         )
+
+
+def say(process: Process, text: str) -> None:
+    """Write to a program whose standard input was kept open; one that reads no more misses it."""
+    if process.stdin is not None and not process.stdin.is_closing():
+        process.stdin.write(text.encode(errors="replace"))  # no drain: who does not read must hold up nobody
+
+
+async def given_time(process: Process, stdout: asyncio.StreamReader, *, within_s: float) -> None:
+    """Let a program end by itself; what it still prints is dropped."""
+    if process.stdin is not None:
+        process.stdin.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            while await stdout.read(READ_BYTES):
+                pass
+            await process.wait()
 
 
 async def decoded(stream: asyncio.StreamReader) -> AsyncIterator[str]:

@@ -21,6 +21,11 @@ class Chunks:
         self._taken = 0
 
     @property
+    def taken(self) -> int:
+        """How many pieces of the reply there are: chunks, and what was counted."""
+        return self._taken
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing waits to be sent."""
         return not self._text
@@ -36,6 +41,10 @@ class Chunks:
         if self._taken < QUICK_CHUNKS:
             return QUICK_LINGER_S
         return SLOW_LINGER_S if self._taken < SLOW_CHUNKS else None
+
+    def count(self) -> None:
+        """A piece of another kind leaves."""
+        self._taken += 1
 
     def add(self, text: str) -> None:
         """Put text behind what waits already."""

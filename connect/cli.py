@@ -26,9 +26,11 @@ DESCRIPTION = "Make a program an agent of a Clawbridge hub: it stays connected a
 EPILOG = """\
 examples:
   connect --hub https://hub.example --token ck_live_... --echo
-  connect --name grep-bot --exec -- grep -c error
+  connect --name word-counter --exec -- wc -w
+  connect --name helper --protocol lines --exec -- ./helper.py
 Each question starts the command once: the question is its standard input, what it prints is the reply,
-and CLAWBRIDGE_CHAT_ID and CLAWBRIDGE_ASKER say more about it.
+and CLAWBRIDGE_CHAT_ID, _ASKER, _TASK_ID and _CONTEXT_ID say more about it. An exit status other than 0
+fails the task, with the end of standard error.
 
 exit codes: 0 stopped, 2 bad arguments or token refused, 3 another process took over the session"""
 
@@ -41,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--session-file", type=Path, metavar="PATH", help="keep the session over restarts")
     parser.add_argument("--echo", action="store_true", help="answer each question with its own text")
     parser.add_argument("--exec", action="store_true", help="answer with what the command prints")
+    parser.add_argument(
+        "--protocol",
+        choices=("text", "lines"),
+        default="text",
+        help="what --exec's command speaks: text (default), or lines of JSON that say more (README.md)",
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="for --exec: the rest of the line")
 
 
@@ -67,11 +75,13 @@ def chosen_command(options: argparse.Namespace) -> Command | None:
         raise ValueError("want either --echo or --exec CMD")
     if options.exec != bool(argv):
         raise ValueError("--exec: want a command" if options.exec else f"{argv[0]!r} is in the way of --echo")
+    if options.protocol == "lines" and not options.exec:
+        raise ValueError("--protocol lines: want --exec CMD")
     if options.exec and shutil.which(argv[0]) is None:
         sys.stderr.write(
             f"connect: {argv[0]} is not there, or not executable: every question will get that answer\n"
         )
-    return Command(argv) if options.exec else None
+    return Command(argv, speaks_lines=options.protocol == "lines") if options.exec else None
 
 
 def build_agent(options: argparse.Namespace, command: Command | None) -> Agent:

@@ -7,12 +7,15 @@ import signal
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Sequence
 
-from connect import child
+from connect import child, lines
 from connect.answers import AnswerFailed
 from connect.frames import Question
+from connect.lines import Lines
+from connect.sayings import End, Saying
 from connect.tasks import running
 
 TERM_GRACE_S = 2.0
+CANCEL_GRACE_S = 5.0
 TOKEN_VARIABLE = "CLAWBRIDGE_TOKEN"  # noqa: S105 (the variable's name)
 
 logger = logging.getLogger(__name__)
@@ -23,15 +26,19 @@ class Command:
 
     The reply ends when the program has ended and its output is closed. A question that is dropped ends its
     program, with all that it started.
+
+    `speaks_lines`: the program speaks the line protocol (`connect.lines`), else text both ways.
     """
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], *, speaks_lines: bool = False) -> None:
         self._argv = argv
+        self._speaks_lines = speaks_lines
         self._groups: set[int] = set()
-        self._grace_s = TERM_GRACE_S
+        self._term_grace_s = TERM_GRACE_S
+        self._cancel_grace_s = CANCEL_GRACE_S
 
-    async def __call__(self, question: Question) -> AsyncIterator[str]:
-        """Yield what the program prints.
+    async def __call__(self, question: Question) -> AsyncIterator[Saying]:
+        """Yield what the program says.
 
         Raises:
             AnswerFailed: it could not be started, or its exit status is not zero.
@@ -39,45 +46,77 @@ class Command:
         process = await self._start(question)
         stdout, stderr = readers(process)
         self._groups.add(process.pid)
+        has_ended = False
         async with running(child.last_words(stderr)) as errors:
             try:
-                async for text in child.decoded(stdout):
-                    yield text
+                async for saying in self._read(stdout):
+                    has_ended = isinstance(saying, End)
+                    yield saying
                 complaint = await errors
                 status = await process.wait()
             except BaseException:
-                await child.end(process, stdout, grace_s=self._grace_s)
+                await self._part(process, stdout, has_ended=has_ended)
                 raise
             finally:
                 self._groups.discard(process.pid)
+                if process.stdin is not None:
+                    process.stdin.close()
         if status:
             logger.warning("%s for question %s", failure(status), question.chat_id)
             raise AnswerFailed("\n".join(filter(None, (failure(status), complaint))))
 
     def kill(self) -> None:
         """End every running program at once, and leave later ones no time to end by themselves."""
-        self._grace_s = 0.0
+        self._term_grace_s = self._cancel_grace_s = 0.0
         for group in self._groups:
             child.signal_group(group, signal.SIGKILL)
 
     async def _start(self, question: Question) -> Process:
         program = self._argv[0]
+        stdin = lines.question_line(question) if self._speaks_lines else question.text
         try:
-            return await child.start(self._argv, stdin=question.text, environ=environment(question))
+            return await child.start(
+                self._argv, stdin=stdin, environ=environment(question), keeps_open=self._speaks_lines
+            )
         except FileNotFoundError:
             raise AnswerFailed(f"command not found: {program}") from None
         except OSError as problem:
             raise AnswerFailed(f"command cannot be started: {program} ({problem.strerror})") from None
 
+    async def _read(self, stdout: asyncio.StreamReader) -> AsyncIterator[Saying]:
+        reader = Lines()
+        async for text in child.decoded(stdout):
+            if not self._speaks_lines:
+                yield text
+                continue
+            for saying in reader.feed(text):
+                yield saying
+        for saying in reader.finish():
+            yield saying
+
+    async def _part(self, process: Process, stdout: asyncio.StreamReader, *, has_ended: bool) -> None:
+        """Nobody listens any more: a program that knows the word is told, and gets time to end by itself."""
+        try:
+            if self._speaks_lines:
+                if not has_ended:
+                    child.say(process, lines.CANCEL)
+                await child.given_time(process, stdout, within_s=self._cancel_grace_s)
+        finally:
+            await child.end(process, stdout, grace_s=self._term_grace_s)
+
 
 def environment(question: Question) -> dict[str, str]:
     """Give the program's environment: this one and the question's, less the agent's own secret."""
-    inherited = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
-    return {
-        **inherited,
+    own = {TOKEN_VARIABLE, "TRACEPARENT", "TRACESTATE"}
+    inherited = {name: value for name, value in os.environ.items() if name not in own}
+    asked = {
         "CLAWBRIDGE_CHAT_ID": question.chat_id,
         "CLAWBRIDGE_ASKER": question.asker or "",
+        "CLAWBRIDGE_TASK_ID": question.task_id,
+        "CLAWBRIDGE_CONTEXT_ID": question.context_id,
     }
+    trace = {"TRACEPARENT": question.traceparent} if question.traceparent else {}
+    return inherited | {name: value.replace("\0", "") for name, value in (asked | trace).items()}
 
 
 def readers(process: Process) -> tuple[asyncio.StreamReader, asyncio.StreamReader]:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
@@ -10,9 +11,10 @@ from websockets.exceptions import ConnectionClosed
 from connect import frames
 from connect.answers import Answer
 from connect.ending import Ending
-from connect.frames import Bye, HubError, HubFrame, Ping, Question, Welcome
+from connect.frames import Bye, Cancel, HubError, HubFrame, Ping, Question, Welcome
 from connect.questions import Questions
-from connect.replies import send_streamed, send_whole
+from connect.replies import Reply
+from connect.sayings import Failed
 
 logger = logging.getLogger(__name__)
 
@@ -35,10 +37,12 @@ class Connection:
     ) -> None:
         self._socket = socket
         self._answer = answer
-        self._send_answer = send_streamed if streams else send_whole
+        self._streams = streams
+        self._takes_more = False
+        self._replies: dict[str, Reply] = {}
         self._silence_s = silence_s
         self._on_welcome = on_welcome
-        self._questions = Questions(self._reply)
+        self._questions = Questions(self._reply, self._tell_canceled)
         self._send_lock = asyncio.Lock()
 
     async def serve(self, register: str) -> Ending:
@@ -80,9 +84,13 @@ class Connection:
         match frame:
             case Question():
                 self._questions.take(frame)
+            case Cancel():
+                if not self._has_ended(frame.chat_id):
+                    self._questions.drop(frame.chat_id)
             case Ping():
                 await self._send(frames.pong(frame))
             case Welcome():
+                self._takes_more = frame.takes_more_than_text
                 self._on_welcome(frame)
             case HubError():
                 return error_ending(frame)
@@ -91,7 +99,19 @@ class Connection:
         return None
 
     async def _reply(self, question: Question) -> None:
-        await self._send_answer(question, self._answer, self._send)
+        reply = Reply(question, self._send, takes_more=self._takes_more)
+        self._replies[question.chat_id] = reply
+        await (reply.send_streamed if self._streams else reply.send_whole)(self._answer)
+        del self._replies[question.chat_id]  # not when it was canceled: `_tell_canceled` does
+
+    def _has_ended(self, chat_id: str) -> bool:
+        return chat_id in self._replies and self._replies[chat_id].has_ended
+
+    async def _tell_canceled(self, chat_id: str) -> None:
+        """The hub frees the agent for others once it knows that the answer has ended."""
+        if not self._has_ended(chat_id):
+            await self._send(frames.task_status(chat_id, Failed("canceled"), now=datetime.now(UTC)))
+        self._replies.pop(chat_id, None)
 
     async def _send(self, text: str) -> None:
         async with self._send_lock:

@@ -5,11 +5,14 @@ The frames are those of the `/channel` wire. Frames this client has no use for d
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from connect.sayings import Artifact, End, Status
+
 MAX_SHOWN_CHARS = 500
+FEATURES = ["cancel"]
 
 
 class BadFrame(ValueError):
@@ -30,11 +33,17 @@ class Host:
 class Welcome:
     """The hub accepted the agent; `session_id` brings it back to the same session later.
 
-    `routing_name` is without the @ it has on the wire.
+    `routing_name` is without the @ it has on the wire. `features`: what the hub takes besides text.
     """
 
     session_id: str
     routing_name: str
+    features: frozenset[str] = frozenset()
+
+    @property
+    def takes_more_than_text(self) -> bool:
+        """Whether notes, artifacts and ends of other kinds can be sent as such."""
+        return {"task_status", "task_artifact"} <= self.features
 
 
 @dataclass(frozen=True)
@@ -46,11 +55,26 @@ class Ping:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """Something an agent is asked; `asker` is the login of who asks, where the hub tells."""
+    """Something an agent is asked; `asker` is the login of who asks, where the hub tells.
+
+    `task_id`, `context_id`: A2A's; what answers an `InputRequired` is a question with the same `task_id`.
+    `parts`: the whole message as A2A parts, where it holds more than text. `traceparent`: W3C Trace Context.
+    """
 
     chat_id: str
     text: str
     asker: str | None = None
+    task_id: str = ""
+    context_id: str = ""
+    parts: list[Any] = field(default_factory=list)
+    traceparent: str = ""
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """Nobody wants the answer to that question any more."""
+
+    chat_id: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +93,7 @@ class Bye:
     retry: bool
 
 
-HubFrame = Welcome | Ping | Question | HubError | Bye
+HubFrame = Welcome | Ping | Question | Cancel | HubError | Bye
 Fields = Mapping[str, Any]
 
 
@@ -100,6 +124,7 @@ def register(host: Host, *, version: str, session_id: str | None, name: str | No
         "pid": host.pid,
         "channelVersion": version,
         "sessionId": session_id,
+        "features": FEATURES,
         "ts": stamp(now),
     }
     return _encode(frame if name is None else {**frame, "routingName": name})
@@ -120,6 +145,21 @@ def reply_chunk(chat_id: str, text: str, *, done: bool, now: datetime) -> str:
     return _chat_event("reply_chunk", {"chatId": chat_id, "text": text, "done": done}, now)
 
 
+def task_status(chat_id: str, said: Status | End, *, now: datetime) -> str:
+    """Encode a note, or an end that is not plain completion."""
+    return _chat_event("task_status", {"chatId": chat_id, **_members(said)}, now)
+
+
+def task_artifact(chat_id: str, artifact: Artifact, *, now: datetime) -> str:
+    """Encode an artifact, or more of one."""
+    return _chat_event("task_artifact", {"chatId": chat_id, **_members(artifact)}, now)
+
+
+def size_of(said: Status | Artifact | End) -> int:
+    """How many bytes of its reply it takes."""
+    return len(_encode(_members(said)).encode())
+
+
 def stamp(now: datetime) -> str:
     """Write an aware UTC time as the wire does: ISO-8601, milliseconds, `Z`."""
     return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -127,6 +167,25 @@ def stamp(now: datetime) -> str:
 
 def _chat_event(event_type: str, payload: dict[str, object], now: datetime) -> str:
     return _encode({"type": "chat_event", "eventType": event_type, "payload": payload, "ts": stamp(now)})
+
+
+def _members(said: Status | Artifact | End) -> dict[str, object]:
+    if isinstance(said, End):
+        return {"state": said.state, "text": said.text}
+    if isinstance(said, Status):
+        return {"state": "working", "text": said.text, **_present(metadata=said.metadata)}
+    more = _present(
+        name=said.name,
+        description=said.description,
+        metadata=said.metadata,
+        append=said.append,
+        lastChunk=said.last_chunk,
+    )
+    return {"artifactId": said.artifact_id, "parts": list(said.parts), **more}
+
+
+def _present(**members: object) -> dict[str, object]:
+    return {name: value for name, value in members.items() if value}
 
 
 def _encode(frame: dict[str, object]) -> str:
@@ -147,22 +206,34 @@ def _shown(fields: Fields, name: str) -> str:
 
 def _welcome(fields: Fields) -> Welcome:
     name = _shown(fields, "routingName").removeprefix("@")
-    return Welcome(session_id=_text(fields, "sessionId"), routing_name=name)
+    features = fields.get("features")
+    known = [one for one in features if isinstance(one, str)] if isinstance(features, list) else ()
+    return Welcome(session_id=_text(fields, "sessionId"), routing_name=name, features=frozenset(known))
 
 
 def _question(fields: Fields) -> Question:
-    asker = fields.get("askerUser")
+    asker, parts = fields.get("askerUser"), fields.get("parts")
     return Question(
         chat_id=_text(fields, "chatId"),
         text=_text(fields, "text"),
         asker=asker if isinstance(asker, str) else None,
+        task_id=_optional(fields, "taskId"),
+        context_id=_optional(fields, "contextId"),
+        parts=parts if isinstance(parts, list) else [],
+        traceparent=_optional(fields, "traceparent"),
     )
+
+
+def _optional(fields: Fields, name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
 
 
 READERS: dict[str, Callable[[Fields], HubFrame]] = {
     "welcome": _welcome,
     "ping": lambda fields: Ping(fields.get("ts")),
     "prompt": _question,
+    "cancel": lambda fields: Cancel(_text(fields, "chatId")),
     "error": lambda fields: HubError(code=_shown(fields, "code"), message=_shown(fields, "message")),
     "bye": lambda fields: Bye(reason=_shown(fields, "reason"), retry=fields.get("retry") is not False),
 }

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 
 from websockets.exceptions import ConnectionClosed
 
@@ -20,10 +21,14 @@ MAX_HELD = 1_000
 class Questions:
     """Answers up to 20 questions at a time; more wait for their turn."""
 
-    def __init__(self, answer: Callable[[Question], Awaitable[None]]) -> None:
+    def __init__(
+        self, answer: Callable[[Question], Awaitable[None]], tell_canceled: Callable[[str], Awaitable[None]]
+    ) -> None:
         self._answer = answer
+        self._tell_canceled = tell_canceled
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._by_chat: dict[str, asyncio.Task[None]] = {}
         self._is_open = True
 
     def take(self, question: Question) -> None:
@@ -31,9 +36,14 @@ class Questions:
         if not self._is_open or len(self._tasks) >= MAX_HELD:
             logger.warning("question %r dropped: not taking more", question.chat_id)
             return
-        task = asyncio.create_task(self._see_through(question))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = self._by_chat[question.chat_id] = self._start(self._see_through(question))
+        task.add_done_callback(lambda _: self._by_chat.pop(question.chat_id, None))
+
+    def drop(self, chat_id: str) -> None:
+        """Nobody wants that answer any more: end it, and say so once it has cleaned up."""
+        if task := self._by_chat.get(chat_id):
+            task.cancel()
+            self._start(self._tell_dropped(chat_id, task))
 
     async def finish(self, *, within_s: float) -> None:
         """Take no more questions, and give those at hand some time to end."""
@@ -46,7 +56,19 @@ class Questions:
         self._is_open = False
         await cancel_all(set(self._tasks))
 
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
     async def _see_through(self, question: Question) -> None:
         async with self._slots:
             with suppress(ConnectionClosed):
                 await self._answer(question)
+
+    async def _tell_dropped(self, chat_id: str, task: asyncio.Task[None]) -> None:
+        await asyncio.wait({task})
+        if task.cancelled():
+            with suppress(ConnectionClosed):
+                await self._tell_canceled(chat_id)

@@ -4,12 +4,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
 from kombu.exceptions import OperationalError
 
 from a2a_bridge import jobs as bridge_jobs
+from a2a_bridge.pushes.queue import PUSHES
+from a2a_bridge.pushes.sweeping import sweep
 from agents import jobs
 from webhooks import jobs as webhook_jobs
 from webhooks.sending import Sender, client
@@ -18,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 EVERY_S = 5.0
 RETAIN_EVERY_S = 3600.0
+TRIM_EVERY_S = 300.0
 BREATH_S = 0.1  # what is woken a thousand times a second still runs ten times
 CALL_EXPIRES_S = 10
 
@@ -64,20 +68,25 @@ class JobThread:
 
 
 class Housekeeping:
-    """The reaper each time, retention every hour."""
+    """The reaper each time, callers' shares of the journal every five minutes, retention every hour."""
 
     def __init__(self) -> None:
-        self._retain_at = time.monotonic()
+        self._trim_at = self._retain_at = time.monotonic()
 
     def __call__(self, stopping: threading.Event) -> None:
         jobs.reap()
+        if time.monotonic() >= self._trim_at:
+            self._trim_at = time.monotonic() + TRIM_EVERY_S
+            bridge_jobs.trim_tasks()
         if time.monotonic() >= self._retain_at:
             self._retain_at = time.monotonic() + RETAIN_EVERY_S
             jobs.retain(settings.TURNS_KEPT_DAYS)
             jobs.forget_events(settings.EVENTS_KEPT_DAYS)
             jobs.expire_files()
             bridge_jobs.forget_keys()
+            bridge_jobs.forget_tasks(settings.TASKS_KEPT_DAYS)
             webhook_jobs.retain(settings.DELIVERIES_KEPT_DAYS)
+            bridge_jobs.forget_pushes()
 
 
 def housekeeper() -> JobThread:
@@ -89,12 +98,28 @@ def deliverer() -> JobThread:
     """Sends webhook deliveries: itself in the embedded hub, else by calling a Celery worker when woken."""
     if settings.IS_EMBEDDED:
         return JobThread("deliveries", lambda stopping: Sender(client(), stopping).run())
-    return JobThread("deliveries", _call_worker, every_s=None)
+    return JobThread("deliveries", _calling(webhook_jobs.deliver_due), every_s=None)
 
 
-def _call_worker(stopping: threading.Event) -> None:
-    """A lost call costs seconds: the schedule finds what is due."""
-    try:
-        webhook_jobs.deliver_due.apply_async(expires=CALL_EXPIRES_S, retry=False)
-    except OperationalError as failure:
-        logger.warning("worker.not_called", extra={"failure": type(failure).__name__})
+def pusher() -> JobThread:
+    """The same for push notifications of tasks; in the embedded hub it looks for lost ends first."""
+    if settings.IS_EMBEDDED:
+        return JobThread("pushes", _push)
+    return JobThread("pushes", _calling(bridge_jobs.push_due), every_s=None)
+
+
+def _push(stopping: threading.Event) -> None:
+    sweep()
+    Sender(client(), stopping, PUSHES).run()
+
+
+def _calling(job: Any) -> Work:
+    """Calls a worker. A lost call costs seconds: the schedule finds what is due."""
+
+    def call(stopping: threading.Event) -> None:
+        try:
+            job.apply_async(expires=CALL_EXPIRES_S, retry=False)
+        except OperationalError as failure:
+            logger.warning("worker.not_called", extra={"failure": type(failure).__name__})
+
+    return call

@@ -39,7 +39,7 @@ class Runtime:
         self._starting: asyncio.Task[None] | None = None
         self._is_started = False
         self._deliverer = deliverer()
-        self._threads = [self._deliverer, *([housekeeper()] if settings.IS_EMBEDDED else [])]
+        self._threads = [self._deliverer, house.pusher, *([housekeeper()] if settings.IS_EMBEDDED else [])]
 
     async def ensure_started(self) -> None:
         """Ready when this returns; cheap once it was."""
@@ -71,6 +71,7 @@ class Runtime:
         for thread in self._threads:
             await asyncio.to_thread(thread.stop)
         await self.house.link.close()
+        await self.house.remote.close()
         await self.house.post.close()
         await self.house.tasks.close()
         await self.house.limits.close()

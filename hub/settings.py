@@ -31,12 +31,18 @@ TURNS_KEPT_DAYS = env.whole("TURNS_KEPT_DAYS", 400, least=1)
 EVENTS_KEPT_DAYS = env.whole("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
 FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
 DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
+TASKS_KEPT_DAYS = env.whole("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
 LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 
 # Whom it tells.
 WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
 WEBHOOK_PORTS = env.ports("WEBHOOK_PORTS", "443 8443")
 WEBHOOK_KEYS = env.keys("WEBHOOK_KEYS")
+
+# Whom it calls: remote A2A servers that owners published.
+REMOTE_ALLOW_PRIVATE = env.flag("REMOTE_ALLOW_PRIVATE")
+REMOTE_PORTS = env.ports("REMOTE_PORTS", "443 8443")
+REMOTE_RETRY_S = env.seconds("REMOTE_RETRY_S", 30)
 
 # Who signs in.
 GITHUB_CLIENT_ID = env.text("GITHUB_CLIENT_ID")
@@ -60,6 +66,13 @@ if bool(DATABASE_URL) != bool(REDIS_URL):
     raise ImproperlyConfigured("DATABASE_URL and REDIS_URL go together: set both, or neither for the embedded hub")
 
 IS_EMBEDDED = not DATABASE_URL
+TASK_STORE = env.choice("TASK_STORE", "MEMORY" if IS_EMBEDDED else "REDIS", ("MEMORY", "REDIS", "JOURNAL")).lower()
+if TASK_STORE == "redis" and not REDIS_URL:
+    raise ImproperlyConfigured("TASK_STORE=redis needs REDIS_URL: set it, or TASK_STORE=journal")
+if TASK_STORE == "memory" and not IS_EMBEDDED:
+    raise ImproperlyConfigured(
+        "TASK_STORE=memory keeps tasks in one process, where the others do not find them: set redis or journal"
+    )
 RATE_STORAGE = REDIS_URL or "memory://"
 
 # Django's own.
@@ -202,8 +215,12 @@ CELERY_BEAT_SCHEDULE = {
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
     "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
+    "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
+    "trim tasks": {"task": "a2a.trim_tasks", "schedule": 300.0, "options": {"expires": 300}},
     "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
     "deliver": {"task": "webhooks.deliver_due", "schedule": 5.0, "options": {"expires": 10}},
+    "push": {"task": "a2a.push_due", "schedule": 5.0, "options": {"expires": 10}},
+    "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")

@@ -2,17 +2,21 @@
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from django.conf import settings
 
 from a2a_bridge.asgi import Bridge
+from a2a_bridge.cards.strict import find_extended_card
 from a2a_bridge.counter import Counter
 from a2a_bridge.door import Door
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.http_json import HttpJson
 from a2a_bridge.open_streams import OpenStreams
 from a2a_bridge.operations import Operations, Services
+from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.tasks.feed import Feeds
+from a2a_bridge.tasks.journal import JournalTaskStore
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.redis import RedisTaskStore
@@ -25,11 +29,14 @@ from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
 from agents.links.channel.link import ChannelLink
 from agents.links.channel.requests import Requests
+from agents.links.choose import ChooseLink
+from agents.links.remote.link import RemoteLink
 from agents.live import LiveViews
 from agents.ports import Limits
-from agents.post import Cancel, Live, LocalPost, Message, Oust, Post
+from agents.post import Attend, Cancel, Live, LocalPost, Message, Oust, Post
 from agents.waiting import WaitingTurns
 from hub.courier import Courier
+from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.redis_post import RedisPost
 from kit.ids import unguessable
@@ -48,6 +55,7 @@ class House:
     post: Post
     courier: Courier
     link: ChannelLink
+    remote: RemoteLink
     live: LiveViews
     dispatcher: Dispatcher
     asking: Asking
@@ -60,6 +68,8 @@ class House:
     http_json: HttpJson
     operators: Operators
     room: Room
+    pushes: Pushes
+    pusher: JobThread
 
     async def take(self, message: Message) -> None:
         """A message from another process, or from a thread of this one."""
@@ -67,6 +77,8 @@ class House:
             self.live.take(message)
         elif isinstance(message, Cancel):
             self.dispatcher.cancel(message.chat_id)
+        elif isinstance(message, Attend):
+            self.pushes.attend(message.task_id)
         else:
             await self.link.take(message)
 
@@ -101,29 +113,43 @@ def build() -> House:
     limits = _limits()
     post = _post()
     link = ChannelLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
+    remote = RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic)
     live = LiveViews(process_id=process_id, post=post)
     dispatcher = Dispatcher(
-        link=link, ledger=ledger, waiting=waiting, limits=limits, live=live, clock=time.monotonic
+        link=ChooseLink(channel=link, remote=remote),
+        ledger=ledger,
+        waiting=waiting,
+        limits=limits,
+        live=live,
+        clock=time.monotonic,
     )
     asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=link)
     requests = Requests(asking)
     hook_events = HookEvents(ledger=ledger, link=link)
     tasks = _tasks()
     feeds = Feeds()
+    reader = TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S)
+    push_thread = pusher()
+    pushes = Pushes(feeds, reader, post, push_thread.wake)
     exchanges = Exchanges(
         dispatcher=dispatcher,
         tasks=tasks,
         feeds=feeds,
+        pushes=pushes,
         reply_wait_s=settings.REPLY_WAIT_S,
         process_id=process_id,
     )
     services = Services(
         exchanges=exchanges,
-        reader=TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S),
+        reader=reader,
         tasks=tasks,
         feeds=feeds,
+        pushes=pushes,
         dispatcher=dispatcher,
         post=post,
+        extended_card=partial(
+            find_extended_card, public_url=settings.PUBLIC_URL, reply_wait_s=settings.REPLY_WAIT_S
+        ),
     )
     callers = Served()
     counter = Counter(Operations(services), OpenStreams(settings.STREAMS_PER_CALLER), callers)
@@ -135,6 +161,7 @@ def build() -> House:
         post=post,
         courier=courier,
         link=link,
+        remote=remote,
         live=live,
         dispatcher=dispatcher,
         limits=limits,
@@ -147,6 +174,8 @@ def build() -> House:
         hook_events=hook_events,
         operators=Operators(switchboard, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         room=Room(),
+        pushes=pushes,
+        pusher=push_thread,
     )
     courier.address(process_id, house.take, post)
     return house
@@ -157,7 +186,12 @@ def _post() -> Post:
 
 
 def _tasks() -> TaskStore:
-    return MemoryTaskStore(time.monotonic) if settings.IS_EMBEDDED else RedisTaskStore(settings.REDIS_URL)
+    match settings.TASK_STORE:
+        case "journal":
+            return JournalTaskStore(kept_days=settings.TASKS_KEPT_DAYS)
+        case "redis":
+            return RedisTaskStore(settings.REDIS_URL)
+    return MemoryTaskStore(time.monotonic)
 
 
 def _limits() -> Limits:

@@ -17,6 +17,7 @@ MAX_DETAIL_CHARS = 3_000
 MAX_WORD_CHARS = 120
 
 Look = Literal["prompt", "reply", "aside", "op", "note"]
+ABOUT = ("tool_name", "message", "peerLogin", "text", "name", "artifactId")  # the first that is there
 REPLIES = {"reply": "reply", "assistant_text": "aside"}
 
 
@@ -73,7 +74,7 @@ def _bubble(event: Event, look: Look, who: str, payload: Mapping[str, Any]) -> R
 
 def _note(event: Event, payload: Mapping[str, Any]) -> Row:
     details, was_cut = _cut(json.dumps(payload, indent=1, ensure_ascii=False) if payload else "", MAX_DETAIL_CHARS)
-    about = _word(payload, "tool_name") or _word(payload, "message") or _word(payload, "peerLogin")
+    about = next(filter(None, (_word(payload, name) for name in ABOUT)), "")
     return Row(
         id=f"e{event.pk}",
         ts=event.ts,

@@ -4,32 +4,44 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from django.db import transaction
 from django.db.models import F, QuerySet
 
 from kit.clock import db_now
-from webhooks.keyring import Unreadable, unseal
-from webhooks.models import Delivery, Subscription
+from webhooks.models import Delivery, Sendable
 from webhooks.outbox import wake
 from webhooks.places import Places
+from webhooks.queues import Queue, Request
+from webhooks.subscriptions import WEBHOOKS
 
 LEASE = timedelta(seconds=60)
-RETRY_AFTER_S = (10, 60, 300, 1800, 7200, 21600)
 JITTER = 0.2
 LOOK_AT = 200
 MAX_ERROR_CHARS = 200
-Status = Delivery.Status
+Status = Sendable.Status
 
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """A delivery that is ours to send until `until`. Without `secrets` nobody can sign it any more."""
+    """A delivery that is ours to send until `until`. Without `request` nobody can sign it any more."""
 
-    delivery: Delivery
+    delivery: Sendable
     until: datetime
-    secrets: Sequence[str]
+    request: Request | None
+    queue: Queue
+
+    @property
+    def receiver_id(self) -> int:
+        """To whom it goes."""
+        return _id(self.delivery, self.queue.receiver)
+
+    @property
+    def owner_id(self) -> int:
+        """For whom it goes there."""
+        return _id(self.delivery, self.queue.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +57,10 @@ class Outcome:
         return self.status is not None and 200 <= self.status < 300
 
 
-def lease(places: Places) -> list[Leased]:
+def lease(places: Places, queue: Queue = WEBHOOKS) -> list[Leased]:
     """Due deliveries there are places for, the longest due first: ours for 60 s, then anybody's again."""
     leased: list[Leased] = []
-    while places.left and (found := _lease_some(places)):
+    while places.left and (found := _lease_some(places, queue)):
         leased += found
     return leased
 
@@ -56,16 +68,14 @@ def lease(places: Places) -> list[Leased]:
 def settle(leased: Leased, outcome: Outcome) -> bool:
     """Write down how an attempt ended; False when the lease ran out before, and the row is somebody else's now."""
     now = db_now()
-    mine = Delivery.objects.filter(pk=leased.delivery.pk, status=Status.SENDING, next_attempt_at=leased.until)
-    changes = _changes(leased.delivery.attempts, outcome, now)
+    queue, rows = leased.queue, leased.queue.rows._default_manager
+    mine = rows.filter(pk=leased.delivery.pk, status=Status.SENDING, next_attempt_at=leased.until)
+    changes = _changes(leased.delivery.attempts, outcome, now, queue.retry_after_s)
+    is_exhausted = changes["status"] == Status.FAILED
     with transaction.atomic():
         if not mine.update(last_status=outcome.status, last_error=outcome.error[:MAX_ERROR_CHARS], **changes):
             return False
-        receiver = Subscription.objects.filter(pk=leased.delivery.subscription_id)
-        if outcome.is_success:
-            receiver.note_success(now)
-        else:
-            receiver.note_failure(exhausted=changes["status"] == Status.FAILED)
+        queue.note(leased.delivery, now, is_success=outcome.is_success, is_exhausted=is_exhausted)
     return True
 
 
@@ -78,41 +88,39 @@ def send_again(delivery: Delivery) -> bool:
     return True
 
 
-def _lease_some(places: Places) -> list[Leased]:
+def _lease_some(places: Places, queue: Queue) -> list[Leased]:
     """A look at the head of the queue. Whoever has no place left is left out of the next look."""
     now = db_now()
-    if not _candidates(now, places).exists():  # before a transaction, which is a writer's on SQLite
+    if not _candidates(now, places, queue).exists():  # before a transaction, which is a writer's on SQLite
         return []
     with transaction.atomic():
-        rows = _candidates(now, places).select_for_update(skip_locked=True, of=("self",))[:LOOK_AT]
-        taken = [row for row in rows if places.enter(row.subscription_id, row.subscription.owner_id)]
+        rows = _candidates(now, places, queue).select_for_update(skip_locked=True, of=("self",))[:LOOK_AT]
+        taken = [row for row in rows if places.enter(_id(row, queue.receiver), _id(row, queue.owner))]
         until = db_now() + LEASE
         ids = [row.pk for row in taken]
         sending = {"status": Status.SENDING, "next_attempt_at": until, "attempts": F("attempts") + 1}
-        Delivery.objects.filter(pk__in=ids).update(**sending)
+        queue.rows._default_manager.filter(pk__in=ids).update(**sending)
     for row in taken:
         row.attempts += 1
-    return [Leased(row, until, _secrets(row.subscription, now)) for row in taken]
+    return [Leased(row, until, queue.request(row, now), queue) for row in taken]
 
 
-def _candidates(now: datetime, places: Places) -> QuerySet[Delivery]:
-    due: QuerySet[Delivery] = Delivery.objects.due(now).filter(subscription__owner__is_active=True)
-    due = due.exclude(subscription__in=places.full_subscriptions())
-    due = due.exclude(subscription__owner__in=places.full_owners())
-    return due.select_related("subscription").order_by("next_attempt_at", "pk")
+def _candidates(now: datetime, places: Places, queue: Queue) -> QuerySet[Any]:
+    due = queue.candidates(now)
+    due = due.exclude(**{f"{queue.receiver}__in": places.full_receivers()})
+    due = due.exclude(**{f"{queue.owner}__in": places.full_owners()})
+    return due.order_by("next_attempt_at", "pk")
 
 
-def _secrets(subscription: Subscription, now: datetime) -> list[str]:
-    try:
-        return [unseal(sealed) for sealed in subscription.sealed_secrets(now)]
-    except Unreadable:
-        return []
+def _id(row: Sendable, path: str) -> int:
+    found: int = attrgetter(path.replace("__", "."))(row)
+    return found
 
 
-def _changes(attempts: int, outcome: Outcome, now: datetime) -> dict[str, Any]:
+def _changes(attempts: int, outcome: Outcome, now: datetime, retry_after_s: Sequence[int]) -> dict[str, Any]:
     if outcome.is_success:
         return {"status": Status.DELIVERED, "delivered_at": now, "next_attempt_at": None}
-    if attempts > len(RETRY_AFTER_S):
+    if attempts > len(retry_after_s):
         return {"status": Status.FAILED, "next_attempt_at": None}
-    wait_s = RETRY_AFTER_S[attempts - 1] * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  spreads load
+    wait_s = retry_after_s[attempts - 1] * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  spreads load
     return {"status": Status.PENDING, "next_attempt_at": now + timedelta(seconds=wait_s)}

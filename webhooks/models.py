@@ -1,7 +1,7 @@
 """Who wants to be told what, and every telling as a row."""
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from django.db import models
 from django.db.models import F, Q
@@ -64,14 +64,14 @@ class Subscription(models.Model):
         return [self.secret, self.previous_secret] if is_rolling else [self.secret]
 
 
-class DeliveryQuerySet(models.QuerySet["Delivery"]):
-    def due(self, now: datetime) -> "DeliveryQuerySet":
+class SendableQuerySet(models.QuerySet[Any]):
+    def due(self, now: datetime) -> Self:
         """To be sent now: waiting ones whose time has come, and those whose sender died with its lease."""
-        return self.filter(status__in=Delivery.UNSETTLED, next_attempt_at__lte=now)
+        return self.filter(status__in=Sendable.UNSETTLED, next_attempt_at__lte=now)
 
 
-class Delivery(models.Model):
-    """One event for one subscription, written in the transaction that caused it.
+class Sendable(models.Model):
+    """One thing to be sent to one receiver, written in the transaction that caused it.
 
     `next_attempt_at` is when it will be sent next: while it is being sent, the end of the sender's lease.
     """
@@ -84,9 +84,6 @@ class Delivery(models.Model):
 
     UNSETTLED = (Status.PENDING, Status.SENDING)
 
-    subscription = models.ForeignKey(Subscription, models.CASCADE, related_name="deliveries", db_index=False)
-    event_id = models.CharField(max_length=48, unique=True)
-    type = models.CharField(max_length=64)
     payload = models.TextField(help_text="JSON.")
     status = models.CharField(max_length=9, choices=Status, default=Status.PENDING)
     attempts = models.PositiveIntegerField(default=0)
@@ -95,8 +92,22 @@ class Delivery(models.Model):
     delivered_at = models.DateTimeField(null=True)
     last_status = models.PositiveSmallIntegerField(null=True)
     last_error = models.CharField(max_length=200, blank=True)
+    traceparent = models.CharField(
+        max_length=55, blank=True, default="", db_default="", help_text="W3C Trace Context of what it tells."
+    )
 
-    objects: ClassVar[Any] = DeliveryQuerySet.as_manager()
+    objects: ClassVar[Any] = SendableQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+
+class Delivery(Sendable):
+    """One event for one subscription."""
+
+    subscription = models.ForeignKey(Subscription, models.CASCADE, related_name="deliveries", db_index=False)
+    event_id = models.CharField(max_length=48, unique=True)
+    type = models.CharField(max_length=64)
 
     class Meta:
         verbose_name_plural = "deliveries"

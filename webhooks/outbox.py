@@ -29,7 +29,7 @@ INSERT INTO webhooks_delivery
 VALUES {rows}
 """
 _ROW = "(%s, %s, %s, %s, 'pending', 0, {now}, {now}, '')"
-_NOW = {"sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')", "postgresql": "clock_timestamp()"}
+NOW = {"sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')", "postgresql": "clock_timestamp()"}
 ROWS_AT_ONCE = 200  # four values each: SQLite took at most 999 in one statement for long
 
 
@@ -133,5 +133,5 @@ def _parsed(part: msgspec.Raw) -> Any:
 
 
 def _insert(rows: Sequence[tuple[int, str, str, str]]) -> None:
-    row = _ROW.format(now=_NOW[connection.vendor])
+    row = _ROW.format(now=NOW[connection.vendor])
     sql.run(_QUEUE.format(rows=",".join([row] * len(rows))), [value for values in rows for value in values])

@@ -14,10 +14,11 @@ from accounts.models import User
 from accounts.oauth.pages import signed_in, to_signin
 from webhooks import subscribing
 from webhooks.catalog import CATALOG, EVERYTHING, TEST
-from webhooks.leases import RETRY_AFTER_S, send_again
+from webhooks.leases import send_again
 from webhooks.models import Delivery, Subscription
 from webhooks.page_forms import SubscribeForm
 from webhooks.recipes import verify_recipes
+from webhooks.subscriptions import RETRY_AFTER_S
 
 SHOWN = 30
 FARTHEST = 10**18

@@ -1,17 +1,17 @@
 """The sender: whatever is due goes out, many at once, none of them in a transaction."""
 
 import logging
-import queue
 import threading
 import time
-from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
 
 from django.conf import settings
 
 from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
 from webhooks.leases import Leased, Outcome, lease, settle
 from webhooks.places import Places
-from webhooks.signing import body_of, headers_of
+from webhooks.queues import Queue
+from webhooks.subscriptions import WEBHOOKS
 
 logger = logging.getLogger(__name__)
 
@@ -19,8 +19,6 @@ RUN_FOR_S = 10.0
 LAST_WORDS_S = 12.0  # the client gives up after 10
 STOP_WITHIN_S = 2.0
 LOOK_EVERY_S = 0.5
-UNREADABLE = "its signing secret cannot be read any more: roll it"
-USER_AGENT = "clawbridge-webhooks"
 
 
 def client() -> SafeHttp:
@@ -30,14 +28,12 @@ def client() -> SafeHttp:
 
 
 def attempt(http: SafeHttp, leased: Leased) -> Outcome:
-    """Send one delivery once. The clock signs, it decides nothing."""
-    if not leased.secrets:
-        return Outcome(None, UNREADABLE)
-    body = body_of(leased.delivery)
-    signed = headers_of(leased.delivery.event_id, body, leased.secrets, datetime.now(UTC))
-    headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **signed}
+    """Send one delivery once."""
+    request = leased.request
+    if request is None:
+        return Outcome(None, leased.queue.unreadable)
     try:
-        answer = http.send("POST", leased.delivery.subscription.url, headers=headers, body=body)
+        answer = http.send("POST", request.url, headers=request.headers, body=request.body)
     except (NotSent, Unanswered) as failure:
         return Outcome(None, str(failure))
     return Outcome(answer.status)
@@ -49,12 +45,13 @@ class Sender:
     What is under way when it must stop stays leased, and is sent again by whoever comes next.
     """
 
-    def __init__(self, http: SafeHttp, stopping: threading.Event | None = None) -> None:
+    def __init__(self, http: SafeHttp, stopping: threading.Event | None = None, queue: Queue = WEBHOOKS) -> None:
         self._http = http
+        self._deliveries = queue
         self._stopping = stopping or threading.Event()
-        self._places = Places()
+        self._places = Places(each_receiver=queue.each_receiver)
         self._under_way = 0
-        self._ended: queue.SimpleQueue[tuple[Leased, Outcome]] = queue.SimpleQueue()
+        self._ended: SimpleQueue[tuple[Leased, Outcome]] = SimpleQueue()
 
     def run(self) -> int:
         """How many attempts were made and written down."""
@@ -72,7 +69,7 @@ class Sender:
             count += self._settle_next()
 
     def _start_due(self) -> None:
-        for leased in lease(self._places):
+        for leased in lease(self._places, self._deliveries):
             self._under_way += 1
             threading.Thread(target=self._send, args=(leased,), name="webhook", daemon=True).start()
 
@@ -80,16 +77,16 @@ class Sender:
         try:
             outcome = attempt(self._http, leased)
         except Exception:
-            logger.exception("webhook.failed", extra={"event_id": leased.delivery.event_id})
+            logger.exception("webhook.failed", extra={"delivery": str(leased.delivery)})
             outcome = Outcome(None, "the hub could not send it")
         self._ended.put((leased, outcome))
 
     def _settle_next(self) -> int:
         try:
             leased, outcome = self._ended.get(timeout=LOOK_EVERY_S)
-        except queue.Empty:
+        except Empty:
             return 0
         self._under_way -= 1
-        self._places.leave(leased.delivery.subscription_id, leased.delivery.subscription.owner_id)
+        self._places.leave(leased.receiver_id, leased.owner_id)
         settle(leased, outcome)
         return 1

@@ -12,12 +12,14 @@ class Feed:
     """The events of a task from some moment on. Any number of streams follow it, each at its own pace.
 
     It lives as long as somebody holds it: the turn that runs here, or a stream. `is_fed`: that turn tells it of
-    each event; else whoever follows it looks into the store (`TaskReader.refresh`).
+    each event; else whoever follows it looks into the store (`TaskReader.refresh`). `has_pushes`: as far as is
+    known here, addresses are told of it too.
     """
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self.is_fed = False
+        self.has_pushes = False
         self.looked_at = 0.0
         self._first = task.seq
         self._events: list[TaskEvent] = []

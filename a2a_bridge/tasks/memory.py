@@ -87,19 +87,23 @@ class MemoryTaskStore:
 
     async def put(self, task: Task) -> None:
         """See `TaskStore`."""
+        kept = self._kept(task.id, task.caller_id)
+        if kept and (kept.task.is_terminal or task.seq <= kept.task.seq):
+            return
         shelf = self._shelves.setdefault(task.caller_id, _Shelf())
         self._grow(task, shelf, shelf.put(task, self._clock() + ttl_s(task)))
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """See `TaskStore`."""
-        if (kept := self._kept(task.id, task.caller_id)) and task.seq > kept.task.seq:
+        kept = self._kept(task.id, task.caller_id)
+        if kept and task.seq > kept.task.seq and not kept.task.is_terminal:
             shelf = self._shelves[task.caller_id]
             self._grow(task, shelf, shelf.add(kept, task, events, self._clock() + ttl_s(task)))
 
     async def replace(self, task: Task, events: Sequence[TaskEvent], *, expected_seq: int) -> bool:
         """See `TaskStore`."""
         kept = self._kept(task.id, task.caller_id)
-        if kept is None or kept.task.seq != expected_seq:
+        if kept is None or kept.task.is_terminal or kept.task.seq != expected_seq:
             return False
         await self.append(task, events)
         return True

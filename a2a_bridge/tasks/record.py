@@ -31,6 +31,7 @@ TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELED, State.REJEC
 INTERRUPTED = frozenset({State.INPUT_REQUIRED, State.AUTH_REQUIRED})
 
 OPEN = frozenset({State.SUBMITTED, State.WORKING})
+SNAPSHOT_EVERY = 64
 
 
 class Role(StrEnum):
@@ -148,6 +149,14 @@ def after(task: Task, events: Iterable[TaskEvent]) -> Task:
         if event.seq > task.seq:
             task = _with_status(task, event) if isinstance(event, StatusEvent) else _with_artifact(task, event)
     return task
+
+
+def snapshot_is_due(events: Iterable[TaskEvent]) -> bool:
+    """Whether a store that kept events alone should keep the task itself again: reading puts them together."""
+    return any(
+        event.seq % SNAPSHOT_EVERY == 0 or (isinstance(event, StatusEvent) and event.state is not State.WORKING)
+        for event in events
+    )
 
 
 def size_of(parts: Sequence[Part]) -> int:

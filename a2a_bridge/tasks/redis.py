@@ -1,13 +1,175 @@
 """Tasks in Redis: for several web processes, so that any of them answers."""
 
-from redis.asyncio import Redis
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from a2a_bridge.tasks.memory import MemoryTaskStore
+import msgspec
+
+from a2a_bridge.tasks.record import Task, TaskEvent, snapshot_is_due
+from a2a_bridge.tasks.redis_listing import Line, chosen, line_of, read_lines, spent
+from a2a_bridge.tasks.redis_reach import Run, answers, client, in_time, out_of_reach, sure_answers
+from a2a_bridge.tasks.redis_scripts import READ, READ_EVENTS, WRITE, index_key, task_keys
+from a2a_bridge.tasks.store import ASKING_TTL_S, TaskPage, TaskQuery, ttl_s
+from a2a_bridge.tasks.stored import VERSION, Written, encode, read_events, read_task, written_by_a_later_release
+from agents.errors import Unavailable
+from kit import sql
+from kit.batcher import Batcher
+
+logger = logging.getLogger(__name__)
+
+TASKS_A_CALLER = 2_000
+BYTES_A_CALLER = 64 * 1024 * 1024
+
+Answer = tuple[bytes, int, int]
+NOTHING: Answer = (b"kept", 0, 0)
 
 
-class RedisTaskStore(MemoryTaskStore):
-    """See `TaskStore`."""
+@dataclass(slots=True)
+class _Write:
+    """One run of WRITE; its `answer` is there once the batch was sent."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__(lambda: 0.0)
-        self._redis = Redis.from_url(url)
+    task: Task
+    run: Run
+    answer: Answer | Exception = NOTHING
+
+
+class RedisTaskStore:
+    """See `TaskStore`. What is written at the same time travels together, and waits for Redis one second at most.
+
+    A chunk of a reply adds an event; the snapshot is written anew when the state changes, and now and then. A
+    caller's oldest finished tasks go above either limit; the memory in all is bounded by the server's `maxmemory`.
+    Nothing is tried twice here: who wants to be sure tries again.
+    """
+
+    def __init__(
+        self, url: str, *, tasks_a_caller: int = TASKS_A_CALLER, bytes_a_caller: int = BYTES_A_CALLER
+    ) -> None:
+        self._redis = client(url)
+        self._tasks_a_caller = tasks_a_caller
+        self._bytes_a_caller = bytes_a_caller
+        self._writing = Batcher(self._write)
+
+    async def put(self, task: Task) -> None:
+        """See `TaskStore`. When Redis is away that is logged, and the task is lost unless more happens to it."""
+        try:
+            await self._do(_writing("put", task))
+        except Unavailable:
+            logger.warning("task.not_put", extra={"task_id": task.id})
+
+    async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        """See `TaskStore`."""
+        if await self._do(_writing("append", task, events, whole=snapshot_is_due(events))) == b"whole":
+            await self._do(_writing("append", task, events))
+
+    async def replace(self, task: Task, events: Sequence[TaskEvent], *, expected_seq: int) -> bool:
+        """See `TaskStore`."""
+        return await self._do(_writing("replace", task, events, expected_seq=expected_seq)) == b"kept"
+
+    async def find(self, task_id: str, *, caller_id: int) -> Task | None:
+        """See `TaskStore`."""
+        return _read(task_id, *await sure_answers(self._redis, [Run(READ, task_keys(caller_id, task_id))]))
+
+    async def events_after(self, task: Task, seq: int) -> Sequence[TaskEvent] | None:
+        """See `TaskStore`."""
+        (found,) = await sure_answers(self._redis, [Run(READ_EVENTS, task_keys(task.caller_id, task.id), (seq,))])
+        try:
+            return None if found is None else read_events(found)
+        except msgspec.DecodeError:
+            logger.error("task.unreadable", extra={"task_id": task.id})
+            return None
+
+    async def page(self, query: TaskQuery) -> TaskPage:
+        """See `TaskStore`."""
+        meant = chosen(await self._lines(query.caller_id), query)
+        rest = [one for one in meant if query.before is None or one.position < query.before]
+        ids = [one.id for one in rest[: query.limit]]
+        found = await sure_answers(
+            self._redis, [Run(READ, task_keys(query.caller_id, task_id)) for task_id in ids]
+        )
+        tasks = [task for task_id, one in zip(ids, found, strict=True) if (task := _read(task_id, one))]
+        return TaskPage(tasks, len(meant), len(rest) <= query.limit)
+
+    async def drop(self, task: Task) -> None:
+        """See `TaskStore`."""
+        try:
+            await in_time(self._forget(task.caller_id, [task.id]))
+        except Unavailable:
+            logger.warning("task.not_dropped", extra={"task_id": task.id})
+
+    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query | sql.Insert]:
+        """See `TaskStore`."""
+        return ()
+
+    async def close(self) -> None:
+        """See `TaskStore`."""
+        await self._redis.aclose()
+
+    async def _do(self, write: _Write) -> bytes:
+        """Have Redis run it, with others; what it says of it."""
+        await self._writing.add(write)
+        if isinstance(write.answer, Exception):
+            raise out_of_reach(write.answer)
+        if write.answer[0] == b"later":
+            raise written_by_a_later_release(write.task.id)
+        return write.answer[0]
+
+    async def _write(self, writes: Sequence[_Write]) -> None:
+        crowded = set()
+        for write, answer in zip(writes, await answers(self._redis, [one.run for one in writes]), strict=True):
+            write.answer = answer
+            if not isinstance(answer, Exception) and self._is_too_much(*answer[1:]):
+                crowded.add(write.task.caller_id)
+        for caller_id in crowded:
+            await self._make_room(caller_id)
+
+    def _is_too_much(self, count: int, size_bytes: int) -> bool:
+        return count > self._tasks_a_caller or size_bytes > self._bytes_a_caller
+
+    async def _make_room(self, caller_id: int) -> None:
+        try:
+            lines = await self._lines(caller_id)
+            gone = spent(lines, most=self._tasks_a_caller, most_bytes=self._bytes_a_caller)
+            kept_bytes = sum(one.size_bytes for one in lines) - sum(one.size_bytes for one in gone)
+            await in_time(self._forget(caller_id, [one.id for one in gone], kept_bytes))
+        except Unavailable:
+            logger.warning("tasks.no_room_made", extra={"caller_id": caller_id})
+
+    async def _forget(self, caller_id: int, task_ids: Sequence[str], kept_bytes: int | None = None) -> None:
+        pipe = self._redis.pipeline(transaction=False)
+        for task_id in task_ids:
+            task, events, index, old = task_keys(caller_id, task_id)
+            pipe.delete(task, events, old)
+            pipe.hdel(index, task_id)
+        if kept_bytes is not None:
+            pipe.hset(index_key(caller_id), "", str(kept_bytes))
+        await pipe.execute()
+
+    async def _lines(self, caller_id: int) -> list[Line]:
+        return read_lines(await in_time(self._redis.hgetall(index_key(caller_id))))
+
+
+def _writing(
+    how: str, task: Task, events: Sequence[TaskEvent] = (), *, whole: bool = True, expected_seq: int = -1
+) -> _Write:
+    """`whole`: with the snapshot. The arguments are in the order in which WRITE takes them."""
+    arguments: list[str | bytes | int] = [
+        how,
+        expected_seq,
+        task.seq,
+        ttl_s(task) * 1000,
+        VERSION,
+        int(task.is_terminal),
+        encode(task) if whole else b"",
+        task.id,
+        line_of(task),
+        ASKING_TTL_S * 1000,
+        events[0].seq if events else task.seq + 1,
+        *[encode(event) for event in events],
+    ]
+    return _Write(task, Run(WRITE, task_keys(task.caller_id, task.id), arguments))
+
+
+def _read(task_id: str, found: tuple[int, bytes | None, list[Written]]) -> Task | None:
+    version, snapshot, later = found
+    return read_task(task_id, version, snapshot, later) if snapshot is not None else None

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from a2a_bridge.pushes.pushes import Pushes
+from a2a_bridge.pushes.telling import telling
 from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.pieces import end_of, events_of
 from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, text_in, timestamp
@@ -54,6 +56,7 @@ class TaskRun:
         *,
         store: TaskStore,
         feeds: Feeds,
+        pushes: Pushes,
         wait_s: float,
         keeps_plain: bool = True,
         keeper: Keeper | None = None,
@@ -64,6 +67,7 @@ class TaskRun:
         self.feed: Feed | None = None
         self._store = store
         self._feeds = feeds
+        self._pushes = pushes
         self._wait_s = wait_s
         self._keeps_plain = keeps_plain
         self._now = (task, 0)  # the task, and how many pieces are in it: read by the ledger's thread too
@@ -117,12 +121,17 @@ class TaskRun:
         return self.running is None or await done_within(self.running.settled, within_s)
 
     def writes(self, settled: SettledTurn) -> Sequence[sql.Query | sql.Insert]:
-        """In the ledger's thread: what the store keeps in the transaction that settles the turn."""
+        """In the ledger's thread: what the transaction that settles the turn writes besides.
+
+        What the store keeps; and what addresses are told, of which a task nobody was told of has none.
+        """
         end = self._ending(settled)
         writes = self._store.writes(end.task, end.events) if end.is_kept else ()
         self._is_written = bool(writes)
         is_plain = not _is_promoted(end.task, self.pieces)
-        return [*writes, *(self.keeper.writes(end.task, is_plain=is_plain) if self.keeper else ())]
+        kept = self.keeper.writes(end.task, is_plain=is_plain) if self.keeper else ()
+        told = telling(end.task, end.events, self._traceparent) if self.feed is not None else ()
+        return [*writes, *kept, *told]
 
     async def keep_end(self, settled: SettledTurn) -> None:
         """The turn's end is durable: so is the task's, before anybody is told."""
@@ -136,12 +145,23 @@ class TaskRun:
                 self._become(end.task, len(self.pieces), end.events)
                 if self.feed is not None:
                     self.feed.is_fed = False
+                    if self.feed.has_pushes:
+                        self._pushes.wake()
 
     async def refuse(self, event: StatusEvent) -> None:
         """The ask was refused: the task ends, or asks again, as the event says."""
         task = after(self.task, [event])
         await self._keep(task, [event])
+        await self._push(task, [event])
         self._become(task, 0, [event])
+
+    @property
+    def _traceparent(self) -> str:
+        return self.running.turn.ask.traceparent if self.running else ""
+
+    async def _push(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        if self.feed is not None and self.feed.has_pushes:
+            await self._pushes.tell(task, events, self._traceparent)
 
     def _record_soon(self) -> None:
         if not self._is_recording:
@@ -156,6 +176,7 @@ class TaskRun:
                     taken = len(self.pieces)
                     task = after(self.task, events)
                     await self._store.append(task, events)
+                    await self._push(task, events)
                     self._become(task, taken, events)
         except Unavailable:
             logger.warning("task.not_recorded", extra={"chat_id": self.task.chat_id})

@@ -19,6 +19,19 @@ def ttl_s(task: Task) -> int:
     return ASKING_TTL_S if task.is_interrupted else OPEN_TTL_S
 
 
+class Listed(Protocol):
+    """What a query looks at: a task, or a store's note of one."""
+
+    @property
+    def handle(self) -> str: ...
+    @property
+    def context_id(self) -> str: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def updated_at(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQuery:
     """Which of a caller's tasks with one agent, the one whose state was set last first.
@@ -34,7 +47,7 @@ class TaskQuery:
     before: tuple[str, str] | None = None
     limit: int = 50
 
-    def takes(self, task: Task) -> bool:
+    def takes(self, task: Listed) -> bool:
         """Whether a task of this caller is meant, on whatever page."""
         return (
             task.handle == self.handle
@@ -57,7 +70,8 @@ class TaskStore(Protocol):
     """Keeps tasks, each with the events that made it what it is, for the caller that made them alone.
 
     A task is its latest snapshot and the events after it; `seq` counts them without a gap. Bounded for each caller
-    and in all: the oldest finished tasks go first. Writing what is there already changes nothing.
+    and in all: the oldest finished tasks go first. Writing what is there already changes nothing, and a task that
+    has ended stays as it ended.
     """
 
     async def put(self, task: Task) -> None:

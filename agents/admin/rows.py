@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from accounts.admin_site import StaffAdmin, site
-from agents.models import Connection, DailyUsage, Process, Session
+from agents.models import Connection, DailyUsage, Process, RemoteServer, Session
 
 
 @admin.register(Session, site=site)
@@ -15,6 +15,18 @@ class SessionAdmin(StaffAdmin):
     list_filter = (("archived_at", admin.EmptyFieldListFilter),)
     search_fields = ("routing_name", "owner__login", "host", "cwd")
     ordering = ("-last_seen_at",)
+
+
+@admin.register(RemoteServer, site=site)
+class RemoteServerAdmin(StaffAdmin):
+    """Remote A2A servers that are agents; their credentials are nobody's to see."""
+
+    list_display = ("card_url", "session", "auth_scheme", "retry_at", "opens", "last_failure")
+    list_select_related = ("session",)
+    list_filter = (("retry_at", admin.EmptyFieldListFilter),)
+    search_fields = ("card_url", "session__owner__login")
+    fields = list_display
+    ordering = ("card_url", "pk")
 
 
 @admin.register(Process, site=site)

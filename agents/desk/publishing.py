@@ -45,7 +45,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     except publishing.Taken as taken:
         form.add_error("slug", f"{taken}.")
         return _page(request, form, session=session, status=409)
-    _say(request, made.agent, "is back, with its log" if made.restored else "is there")
+    say(request, made.agent, "is back, with its log" if made.restored else "is there")
     return HttpResponseRedirect(reverse("desk"))
 
 
@@ -87,11 +87,12 @@ def _revised(request: HttpRequest, agent: Agent | None) -> HttpResponse:
     if agent is None:
         messages.error(request, "The agent was deleted meanwhile.")
     else:
-        _say(request, agent, "is saved")
+        say(request, agent, "is saved")
     return HttpResponseRedirect(reverse("desk"))
 
 
-def _say(request: HttpRequest, agent: Agent, what: str) -> None:
+def say(request: HttpRequest, agent: Agent, what: str) -> None:
+    """Tell the owner what became of an agent, and whether callers can ask it."""
     if agent.status == Status.PUBLISHED:
         messages.success(request, f"@{agent.handle} {what}, and open to callers.")
     else:

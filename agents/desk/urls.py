@@ -2,12 +2,14 @@
 
 from django.urls import path
 
-from agents.desk import audit, publishing, sessions, wizard
+from agents.desk import audit, publishing, remote, sessions, wizard
 
 urlpatterns = [
     path("desk", sessions.desk, name="desk"),
     path("desk/states", sessions.states, name="desk-states"),
     path("desk/publish", publishing.publish, name="desk-publish"),
+    path("desk/remote", remote.publish, name="desk-remote"),
+    path("desk/agents/<int:agent_id>/remote", remote.server, name="desk-server"),
     path("desk/agents/<int:agent_id>", publishing.edit, name="desk-agent"),
     path("desk/agents/<int:agent_id>/delete", publishing.delete, name="desk-delete"),
     path("desk/agents/<int:agent_id>/audit", audit.audit, name="desk-audit"),

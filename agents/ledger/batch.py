@@ -20,7 +20,7 @@ from agents.ledger.sources import without_gone
 from agents.ledger.statements import EndingRow
 from agents.ledger.telling import Notes, Told, write
 from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
-from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
+from agents.types import NO_CONNECTION, Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
 from kit import sql
 
 
@@ -111,11 +111,11 @@ def _settle(settles: dict[int, Settle], now: datetime, results: dict[int, Result
 
 
 def _write_also(batch: Sequence[Work], results: Mapping[int, Result]) -> None:
-    """What surfaces keep of the ends of their turns."""
+    """What surfaces keep of the ends of their turns, in one order: who locks their rows too locks them in that."""
+    ends = [(work, results.get(i)) for i, work in enumerate(batch) if isinstance(work, Settle)]
     writes: list[sql.Query | sql.Insert] = []
-    for i, work in enumerate(batch):
-        settled = results.get(i)
-        if isinstance(work, Settle) and work.also is not None and isinstance(settled, SettledTurn):
+    for work, settled in sorted(ends, key=lambda end: end[0].turn.ask.chat_id):
+        if work.also is not None and isinstance(settled, SettledTurn):
             writes += work.also(settled)
     if writes:
         sql.write_each(writes)
@@ -174,7 +174,7 @@ def _admit(
     for i, ask in asks.items():
         refusal = admission.admit(ask, house) if may_hand_on(ask) else FileGone()
         if refusal is None:
-            results[i] = turn = handed_over(_open_turn(ask, house))
+            results[i] = turn = handed_over(_open_turn(ask, house, home))
             turns.append(turn)
             notes.admitted(turn)
             continue
@@ -189,13 +189,14 @@ def _admit(
     return refused
 
 
-def _open_turn(ask: Ask, house: admission.House) -> OpenTurn:
+def _open_turn(ask: Ask, house: admission.House, home: str) -> OpenTurn:
     asked = house.find(ask)
     assert asked is not None  # noqa: S101  it was just admitted
     return OpenTurn(
         ask=ask,
-        connection_id=asked.connection_id or 0,
-        link_process=asked.process_id or "",
+        connection_id=NO_CONNECTION if asked.is_remote else asked.connection_id or NO_CONNECTION,
+        link_process=home if asked.is_remote else asked.process_id or "",
         text=ask.question,
         isolated=asked.isolated,
+        is_remote=asked.is_remote,
     )

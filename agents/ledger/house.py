@@ -11,12 +11,13 @@ from kit import sql
 _LIVE = """
 LEFT JOIN (agents_connection c JOIN agents_process p ON p.id = c.process_id AND p.beat_at > %s)
   ON c.session_id = {session}
+LEFT JOIN agents_remoteserver r ON r.session_id = {session} AND (r.retry_at IS NULL OR r.retry_at <= %s)
 """
 _AGENTS = (
     """
 SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id, a.owner_id,
        c.id, c.process_id, a.daily_budget, a.concurrency_cap, a.isolated, a.access = 'public',
-       COALESCE(d.queries, 0)
+       COALESCE(d.queries, 0), r.id IS NOT NULL
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
 """
     + _LIVE.format(session="a.session_id")
@@ -25,7 +26,7 @@ FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
 _SESSIONS = (
     f"""
 SELECT s.id, s.archived_at IS NULL AND u.is_active, s.id, s.owner_id, c.id, c.process_id,
-       NULL, {SESSION_CAP}, 0, 1, 0
+       NULL, {SESSION_CAP}, 0, 1, 0, r.id IS NOT NULL
 FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id
 """
     + _LIVE.format(session="s.id")
@@ -63,12 +64,15 @@ def _read(
 ) -> list[list[sql.Row]]:
     """Rows of agents, of sessions without, of claims and of blocks; what nobody asked for is not queried."""
     alive = sql.moment(now - timedelta(seconds=PROCESS_DEAD_S))
+    stored = sql.moment(now)
     held = list({ask.target.session_id for ask in asks})
     callers = list({ask.caller_id for ask in asks})
     queries = [
-        sql.Query(_AGENTS.format(marks=sql.marks(agent_ids)), [alive, day, *agent_ids]) if agent_ids else None,
-        sql.Query(_SESSIONS.format(marks=sql.marks(plain)), [alive, *plain]) if plain else None,
-        sql.Query(_CLAIMS.format(marks=sql.marks(held)), [sql.moment(now), *held]),
+        sql.Query(_AGENTS.format(marks=sql.marks(agent_ids)), [alive, stored, day, *agent_ids])
+        if agent_ids
+        else None,
+        sql.Query(_SESSIONS.format(marks=sql.marks(plain)), [alive, stored, *plain]) if plain else None,
+        sql.Query(_CLAIMS.format(marks=sql.marks(held)), [stored, *held]),
         sql.Query(_BLOCKS.format(marks=sql.marks(callers)), callers),
     ]
     found = iter(sql.rows_of_each([query for query in queries if query]))
@@ -78,9 +82,19 @@ def _read(
 def _state(row: sql.Row) -> AgentState:
     """A row of agents or of sessions; SQLite has no booleans of its own."""
     published, isolated, open_to_all = bool(row[1]), bool(row[8]), bool(row[9])
-    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent = row
+    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, is_remote = row
     return AgentState(
-        published, session_id, owner_id, connection_id, process_id, budget, cap, isolated, open_to_all, spent
+        published=published,
+        session_id=session_id,
+        owner_id=owner_id,
+        connection_id=connection_id,
+        process_id=process_id,
+        budget=budget,
+        cap=cap,
+        isolated=isolated,
+        open_to_all=open_to_all,
+        spent=spent,
+        is_remote=bool(is_remote),
     )
 
 

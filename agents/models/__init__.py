@@ -4,6 +4,7 @@ from agents.models.agent import Agent, AgentGrant, CallerBlock, DailyUsage
 from agents.models.file import Blob, File
 from agents.models.permission import PermissionRequest
 from agents.models.presence import Attachment, Connection, Process
+from agents.models.remote import RemoteName, RemoteServer
 from agents.models.session import Session
 from agents.models.share import Share
 from agents.models.transcript import Event, OpMessage, TokenUsage
@@ -22,6 +23,8 @@ __all__ = [
     "OpMessage",
     "PermissionRequest",
     "Process",
+    "RemoteName",
+    "RemoteServer",
     "Session",
     "Share",
     "TokenUsage",

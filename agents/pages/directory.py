@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from agents.directory import live_connections
+from agents.directory import online
 from agents.models import Agent
 from agents.models.agent import AgentQuerySet
 from agents.pages.entries import entries_of
@@ -73,7 +73,7 @@ def find(wanted: Wanted, visitor_id: int | None) -> AgentQuerySet:
     if wanted.mine:
         found = found.filter(owner_id=visitor_id)
     if wanted.online:
-        found = found.filter(session__in=live_connections().values("session"))
+        found = found.filter(online())
     for word in wanted.text.split():
         part = word.removeprefix("@")
         found = found.filter(Q(handle__icontains=part) | Q(name__icontains=part) | Q(tagline__icontains=part))

@@ -14,11 +14,18 @@ from rest_framework.views import APIView
 from accounts.models import User
 from accounts.rest import Conflict, StrictJSONParser, caller_of
 from agents import publishing
-from agents.models import Agent, Session
+from agents.links.remote.access import NO_AUTH, Auth, BadAuth
+from agents.links.remote.card import BadCard, Card, find_card
+from agents.links.remote.publishing import look_again, move, publish_remote
+from agents.models import Agent, RemoteServer, Session
 from agents.rest.paging import PageQuery, page, read_query
-from agents.rest.serializers import AgentChanges, NewAgent, show_agent, show_agents
-from agents.rest.shapes import ApiAgent, PublishedAgent
+from agents.rest.serializers import ChangedAgent, NewAgent, RemotePlace, show_agent, show_agents, show_card
+from agents.rest.shapes import ApiAgent, ApiCard, PublishedAgent
 from kit.describe import ErrorBody, Page
+from kit.sealing import Unreadable
+
+Json = dict[str, Any]
+UNREADABLE = "the credentials cannot be read any more: give them anew"
 
 
 class DirectoryQuery(serializers.Serializer[Any]):
@@ -49,14 +56,14 @@ class Agents(APIView):
 
     @extend_schema(request=NewAgent, responses={201: PublishedAgent, 404: ErrorBody, 409: ErrorBody})
     def post(self, request: Request) -> Response:
-        """Publish a session of the caller's; 409 when the handle or the session is taken."""
+        """Publish a session of the caller's, or a remote A2A server; 409 when the handle or the session is taken.
+
+        A remote server is named by its agent card, which is fetched at once.
+        """
         owner, details = caller_of(request), _checked(NewAgent(data=request.data))
-        session = Session.objects.owned_by(owner).filter(public_id=details.pop("sessionId")).first()
-        if session is None:
-            raise NotFound("no such session")
+        publish = _publish_remote if "remote" in details else _publish_session
         try:
-            slug, allowed = details.pop("slug", None), details.pop("allowed", None)
-            published = publishing.publish(owner, session, details, slug=slug, allowed=allowed)
+            published = publish(owner, details)
         except publishing.BadSlug as bad:
             raise ValidationError({"slug": str(bad)}) from None
         except publishing.Taken as taken:
@@ -66,6 +73,18 @@ class Agents(APIView):
             "restored": published.restored,
         }
         return Response(shown, status=201)
+
+
+class RemoteCards(APIView):
+    """`/agents/cards`"""
+
+    parser_classes = [StrictJSONParser]
+
+    @extend_schema(request=RemotePlace, responses=ApiCard)
+    def post(self, request: Request) -> Response:
+        """Fetch the agent card of a remote A2A server, and show how the hub would call it; nothing is kept."""
+        card, _ = _found(_checked(RemotePlace(data=request.data)))
+        return Response(show_card(card))
 
 
 class AgentByHandle(APIView):
@@ -87,13 +106,15 @@ class OneAgent(APIView):
 
     parser_classes = [StrictJSONParser]
 
-    @extend_schema(request=AgentChanges, responses=ApiAgent)
+    @extend_schema(request=ChangedAgent, responses=ApiAgent)
     def patch(self, request: Request, agent_id: int) -> Response:
         """Change what the body names; a draft, and one whose access narrows, is closed to callers at once."""
         owner = caller_of(request)
         agent = get_own_agent(agent_id, owner)
-        changes = _checked(AgentChanges(data=request.data, partial=True))
+        changes = _checked(ChangedAgent(data=request.data, partial=True))
         _refuse_moving(agent, request.data)
+        if remote := changes.pop("remote", None):
+            _move(agent, remote)
         revised = publishing.revise(agent.pk, changes, changes.pop("allowed", None))
         if revised is None:
             raise NotFound("no such agent")
@@ -113,6 +134,46 @@ def get_own_agent(agent_id: int, owner: User) -> Agent:
     if agent is None:
         raise NotFound("no such agent")
     return agent
+
+
+def _publish_session(owner: User, details: Json) -> publishing.Published:
+    session = Session.objects.owned_by(owner).filter(public_id=details.pop("sessionId")).first()
+    if session is None:
+        raise NotFound("no such session")
+    slug, allowed = details.pop("slug", None), details.pop("allowed", None)
+    return publishing.publish(owner, session, details, slug=slug, allowed=allowed)
+
+
+def _publish_remote(owner: User, details: Json) -> publishing.Published:
+    card, auth = _found(details.pop("remote"))
+    slug, allowed = details.pop("slug", None), details.pop("allowed", None)
+    return publish_remote(owner, card, auth, details, slug=slug, allowed=allowed)
+
+
+def _found(place: Json) -> tuple[Card, Auth]:
+    """The card at a place somebody named."""
+    auth = place["auth"]["auth"] if place.get("auth") else NO_AUTH
+    try:
+        return find_card(place["cardUrl"], auth), auth
+    except BadCard as bad:
+        raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
+
+
+def _move(agent: Agent, place: Json) -> None:
+    """Call a remote server elsewhere, or as somebody else."""
+    server = RemoteServer.objects.filter(session_id=agent.session_id).first()
+    if server is None:
+        raise ValidationError({"remote": "this agent is a session, not a remote server"})
+    auth = None
+    if "auth" in place:
+        auth = place["auth"]["auth"] if place["auth"] else NO_AUTH
+    try:
+        card, auth = look_again(server, place.get("cardUrl"), auth)
+    except BadCard as bad:
+        raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
+    except (BadAuth, Unreadable) as bad:
+        raise ValidationError({"remote": {"auth": str(bad) or UNREADABLE}}) from None
+    move(server, card, auth)
 
 
 def _checked(serializer: serializers.Serializer[Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What comes in over REST, checked field by field, and what goes out as JSON."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, cast
 
 from rest_framework import serializers
@@ -8,9 +9,13 @@ from rest_framework import serializers
 from accounts.models import User
 from agents.facts import Facts, facts_of
 from agents.granting import UnknownLogin, logins_granted, users_named
-from agents.models import Agent, Session
+from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
+from agents.links.remote.card import Card
+from agents.models import Agent, RemoteServer, Session
 from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS, MAX_WAIT_S
-from agents.rest.shapes import Access, ApiAgent, Style
+from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
+from agents.rest.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style
+from kit.clock import db_now
 from kit.iso import iso, iso_or_none
 
 Json = dict[str, Any]
@@ -27,6 +32,33 @@ def _paper(source: str) -> serializers.CharField:
         max_length=MAX_PAPER_CHARS,
         trim_whitespace=False,
     )
+
+
+class RemoteAuth(serializers.Serializer[Any]):
+    """What the hub sends to a remote A2A server as `Authorization`."""
+
+    scheme = serializers.CharField(max_length=MAX_SCHEME_CHARS)
+    credentials = serializers.CharField(max_length=MAX_CREDENTIALS_CHARS, write_only=True)
+
+    def validate(self, attrs: Json) -> Json:
+        """As an Auth under the name `auth`."""
+        try:
+            return {"auth": make_auth(attrs["scheme"], attrs["credentials"])}
+        except BadAuth as bad:
+            raise serializers.ValidationError(str(bad)) from None
+
+
+class RemotePlace(serializers.Serializer[Any]):
+    """Where a remote A2A server is: its card's URL, or one above it; without `auth` the hub calls it unnamed."""
+
+    cardUrl = serializers.CharField(max_length=MAX_URL_CHARS)
+    auth = RemoteAuth(required=False, allow_null=True)
+
+
+class RemoteChanges(RemotePlace):
+    """The same where it is to move: what is absent stays, `auth` null takes the credentials away."""
+
+    cardUrl = serializers.CharField(required=False, max_length=MAX_URL_CHARS)
 
 
 class AgentChanges(serializers.Serializer[Any]):
@@ -75,10 +107,23 @@ class AgentChanges(serializers.Serializer[Any]):
 
 
 class NewAgent(AgentChanges):
-    """The body of POST."""
+    """The body of POST: either the session that is published, or the remote A2A server."""
 
-    sessionId = serializers.UUIDField()
+    sessionId = serializers.UUIDField(required=False)
     slug = serializers.CharField(required=False, allow_null=True, max_length=64)
+    remote = RemotePlace(required=False)
+
+    def validate(self, attrs: Json) -> Json:
+        """One of the two."""
+        if ("sessionId" in attrs) == ("remote" in attrs):
+            raise serializers.ValidationError({"sessionId": "want either sessionId or remote"})
+        return super().validate(attrs)
+
+
+class ChangedAgent(AgentChanges):
+    """The body of PATCH; `remote` moves an agent that is a remote A2A server."""
+
+    remote = RemoteChanges(required=False)
 
 
 def show_agents(agents: Sequence[Agent], *, viewer_id: int) -> list[ApiAgent]:
@@ -87,8 +132,13 @@ def show_agents(agents: Sequence[Agent], *, viewer_id: int) -> list[ApiAgent]:
     Whom an agent is limited to is told to its owner alone.
     """
     facts = facts_of(agents)
-    granted = logins_granted([agent.pk for agent in agents if agent.owner_id == viewer_id])
-    return [_show(agent, facts[agent.pk], granted.get(agent.pk)) for agent in agents]
+    own = [agent for agent in agents if agent.owner_id == viewer_id]
+    granted = logins_granted([agent.pk for agent in own])
+    remote = RemoteServer.objects.in_bulk([agent.session_id for agent in own], field_name="session_id")
+    now = db_now() if remote else None
+    return [
+        _show(agent, facts[agent.pk], granted.get(agent.pk), remote.get(agent.session_id), now) for agent in agents
+    ]
 
 
 def show_agent(agent: Agent, *, viewer_id: int) -> ApiAgent:
@@ -96,7 +146,34 @@ def show_agent(agent: Agent, *, viewer_id: int) -> ApiAgent:
     return show_agents([agent], viewer_id=viewer_id)[0]
 
 
-def _show(agent: Agent, facts: Facts, allowed: list[str] | None) -> ApiAgent:
+def show_card(card: Card) -> ApiCard:
+    """ApiCard of the native API."""
+    return {
+        "url": card.url,
+        "name": card.name,
+        "description": card.description,
+        "version": card.version,
+        "skills": list(card.skills),
+        "callUrl": card.interface.url,
+        "protocolVersion": "0.3" if card.interface.version == "0.3" else "1.0",
+        "protocolBinding": "HTTP+JSON" if card.interface.binding == "HTTP+JSON" else "JSONRPC",
+        "streaming": card.streams,
+    }
+
+
+def _show_remote(server: RemoteServer, now: datetime) -> ApiRemote:
+    return {
+        "cardUrl": server.card_url,
+        "authScheme": server.auth_scheme or None,
+        "breaker": server.breaker(now),
+        "retryAt": iso_or_none(server.retry_at),
+        "lastFailure": server.last_failure or None,
+    }
+
+
+def _show(
+    agent: Agent, facts: Facts, allowed: list[str] | None, server: RemoteServer | None, now: datetime | None
+) -> ApiAgent:
     shown: ApiAgent = {
         "id": agent.pk,
         "handle": agent.handle,
@@ -128,6 +205,8 @@ def _show(agent: Agent, facts: Facts, allowed: list[str] | None) -> ApiAgent:
     }
     if allowed is not None:
         shown["allowedLogins"] = allowed
+    if server is not None and now is not None:
+        shown["remote"] = _show_remote(server, now)
     return shown
 
 

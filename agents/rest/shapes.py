@@ -31,9 +31,37 @@ class ApiSession(TypedDict):
     preserveSessionId: bool
 
 
-class ApiAgent(TypedDict):
-    """A published session, or the draft of one. `allowedLogins` is there for its owner alone.
+class ApiRemote(TypedDict):
+    """The remote A2A server behind an agent. `breaker`: open while the hub leaves it alone, until `retryAt`.
 
+    Credentials are never shown; `authScheme` is null when there are none.
+    """
+
+    cardUrl: str
+    authScheme: str | None
+    breaker: Literal["closed", "open", "half-open"]
+    retryAt: Time | None
+    lastFailure: str | None
+
+
+class ApiCard(TypedDict):
+    """An agent card as the hub understands it. `url`: where it was found; `callUrl`: where it is called."""
+
+    url: str
+    name: str
+    description: str
+    version: str
+    skills: list[str]
+    callUrl: str
+    protocolVersion: Literal["1.0", "0.3"]
+    protocolBinding: Literal["JSONRPC", "HTTP+JSON"]
+    streaming: bool
+
+
+class ApiAgent(TypedDict):
+    """A published session, or the draft of one. `allowedLogins` and `remote` are there for its owner alone.
+
+    `remote` only where the agent is a remote A2A server.
     `waitS`: seconds it may take for callers who stream or do not wait; null: the hub's own limit.
     """
 
@@ -48,6 +76,7 @@ class ApiAgent(TypedDict):
     status: Literal["draft", "published"]
     access: Access
     allowedLogins: NotRequired[list[str]]
+    remote: NotRequired[ApiRemote]
     online: bool
     concurrencyCap: int
     dailyBudgetQueries: int

@@ -8,7 +8,7 @@ from django.db import OperationalError, transaction
 from django.db.models import Max, Model, QuerySet
 
 from agents.announcing import dismiss_agent, dismiss_operators
-from agents.directory import online_sessions
+from agents.directory import connected_sessions
 from agents.models import Attachment, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
 from agents.transcript.files import Forgotten, forget_files_of
 
@@ -47,7 +47,7 @@ def delete_sessions(session_ids: Collection[int], *, only_offline: bool = False)
     `only_offline` leaves those alone whose agent is connected. One that comes back while its rows are being taken
     away stays, without them.
     """
-    ids = sorted(set(session_ids) - (online_sessions(session_ids) if only_offline else set()))
+    ids = sorted(set(session_ids) - (connected_sessions(session_ids) if only_offline else set()))
     gone = Gone()
     for start in range(0, len(ids), SESSIONS_AT_ONCE):
         some = ids[start : start + SESSIONS_AT_ONCE]
@@ -93,7 +93,7 @@ def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int]
 def _delete(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Forgotten]:
     locked = Session.objects.select_for_update().filter(pk__in=session_ids).order_by("pk")
     ids = set(locked.values_list("pk", flat=True))
-    ids -= online_sessions(ids) if only_offline else set()
+    ids -= connected_sessions(ids) if only_offline else set()
     _dismiss(ids)
     forgotten = forget_files_of(ids)
     return ids, Session.objects.filter(pk__in=ids).delete()[1], forgotten

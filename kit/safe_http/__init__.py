@@ -1,6 +1,7 @@
 """HTTP to an address a user gave: checked, pinned, bounded in time and bytes."""
 
 from kit.safe_http.client import Answer, NotSent, SafeHttp, Unanswered
+from kit.safe_http.streaming import Incoming, StreamingHttp, TooMuch
 from kit.safe_http.target import Rules
 
-__all__ = ["Answer", "NotSent", "Rules", "SafeHttp", "Unanswered"]
+__all__ = ["Answer", "Incoming", "NotSent", "Rules", "SafeHttp", "StreamingHttp", "TooMuch", "Unanswered"]

@@ -87,11 +87,11 @@ class SafeHttp:
         self, method: str, target: Target, headers: Mapping[str, str], body: bytes, deadline: Deadline
     ) -> Answer:
         backend = PinnedBackend(self._addresses(target, deadline), deadline)
-        context = (self._tls or _default_tls()) if target.url.scheme == "https" else None
+        context = (self._tls or default_tls()) if target.url.scheme == "https" else None
         fields: list[tuple[str | bytes, str | bytes]] = [("Host", target.url.netloc), *headers.items()]
         with (
             httpcore2.ConnectionPool(ssl_context=context, max_connections=1, network_backend=backend) as pool,
-            pool.stream(method, _as_parsed(target), headers=fields, content=body) as response,
+            pool.stream(method, as_parsed(target), headers=fields, content=body) as response,
         ):
             read, is_cut = _beginning(response)
             shown = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
@@ -101,7 +101,7 @@ class SafeHttp:
         return addresses_of(target, self._rules, self._resolve, within_s=deadline.left_s())
 
 
-def _as_parsed(target: Target) -> httpcore2.URL:
+def as_parsed(target: Target) -> httpcore2.URL:
     """The same parts, not parsed a second time by another parser."""
     url = target.url
     return httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=target.port, target=url.raw_path)
@@ -118,5 +118,6 @@ def _beginning(response: httpcore2.Response) -> tuple[bytes, bool]:
 
 
 @cache
-def _default_tls() -> ssl.SSLContext:
+def default_tls() -> ssl.SSLContext:
+    """The system's authorities, read once."""
     return ssl.create_default_context()

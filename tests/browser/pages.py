@@ -47,6 +47,12 @@ async def _open_notes(page: Page) -> None:
         await note.locator("summary").click()
 
 
+async def _look_at_nothing(page: Page) -> None:
+    await page.get_by_label("Agent card").fill("ftp://nowhere")
+    await page.get_by_role("button", name="Look at the card").click()
+    await page.get_by_text("want a URL that begins").wait_for()
+
+
 async def _mint(page: Page) -> None:
     await page.get_by_label("New channel token").fill("laptop")
     await page.get_by_role("button", name="Make a token").click()
@@ -178,6 +184,8 @@ PAGES = [
     Listed("desk-connecting", "/desk/connect", "alice", _connect),
     Listed("desk-publish", "/desk/publish?session={quiet}", "owner"),
     Listed("desk-publish-nothing", "/desk/publish", "newcomer"),
+    Listed("desk-remote", "/desk/remote", "alice"),
+    Listed("desk-remote-refused", "/desk/remote", "alice", _look_at_nothing, complaint="400"),
     Listed("desk-agent", "/desk/agents/{id}", "owner"),
     Listed("desk-agent-preview", "/desk/agents/{id}", "owner", _preview),
     Listed("desk-agent-refused", "/desk/agents/{id}", "owner", _refuse, complaint="400"),

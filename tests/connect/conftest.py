@@ -31,10 +31,10 @@ class Visit:
     async def send(self, **frame):
         await self.socket.send(json.dumps(frame))
 
-    async def welcome(self, session_id="5a0c4b6e-7b4e-4a43-9a0f-3f6f8f1f0001", name="tester"):
+    async def welcome(self, session_id="5a0c4b6e-7b4e-4a43-9a0f-3f6f8f1f0001", name="tester", **more):
         """Take the register frame and accept the agent."""
         register = await self.receive()
-        await self.send(type="welcome", sessionId=session_id, routingName=f"@{name}", channelTokenName="t")
+        await self.send(type="welcome", sessionId=session_id, routingName=f"@{name}", channelTokenName="t", **more)
         return register
 
     async def ask(self, text, chat_id="c1", **more):

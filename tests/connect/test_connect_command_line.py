@@ -29,6 +29,7 @@ async def test_it_registers_first_with_its_token_in_the_header(hub, start):
         "osUser": getpass.getuser(),
         "pid": program.process.pid,
         "sessionId": None,
+        "features": ["cancel"],
         "routingName": "my-bot",
     }
 

@@ -48,6 +48,17 @@ def test_what_waits_while_the_owner_types_outlives_the_end_of_the_owners_turn() 
     assert driving.stopped(2.0) == ["a"]
 
 
+def test_a_canceled_question_drives_until_the_end_of_its_turn_and_no_longer() -> None:
+    driving = Driving()
+    driving.begin(prompt("a"), 0.0)
+    assert driving.stopped(1.0) == []  # somebody waits: the reply may follow
+    driving.unwanted("a", 2.0)
+    assert driver(driving, 3.0) == 7
+    assert driving.stopped(3.0) == ["a"]
+    assert driver(driving, 3.0) is None
+    driving.unwanted("a", 4.0)
+
+
 def test_a_question_that_timed_out_behind_another_still_drives_when_its_turn_comes() -> None:
     driving = Driving()
     driving.begin(prompt("a"), 0.0)

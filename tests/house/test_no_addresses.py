@@ -1,5 +1,6 @@
 """Where packages come from is the machine's business: no file of ours names a registry or a download."""
 
+import json
 import re
 from pathlib import Path
 
@@ -30,6 +31,7 @@ INDEX_OPTION = re.compile(
 )
 PINNED = re.compile(r"[a-z0-9][\w.-]*==\S+")
 LOCKS = named("requirements/*.txt")
+NPM_LOCKS = named("requirements/*/package-lock.json")
 
 
 def test_no_file_names_a_registry_or_a_download() -> None:
@@ -42,7 +44,8 @@ def test_no_file_names_a_registry_or_a_download() -> None:
 
 
 def test_there_are_locks() -> None:
-    assert {"base.txt", "dev.txt"} <= {path.name for path in LOCKS}
+    assert {"base.txt", "dev.txt", "sdk-1.txt", "sdk-0.3.txt"} <= {path.name for path in LOCKS}
+    assert {"sdk-js-1", "sdk-js-0.3"} <= {path.parent.name for path in NPM_LOCKS}
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=shown)
@@ -52,6 +55,16 @@ def test_every_requirement_is_pinned_and_hashed(path: Path) -> None:
         if entry and not entry.startswith("#"):
             assert PINNED.match(entry), entry
             assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry), entry
+
+
+@pytest.mark.parametrize("path", NPM_LOCKS, ids=shown)
+def test_every_npm_package_is_pinned_and_hashed_and_comes_from_nowhere(path: Path) -> None:
+    packages = json.loads(path.read_text())["packages"]
+    for name, package in packages.items():
+        if name:  # the first is ours
+            assert package["version"], name
+            assert package["integrity"].startswith("sha512-"), name
+            assert "resolved" not in package, name
 
 
 @pytest.mark.parametrize("path", named("requirements/*"), ids=shown)

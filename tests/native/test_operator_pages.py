@@ -1,6 +1,7 @@
 """A session's pages: who sees what of them, what was and by whom, and what only its owner does."""
 
 import html
+import json
 import re
 import uuid
 from typing import Any
@@ -13,6 +14,8 @@ from accounts.middleware import PAGE_POLICY
 from agents.access import visible_sessions
 from agents.models import Session, Share
 from agents.transcript.history import Before, history
+from agents.transcript.reading import Moment
+from operators.showing import row_of
 from tests.browser.vectors import VECTORS
 from tests.native.house import Person, browser, make_agent, make_session
 from tests.native.transcripts import ROLES, add_events, add_file, add_messages, ago, lend
@@ -91,6 +94,23 @@ def test_any_payload_is_shown(alice: Person, payload: str, type_: str) -> None:
     session = make_session(alice.user)
     add_events(session, type=type_, payload=payload)
     assert 'id="e' in shown(browser(alice.session), home(session))
+
+
+@pytest.mark.parametrize(
+    ("type_", "payload", "shown"),
+    [
+        ("task_status", {"state": "working", "text": "reading page 3"}, "reading page 3"),
+        ("task_artifact", {"artifactId": "a1", "name": "The plan", "parts": []}, "The plan"),
+        ("task_artifact", {"artifactId": "a1", "parts": []}, "a1"),
+    ],
+)
+def test_notes_and_artifacts_are_lines_with_words(
+    alice: Person, type_: str, payload: dict[str, Any], shown: str
+) -> None:
+    session = make_session(alice.user)
+    [event] = add_events(session, type=type_, payload=json.dumps(payload))
+    row = row_of(Moment(event.ts, event))
+    assert (row.look, row.title, row.text) == ("note", type_, shown)
 
 
 def test_long_texts_are_cut_and_lead_to_the_whole(alice: Person) -> None:

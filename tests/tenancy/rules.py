@@ -121,6 +121,7 @@ AGENTS: dict[str, Rule] = {
     f"POST {V}/agents": Rule(
         may=May.MINE, body={"sessionId": "{spare_id}", "name": "new", "status": "draft"}, ok=(201,), writes=True
     ),
+    f"POST {V}/agents/cards": Rule(may=May.SIGNED_IN, body={"cardUrl": "ftp://nowhere"}, ok=(400,)),
     f"GET {V}/agents/by-handle/{{owner}}/{{slug}}": Rule(may=May.SEES_AGENT),
     f"PATCH {V}/agents/{{agent_id}}": Rule(may=May.MINE, body={"tagline": "new"}, writes=True),
     f"DELETE {V}/agents/{{agent_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
@@ -225,6 +226,8 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/states": Rule(may=May.BY_HAND, test="test_pages_of_ones_own_are_for_browsers_that_are_signed_in"),
     "PAGE /desk/publish": Rule(may=May.BROWSER),
     "PAGE /desk/connect": Rule(may=May.BROWSER),
+    "PAGE /desk/remote": Rule(may=May.BROWSER),
+    "PAGE /desk/agents/{agent_id}/remote": Rule(may=May.BY_HAND, test="test_a_server_is_its_owners_alone"),
     "PAGE /desk/agents/{agent_id}": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/delete": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit": OWN_PAGE,

@@ -176,3 +176,14 @@ async def test_output_modes_the_agent_does_not_have_are_refused(embedded_hub: Hu
         assert (await caller.refusal("SendMessage", params))["code"] == -32005
         assert reply_of(await caller.send("hi", {"acceptedOutputModes": []})) == "echo: hi"
         assert reply_of(await caller.send("hi", {"acceptedOutputModes": ["image/png", "text/*"]})) == "echo: hi"
+
+
+async def test_extensions_the_card_has_are_active_others_are_ignored(embedded_hub: HubProcess) -> None:
+    ours = f"{embedded_hub.url}/extensions/agent-info/v1"
+    async with online(embedded_hub, Echo) as agent:
+        caller = Caller(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session"))
+        asked = {"message": message("hi")}
+        both = await caller.post("SendMessage", asked, A2A_Extensions=f"https://else.example/x, {ours}")
+        none = await caller.post("SendMessage", asked, A2A_Extensions="https://else.example/x")
+    assert both.headers["a2a-extensions"] == ours
+    assert "a2a-extensions" not in none.headers

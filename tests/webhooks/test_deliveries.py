@@ -14,11 +14,12 @@ from tests.receivers import receiving
 from tests.webhooks.house import check_signed, deliver, fresh, happen, make_due, only_delivery, subscribed
 from webhooks import jobs
 from webhooks.keyring import PREFIX
-from webhooks.leases import JITTER, LEASE, RETRY_AFTER_S, Outcome, lease, send_again, settle
+from webhooks.leases import JITTER, LEASE, Outcome, lease, send_again, settle
 from webhooks.models import UNHEALTHY_AFTER, Delivery, Subscription
 from webhooks.places import EACH_OWNER, EACH_SUBSCRIPTION, Places
 from webhooks.sending import Sender, client
 from webhooks.subscribing import OVERLAP, roll_secret, send_test
+from webhooks.subscriptions import RETRY_AFTER_S
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 FAILED = Outcome(500)

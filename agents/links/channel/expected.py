@@ -27,6 +27,14 @@ class Expected:
     size_bytes: int = 0
     open_artifacts: set[str] = field(default_factory=set)
 
+    def has_open(self, artifact_id: str) -> bool:
+        """Whether parts may still be added to that artifact."""
+        return artifact_id in self.open_artifacts
+
+    def keep_open(self, artifact_id: str, is_open: bool) -> None:
+        """An artifact came: parts may follow, or not."""
+        (self.open_artifacts.add if is_open else self.open_artifacts.discard)(artifact_id)
+
     def count(self, chat_id: str, size: int, *, is_finished: bool = False) -> int:
         """Take one more piece of that size into account; its number.
 

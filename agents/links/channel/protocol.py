@@ -134,14 +134,12 @@ class ChannelProtocol:
     def _piece(self, saying: TaskStatus | TaskArtifact, expected: Expected) -> list[Report]:
         if expected.is_over:
             return []
-        if isinstance(saying, TaskArtifact):
-            _check_append(saying, expected)
+        if isinstance(saying, TaskArtifact) and saying.append and not expected.has_open(saying.artifact_id):
+            raise BadFrame("bad_frame", "append: no artifact of this reply has that artifactId and is open")
         piece: Extra = saying.piece
         number = expected.count(saying.chat_id, size_of_json(piece))
         if isinstance(saying, TaskArtifact):
-            (expected.open_artifacts.discard if saying.last_chunk else expected.open_artifacts.add)(
-                saying.artifact_id
-            )
+            expected.keep_open(saying.artifact_id, not saying.last_chunk)
         return [Report(expected.home, Said(saying.chat_id, number, piece))]
 
     def _finish(self, chat_id: str) -> list[Report]:
@@ -156,11 +154,6 @@ class ChannelProtocol:
 def _check_whole(reply: Reply | TaskStatus) -> None:
     if size_of(reply.text) > MAX_REPLY_BYTES:
         raise TooLarge(reply.chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=True)
-
-
-def _check_append(artifact: TaskArtifact, expected: Expected) -> None:
-    if artifact.append and artifact.artifact_id not in expected.open_artifacts:
-        raise BadFrame("bad_frame", "append: no artifact of this reply has that artifactId and is open")
 
 
 def _final(chat_id: str, expected: Expected, text: str | None = None, reason: str = "") -> Report:

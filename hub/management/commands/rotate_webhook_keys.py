@@ -4,21 +4,26 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from a2a_bridge.pushes import sealed
 from accounts import signing
-from webhooks.keyring import reseal_all
+from agents.links.remote import access
+from webhooks import keyring
 
 
 class Command(BaseCommand):
     help = (
-        "Seal the signing secrets of all webhooks and the hub's own signing key with the newest of WEBHOOK_KEYS,"
-        " else with SECRET_KEY. Afterwards older keys can go. Works while the hub runs; again is fine."
+        "Seal the signing secrets of all webhooks, the credentials for remote A2A servers and the hub's own"
+        " signing key with the newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards older keys can go. Works"
+        " while the hub runs; again is fine."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Say how many."""
-        done, unreadable = reseal_all()
-        self.stdout.write(f"{done} sealed anew")
-        if unreadable:
-            raise CommandError(f"{unreadable} cannot be read by any key: their owners must roll them")
+        done, unreadable = keyring.reseal_all()
+        credentials, lost = access.reseal_all()
+        sealed.reseal_all()  # they live a day: one that cannot be read is not worth a word
+        self.stdout.write(f"{done + credentials} sealed anew")
+        if unreadable + lost:
+            raise CommandError(f"{unreadable + lost} cannot be read by any key: their owners must give them anew")
         if not signing.reseal():
             raise CommandError("the hub's signing key cannot be read by any key: run rotate_signing_key")

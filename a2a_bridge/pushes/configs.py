@@ -1,0 +1,97 @@
+"""The addresses of tasks, as rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+
+from a2a_bridge.push_models import PushConfig
+from a2a_bridge.pushes.sealed import Secrets, Unreadable, seal, unseal
+from a2a_bridge.requests import PushTarget
+from a2a_bridge.tasks.record import Task
+from accounts.models import User
+from agents.models import Turn
+from kit.clock import db_now
+from kit.ids import unguessable
+
+MOST_A_TASK = 10
+MOST_A_CALLER = 1_000
+
+
+class TooMany(Exception):
+    """The task, or its caller, has as many as one may have; the text is public."""
+
+
+@transaction.atomic
+def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
+    """Keep an address of a task, in place of one of the same id; and whether the task's turn has ended already.
+
+    When it has not, its end will find this address: whoever settles waits for this transaction.
+
+    Raises:
+        TooMany: nothing was written.
+    """
+    User.objects.select_for_update(no_key=True).get(pk=task.caller_id)  # two at once would both count 9
+    config_id = target.config_id or unguessable("push-")
+    now = db_now()
+    fields: dict[str, Any] = {"url": target.url, "sealed": seal(target), "touched_at": now}
+    if not _of(task.id).filter(config_id=config_id).update(**fields):
+        _check_number(task)
+        PushConfig.objects.create(
+            task_id=task.id,
+            config_id=config_id,
+            caller_id=task.caller_id,
+            context_id=task.context_id,
+            chat_id=task.chat_id,
+            ended_seq=task.seq if task.is_terminal else None,
+            **fields,
+        )
+    turn = Turn.objects.select_for_update(no_key=True).filter(chat_id=task.chat_id).first()
+    kept = PushTarget(
+        url=target.url,
+        config_id=config_id,
+        token=target.token,
+        scheme=target.scheme,
+        credentials=target.credentials,
+    )
+    return kept, turn is not None and turn.outcome is not None
+
+
+def find(task_id: str, config_id: str) -> PushTarget | None:
+    """One address of a task, without its credentials."""
+    row = _of(task_id).filter(config_id=config_id).first()
+    return _shown(row) if row is not None else None
+
+
+def page(task_id: str, size: int, after: int) -> tuple[Sequence[PushTarget], int]:
+    """Addresses of a task behind that row, without their credentials; and the last row, 0 when no page follows."""
+    rows = list(_of(task_id).filter(pk__gt=after).order_by("pk")[: size + 1])
+    shown = [_shown(row) for row in rows[:size]]
+    return shown, rows[size - 1].pk if len(rows) > size else 0
+
+
+@transaction.atomic
+def drop(task_id: str, config_id: str = "") -> None:
+    """Forget one address of a task with all that waits to be sent there, or all of them."""
+    rows = _of(task_id).filter(config_id=config_id) if config_id else _of(task_id)
+    for held in rows.order_by("pk").select_for_update(of=("self",)):
+        held.delete()
+
+
+def _check_number(task: Task) -> None:
+    if _of(task.id).count() >= MOST_A_TASK:
+        raise TooMany(f"the task has {MOST_A_TASK} push configs already")
+    if PushConfig.objects.filter(caller=task.caller_id).count() >= MOST_A_CALLER:
+        raise TooMany(f"your tasks have {MOST_A_CALLER} push configs already")
+
+
+def _of(task_id: str) -> Any:
+    return PushConfig.objects.filter(task_id=task_id)
+
+
+def _shown(row: PushConfig) -> PushTarget:
+    try:
+        secrets = unseal(row.sealed)
+    except Unreadable:
+        secrets = Secrets()
+    return PushTarget(url=row.url, config_id=row.config_id, token=secrets.token, scheme=secrets.scheme)

@@ -1,0 +1,134 @@
+"""Push notifications as the rest of the bridge uses them."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from django.db import DatabaseError, InterfaceError, transaction
+
+from a2a_bridge.dialects.reading import invalid
+from a2a_bridge.errors import task_not_found
+from a2a_bridge.push_models import PushConfig
+from a2a_bridge.pushes import configs
+from a2a_bridge.pushes.checks import check
+from a2a_bridge.pushes.telling import telling
+from a2a_bridge.requests import ListPush, NamePush, PushTarget
+from a2a_bridge.tasks.feed import Feeds
+from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
+from a2a_bridge.tasks.record import StatusEvent, Task, TaskEvent
+from agents.post import Attend, Post
+from kit import sql
+from kit.async_db import db_call
+from kit.clock import db_now
+
+logger = logging.getLogger(__name__)
+
+IN_SEND = "configuration.taskPushNotificationConfig."
+LOOKS = 20
+
+
+class Pushes:
+    """Keeps the addresses of tasks and queues what they are told. `wake`: call it when something is queued."""
+
+    def __init__(self, feeds: Feeds, reader: TaskReader, post: Post, wake: Callable[[], None]) -> None:
+        self._feeds = feeds
+        self._reader = reader
+        self._post = post
+        self.wake = wake
+
+    async def check(self, target: PushTarget, within: str = "") -> None:
+        """See `a2a_bridge.pushes.checks.check`."""
+        await db_call(check)(target, within)
+
+    async def keep(self, task: Task, target: PushTarget, within: str = "") -> tuple[PushTarget, bool]:
+        """See `a2a_bridge.pushes.configs.keep`.
+
+        Raises:
+            RpcError: -32602, there are too many.
+        """
+        try:
+            return await db_call(configs.keep)(task, target)
+        except configs.TooMany as many:
+            raise invalid(f"{within}id", f"{within}id: {many}") from None
+
+    async def add(self, task: Task, target: PushTarget) -> PushTarget:
+        """Keep a checked address of a task that runs wherever it runs; from now on it is told."""
+        kept, has_ended = await self.keep(task, target)
+        feed = self._feeds.find(task.id)
+        if feed is not None and feed.is_fed:
+            feed.has_pushes = True
+        elif task.is_open:
+            await self._post.send(task.home, Attend(task.id))
+        if has_ended and task.is_open:  # in between: whoever settled did not find the address
+            await self._tell_end(task)
+        return kept
+
+    async def find(self, named: NamePush) -> PushTarget:
+        """One address of a task.
+
+        Raises:
+            RpcError: -32001, as for a task that is not there.
+        """
+        found = await db_call(configs.find)(named.task_id, named.config_id)
+        if found is None:
+            raise task_not_found()
+        return found
+
+    async def page(self, wanted: ListPush) -> tuple[Sequence[PushTarget], str]:
+        """Addresses of a task, and the token of the next page, if any."""
+        if wanted.page_token and not (wanted.page_token.isdecimal() and len(wanted.page_token) < 19):
+            raise invalid("pageToken", "pageToken: not one of this hub")
+        shown, last = await db_call(configs.page)(wanted.task_id, wanted.page_size, int(wanted.page_token or "0"))
+        return shown, str(last) if last else ""
+
+    async def drop(self, task_id: str, config_id: str = "") -> None:
+        """Forget an address, or all of a task's."""
+        await db_call(configs.drop)(task_id, config_id)
+
+    async def tell(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> None:
+        """Queue what happened between turns, or while one runs; what cannot be queued now is not told."""
+        await self._write(task, telling(task, events, traceparent))
+
+    async def go_on(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> bool:
+        """Like `tell`, for the first events of a further turn; whether anybody is told."""
+        if not await db_call(_move)(task):
+            return False
+        await self.tell(task, events, traceparent)
+        return True
+
+    def attend(self, task_id: str) -> None:
+        """Another process keeps an address of a task that runs here."""
+        if feed := self._feeds.find(task_id):
+            feed.has_pushes = True
+
+    async def _tell_end(self, task: Task) -> None:
+        """Of a turn that has ended in the database, and is about to in the store."""
+        feed = self._feeds.of(task)
+        for _ in range(LOOKS):
+            now = await self._reader.find(task.id, task.caller_id)
+            if now is None:
+                return
+            if not now.is_open:
+                await self.tell(now, [StatusEvent(now.seq, now.updated_at, now.state, now.message)])
+                return
+            await feed.news(now.seq, LOOK_EVERY_S)
+
+    async def _write(self, task: Task, writes: Sequence[sql.Query]) -> None:
+        if not writes:
+            return
+        try:
+            await db_call(_run)(writes)
+        except (DatabaseError, InterfaceError):
+            logger.exception("push.not_queued", extra={"task_id": task.id})
+            return
+        self.wake()
+
+
+def _run(writes: Sequence[sql.Query]) -> None:
+    with transaction.atomic():
+        sql.write_each(writes)
+
+
+def _move(task: Task) -> int:
+    """The addresses of a task know its newest turn; how many there are."""
+    rows = PushConfig.objects.filter(task_id=task.id, ended_seq=None)
+    return rows.update(chat_id=task.chat_id, touched_at=db_now())

@@ -1,0 +1,53 @@
+"""How long and how many tasks the journal keeps. Deletes in small batches, each a transaction of its own."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.db.models import Count, F, Q, Sum
+
+from a2a_bridge.models import StoredTask
+from a2a_bridge.tasks.record import OPEN
+from kit.clock import db_now
+
+TASKS_A_CALLER = 10_000
+BYTES_A_CALLER = 256 * 1024 * 1024
+DELETE_AT_ONCE = 200
+
+_SIZE = F("snapshot_bytes") + F("events_bytes")
+
+
+def forget_old(kept_days: int) -> int:
+    """Delete tasks whose state was set longer ago than that; how many went."""
+    old = StoredTask.objects.filter(updated_at__lte=db_now() - timedelta(days=kept_days))
+    gone = 0
+    while ids := list(old.order_by("updated_at").values_list("pk", flat=True)[:DELETE_AT_ONCE]):
+        gone += _delete(ids)
+    return gone
+
+
+def trim(*, tasks_a_caller: int = TASKS_A_CALLER, bytes_a_caller: int = BYTES_A_CALLER) -> int:
+    """Delete the oldest finished tasks of callers who have more than that; how many went."""
+    sums = StoredTask.objects.values("caller_id").annotate(count=Count("pk"), held=Sum(_SIZE))
+    crowded = sums.filter(Q(count__gt=tasks_a_caller) | Q(held__gt=bytes_a_caller))
+    gone = 0
+    for caller_id in list(crowded.values_list("caller_id", flat=True)):
+        spent = list(_spent(caller_id, tasks_a_caller, bytes_a_caller))
+        for start in range(0, len(spent), DELETE_AT_ONCE):
+            gone += _delete(spent[start : start + DELETE_AT_ONCE])
+    return gone
+
+
+def _spent(caller_id: int, most: int, most_bytes: int) -> Iterator[str]:
+    """A caller's tasks beyond the newest that fit, but for those an agent works on."""
+    mine = StoredTask.objects.filter(caller_id=caller_id).annotate(held=_SIZE).order_by("-updated_at", "-pk")
+    count = size_bytes = 0
+    for task_id, state, held in mine.values_list("pk", "state", "held").iterator():
+        count, size_bytes = count + 1, size_bytes + held
+        if (count > most or size_bytes > most_bytes) and state not in OPEN:
+            yield task_id
+
+
+def _delete(task_ids: list[str]) -> int:
+    """How many of these tasks went, each with its events."""
+    deleted = StoredTask.objects.filter(pk__in=task_ids).delete()[1]
+    return deleted.get(StoredTask._meta.label, 0)

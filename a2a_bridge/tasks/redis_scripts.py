@@ -1,0 +1,88 @@
+"""What Redis does with a task in one step, and the keys it is kept under.
+
+A task is a hash (`seq`, `ended`, `version`, its `snapshot` with the seq it was taken `at`, the seq `first` before
+its first event) and a list of its events. A caller's tasks are listed in one hash: id -> line, "" -> bytes in all.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Lua that runs without anything in between."""
+
+    text: str
+    sha: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha", hashlib.sha1(self.text.encode()).hexdigest())  # noqa: S324  Redis names it so
+
+
+def task_keys(caller_id: int, task_id: str) -> tuple[str, str, str, str]:
+    """Of a task, its events, its caller's list, and what the release before wrote."""
+    task = f"clawbridge:tasks:{caller_id}:{task_id}"
+    return task, f"{task}:events", index_key(caller_id), f"clawbridge:task:{caller_id}:{task_id}"
+
+
+def index_key(caller_id: int) -> str:
+    """Of the list of a caller's tasks."""
+    return f"clawbridge:tasks:{caller_id}"
+
+
+WRITE = Script("""
+local task, events, index, old = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local how, expected, seq, ttl_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local version, ended, snapshot, id = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local line, index_ttl_ms, first = ARGV[9], ARGV[10], tonumber(ARGV[11])
+local kept = redis.call('HMGET', task, 'seq', 'ended', 'version', 'snapshot_bytes', 'events_bytes')
+local known, is_old = tonumber(kept[1]), false
+if kept[3] and tonumber(kept[3]) > tonumber(version) then return {'later', 0, 0} end
+if not known and redis.call('EXISTS', old) == 1 then known, is_old = 0, true end
+if how == 'replace' and (known ~= expected or kept[2] == '1') then return {'lost', 0, 0} end
+if known and not is_old and (known >= seq or kept[2] == '1') then return {'kept', 0, 0} end
+local begins = not known or is_old or first > known + 1
+if begins and snapshot == '' then return {'whole', 0, 0} end
+local before = tonumber(kept[4] or 0) + tonumber(kept[5] or 0)
+local events_bytes = tonumber(kept[5] or 0)
+if begins then
+  redis.call('DEL', events, old)
+  redis.call('HSET', task, 'first', first - 1)
+  known, events_bytes = first - 1, 0
+end
+for i = 12, #ARGV do
+  if first + i - 12 > known then
+    redis.call('RPUSH', events, ARGV[i])
+    events_bytes = events_bytes + #ARGV[i]
+  end
+end
+redis.call('HSET', task, 'seq', seq, 'ended', ended, 'version', version, 'events_bytes', events_bytes)
+local snapshot_bytes = tonumber(kept[4] or 0)
+if snapshot ~= '' then
+  snapshot_bytes = #snapshot
+  redis.call('HSET', task, 'snapshot', snapshot, 'at', seq, 'snapshot_bytes', snapshot_bytes)
+end
+redis.call('PEXPIRE', task, ttl_ms)
+redis.call('PEXPIRE', events, ttl_ms)
+local bytes = snapshot_bytes + events_bytes
+redis.call('HSET', index, id, line .. ',' .. bytes .. ']')
+local all = redis.call('HINCRBY', index, '', bytes - before)
+redis.call('PEXPIRE', index, index_ttl_ms)
+return {'kept', redis.call('HLEN', index) - 1, all}
+""")
+
+READ = Script("""
+local kept = redis.call('HMGET', KEYS[1], 'version', 'snapshot', 'at', 'first', 'seq')
+if not kept[1] then return {1, redis.call('GET', KEYS[4]), {}} end
+local later = redis.call('LRANGE', KEYS[2], kept[3] - kept[4], -1)
+if #later ~= kept[5] - kept[3] then return {1, false, {}} end
+return {tonumber(kept[1]), kept[2], later}
+""")
+
+READ_EVENTS = Script("""
+local kept = redis.call('HMGET', KEYS[1], 'seq', 'first')
+local from = tonumber(ARGV[1])
+if not kept[1] or from < tonumber(kept[2]) or from > tonumber(kept[1]) then return false end
+local later = redis.call('LRANGE', KEYS[2], from - kept[2], -1)
+return #later == kept[1] - from and later
+""")

@@ -1,0 +1,128 @@
+"""Publishing a remote A2A server, and moving one: forms over `agents.links.remote.publishing`."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.forms import BaseForm
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts.models import User
+from agents import publishing
+from agents.desk.door import for_owner, own_agent
+from agents.desk.publishing import PAGE, say
+from agents.desk.remote_forms import MovedForm, PlaceForm, new_remote_form
+from agents.forms import EDITABLE
+from agents.links.remote.access import BadAuth
+from agents.links.remote.card import BadCard, Card, find_card
+from agents.links.remote.publishing import look_again, move, publish_remote
+from agents.models import Agent, RemoteServer
+from agents.presence import slug_of
+from kit.clock import db_now
+from kit.sealing import Unreadable
+
+UNREADABLE = "The credentials cannot be read any more: give them anew."
+
+
+@never_cache
+@require_http_methods(PAGE)
+@for_owner
+def publish(request: HttpRequest, owner: User) -> HttpResponse:
+    """Make an agent of a remote server; the action `check` shows its card, and fills in what is empty."""
+    form_class = new_remote_form()
+    if request.method != "POST":
+        return _new_page(request, PlaceForm(), form_class(initial={"status": Agent.Status.PUBLISHED}))
+    place, form = PlaceForm(request.POST), form_class(request.POST)
+    card = _find(place)
+    if request.POST.get("action") == "check":
+        form = form_class(initial=_filled_in(request, card))
+        return _new_page(request, place, form, card=card, status=200 if card else 400)
+    if card is None or not form.is_valid():
+        return _new_page(request, place, form, card=card, status=400)
+    chosen = form.cleaned_data
+    details = {field: chosen[field] for field in EDITABLE}
+    try:
+        slug, allowed = chosen["slug"] or None, chosen["allowed_logins"]
+        made = publish_remote(owner, card, place.typed_auth, details, slug=slug, allowed=allowed)
+    except (publishing.Taken, publishing.BadSlug) as refused:
+        form.add_error("slug", f"{refused}.")
+        return _new_page(request, place, form, card=card, status=409)
+    say(request, made.agent, "is back, with its log" if made.restored else "is there")
+    return HttpResponseRedirect(reverse("desk"))
+
+
+@never_cache
+@require_http_methods(PAGE)
+@for_owner
+def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
+    """Where a remote agent's server is and how it does; look at its card again, or move it."""
+    agent = own_agent(agent_id, owner)
+    row: RemoteServer | None = RemoteServer.objects.filter(session_id=agent.session_id).first()
+    if row is None:
+        raise Http404
+    if request.method != "POST":
+        return _page(request, agent, row, MovedForm(initial={"card_url": row.card_url, "auth": MovedForm.KEEP}))
+    form = MovedForm(request.POST)
+    card = _move(row, form, keeps=request.POST.get("action") == "check") if form.is_valid() else None
+    if card is None or request.POST.get("action") == "check":
+        return _page(request, agent, row, form, card=card, status=200 if card else 400)
+    messages.success(request, f"@{agent.handle} is called by the card of {card.name} now.")
+    return HttpResponseRedirect(reverse("desk-agent", args=[agent.pk]))
+
+
+def _find(place: PlaceForm) -> Card | None:
+    """The card of the place, or an error beside it."""
+    if not place.is_valid():
+        return None
+    try:
+        return find_card(place.cleaned_data["card_url"], place.typed_auth)
+    except BadCard as bad:
+        place.add_error("card_url", f"{bad}.")
+        return None
+
+
+def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
+    """The card as the form wants it; call it from now on, unless the server stays where it is."""
+    try:
+        card, auth = look_again(row, form.cleaned_data["card_url"], form.wanted_auth)
+    except BadCard as bad:
+        form.add_error("card_url", f"{bad}.")
+        return None
+    except (BadAuth, Unreadable) as bad:
+        form.add_error("auth", f"{bad}." if str(bad) else UNREADABLE)
+        return None
+    if not keeps:
+        move(row, card, auth)
+    return card
+
+
+def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:
+    """What was typed, and where nothing was, what the card says."""
+    typed: dict[str, Any] = {name: request.POST.get(name, "") for name in (*EDITABLE, "slug", "allowed_logins")}
+    typed["isolated"] = "isolated" in request.POST
+    if card is not None:
+        said = {"name": card.name, "description": card.description, "slug": slug_of(card.name)}
+        typed |= {name: text for name, text in said.items() if not typed[name].strip()}
+    return typed
+
+
+def _new_page(
+    request: HttpRequest, place: BaseForm, form: BaseForm, *, card: Card | None = None, status: int = 200
+) -> HttpResponse:
+    return render(request, "desk/remote.html", {"place": place, "form": form, "card": card}, status=status)
+
+
+def _page(
+    request: HttpRequest,
+    agent: Agent,
+    row: RemoteServer,
+    form: BaseForm,
+    *,
+    card: Card | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    context = {"agent": agent, "server": row, "breaker": row.breaker(db_now()), "form": form, "card": card}
+    return render(request, "desk/remote_server.html", context, status=status)

@@ -1,0 +1,1 @@
+"""The link to agents that listen themselves: remote A2A servers, called by their card."""

@@ -1,0 +1,104 @@
+"""How the hub goes to remote servers: where it may go by the operator's settings, and as whom by the owner's."""
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from agents.models import RemoteServer
+from kit import sealing
+from kit.safe_http import Rules
+from kit.sealing import Unreadable
+
+PURPOSE = b"remote server credentials"
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+CREDENTIALS = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
+MAX_CREDENTIALS_CHARS = 4096
+RESEALED_AT_ONCE = 500
+
+
+class BadAuth(ValueError):
+    """A scheme or credentials that cannot stand in a header; the text says what is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """What the hub sends as `Authorization`; nothing without a scheme."""
+
+    scheme: str = ""
+    credentials: str = field(default="", repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """As headers."""
+        return {"Authorization": f"{self.scheme} {self.credentials}"} if self.scheme else {}
+
+
+NO_AUTH = Auth()
+
+
+def make_auth(scheme: str, credentials: str) -> Auth:
+    """An Auth of what somebody typed.
+
+    Raises:
+        BadAuth: it cannot be sent.
+    """
+    if not scheme and not credentials:
+        return NO_AUTH
+    if not SCHEME.fullmatch(scheme):
+        raise BadAuth("want a scheme such as Bearer")
+    if len(credentials) > MAX_CREDENTIALS_CHARS or not CREDENTIALS.fullmatch(credentials):
+        raise BadAuth(f"want credentials of 1 to {MAX_CREDENTIALS_CHARS} printable ASCII characters")
+    return Auth(scheme, credentials)
+
+
+def auth_of(server: RemoteServer) -> Auth:
+    """The credentials of a row, in the clear.
+
+    Raises:
+        Unreadable: the key that sealed them is gone.
+    """
+    return (
+        Auth(server.auth_scheme, sealing.unseal(server.credentials, PURPOSE, _keys()))
+        if server.credentials
+        else NO_AUTH
+    )
+
+
+def seal(auth: Auth) -> str:
+    """Credentials as they are stored; empty without."""
+    return sealing.seal(auth.credentials, PURPOSE, _keys()) if auth.credentials else ""
+
+
+def reseal_all() -> tuple[int, int]:
+    """Seal all credentials anew with the newest key; how many were, and how many could not be read."""
+    done = unreadable = last = 0
+    sealed = RemoteServer.objects.exclude(credentials="").order_by("pk")
+    while batch := list(sealed.filter(pk__gt=last)[:RESEALED_AT_ONCE]):
+        for one in batch:
+            try:
+                fresh = seal(auth_of(one))
+            except Unreadable:
+                unreadable += 1
+                continue
+            RemoteServer.objects.filter(pk=one.pk, credentials=one.credentials).update(credentials=fresh)
+            done += 1
+        last = batch[-1].pk
+    return done, unreadable
+
+
+def rules() -> Rules:
+    """Where remote servers may be."""
+    return Rules(ports=frozenset(settings.REMOTE_PORTS), allows_private=settings.REMOTE_ALLOW_PRIVATE)
+
+
+def may_have_credentials(card_url: str, url: str) -> bool:
+    """Whether what a card names may be sent what its owner gave for the card: only its own host, as safely."""
+    card, named = urlsplit(card_url), urlsplit(url)
+    is_as_safe = named.scheme == "https" or card.scheme == named.scheme
+    return card.hostname == named.hostname and is_as_safe
+
+
+def _keys() -> tuple[str, ...]:
+    return (*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)

@@ -1,0 +1,67 @@
+"""A server that fails again and again is left alone for a while: its agent is offline, and callers are told.
+
+Failures in a row are counted in each process; that the breaker opened is a column all processes read. When its
+time is up it is half-open: the first call tries, while for all others it stays open.
+"""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import F
+
+from agents.links.remote.failures import BreakerOpen
+from agents.models import RemoteServer
+from kit.clock import db_now
+
+FAILURES = 5
+MOST_OPENS = 20  # of REMOTE_RETRY_S, as the longest it stays open
+TRIAL_S = 60
+LAST_FAILURE_CHARS = 300
+
+
+def enter(server: RemoteServer) -> bool:
+    """Let a call through; True when it is the one that tries.
+
+    Raises:
+        BreakerOpen: not now.
+    """
+    if server.retry_at is None:
+        return False
+    now = db_now()
+    trial = {"retry_at": now + timedelta(seconds=TRIAL_S)}
+    if not RemoteServer.objects.filter(pk=server.pk, retry_at__lte=now).update(**trial):
+        raise BreakerOpen("it failed too often, and is left alone for a while")
+    return True
+
+
+class Breakers:
+    """The failures in a row this process saw, by server."""
+
+    def __init__(self) -> None:
+        self._failures: dict[int, int] = {}
+
+    def succeeded(self, server_id: int, *, tried: bool) -> bool:
+        """Forget failures; whether `close` must be called, which writes."""
+        return self._failures.pop(server_id, 0) >= FAILURES or tried
+
+    def failed(self, server_id: int, *, tried: bool) -> bool:
+        """Count one; whether `open_again` must be called, which writes."""
+        self._failures[server_id] = self._failures.get(server_id, 0) + 1
+        return tried or self._failures[server_id] == FAILURES
+
+
+def close(server_id: int) -> None:
+    """It answers."""
+    RemoteServer.objects.filter(pk=server_id).update(retry_at=None, opens=0, last_failure="")
+
+
+def open_again(server_id: int, words: str) -> None:
+    """It does not: leave it alone, twice as long as the time before."""
+    found = RemoteServer.objects.filter(pk=server_id)
+    for opens in found.values_list("opens", flat=True):
+        found.update(retry_at=_later(opens), opens=F("opens") + 1, last_failure=words[:LAST_FAILURE_CHARS])
+
+
+def _later(opens: int) -> datetime:
+    times = min(2 ** min(opens, 10), MOST_OPENS)
+    return db_now() + timedelta(seconds=settings.REMOTE_RETRY_S * times)

@@ -1,0 +1,175 @@
+"""Agent cards of remote servers: fetched, read, and of what they offer the one way the hub will go."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin
+
+from agents.links.remote.access import Auth, may_have_credentials, rules
+from kit import strict_json
+from kit.safe_http import NotSent, SafeHttp, Unanswered
+
+WELL_KNOWN = ".well-known/agent-card.json"
+JSONRPC, HTTP_JSON = "JSONRPC", "HTTP+JSON"
+CARD_HEADERS = {
+    "Accept": "application/json, application/a2a+json",
+    "Accept-Encoding": "identity",
+    "A2A-Version": "1.0",
+    "User-Agent": "clawbridge",
+}
+MAX_TEXT = 4096
+WAYS = [("1.0", JSONRPC), ("1.0", HTTP_JSON), ("0.3", JSONRPC)]  # as the hub prefers them
+
+
+class BadCard(Exception):
+    """No card the hub can use; the text says why and may be shown to whoever gave its URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One way a server is called. `version`: `1.0` or `0.3`."""
+
+    url: str
+    binding: str
+    version: str
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What the hub wants to know of a card. `url`: where it was found."""
+
+    url: str
+    name: str
+    description: str
+    version: str
+    skills: tuple[str, ...]
+    interface: Interface
+    streams: bool
+
+
+def find_card(url: str, auth: Auth) -> Card:
+    """The card at a URL, or at the well-known place below it.
+
+    Raises:
+        BadCard: there is none the hub can use.
+    """
+    try:
+        return fetch_card(url, auth)
+    except BadCard:
+        base, _, _ = url.partition("?")
+        if base.endswith(".json"):
+            raise
+        try:
+            return fetch_card(urljoin(base if base.endswith("/") else f"{base}/", WELL_KNOWN), auth)
+        except BadCard as second:
+            failure = second
+    raise BadCard(f"neither there nor at {WELL_KNOWN} below it: {failure}")
+
+
+def fetch_card(url: str, auth: Auth) -> Card:
+    """The card at exactly this URL.
+
+    Raises:
+        BadCard: there is none the hub can use.
+    """
+    http = SafeHttp(rules())
+    try:
+        answer = http.send("GET", url, headers={**CARD_HEADERS, **auth.headers})
+    except (NotSent, Unanswered) as failure:
+        raise BadCard(str(failure)) from None
+    if answer.status != 200:
+        follows = ", and the hub follows no redirect" if 300 <= answer.status < 400 else ""
+        raise BadCard(f"HTTP {answer.status} instead of a card{follows}")
+    if answer.is_cut:
+        raise BadCard("the card is over 64 KiB")
+    card = read_card(url, _json(answer.body))
+    if auth.scheme and not may_have_credentials(url, card.interface.url):
+        raise BadCard("the card leads to another host than its own: the hub does not send your credentials there")
+    try:
+        http.check(card.interface.url)
+    except NotSent as refused:
+        raise BadCard(f"the card leads to a place the hub does not call: {refused}") from None
+    return card
+
+
+def read_card(url: str, value: Any) -> Card:
+    """A card of its JSON.
+
+    Raises:
+        BadCard: it is none, or offers no way the hub goes.
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        raise BadCard("this is not an agent card: it has no name")
+    capabilities = value.get("capabilities")
+    capabilities = capabilities if isinstance(capabilities, dict) else {}
+    _refuse_required(capabilities.get("extensions"))
+    skills = value.get("skills")
+    return Card(
+        url=url,
+        name=_text(value, "name")[:120],
+        description=_text(value, "description"),
+        version=_text(value, "version"),
+        skills=tuple(_text(one, "name") for one in _objects(skills)[:20]),
+        interface=_choose(url, value),
+        streams=capabilities.get("streaming") is True,
+    )
+
+
+def _choose(card_url: str, value: dict[str, Any]) -> Interface:
+    offered = _offered(card_url, value)
+    for version, binding in WAYS:
+        for one in offered:
+            if (one.version, one.binding) == (version, binding):
+                return one
+    raise BadCard("it offers none of A2A 1.0 over JSON-RPC, 1.0 over HTTP+JSON, or 0.3 over JSON-RPC")
+
+
+def _offered(card_url: str, value: dict[str, Any]) -> list[Interface]:
+    """Interfaces as 1.0 lists them, else the one or more of 0.3."""
+    if isinstance(value.get("supportedInterfaces"), list):
+        return [
+            Interface(
+                urljoin(card_url, _text(one, "url")),
+                _text(one, "protocolBinding").upper(),
+                _version(_text(one, "protocolVersion") or "1.0"),
+                _text(one, "tenant"),
+            )
+            for one in _objects(value["supportedInterfaces"])
+            if _text(one, "url")
+        ]
+    version = _version(_text(value, "protocolVersion") or "0.3")
+    ways = [(_text(value, "url"), _text(value, "preferredTransport") or JSONRPC)]
+    ways += [(_text(one, "url"), _text(one, "transport")) for one in _objects(value.get("additionalInterfaces"))]
+    return [Interface(urljoin(card_url, url), binding.upper(), version) for url, binding in ways if url]
+
+
+def _version(text: str) -> str:
+    """Major and minor, as the hub speaks them; `1` is 1.0, and 0.2 nobody's."""
+    major, _, rest = text.partition(".")
+    minor = rest.partition(".")[0] or "0"
+    return "1.0" if major == "1" else f"{major}.{minor}"
+
+
+def _refuse_required(extensions: Any) -> None:
+    for one in _objects(extensions):
+        if one.get("required") is True:
+            raise BadCard(f"it requires the extension {_text(one, 'uri')[:200]}, which the hub does not speak")
+
+
+def _json(body: bytes) -> Any:
+    try:
+        text = strict_json.decode(body)
+        value = strict_json.parse(text)
+        strict_json.check_strings(text, value)
+    except strict_json.Unsound as unsound:
+        raise BadCard(f"this is not an agent card: {unsound}") from None
+    return value
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _text(value: dict[str, Any], name: str) -> str:
+    text = value.get(name)
+    return text[:MAX_TEXT] if isinstance(text, str) else ""

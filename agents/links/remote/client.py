@@ -1,0 +1,148 @@
+"""Calls one remote server: requests out, events in, each answer bounded and read strictly."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any
+
+import msgspec
+
+from agents.links.remote.access import Auth
+from agents.links.remote.card import Card
+from agents.links.remote.dialects import Question, Request, declined, dialect_of
+from agents.links.remote.events import Event, Task, read_event, read_task
+from agents.links.remote.failures import Ailing, Declined, Lost, Malformed, Unreachable
+from kit import strict_json
+from kit.safe_http import Incoming, NotSent, StreamingHttp, TooMuch, Unanswered
+from kit.sse_reader import EventReader, EventTooLong
+
+MAX_EVENT_BYTES = 4 * 1_048_576
+MAX_ANSWER_BYTES = 16 * 1_048_576
+MAX_ERROR_BYTES = 65_536
+RPC_ID = "clawbridge"
+JSON_TYPES = ("application/json", "application/a2a+json", "application/problem+json")
+_encode = msgspec.json.Encoder().encode
+
+
+class RemoteClient:
+    """One conversation's worth of calls by one card."""
+
+    def __init__(self, http: StreamingHttp, card: Card, auth: Auth, traceparent: str) -> None:
+        self._http = http
+        self._card = card
+        self._dialect = dialect_of(card.interface, RPC_ID)
+        self._headers = {**auth.headers, **({"traceparent": traceparent} if traceparent else {})}
+
+    async def ask(self, question: Question, on_send: Callable[[], None]) -> AsyncGenerator[Event, None]:
+        """What the server says to a message, as it says it. `on_send`: called before the first byte leaves.
+
+        Raises:
+            RemoteFailure: it broke off, or never began.
+        """
+        request = self._dialect.send(question, streams=self._card.streams)
+        async with self._call(request, "text/event-stream", on_send) as incoming:
+            if _media_type(incoming) == "text/event-stream":
+                async with aclosing(_events(incoming)) as found:
+                    async for data in found:
+                        yield read_event(self._dialect.event(_json(data)))
+            else:
+                yield read_event(self._dialect.event(await _json_body(incoming)))
+
+    async def get_task(self, task_id: str) -> Task:
+        """A task as it is now.
+
+        Raises:
+            RemoteFailure: it cannot be told.
+        """
+        return await self._task(self._dialect.get(task_id))
+
+    async def cancel(self, task_id: str) -> Task:
+        """Say that a task is wanted no more; as it is then.
+
+        Raises:
+            RemoteFailure: nobody knows whether it was heard.
+        """
+        return await self._task(self._dialect.cancel(task_id))
+
+    async def _task(self, request: Request) -> Task:
+        async with self._call(request, JSON_TYPES[0]) as incoming:
+            return read_task(self._dialect.task(await _json_body(incoming)))
+
+    @asynccontextmanager
+    async def _call(
+        self, request: Request, accept: str, on_send: Callable[[], None] = lambda: None
+    ) -> AsyncIterator[Incoming]:
+        """An answer of status 200, or why there is none."""
+        headers = {
+            "Accept": accept if accept in JSON_TYPES else f"{accept}, {JSON_TYPES[0]}",
+            "Accept-Encoding": "identity",
+            "Content-Type": JSON_TYPES[0],
+            "A2A-Version": request.version,
+            "User-Agent": "clawbridge",
+            **self._headers,
+        }
+        body = b"" if request.body is None else _encode(request.body)
+        try:
+            if len(body):
+                headers["Content-Length"] = str(len(body))
+            async with self._http.stream(
+                request.method, request.url, headers=headers, body=body, on_send=on_send
+            ) as incoming:
+                if incoming.status != 200:
+                    raise await _refusal(incoming)
+                yield incoming
+        except NotSent as refused:
+            raise Unreachable(str(refused)) from None
+        except TooMuch as much:
+            raise Malformed(f"the remote agent's answer is too long: {much}") from None
+        except Unanswered as failure:
+            raise Lost(f"the remote agent broke off: {failure}") from None
+
+
+async def _events(incoming: Incoming) -> AsyncGenerator[bytes, None]:
+    reader = EventReader(MAX_EVENT_BYTES)
+    async with aclosing(incoming.pieces(MAX_ANSWER_BYTES)) as pieces:
+        async for piece in pieces:
+            try:
+                found = reader.feed(piece)
+            except EventTooLong:
+                raise Malformed(f"the remote agent sent an event over {MAX_EVENT_BYTES} bytes") from None
+            for data in found:
+                yield data
+
+
+async def _json_body(incoming: Incoming) -> Any:
+    media_type = _media_type(incoming)
+    if media_type not in JSON_TYPES:
+        raise Malformed(f"the remote agent answered with {media_type or 'no type'}, which is not A2A")
+    return _json(await incoming.read(MAX_EVENT_BYTES))
+
+
+def _json(data: bytes) -> Any:
+    try:
+        text = strict_json.decode(data)
+        value = strict_json.parse(text)
+        strict_json.check_strings(text, value)
+    except strict_json.Unsound as unsound:
+        raise Malformed(f"the remote agent sent what is not sound JSON: {unsound}") from None
+    return value
+
+
+async def _refusal(incoming: Incoming) -> Declined | Ailing | Malformed:
+    """Why a status is not 200, in words; a JSON body may say more."""
+    status = incoming.status
+    if 300 <= status < 400:
+        return Malformed("the remote agent redirects, and the hub follows no redirect")
+    said = ""
+    if _media_type(incoming) in JSON_TYPES:
+        with suppress(Malformed, Unanswered):  # the status says enough
+            value = _json(await incoming.read(MAX_ERROR_BYTES))
+            said = f": {declined(value['error'])}" if isinstance(value, dict) and value.get("error") else ""
+    if status == 429 or status >= 500:
+        return Ailing(f"the remote agent answered with HTTP {status}{said}")
+    if status in (401, 403):
+        return Declined(f"the remote agent does not accept the hub's credentials (HTTP {status})", status)
+    return Declined(f"the remote agent answered with HTTP {status}{said}", status)
+
+
+def _media_type(incoming: Incoming) -> str:
+    return incoming.headers.get("content-type", "").partition(";")[0].strip().lower()[:100]

@@ -1,0 +1,152 @@
+"""What a remote server says, as A2A 1.0 writes it; version 0.3 is brought into this form first."""
+
+from typing import Any
+
+import msgspec
+
+from agents.links.remote.failures import Malformed
+from agents.pieces import Json, Part
+
+CONTENTS = ("text", "raw", "url", "data")
+
+
+class Message(msgspec.Struct, frozen=True, rename="camel"):
+    """Something said. `role` tells the agent from the user."""
+
+    parts: tuple[Part, ...]
+    role: Any = ""
+    task_id: str | None = None
+    context_id: str | None = None
+
+
+class Status(msgspec.Struct, frozen=True):
+    """How a task is, and what its agent says to it."""
+
+    state: str
+    message: Message | None = None
+
+
+class Artifact(msgspec.Struct, frozen=True, rename="camel"):
+    """A result, or a piece of one."""
+
+    artifact_id: str
+    parts: tuple[Part, ...]
+    name: str | None = None
+    description: str | None = None
+    metadata: Json | None = None
+
+
+class Task(msgspec.Struct, frozen=True, rename="camel"):
+    """A whole task."""
+
+    id: str
+    status: Status
+    context_id: str | None = None
+    artifacts: tuple[Artifact, ...] | None = ()
+    history: tuple[Message, ...] | None = ()
+
+
+class StatusUpdate(msgspec.Struct, frozen=True, rename="camel"):
+    """A task's status changed."""
+
+    task_id: str
+    status: Status
+    context_id: str | None = None
+    metadata: Json | None = None
+
+
+class ArtifactUpdate(msgspec.Struct, frozen=True, rename="camel"):
+    """An artifact came, or grew."""
+
+    task_id: str
+    artifact: Artifact
+    context_id: str | None = None
+    append: bool | None = False
+    last_chunk: bool | None = False
+
+
+Event = Task | Message | StatusUpdate | ArtifactUpdate
+KINDS: dict[str, type[Event]] = {
+    "task": Task,
+    "message": Message,
+    "statusUpdate": StatusUpdate,
+    "artifactUpdate": ArtifactUpdate,
+}
+
+
+def read_event(value: Any) -> Event:
+    """One of `{"task": …}`, `{"message": …}`, `{"statusUpdate": …}` and `{"artifactUpdate": …}`.
+
+    Raises:
+        Malformed: it is none of them.
+    """
+    found = [name for name in KINDS if isinstance(value, dict) and name in value]
+    if len(found) != 1:
+        raise Malformed("the remote agent sent something that is no event of A2A")
+    return read(value[found[0]], KINDS[found[0]])
+
+
+def read_task(value: Any) -> Task:
+    """A bare task.
+
+    Raises:
+        Malformed: it is none.
+    """
+    task = read(value, Task)
+    assert isinstance(task, Task)  # noqa: S101  for the type checker
+    return task
+
+
+def read(value: Any, kind: type[Event]) -> Event:
+    """A value as one kind of event; members nobody asked for are ignored.
+
+    Raises:
+        Malformed: it is not of that kind.
+    """
+    try:
+        event: Event = msgspec.convert(_without_nulls(value), kind)
+    except (msgspec.ValidationError, RecursionError):
+        raise Malformed(f"the remote agent sent a {kind.__name__} that is not as A2A writes it") from None
+    for part in parts_of(event):
+        if sum(getattr(part, name) is not msgspec.UNSET for name in CONTENTS) != 1:
+            raise Malformed("the remote agent sent a part without content, or with several")
+    return event
+
+
+def _without_nulls(value: Any) -> Any:
+    """Members that are null are absent; some servers write all they know of. What an agent made stays as it is."""
+    if isinstance(value, list):
+        return [_without_nulls(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    has_content = any(value.get(name) is not None for name in CONTENTS)
+    return {
+        name: member if name in ("data", "metadata") else _without_nulls(member)
+        for name, member in value.items()
+        if member is not None or (name == "data" and not has_content)
+    }
+
+
+def parts_of(event: Event) -> list[Part]:
+    """All parts in it."""
+    match event:
+        case Message():
+            return list(event.parts)
+        case StatusUpdate():
+            return list(event.status.message.parts) if event.status.message else []
+        case ArtifactUpdate():
+            return list(event.artifact.parts)
+        case Task():
+            said = [event.status.message] if event.status.message else []
+            parts = [part for artifact in event.artifacts or () for part in artifact.parts]
+            return parts + [part for one in (*said, *(event.history or ())) for part in one.parts]
+
+
+def text_of(parts: tuple[Part, ...]) -> str:
+    """The text among parts, as one."""
+    return "".join(part.text for part in parts if isinstance(part.text, str))
+
+
+def state_of(text: str) -> str:
+    """A state in plain words: `input_required` for `TASK_STATE_INPUT_REQUIRED` and for `input-required`."""
+    return text.removeprefix("TASK_STATE_").lower().replace("-", "_")

@@ -1,0 +1,220 @@
+"""The link to remote servers: each turn is a call outward, from the process that waits for its reply."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+
+from agents.errors import NotDelivered
+from agents.links.remote.access import Auth, auth_of, rules
+from agents.links.remote.breaker import Breakers, close, enter, open_again
+from agents.links.remote.cards import Cards
+from agents.links.remote.client import RemoteClient
+from agents.links.remote.conversation import converse
+from agents.links.remote.dialects import Question
+from agents.links.remote.failures import Declined, RemoteFailure, Unreachable
+from agents.links.remote.names import Names, find_names, remember
+from agents.links.remote.reply import INTERRUPTED, Reply, TooLarge
+from agents.models import RemoteServer
+from agents.pieces import Part
+from agents.ports import Clock, Release
+from agents.post import Final
+from agents.types import Ask, Failure, OpenTurn
+from agents.waiting import WaitingTurns
+from kit.async_db import db_call
+from kit.safe_http import StreamingHttp
+from kit.sealing import Unreadable
+from kit.tasks import TaskSet
+
+logger = logging.getLogger(__name__)
+
+AFTER_WAIT_S = 0.5  # the turn's own wait ends first
+CANCEL_WITHIN_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A server as the database has it. `tries`: its breaker is half-open, and this is the call that tries."""
+
+    server_id: int
+    card_url: str
+    auth: Auth
+    names: Names
+    tries: bool
+
+
+class Call:
+    """One turn's call. `left` tells whether anything was sent."""
+
+    def __init__(self, turn: OpenTurn, reply: Reply) -> None:
+        self.turn = turn
+        self.reply = reply
+        self.left: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.task: asyncio.Task[None] | None = None
+        self.client: RemoteClient | None = None
+        self.known: Known | None = None
+        self.was_heard = False
+        self.is_withdrawn = False
+
+    def leave(self, sent: bool = True) -> None:
+        """The first byte leaves, or none ever will."""
+        if not self.left.done():
+            self.left.set_result(sent)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether anything was sent."""
+        return self.left.done() and self.left.result()
+
+
+class RemoteLink:
+    """Calls remote servers; what they say goes to the turns that wait in this process."""
+
+    def __init__(self, *, waiting: WaitingTurns, release: Release, clock: Clock) -> None:
+        self._waiting = waiting
+        self._release = release
+        self._http = StreamingHttp(rules())
+        self._cards = Cards(clock)
+        self._breakers = Breakers()
+        self._calls: dict[str, Call] = {}
+        self._tasks = TaskSet()
+
+    async def deliver(self, turn: OpenTurn) -> None:
+        """Send the question; returns as soon as it leaves. See `agents.ports.Link`."""
+        reply = Reply(turn.ask.chat_id, self._waiting.take)
+        call = self._calls[turn.ask.chat_id] = Call(turn, reply)
+        self._tasks.start(self._run(call), name=f"remote {turn.ask.chat_id}")
+        if not await asyncio.shield(call.left):
+            raise NotDelivered
+
+    async def withdraw(self, turn: OpenTurn) -> None:
+        """Cancel the remote task and stop listening. See `agents.ports.Link`."""
+        call = self._calls.get(turn.ask.chat_id)
+        if call is not None and not call.is_withdrawn:
+            call.is_withdrawn = True
+            await self._cancel(call)
+            if call.task is not None:
+                call.task.cancel()
+
+    async def close(self) -> None:
+        """Stop every call."""
+        await self._tasks.cancel()
+        self._http.close()
+        self._cards.close()
+
+    async def _run(self, call: Call) -> None:
+        call.task = asyncio.current_task()
+        try:
+            final = await self._reach_end(call)
+        except asyncio.CancelledError:
+            if not call.is_withdrawn:
+                raise
+            final = call.reply.ended(Failure.CANCELED)
+        except Exception:  # whatever happens, the turn ends
+            logger.exception("remote.broken", extra={"chat_id": call.turn.ask.chat_id})
+            final = call.reply.ended(Failure.CHANNEL_LOST)
+        finally:
+            del self._calls[call.turn.ask.chat_id]
+        if not call.has_left and self._waiting.find(call.turn.ask.chat_id):
+            call.leave(False)
+        else:
+            call.leave()
+            self._tell(final)
+
+    async def _reach_end(self, call: Call) -> Final:
+        ended = call.reply.ended
+        try:
+            async with asyncio.timeout(call.turn.ask.wait_s + AFTER_WAIT_S):
+                return await self._converse(call)
+        except TimeoutError:
+            await self._cancel(call)
+            if not call.was_heard:
+                await self._ails(call, "no answer in time")
+            return ended(Failure.TIMEOUT)
+        except TooLarge:
+            self._tell(ended(Failure.REPLY_TOO_LARGE))
+            await self._cancel(call)
+            return ended("")
+        except RemoteFailure as failure:
+            await self._failed(call, failure)
+            return ended(failure.reason, str(failure))
+
+    async def _converse(self, call: Call) -> Final:
+        ask, reply = call.turn.ask, call.reply
+        known = call.known = await db_call(_get_known)(ask)
+        reply.task_id = known.names.task_id
+        card = await self._cards.get(known.server_id, known.card_url, known.auth)
+        call.client = RemoteClient(self._http, card, known.auth, ask.traceparent)
+        question = Question(
+            message_id=ask.chat_id,
+            parts=ask.parts or (Part(text=call.turn.text),),
+            task_id=known.names.task_id,
+            context_id=known.names.context_id,
+        )
+        await converse(call.client, question, reply, on_send=call.leave, on_event=lambda: self._heard(call))
+        waits = reply.task_id if reply.state in INTERRUPTED else ""
+        await db_call(remember)(known.server_id, ask, Names(reply.context_id, waits))
+        assert reply.end is not None  # noqa: S101  `converse` returns only then
+        return reply.end
+
+    def _heard(self, call: Call) -> None:
+        """The server answers: its breaker closes."""
+        if call.was_heard or call.known is None:
+            return
+        call.was_heard = True
+        if self._breakers.succeeded(call.known.server_id, tried=call.known.tries):
+            self._tasks.start(_close(call.known.server_id), name="breaker")
+
+    async def _failed(self, call: Call, failure: RemoteFailure) -> None:
+        logger.warning(
+            "remote.failed", extra={"chat_id": call.turn.ask.chat_id, "failure": type(failure).__name__}
+        )
+        if failure.counts:
+            await self._ails(call, str(failure))
+        elif isinstance(failure, Declined):
+            self._heard(call)
+        if call.known is not None and isinstance(failure, Declined):
+            self._cards.doubt(call.known.server_id)
+            if call.known.names.task_id:  # a task that the server does not know, or will not go on with
+                await db_call(remember)(call.known.server_id, call.turn.ask, Names())
+
+    async def _ails(self, call: Call, words: str) -> None:
+        """Count a failure; the breaker may open."""
+        if call.known is None:
+            return
+        self._cards.doubt(call.known.server_id)
+        if self._breakers.failed(call.known.server_id, tried=call.known.tries):
+            await db_call(open_again)(call.known.server_id, words)
+
+    async def _cancel(self, call: Call) -> None:
+        """Tell the server, if it has a task of this; it may be lost."""
+        if call.client is not None and call.has_left and call.reply.task_id:
+            with suppress(RemoteFailure, TimeoutError):
+                async with asyncio.timeout(CANCEL_WITHIN_S):
+                    await call.client.cancel(call.reply.task_id)
+
+    def _tell(self, final: Final) -> None:
+        """Pass the end to who waits here; when nobody does any more, the claim is free now."""
+        if not self._waiting.take(final):
+            late = self._waiting.late_text(final)
+            self._tasks.start(self._release(final.chat_id, late), name="release")
+
+
+def _get_known(ask: Ask) -> Known:
+    """Read what a call needs.
+
+    Raises:
+        Unreachable: the server is gone, its breaker is open, or its credentials cannot be read.
+    """
+    server = RemoteServer.objects.filter(session_id=ask.target.session_id).first()
+    if server is None:
+        raise Unreachable("there is no such server any more")
+    try:
+        auth = auth_of(server)
+    except Unreadable:
+        raise Unreachable("its credentials cannot be read any more: give them anew") from None
+    return Known(server.pk, server.card_url, auth, find_names(server, ask), enter(server))
+
+
+async def _close(server_id: int) -> None:
+    await db_call(close)(server_id)

@@ -1,0 +1,71 @@
+"""A remote A2A server as an agent: where it is, how the hub identifies itself, and whether it answers."""
+
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+from django.db import models
+from django.db.models import Q
+
+from accounts.models import User
+from agents.models.session import Session
+
+MAX_URL_CHARS = 2048
+MAX_SCHEME_CHARS = 32
+MAX_ID_CHARS = 256
+
+
+class RemoteServerQuerySet(models.QuerySet["RemoteServer"]):
+    def answering(self, now: datetime) -> "RemoteServerQuerySet":
+        """Those whose breaker lets a call through now."""
+        return self.filter(Q(retry_at=None) | Q(retry_at__lte=now))
+
+
+class RemoteServer(models.Model):
+    """The far side of a session that has no socket: the hub calls it.
+
+    The breaker is closed while `retry_at` is null, open until then, and half-open after: one call may try.
+    `opens`: how often in a row it opened.
+    """
+
+    session = models.OneToOneField(Session, models.CASCADE, related_name="remote")
+    card_url = models.CharField(max_length=MAX_URL_CHARS)
+    auth_scheme = models.CharField(max_length=MAX_SCHEME_CHARS, blank=True, help_text="Such as Bearer.")
+    credentials = models.TextField(blank=True, editable=False, help_text="Sealed.")
+    retry_at = models.DateTimeField(null=True, editable=False)
+    opens = models.PositiveSmallIntegerField(default=0, editable=False)
+    last_failure = models.CharField(max_length=300, blank=True, editable=False)
+
+    objects: ClassVar[Any] = RemoteServerQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.card_url
+
+    def breaker(self, now: datetime) -> Literal["closed", "open", "half-open"]:
+        """`closed`, `open` or `half-open`."""
+        if self.retry_at is None:
+            return "closed"
+        return "open" if self.retry_at > now else "half-open"
+
+
+class RemoteName(models.Model):
+    """What a remote server calls a conversation of one caller's, or a task that waits for their input."""
+
+    class Kind(models.TextChoices):
+        CONTEXT = "context"
+        TASK = "task"
+
+    server = models.ForeignKey(RemoteServer, models.CASCADE, related_name="names")
+    caller = models.ForeignKey(User, models.CASCADE, related_name="remote_names")
+    kind = models.CharField(max_length=7, choices=Kind)
+    ours = models.CharField(max_length=MAX_ID_CHARS)
+    theirs = models.CharField(max_length=MAX_ID_CHARS)
+    used_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["server", "caller", "kind", "ours"], name="one_remote_name_each"),
+        ]
+        indexes = [models.Index(fields=["used_at"], name="remote_name_by_use")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.ours}"

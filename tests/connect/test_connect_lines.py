@@ -1,0 +1,329 @@
+"""`--protocol lines`, cancels, and answers that are more than text; new hubs take them, older ones do not."""
+
+import asyncio
+import json
+import sys
+import textwrap
+
+import pytest
+
+from connect import Agent, Artifact, AuthRequired, Failed, InputRequired, Rejected, Status
+from connect.lines import Lines, said_in
+
+FEATURES = ["cancel", "task_artifact", "task_status"]
+TOKEN = "ck_live_test"
+
+
+@pytest.fixture
+async def modern(hub, start):
+    """Start the command and welcome it as a hub that takes more than text."""
+
+    async def modern(*arguments, features=FEATURES):
+        await start(*arguments)
+        visit = await hub.next_visit()
+        await visit.welcome(features=features)
+        return visit
+
+    return modern
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A Python program that speaks lines, from its body; `say` prints an object, `question` is the first line."""
+
+    def program(body):
+        path = tmp_path / "program.py"
+        head = """\
+            import json, os, sys, time
+            def say(**line): print(json.dumps(line), flush=True)
+            question = json.loads(sys.stdin.readline())
+        """
+        path.write_text(textwrap.dedent(head) + textwrap.dedent(body))
+        return "--protocol", "lines", "--exec", "--", sys.executable, str(path)
+
+    return program
+
+
+async def told(visit, count):
+    """So many chat events: their types and payloads without chat ids."""
+    events = [await visit.receive() for _ in range(count)]
+    assert {event["payload"].pop("chatId") for event in events} == {"c1"}
+    return [(event["eventType"], event["payload"]) for event in events]
+
+
+async def test_a_program_says_all_there_is_to_say(modern, program):
+    visit = await modern(
+        *program("""
+            say(type="status", text="reading", metadata={"step": 1})
+            say(type="text", text="one ")
+            print("two")
+            say(type="artifact", artifactId="a1", parts=[{"data": {"n": [1, None]}}], name="n", lastChunk=True)
+            say(type="artifact", artifactId="a1", parts=[{"text": "more"}], append=True)
+            say(type="input_required", text="which one?")
+            say(type="text", text="nobody hears this")
+        """)
+    )
+    await visit.ask("hi")
+    assert await told(visit, 5) == [
+        ("task_status", {"state": "working", "text": "reading", "metadata": {"step": 1}}),
+        ("reply_chunk", {"text": "one two\n", "done": False}),
+        (
+            "task_artifact",
+            {"artifactId": "a1", "parts": [{"data": {"n": [1, None]}}], "name": "n", "lastChunk": True},
+        ),
+        ("task_artifact", {"artifactId": "a1", "parts": [{"text": "more"}], "append": True}),
+        ("task_status", {"state": "input_required", "text": "which one?"}),
+    ]
+
+
+async def test_the_question_is_a_line_and_the_environment(modern, program):
+    visit = await modern(
+        *program("""
+            names = ("CHAT_ID", "ASKER", "TASK_ID", "CONTEXT_ID", "TOKEN")
+            env = [os.environ.get("CLAWBRIDGE_" + name) for name in names]
+            say(type="text", text=json.dumps([question, env, os.environ.get("TRACEPARENT")]))
+        """)
+    )
+    parts = [{"text": "ü?"}, {"url": "https://files.example/x"}]
+    more = {"taskId": "T", "contextId": "C", "parts": parts, "askerUser": "alice", "traceparent": "00-ab-cd-01"}
+    line, env, trace = json.loads(await visit.answer("ü?", **more))
+    assert line == {
+        "type": "question",
+        "text": "ü?",
+        "chatId": "c1",
+        "taskId": "T",
+        "contextId": "C",
+        "parts": parts,
+        "asker": "alice",
+    }
+    assert env == ["c1", "alice", "T", "C", None]
+    assert trace == "00-ab-cd-01"
+    line, env, trace = json.loads(await visit.answer("plain"))
+    assert (line["parts"], line["taskId"], env[2], trace) == ([{"text": "plain"}], "", "", None)
+
+
+@pytest.mark.parametrize("kind", ["auth_required", "failed", "rejected"])
+async def test_other_ends_are_told_as_such(modern, program, kind):
+    visit = await modern(*program(f'say(type="{kind}", text="words"); sys.exit(3)'))
+    await visit.ask("hi")
+    assert await told(visit, 1) == [("task_status", {"state": kind, "text": "words"})]
+
+
+async def test_a_line_nobody_understands_is_left_out_and_other_text_is_text(modern, program):
+    visit = await modern(
+        *program("""
+            say(type="dance")
+            say(type="status")
+            say(type="status", text=" ")
+            say(type="artifact", artifactId="a", parts="x")
+            print("[1]")
+            print('{"a": 1}')
+            print('{"type": "text", ')
+            print("")
+            sys.stdout.write("no newline")
+        """)
+    )
+    assert await visit.answer("hi") == '[1]\n{"a": 1}\n{"type": "text", \n\nno newline'
+
+
+async def test_text_is_passed_on_before_its_line_ends(modern, program):
+    visit = await modern(*program('sys.stdout.write("begun"); sys.stdout.flush(); sys.stdin.readline()'))
+    await visit.ask("hi")
+    assert await told(visit, 1) == [("reply_chunk", {"text": "begun", "done": False})]
+    await visit.send(type="cancel", chatId="c1")
+    await told(visit, 1)
+
+
+async def test_a_cancel_is_a_line_and_then_time_to_end(modern, program, tmp_path):
+    visit = await modern(
+        *program(f"""
+            say(type="status", text="on it")
+            line = sys.stdin.readline()
+            say(type="text", text="too late to say anything")
+            open({str(tmp_path / "left")!r}, "w").write(line)
+        """)
+    )
+    await visit.ask("hi")
+    await told(visit, 1)
+    await visit.send(type="cancel", chatId="c1")
+    assert await told(visit, 1) == [("task_status", {"state": "failed", "text": "canceled"})]
+    assert json.loads((tmp_path / "left").read_text()) == {"type": "cancel"}
+
+
+async def test_a_cancel_ends_a_program_that_speaks_text(modern, lifeline):
+    visit = await modern("--exec", "sh", "-c", f"exec 9> {lifeline.path}; echo on; sleep 60 & sleep 60")
+    await visit.ask("hi")
+    await told(visit, 1)
+    await visit.send(type="cancel", chatId="c1")
+    await lifeline.all_gone(within_s=4)
+    assert await told(visit, 1) == [("task_status", {"state": "failed", "text": "canceled"})]
+
+
+async def test_a_cancel_of_something_else_changes_nothing(modern):
+    visit = await modern("--exec", "sh", "-c", "read line; echo $line")
+    await visit.send(type="cancel", chatId="other")
+    assert await visit.answer("hi\n") == "hi\n"
+    await visit.send(type="cancel", chatId="c1")
+    await visit.send(type="cancel", chatId=7)
+    assert await visit.answer("again\n") == "again\n"
+
+
+async def test_a_question_in_line_is_canceled_before_it_begins(hub):
+    begun, go_on = [], asyncio.Event()
+
+    async def answer(question):
+        begun.append(question.chat_id)
+        await go_on.wait()
+        yield "ok"
+
+    agent = Agent(hub=hub.url, token=TOKEN, answer=answer, streams=False)
+    run = asyncio.create_task(agent.run())
+    visit = await hub.next_visit()
+    await visit.welcome(features=FEATURES)
+    for number in range(21):
+        await visit.ask("hi", f"c{number}")
+    await visit.send(type="cancel", chatId="c20")
+    payload = (await visit.receive())["payload"]
+    assert (payload["chatId"], payload["state"]) == ("c20", "failed")
+    go_on.set()
+    assert {(await visit.receive())["payload"]["chatId"] for _ in range(20)} == set(begun)
+    await agent.stop()
+    await run
+
+
+async def test_a_failing_command_fails_its_task(modern):
+    visit = await modern("--exec", "sh", "-c", "printf partial; echo why >&2; exit 3")
+    await visit.ask("hi")
+    assert await told(visit, 2) == [
+        ("reply_chunk", {"text": "partial", "done": False}),
+        ("task_status", {"state": "failed", "text": "command failed with exit status 3\nwhy"}),
+    ]
+
+
+@pytest.mark.parametrize("features", [[], ["task_status"], None, "task_status", [7]])
+async def test_an_older_hub_gets_text(modern, program, features):
+    visit = await modern(
+        *program("""
+            say(type="status", text="left out")
+            say(type="text", text="so far")
+            say(type="artifact", artifactId="a", parts=[{"text": "result"}, {"data": 1}])
+            say(type="input_required", text="which one?")
+        """),
+        features=features,
+    )
+    assert await visit.answer("hi") == "so far\nresult\nwhich one?"
+
+
+async def answering(hub, answer, **options):
+    """An agent of that answer, online on a hub that takes more than text: its end of the socket, and its end."""
+    agent = Agent(hub=hub.url, token=TOKEN, answer=answer, **options)
+    run = asyncio.create_task(agent.run())
+    visit = await hub.next_visit()
+    await visit.welcome(features=FEATURES)
+    await visit.ask("hi")
+
+    async def end():
+        await agent.stop()
+        await run
+
+    return visit, end
+
+
+@pytest.mark.parametrize("end", [InputRequired("x"), AuthRequired("x"), Failed("x"), Rejected("x")])
+async def test_a_whole_answer_with_another_end_comes_in_pieces(hub, end):
+    async def answer(question):
+        yield "one "
+        yield Status(text="note")
+        yield Artifact(artifact_id="a", parts=[{"text": "t\0"}])
+        yield "two"
+        yield end
+        raise AssertionError("asked for more after the end")
+
+    visit, stop = await answering(hub, answer, streams=False)
+    assert await told(visit, 4) == [
+        ("task_status", {"state": "working", "text": "note"}),
+        ("task_artifact", {"artifactId": "a", "parts": [{"text": "t\ufffd"}]}),
+        ("reply_chunk", {"text": "one two", "done": False}),
+        ("task_status", {"state": end.state, "text": "x"}),
+    ]
+    await stop()
+
+
+async def test_words_are_made_to_fit(hub):
+    async def answer(question):
+        yield Status(text="é" * 20_000, metadata={"a\0": ["\ud800"]})
+        yield InputRequired(" ")
+
+    visit, stop = await answering(hub, answer)
+    [(_, note), (_, asked)] = await told(visit, 2)
+    assert note["text"] == "é" * 8_000
+    assert note["metadata"] == {"a\ufffd": ["?"]}
+    assert asked == {"state": "input_required", "text": "input required"}
+    await stop()
+
+
+async def test_a_flood_of_notes_leaves_room_for_the_reply(hub):
+    async def answer(question):
+        for number in range(3000):
+            yield f"{number} "
+            yield Status(text=str(number))
+        yield Artifact(artifact_id="a", parts=[{"text": "t"}])
+
+    visit, stop = await answering(hub, answer)
+    pieces = []
+    while not pieces or not pieces[-1][1].get("done"):
+        pieces += await told(visit, 1)
+    assert len(pieces) < 1000
+    texts = [payload["text"] for type_, payload in pieces if type_ == "reply_chunk"]
+    assert "".join(texts) == "".join(f"{number} " for number in range(3000))
+    assert [type_ for type_, _ in pieces].count("task_artifact") == 1
+    await stop()
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_too_many_artifacts_fail_before_the_hub_says_so(hub, streams):
+    async def answer(question):
+        for number in range(3000):
+            yield Artifact(artifact_id=f"a{number}", parts=[{"text": "t"}])
+
+    visit, stop = await answering(hub, answer, streams=streams)
+    count = 0
+    while (event := await visit.receive())["eventType"] == "task_artifact":
+        count += 1
+    assert count < 1000
+    assert event["payload"]["text"] == "the reply was cut: it has too many artifacts"
+    await stop()
+
+
+async def test_artifacts_count_toward_the_size_of_a_reply(hub):
+    async def answer(question):
+        yield Artifact(artifact_id="a", parts=[{"raw": "QUFB" * 150_000}])
+        yield Artifact(artifact_id="b", parts=[{"raw": "QUFB" * 150_000}])
+
+    visit, stop = await answering(hub, answer)
+    [(first, _), (_, failed)] = await told(visit, 2)
+    assert first == "task_artifact"
+    assert failed == {"state": "failed", "text": "the reply was cut: it is longer than 1000000 bytes"}
+    await stop()
+
+
+def test_output_may_be_cut_anywhere():
+    line = '  {"type":"status","text":"é"}\n'
+    whole = f"text\n{line}more"
+    for at in range(len(whole)):
+        lines = Lines()
+        said = [*lines.feed(whole[:at]), *lines.feed(whole[at:]), *lines.finish()]
+        assert [one for one in said if not isinstance(one, str)] == [Status(text="é")]
+        assert "".join(one for one in said if isinstance(one, str)) == "text\nmore"
+
+
+@pytest.mark.parametrize("line", ["", "[" * 100_000, "{" * 100_000, '{"type":7}', "null", "NaN"])
+def test_what_is_no_line_is_text(line):
+    assert said_in(line) == (line or None)
+
+
+async def test_lines_need_a_command(start):
+    program = await start("--echo", "--protocol", "lines")
+    code, errors = await program.ended()
+    assert code == 2
+    assert "--protocol lines: want --exec CMD" in errors

@@ -1,0 +1,63 @@
+"""Tasks in this process: what expires, and what goes first when there are too many."""
+
+from typing import Any
+
+import msgspec
+
+from a2a_bridge.tasks.memory import MemoryTaskStore
+from a2a_bridge.tasks.record import State, Task
+from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S
+from agents.pieces import Part
+from tests.contracts.stored_tasks import Clock, ended, keep, story, task
+
+
+async def _is_gone_after(ttl_s: float, made: Task, *events: Any) -> None:
+    clock = Clock()
+    store = MemoryTaskStore(clock)
+    await keep(store, made, events)
+    clock.now += ttl_s - 1
+    assert await store.find("task-1", caller_id=1) is not None
+    clock.now += 1
+    assert await store.find("task-1", caller_id=1) is None
+
+
+async def test_a_finished_task_is_gone_30_minutes_after_its_end() -> None:
+    assert ENDED_TTL_S == 30 * 60
+    await _is_gone_after(ENDED_TTL_S, ended())
+    await _is_gone_after(ENDED_TTL_S, task(), *story())
+
+
+async def test_a_task_that_asks_waits_a_day_for_its_caller() -> None:
+    await _is_gone_after(ASKING_TTL_S, task(), *story(end=State.INPUT_REQUIRED))
+
+
+async def test_an_open_task_whose_end_never_came_is_forgotten_too() -> None:
+    await _is_gone_after(OPEN_TTL_S, task())
+
+
+def test_a_task_weighs_what_its_texts_weigh_in_memory() -> None:
+    assert ended(text="x" * 1000 + "\U0001f980").size_bytes > 4_000
+    said = msgspec.structs.replace(task().history[0], parts=(Part(text="ab"),) * 64)
+    assert task(history=(said,)).size_bytes > 64 * 50
+
+
+async def test_a_callers_oldest_finished_tasks_go_first_when_they_fill_their_share() -> None:
+    store = MemoryTaskStore(Clock(), max_bytes_a_caller=20_000)
+    await store.put(task("open"))
+    await store.put(ended("other", caller_id=2))
+    for number in range(20):
+        await store.put(ended(f"task-{number}", text="x" * 900))
+    kept = [number for number in range(20) if await store.find(f"task-{number}", caller_id=1)]
+    assert kept == list(range(kept[0], 20))
+    assert 0 < kept[0] < 19
+    assert await store.find("open", caller_id=1) is not None
+    assert await store.find("other", caller_id=2) is not None
+
+
+async def test_all_tasks_together_stay_within_the_memory() -> None:
+    store = MemoryTaskStore(Clock(), max_bytes=40_000)
+    for caller_id in range(40):
+        await store.put(ended(caller_id=caller_id, text="x" * 900))
+    kept = [caller_id for caller_id in range(40) if await store.find("task-1", caller_id=caller_id)]
+    assert kept == list(range(kept[0], 40))
+    assert len(kept) * ended(text="x" * 900).size_bytes <= 40_000

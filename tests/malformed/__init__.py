@@ -1,0 +1,1 @@
+"""What is no sound request, over every method, dialect and binding."""

@@ -1,0 +1,91 @@
+"""Whoever is killed, and whichever process keeps the address: the end of a task is told, once and last."""
+
+import sqlite3
+import threading
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from tests.homes import Home, MakeHome
+from tests.hub_process import HubProcess, StartHub
+from tests.peers import Stall, TaskPeer, online
+from tests.pushes.house import SETTINGS, client, heard, states
+from tests.receivers import Received, receiving
+
+pytestmark = pytest.mark.slow
+
+
+def end_leases(home: Home) -> None:
+    """A minute passes for what was being sent."""
+    if home.is_grown:
+        with psycopg.connect(home.env["DATABASE_URL"]) as postgres:
+            postgres.execute("UPDATE a2a_bridge_push SET next_attempt_at = now() WHERE status = 'sending'")
+        return
+    with closing(sqlite3.connect(home.folder / "hub.sqlite3", timeout=5)) as sqlite, sqlite:
+        now = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
+        sqlite.execute(f"UPDATE a2a_bridge_push SET next_attempt_at = {now} WHERE status = 'sending'")
+
+
+def kill_sender(hub: HubProcess) -> None:
+    if hub.worker is None:
+        hub.kill9()
+    else:
+        hub.worker.discard()
+
+
+def start_sender(hub: HubProcess) -> None:
+    if hub.worker is None:
+        hub.serve(0)
+    else:
+        hub._start_worker()
+
+
+async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(home: Home, start_hub: StartHub) -> None:
+    hub = start_hub(home, worker=home.is_grown, **SETTINGS)
+    alive = threading.Event()
+
+    def answer(_: Received) -> int:
+        return 204 if alive.wait(30) else 500
+
+    with receiving(answer) as receiver:
+        async with online(hub, TaskPeer) as peer:
+            caller = client(hub, peer)
+            task = await caller.send("reply done", {"taskPushNotificationConfig": {"url": receiver.url}})
+            assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+            await heard(receiver, 1)
+            kill_sender(hub)
+            alive.set()
+            end_leases(home)
+            start_sender(hub)
+            told = await heard(receiver, 4)
+    assert states(told) == ["WORKING", "WORKING", "reply-1", "COMPLETED"]
+
+
+async def test_a_task_whose_process_died_is_told_as_failed(home: Home, start_hub: StartHub) -> None:
+    hub = start_hub(home, worker=home.is_grown, **SETTINGS)
+    with receiving() as receiver:
+        async with online(hub, Stall) as peer:
+            await client(hub, peer).asked("lost", {"url": receiver.url})
+            await peer.heard("prompt")
+            await heard(receiver, 1)
+            hub.kill9()
+            hub.serve(0)
+            told = await heard(receiver, 2, within_s=45)
+    assert states(told) == ["WORKING", "FAILED"]
+    [part] = told[1]["statusUpdate"]["status"]["message"]["parts"]
+    assert part["text"] == "the hub stopped before the agent answered"
+
+
+@pytest.mark.grown
+async def test_another_process_than_the_tasks_keeps_the_address(make_home: MakeHome, start_hub: StartHub) -> None:
+    hub = start_hub(make_home("grown"), processes=2, worker=True, **SETTINGS)
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            task = await client(hub, peer).asked("hold | note soon | reply done")
+            await peer.heard("prompt")
+            elsewhere = client(hub, peer, at=1)
+            await elsewhere.add(task, receiver.url)
+            peer.release.set()
+            told = await heard(receiver, 3)
+    assert states(told) == ["WORKING", "reply-1", "COMPLETED"]

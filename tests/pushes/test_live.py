@@ -1,0 +1,280 @@
+"""Pushes of a running hub: asked for over real HTTP, received by real programs."""
+
+import itertools
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from joserfc.errors import JoseError
+
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess
+from tests.peers import TaskPeer, online
+from tests.pushes.house import (
+    CREATE,
+    DELETE,
+    GET,
+    LIST,
+    SETTINGS,
+    SIGNATURE,
+    check_signed,
+    client,
+    heard,
+    states,
+)
+from tests.receivers import Received, receiving
+
+JWKS = "/.well-known/jwks.json"
+TASK_NOT_FOUND = -32001
+INVALID_PARAMS = -32602
+ROUND = "note reading | text a1 one | last a1 two | say all | say  done"
+
+
+@pytest.fixture(scope="module")
+def hub(make_home: MakeHome) -> Iterator[HubProcess]:
+    """One process on SQLite that may send on this machine."""
+    started = HubProcess.start(make_home("embedded"), **SETTINGS)
+    yield started
+    started.stop()
+
+
+async def test_whoever_asks_is_told_from_the_start_to_the_end(hub: HubProcess) -> None:
+    push = {"token": "tok-1", "authentication": {"scheme": "Bearer", "credentials": "cred-1"}}
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            task = await client(hub, peer).asked(ROUND, {"url": receiver.url, **push})
+            told = await heard(receiver, 5)
+    assert states(told) == ["WORKING", "WORKING", "a1", "reply-1", "COMPLETED"]
+    assert told[1]["statusUpdate"]["status"]["message"]["parts"] == [{"text": "reading"}]
+    assert told[2]["artifactUpdate"]["artifact"]["parts"] == [{"text": "onetwo"}]
+    assert told[3]["artifactUpdate"]["artifact"]["parts"] == [{"text": "all done"}]
+    for one in (part for body in told for part in body.values()):
+        assert (one["taskId"], one["contextId"]) == (task["id"], task["contextId"])
+    for arrived in receiver.received:
+        assert arrived.headers["content-type"] == "application/a2a+json"
+        assert arrived.headers["authorization"] == "Bearer cred-1"
+        assert arrived.headers["x-a2a-notification-token"] == "tok-1"
+
+
+async def test_every_push_is_signed_by_the_key_the_hub_publishes(hub: HubProcess) -> None:
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            task = await client(hub, peer).asked("reply done", {"url": receiver.url})
+            await heard(receiver, 3)
+    async with httpx.AsyncClient(base_url=hub.url, trust_env=False) as http:
+        keys = (await http.get(JWKS)).json()
+    claims = [check_signed(one, keys, receiver.url) for one in receiver.received]
+    assert [one["jti"] for one in claims] == [f"{task['id']}.{seq}" for seq in (1, 2, 3)]
+    assert {one["taskId"] for one in claims} == {task["id"]}
+    assert {one["iss"] for one in claims} == {hub.url}
+    changed = Received("/", receiver.received[0].headers | {SIGNATURE: "e30.e30.AAAA"}, b"{}")
+    with pytest.raises((JoseError, ValueError)):
+        check_signed(changed, keys, receiver.url)
+
+
+async def test_an_address_added_while_it_runs_hears_the_rest(hub: HubProcess) -> None:
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            caller = client(hub, peer)
+            task = await caller.asked("hold | note late | reply done")
+            await peer.heard("prompt")
+            config = await caller.add(task, receiver.url, id="mine")
+            assert config == {"taskId": task["id"], "id": "mine", "url": receiver.url}
+            peer.release.set()
+            told = await heard(receiver, 3)
+    assert states(told) == ["WORKING", "reply-1", "COMPLETED"]
+
+
+async def test_what_an_agent_asks_is_told_and_so_is_how_it_goes_on(hub: HubProcess) -> None:
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            caller = client(hub, peer)
+            task = await caller.asked("ask which one?", {"url": receiver.url})
+            assert states(await heard(receiver, 2))[-1] == "INPUT_REQUIRED"
+            await caller.asked("the blue one", taskId=task["id"])
+            told = await heard(receiver, 5)
+    assert states(told) == ["WORKING", "INPUT_REQUIRED", "WORKING", "reply-2", "COMPLETED"]
+    assert told[1]["statusUpdate"]["status"]["message"]["parts"] == [{"text": "which one?"}]
+
+
+@pytest.mark.parametrize("script", ["hold | reply never", "ask what?"])
+async def test_a_cancel_is_told(hub: HubProcess, script: str) -> None:
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            caller = client(hub, peer)
+            task = await caller.asked(script, {"url": receiver.url})
+            seen = 1 if script.startswith("hold") else 2
+            await heard(receiver, seen)
+            await caller.call("CancelTask", {"id": task["id"]})
+            assert states(await heard(receiver, seen + 1))[-1] == "CANCELED"
+            peer.release.set()
+
+
+async def test_a_refused_ask_is_told_as_failed(hub: HubProcess) -> None:
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            caller = client(hub, peer)
+        task = await caller.asked("anybody?", {"url": receiver.url})
+        assert task["status"]["state"] == "TASK_STATE_FAILED"
+        assert states(await heard(receiver, 1)) == ["FAILED"]
+
+
+async def test_a_receiver_that_fails_is_tried_again_and_hears_all_in_order(hub: HubProcess) -> None:
+    first = itertools.count()
+    with receiving(lambda _: 500 if next(first) == 0 else 204) as receiver, receiving() as other:
+        async with online(hub, TaskPeer) as peer:
+            caller = client(hub, peer)
+            task = await caller.asked("hold | reply done", {"url": receiver.url})
+            await heard(receiver, 1)
+            await caller.add(task, other.url)
+            peer.release.set()
+            assert states(await heard(other, 2)) == ["reply-1", "COMPLETED"]
+            assert len(receiver.received) == 1, "what comes later waits for what failed"
+            told = await heard(receiver, 4)
+    assert states(told) == ["WORKING", "WORKING", "reply-1", "COMPLETED"]
+    assert receiver.received[0].body == receiver.received[1].body
+    assert receiver.received[0].headers[SIGNATURE] != receiver.received[1].headers[SIGNATURE]
+
+
+async def test_a_receiver_that_does_not_answer_delays_nobody_else(hub: HubProcess) -> None:
+    let_go = threading.Event()
+    with receiving(lambda _: 204 if let_go.wait(20) else 500) as slow, receiving() as quick:
+        async with online(hub, TaskPeer) as peer:
+            caller = client(hub, peer)
+            await caller.asked("reply one", {"url": slow.url})
+            await heard(slow, 1)
+            await caller.asked("reply two", {"url": quick.url})
+            assert states(await heard(quick, 3)) == ["WORKING", "reply-1", "COMPLETED"]
+            assert len(slow.received) == 1
+            let_go.set()
+            await heard(slow, 3)
+
+
+async def test_a_deleted_address_hears_no_more(hub: HubProcess) -> None:
+    with receiving() as receiver, receiving() as other:
+        async with online(hub, TaskPeer) as peer:
+            caller = client(hub, peer)
+            task = await caller.asked("hold | reply done", {"url": receiver.url, "id": "a"})
+            await heard(receiver, 1)
+            await caller.add(task, other.url, id="b")
+            for _ in range(2):  # whoever repeats it is not told that it is gone
+                assert await caller.call(DELETE, {"taskId": task["id"], "id": "a"}) == {}
+            peer.release.set()
+            await heard(other, 2)
+            assert len(receiver.received) == 1
+            assert (await caller.refusal(GET, {"taskId": task["id"], "id": "a"}))["code"] == TASK_NOT_FOUND
+
+
+async def test_addresses_can_be_read_listed_and_replaced(hub: HubProcess) -> None:
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            caller = client(hub, peer)
+            task = await caller.asked("hold")
+            secret = {"scheme": "Bearer", "credentials": "cred-9"}
+            made = await caller.add(task, receiver.url, token="tok", authentication=secret)
+            assert made["authentication"] == secret
+            named = {"taskId": task["id"], "id": made["id"]}
+            shown = await caller.call(GET, named)
+            assert shown == made | {"authentication": {"scheme": "Bearer"}}  # credentials are not shown again
+            await caller.add(task, receiver.url + "/2", id=made["id"])
+            await caller.add(task, receiver.url + "/3", id="third")
+            page = await caller.addresses(task, pageSize=1)
+            assert [one["url"] for one in page["configs"]] == [receiver.url + "/2"]
+            rest = await caller.addresses(task, pageToken=page["nextPageToken"])
+            assert [one["id"] for one in rest["configs"]] == ["third"]
+            assert rest["nextPageToken"] == ""
+            refused = await caller.refusal(LIST, {"taskId": task["id"], "pageToken": "x'"})
+            assert refused["code"] == INVALID_PARAMS
+            for number in range(8):
+                await caller.add(task, receiver.url, id=f"n{number}")
+            refused = await caller.refusal(CREATE, {"taskId": task["id"], "url": receiver.url})
+            assert (refused["code"], "10 push configs" in refused["message"]) == (INVALID_PARAMS, True)
+            peer.release.set()
+
+
+async def test_a_foreign_task_an_absent_one_and_an_absent_address_look_the_same(hub: HubProcess) -> None:
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            alice, bob = client(hub, peer), client(hub, peer, "bob")
+            task = await alice.asked("hold", {"url": receiver.url, "id": "a"})
+            errors = [
+                await bob.refusal(CREATE, {"taskId": task["id"], "url": receiver.url}),
+                await bob.refusal(GET, {"taskId": task["id"], "id": "a"}),
+                await bob.refusal(DELETE, {"taskId": task["id"], "id": "a"}),
+                await bob.refusal(LIST, {"taskId": task["id"]}),
+                await bob.refusal(GET, {"taskId": "task-none", "id": "a"}),
+                await alice.refusal(GET, {"taskId": task["id"], "id": "other"}),
+            ]
+            for error in errors[1:]:
+                assert error == errors[0]
+            assert errors[0]["code"] == TASK_NOT_FOUND
+            peer.release.set()
+
+
+@pytest.mark.parametrize(
+    ("push", "field"),
+    [
+        ({"url": "ftp://example.com/"}, "url"),
+        ({"url": "https://user:word@example.com/"}, "url"),
+        ({"url": "nonsense"}, "url"),
+        ({"token": "a\r\nX-Evil: 1"}, "token"),
+        ({"token": "grüße"}, "token"),
+        ({"authentication": {"scheme": "Bear er", "credentials": "x"}}, "authentication.scheme"),
+        ({"authentication": {"scheme": "Bearer", "credentials": "x\ny"}}, "authentication.credentials"),
+    ],
+)
+async def test_what_cannot_be_sent_is_refused_before_anybody_is_asked(
+    hub: HubProcess, push: dict[str, object], field: str
+) -> None:
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            caller = client(hub, peer)
+            task = await caller.asked("reply first")
+            body = {"url": receiver.url} | push
+            error = await caller.refusal(CREATE, {"taskId": task["id"], **body})
+            assert (error["code"], error["message"].partition(":")[0]) == (INVALID_PARAMS, field)
+            configuration = {"taskPushNotificationConfig": body}
+            message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "second"}]}
+            error = await caller.refusal("SendMessage", {"message": message, "configuration": configuration})
+            violation = error["data"][1]["fieldViolations"][0]["field"]
+            assert violation == f"configuration.taskPushNotificationConfig.{field}"
+            assert [prompt["text"] for prompt in peer.prompts] == ["reply first"]
+
+
+async def test_no_redirect_is_followed(hub: HubProcess) -> None:
+    with receiving(lambda one: 307 if one.path == "/hook" else 204) as receiver:
+        async with online(hub, TaskPeer) as peer:
+            await client(hub, peer).asked("reply done", {"url": receiver.url})
+            await heard(receiver, 2)  # the second try, as after any failure
+            assert {one.path for one in receiver.received} == {"/hook"}
+
+
+INSIDE = [
+    "http://169.254.169.254/latest/meta-data/",
+    "https://169.254.169.254/",
+    "https://127.0.0.1:8443/",
+    "https://[::ffff:10.0.0.1]/",
+    "https://localhost/",
+    "https://example.com:22/",
+]
+
+
+async def test_by_default_nobody_is_sent_inside(embedded_hub: HubProcess) -> None:
+    async with online(embedded_hub, TaskPeer) as peer:
+        caller = client(embedded_hub, peer)
+        task = await caller.asked("reply one")
+        for url in INSIDE:
+            error = await caller.refusal(CREATE, {"taskId": task["id"], "url": url})
+            assert (error["code"], error["message"].partition(":")[0]) == (INVALID_PARAMS, "url"), url
+        assert (await caller.addresses(task))["configs"] == []
+
+
+async def test_other_dialects_know_no_pushes(hub: HubProcess) -> None:
+    async with online(hub, TaskPeer) as peer:
+        caller = client(hub, peer)
+        del caller.headers["A2A-Version"]
+        error = await caller.refusal(CREATE, {"taskId": "t", "url": "https://example.com"})
+        assert error["code"] == -32601
+        answer = await caller.post("tasks/pushNotificationConfig/set", {"taskId": "t"})
+        assert answer.json()["error"]["code"] == -32601

@@ -1,0 +1,26 @@
+"""Rows in a file on SQLite, as in life; and a hub process without its sockets that calls remote servers."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from tests.remote.house import Caller
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """SQLite in memory locks whole tables between threads and never waits."""
+    if connection.vendor == "sqlite":
+        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("remote") / "test.sqlite3")
+
+
+@pytest.fixture
+async def caller(settings: Any, transactional_db: None) -> AsyncIterator[Caller]:
+    """Asks, by the real ledger and dispatcher, with servers of this machine allowed."""
+    settings.REMOTE_ALLOW_PRIVATE = True
+    settings.REMOTE_RETRY_S = 0.5
+    caller = Caller()
+    yield caller
+    await caller.close()

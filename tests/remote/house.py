@@ -1,0 +1,122 @@
+"""An owner's agents that are remote servers, and a caller who asks them through the core as it is."""
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from accounts.models import User
+from accounts.tokens import get_or_create_local_user
+from agents.dispatch import Dispatcher
+from agents.ledger import Ledger
+from agents.links.choose import ChooseLink
+from agents.links.remote.access import NO_AUTH, Auth
+from agents.links.remote.card import find_card
+from agents.links.remote.link import RemoteLink
+from agents.links.remote.publishing import publish_remote
+from agents.live import LiveViews
+from agents.models import Agent, RemoteServer, Turn
+from agents.pieces import Part
+from agents.post import LocalPost
+from agents.types import Ask, OpenTurn, SettledTurn, Target
+from agents.waiting import RunningTurn, WaitingTurns
+from hub.limits import NoLimits
+from kit.async_db import db_call
+from kit.ids import time_ordered
+from tests.contracts.house import HOME, beating
+
+_numbers = itertools.count(1)
+
+
+class NoChannel:
+    """Where no agent has a socket."""
+
+    async def deliver(self, turn: OpenTurn) -> None:
+        raise AssertionError("a remote agent was asked over a socket")
+
+    async def withdraw(self, turn: OpenTurn) -> None:
+        raise AssertionError("a remote agent was told over a socket")
+
+
+class Caller:
+    """One process of a hub that asks remote servers."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger(home=HOME, carry=lambda _: None)
+        waiting = WaitingTurns()
+        self.link = RemoteLink(waiting=waiting, release=self.ledger.release_turn, clock=time.monotonic)
+        self.dispatcher = Dispatcher(
+            link=ChooseLink(channel=NoChannel(), remote=self.link),
+            ledger=self.ledger,
+            waiting=waiting,
+            limits=NoLimits(),
+            live=LiveViews(process_id=HOME, post=LocalPost()),
+            clock=time.monotonic,
+        )
+
+    async def close(self) -> None:
+        await self.link.close()
+        await db_call(self.ledger.close)()
+
+    async def publish(self, card_url: str, auth: Auth = NO_AUTH, **details: Any) -> Agent:
+        """Make a remote server an agent, as REST and the desk do."""
+        return await db_call(_publish)(card_url, auth, details)
+
+    async def start(
+        self,
+        agent: Agent,
+        text: str,
+        *,
+        login: str = "alice",
+        context_id: str = "",
+        task_id: str = "",
+        wait_s: float = 20,
+        parts: Sequence[Part] = (),
+        traceparent: str = "",
+    ) -> RunningTurn:
+        """Ask, and do not wait."""
+        user = await db_call(get_or_create_local_user)(login)
+        ask = Ask(
+            chat_id=time_ordered(),
+            target=Target(agent.pk, agent.session_id, agent.handle),
+            caller_id=user.pk,
+            caller_login=login,
+            surface="a2a",
+            question=text,
+            wait_s=wait_s,
+            context_id=context_id,
+            task_id=task_id,
+            parts=tuple(parts),
+            traceparent=traceparent,
+        )
+        return await self.dispatcher.ask(ask, _nothing)
+
+    async def ask(self, agent: Agent, text: str, **more: Any) -> SettledTurn:
+        """Ask, and wait for the end."""
+        running = await self.start(agent, text, **more)
+        return await running.settled
+
+
+def _publish(card_url: str, auth: Auth, details: dict[str, Any]) -> Agent:
+    beating()
+    owner: User = get_or_create_local_user(f"far{next(_numbers)}")
+    wanted = {"name": "far", "status": "published", **details}
+    return publish_remote(owner, find_card(card_url, auth), auth, wanted, slug="far").agent
+
+
+async def _nothing(settled: SettledTurn) -> None:
+    return None
+
+
+async def server_of(agent: Agent) -> RemoteServer:
+    """Its row now."""
+    return await RemoteServer.objects.aget(session_id=agent.session_id)
+
+
+async def turn_of(running: RunningTurn) -> Turn:
+    """Its row now."""
+    return await Turn.objects.aget(chat_id=running.turn.ask.chat_id)
+
+
+__all__ = ["Caller", "replace", "server_of", "turn_of"]

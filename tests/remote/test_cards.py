@@ -1,0 +1,159 @@
+"""Reading cards: which way the hub goes, which cards it refuses, and where it does not go."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from agents.links.remote.access import Auth, BadAuth, make_auth
+from agents.links.remote.card import BadCard, fetch_card, find_card, read_card
+from agents.links.remote.publishing import look_again
+from kit.async_db import db_call
+from kit.safe_http import NotSent, Rules, StreamingHttp
+from tests.receivers import Canary
+from tests.remote.house import Caller, server_of
+from tests.remote.servers import Asked, as_http, in_full, raw_server
+
+HERE = "https://far.example/.well-known/agent-card.json"
+JSONRPC_10, HTTP_10, JSONRPC_03 = ("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")
+OFFERS: list[tuple[list[tuple[str, str]], tuple[str, str]]] = [
+    ([JSONRPC_03, HTTP_10, JSONRPC_10], JSONRPC_10),
+    ([JSONRPC_03, HTTP_10], HTTP_10),
+    ([("GRPC", "1.0"), JSONRPC_03], JSONRPC_03),
+    ([("JSONRPC", "1.0.1")], JSONRPC_10),
+    ([("JSONRPC", "1")], JSONRPC_10),
+    ([("JSONRPC", "0.3.0")], JSONRPC_03),
+]
+NO_OFFERS = [[("GRPC", "1.0")], [("JSONRPC", "0.2.5")], [("JSONRPC", "2.0")], [("HTTP+JSON", "0.3")], []]
+
+
+def offering(ways: list[tuple[str, str]]) -> dict[str, Any]:
+    listed = [
+        {"url": f"/{number}", "protocolBinding": binding, "protocolVersion": version}
+        for number, (binding, version) in enumerate(ways)
+    ]
+    return {"name": "far", "supportedInterfaces": listed}
+
+
+@pytest.mark.parametrize(("ways", "chosen"), OFFERS)
+def test_the_best_way_is_chosen(ways: list[tuple[str, str]], chosen: tuple[str, str]) -> None:
+    interface = read_card(HERE, offering(ways)).interface
+    assert (interface.binding, interface.version) == chosen
+    assert interface.url.startswith("https://far.example/")
+
+
+@pytest.mark.parametrize("ways", NO_OFFERS)
+def test_no_way_is_refused(ways: list[tuple[str, str]]) -> None:
+    with pytest.raises(BadCard, match="offers none"):
+        read_card(HERE, offering(ways))
+
+
+def test_a_card_of_0_3_may_name_json_rpc_beside_what_it_prefers() -> None:
+    card = {"name": "old", "url": "https://far.example/grpc", "preferredTransport": "GRPC"}
+    more = [{"url": "https://far.example/rpc", "transport": "JSONRPC"}]
+    interface = read_card(HERE, {**card, "additionalInterfaces": more}).interface
+    assert (interface.url, interface.version) == ("https://far.example/rpc", "0.3")
+
+
+@pytest.mark.parametrize("value", [None, [], "card", {}, {"name": 5}, {"name": "x"}, {"name": "x", "skills": 7}])
+def test_what_is_no_card_is_refused(value: Any) -> None:
+    with pytest.raises(BadCard):
+        read_card(HERE, value)
+
+
+def test_a_required_extension_is_refused() -> None:
+    card = offering([JSONRPC_10]) | {"capabilities": {"extensions": [{"uri": "urn:x", "required": True}]}}
+    with pytest.raises(BadCard, match="urn:x"):
+        read_card(HERE, card)
+
+
+async def test_it_is_found_above_its_place(caller: Caller) -> None:
+    async with raw_server(_not_found) as far:
+        for url in (far.url, f"{far.url}/", far.card_url):
+            assert (await asyncio.to_thread(find_card, url, Auth())).url == far.card_url
+        with pytest.raises(BadCard, match="HTTP 404"):
+            await asyncio.to_thread(find_card, f"{far.url}/elsewhere.json", Auth())
+
+
+async def test_redirects_are_not_followed(caller: Caller) -> None:
+    async def away(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(as_http(b"", status="302 Go", more="Location: /.well-known/agent-card.json\r\n"))
+
+    async with raw_server(away) as far:
+        with pytest.raises(BadCard, match="no redirect"):
+            await asyncio.to_thread(fetch_card, f"{far.url}/card.json", Auth())
+
+
+async def test_credentials_stay_with_the_cards_host(caller: Caller) -> None:
+    auth = make_auth("Bearer", "secret")
+    elsewhere = offering([JSONRPC_10])
+    elsewhere["supportedInterfaces"][0]["url"] = "http://localhost:9/a2a"
+    async with raw_server(_not_found, card=elsewhere) as far:
+        with pytest.raises(BadCard, match="another host"):
+            await asyncio.to_thread(fetch_card, far.card_url, auth)
+
+
+async def test_sealed_credentials_are_sent_and_do_not_move(caller: Caller) -> None:
+    async with raw_server(_echo_of_a_message) as far, raw_server(_not_found) as other:
+        auth = make_auth("Bearer", "s3cret-word")
+        agent = await caller.publish(far.card_url, auth)
+        await caller.ask(agent, "hello")
+        assert far.seen.requests[0]["headers"]["authorization"] == "Bearer s3cret-word"
+        server = await server_of(agent)
+        assert "s3cret" not in server.credentials
+        moved = other.card_url.replace("127.0.0.1", "localhost")
+        with pytest.raises(BadAuth):
+            await db_call(look_again)(server, moved, None)
+        card, kept = await db_call(look_again)(server, None, None)
+        assert (card.url, kept) == (far.card_url, auth)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "credentials"),
+    [
+        ("Bearer", ""),
+        ("", "x"),
+        ("Be arer", "x"),
+        ("Bearer", "x\r\nX: y"),
+        ("Bearer", "é"),
+        ("Bearer", "x" * 5000),
+    ],
+)
+def test_what_cannot_stand_in_a_header_is_refused(scheme: str, credentials: str) -> None:
+    with pytest.raises(BadAuth):
+        make_auth(scheme, credentials)
+
+
+async def test_the_public_internet_only(caller: Caller, settings: Any) -> None:
+    """The card was fine when it was published; then its names lead home."""
+    settings.REMOTE_ALLOW_PRIVATE = False
+    async with raw_server(_not_found) as far:
+        for url in (far.card_url, far.card_url.replace("http:", "https:"), "https://localhost/c.json"):
+            with pytest.raises(BadCard):
+                await asyncio.to_thread(fetch_card, url, Auth())
+        assert far.seen.requests == []
+
+
+@pytest.fixture
+async def canary() -> AsyncIterator[Canary]:
+    canary = Canary()
+    yield canary
+    assert canary.close() == 0
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1"])
+async def test_no_name_leads_a_stream_home(canary: Canary, address: str) -> None:
+    http = StreamingHttp(Rules(), resolve=lambda host, port: ["8.8.8.8", address])
+    with pytest.raises(NotSent, match="does not lead to public addresses"):
+        async with http.stream("POST", "https://far.example/", headers={}):
+            raise AssertionError("it was sent")
+    http.close()
+
+
+async def _not_found(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    writer.write(as_http(b"{}", status="404 No"))
+
+
+async def _echo_of_a_message(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    writer.write(in_full(asked, {"message": {"role": "ROLE_AGENT", "parts": [{"text": "hi"}]}}))

@@ -1,0 +1,62 @@
+"""What counts as an event, and that nothing of an agent's own JSON is touched."""
+
+from typing import Any
+
+import pytest
+
+from agents.links.remote.events import Message, Task, read_event
+from agents.links.remote.failures import Malformed
+from agents.links.remote.v03 import event_from_03
+from agents.pieces import Part
+
+
+def said(*parts: Any) -> Any:
+    return {"message": {"role": "ROLE_AGENT", "messageId": "m", "parts": list(parts)}}
+
+
+def test_nulls_are_absent_but_for_data() -> None:
+    event = read_event(
+        said(
+            {"text": "a", "raw": None, "data": None, "metadata": None, "filename": None},
+            {"data": None},
+            {"data": {"a": None}, "mediaType": None, "metadata": {"b": None}},
+        )
+    )
+    assert isinstance(event, Message)
+    assert event.parts == (Part(text="a"), Part(data=None), Part(data={"a": None}, metadata={"b": None}))
+
+
+def test_a_task_of_nulls_is_a_task() -> None:
+    status = {"state": "TASK_STATE_WORKING", "message": None, "timestamp": None}
+    event = read_event(
+        {"task": {"id": "t", "contextId": None, "status": status, "artifacts": None, "history": None}}
+    )
+    assert isinstance(event, Task)
+    assert (event.id, event.status.message) == ("t", None)
+
+
+@pytest.mark.parametrize("part", [{}, {"text": None}, {"text": "a", "raw": "b"}, {"text": 1}, "text", None, []])
+def test_a_part_has_one_content(part: Any) -> None:
+    with pytest.raises(Malformed):
+        read_event(said(part))
+
+
+@pytest.mark.parametrize(
+    ("older", "kind"),
+    [
+        ({"kind": "message", "parts": []}, "message"),
+        ({"kind": "task", "id": "t", "status": {"state": "working"}}, "task"),
+        ({"taskId": "t", "status": {"state": "working"}}, "statusUpdate"),
+        ({"taskId": "t", "artifact": {"artifactId": "a", "parts": []}}, "artifactUpdate"),
+        ({"id": "t", "status": {"state": "working"}}, "task"),
+    ],
+)
+def test_older_events_are_recognised_with_and_without_their_kind(older: Any, kind: str) -> None:
+    assert list(event_from_03(older)) == [kind]
+    read_event(event_from_03(older))
+
+
+@pytest.mark.parametrize("older", [None, [], "x", {}, {"kind": "robot"}, {"kind": ["task"]}, {"kind": {}}])
+def test_what_is_none_is_refused(older: Any) -> None:
+    with pytest.raises(Malformed):
+        read_event(event_from_03(older))

@@ -1,0 +1,157 @@
+"""A server of A2A 0.3, by hand: methods with slashes, parts with kinds."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agents.pieces import ArtifactPiece, Part, StatusNote
+from agents.types import Outcome
+from tests.remote.house import Caller
+from tests.remote.servers import SSE_HEAD, Asked, Remote, card_03, frame, in_full, raw_server
+from tests.waiting import eventually
+
+
+class Older:
+    """Asks for input once in each task, then is done; `hold` waits for its cancel."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self.canceled = asyncio.Event()
+
+    async def answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        call = asked.json
+        self.calls.append(call)
+        method, params = call["method"], call["params"]
+        if method == "tasks/cancel":
+            self.canceled.set()
+            writer.write(in_full(asked, self._task("canceled")))
+        elif method == "tasks/get":
+            writer.write(in_full(asked, self._task("input-required")))
+        elif method == "message/send":
+            writer.write(in_full(asked, self._task("completed", artifacts=[self._artifact("in one")])))
+        else:
+            await self._stream(asked, params["message"], writer)
+
+    async def _stream(self, asked: Asked, message: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        word = message["parts"][0].get("text", "")
+        if word == "direct":
+            said = {
+                "kind": "message",
+                "role": "agent",
+                "messageId": "m",
+                "parts": [{"kind": "text", "text": "hi"}],
+            }
+            writer.write(SSE_HEAD + frame(asked, said))
+            return
+        writer.write(SSE_HEAD + frame(asked, self._task("working")))
+        if word == "hold":
+            await writer.drain()
+            await asyncio.wait_for(self.canceled.wait(), 20)
+            writer.write(frame(asked, self._status("canceled", final=True)))
+        elif "taskId" in message:
+            writer.write(frame(asked, self._event(self._artifact("all right"))))
+            file = {"kind": "file", "file": {"bytes": "YWJj", "name": "a.bin", "mimeType": "x/y"}}
+            writer.write(frame(asked, self._event({"artifactId": "f", "parts": [file]})))
+            writer.write(frame(asked, self._status("completed", final=True)))
+        else:
+            writer.write(frame(asked, self._status("working", "thinking")))
+            writer.write(frame(asked, self._status("input-required", "which one?", final=True)))
+
+    def _task(self, state: str, **more: Any) -> dict[str, Any]:
+        return {"kind": "task", "id": "t/1", "contextId": "c1", "status": {"state": state}, **more}
+
+    def _status(self, state: str, words: str = "", *, final: bool = False) -> dict[str, Any]:
+        status: dict[str, Any] = {"state": state}
+        if words:
+            parts = [{"kind": "text", "text": words}]
+            status["message"] = {"kind": "message", "role": "agent", "messageId": "m", "parts": parts}
+        return {"kind": "status-update", "taskId": "t/1", "contextId": "c1", "status": status, "final": final}
+
+    def _artifact(self, words: str) -> dict[str, Any]:
+        return {"artifactId": "a", "parts": [{"kind": "text", "text": words}]}
+
+    def _event(self, artifact: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": "artifact-update", "taskId": "t/1", "contextId": "c1", "artifact": artifact}
+
+
+async def test_a_conversation_in_its_words(caller: Caller) -> None:
+    older = Older()
+    async with raw_server(older.answer, card=card_03()) as far:
+        agent = await caller.publish(far.card_url)
+        ours = {"context_id": "our-context", "task_id": "our-task"}
+        running = await caller.start(agent, "begin", **ours)  # type: ignore[arg-type]
+        asked = await running.settled
+        assert (asked.reason, asked.text) == ("input_required", "which one?")
+        assert running.pieces == [StatusNote("thinking")]
+        running = await caller.start(agent, "the red one", **ours)  # type: ignore[arg-type]
+        assert (await running.settled).text == "all right"
+        text, piece = running.pieces
+        assert text == "all right"
+        assert isinstance(piece, ArtifactPiece)
+        assert piece.parts == (Part(raw="YWJj", filename="a.bin", media_type="x/y"),)
+        first, looked, second = older.calls
+        assert looked["method"] == "tasks/get"
+        assert first["params"]["message"] == {
+            "kind": "message",
+            "messageId": first["params"]["message"]["messageId"],
+            "role": "user",
+            "parts": [{"kind": "text", "text": "begin"}],
+        }
+        said = second["params"]["message"]
+        assert (said["taskId"], said["contextId"]) == ("t/1", "c1")
+
+
+async def test_parts_go_out_in_its_form(caller: Caller) -> None:
+    older = Older()
+    parts = [
+        Part(text="look"),
+        Part(data=[1, 2]),
+        Part(url="https://x.example/a", media_type="a/b"),
+        Part(raw="YQ==", filename="n", metadata={"k": 1}),
+    ]
+    async with raw_server(older.answer, card=card_03()) as far:
+        await caller.ask(await caller.publish(far.card_url), "look", parts=parts)
+    assert older.calls[0]["params"]["message"]["parts"] == [
+        {"kind": "text", "text": "look"},
+        {"kind": "data", "data": {"value": [1, 2]}, "metadata": {"data_part_compat": True}},
+        {"kind": "file", "file": {"uri": "https://x.example/a", "mimeType": "a/b"}},
+        {"kind": "file", "file": {"bytes": "YQ==", "name": "n"}, "metadata": {"k": 1}},
+    ]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_one_answer_and_a_direct_message(caller: Caller, streams: bool) -> None:
+    async with raw_server(Older().answer, card=card_03(streams=streams)) as far:
+        settled = await caller.ask(await caller.publish(far.card_url), "direct")
+        assert (settled.outcome, settled.text) == (Outcome.COMPLETED, "hi" if streams else "in one")
+
+
+async def test_a_cancel_reaches_it(caller: Caller) -> None:
+    older = Older()
+    async with raw_server(older.answer, card=card_03()) as far:
+        running = await caller.start(await caller.publish(far.card_url), "hold")
+        await eventually(lambda: _called(older, "message/stream"), "it holds")
+        caller.dispatcher.cancel(running.turn.ask.chat_id)
+        assert (await running.settled).reason == "canceled"
+        await asyncio.wait_for(older.canceled.wait(), 10)
+
+
+async def test_what_the_hub_sends_with_each_call(caller: Caller) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    async with raw_server(Older().answer, card=card_03()) as far:
+        await caller.ask(await caller.publish(far.card_url), "direct", traceparent=trace)
+        headers = _first(far)
+        assert headers["traceparent"] == trace
+        assert headers["a2a-version"] == "0.3"
+        assert headers["host"] == far.url.removeprefix("http://")
+        assert "authorization" not in headers
+
+
+async def _called(older: Older, method: str) -> bool:
+    return any(call["method"] == method for call in older.calls)
+
+
+def _first(far: Remote) -> dict[str, str]:
+    headers: dict[str, str] = far.seen.requests[0]["headers"]
+    return headers

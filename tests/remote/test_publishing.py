@@ -1,0 +1,271 @@
+"""Publishing and moving a remote server, by REST and on the desk; what is its owner's alone."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from agents.links.remote.access import auth_of
+from agents.models import Agent, Connection, Process, RemoteServer, Session
+from agents.presence import Registration, register
+from kit.clock import db_now
+from tests.native.house import Person, api, browser, make_agent, make_session, person
+from tests.remote.cards import serving_card
+from tests.remote.servers import card_03
+
+SECRET = "s3cret-word"
+AUTH = {"scheme": "Bearer", "credentials": SECRET}
+FIELDS: dict[str, Any] = {
+    "name": "",
+    "tagline": "",
+    "description": "",
+    "status": "published",
+    "access": "public",
+    "isolated": "on",
+    "daily_budget": "10",
+    "concurrency_cap": "2",
+    "wait_s": "",
+    "agent_style": "hybrid",
+    "suggested_prompts": "",
+    "allowed_logins": "",
+    "claude_md": "",
+    "personalization_prompt": "",
+    "slug": "",
+    "auth_scheme": "",
+    "credentials": "",
+}
+
+
+@pytest.fixture
+def alice(db: None, settings: Any) -> Person:
+    settings.REMOTE_ALLOW_PRIVATE = True
+    return person("alice")
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with serving_card() as url:
+        yield url
+
+
+def publish(alice: Person, url: str, **more: Any) -> Any:
+    body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url, **more}}
+    return api(alice.session).post("/api/v1/agents", body, format="json")
+
+
+def change(alice: Person, agent_id: int, **remote: Any) -> Any:
+    return api(alice.session).patch(f"/api/v1/agents/{agent_id}", {"remote": remote}, format="json")
+
+
+def test_an_agent_is_made_of_a_card(alice: Person, url: str) -> None:
+    answer = publish(alice, url, auth=AUTH)
+    assert answer.status_code == 201, answer.content
+    body = answer.json()
+    assert (body["handle"], body["online"], body["routingName"]) == ("alice/far", True, "@far")
+    assert body["remote"] == {
+        "cardUrl": f"{url}/.well-known/agent-card.json",
+        "authScheme": "Bearer",
+        "breaker": "closed",
+        "retryAt": None,
+        "lastFailure": None,
+    }
+    row = RemoteServer.objects.get()
+    assert auth_of(row).credentials == SECRET
+    assert SECRET not in row.credentials
+    assert row.session.channel_version == "A2A 1.0 over JSONRPC"
+    listed = api(alice.session).get("/api/v1/agents?mine=true").json()["items"]
+    assert SECRET not in str(listed)
+    assert listed[0]["remote"]["authScheme"] == "Bearer"
+
+
+def test_others_see_the_agent_and_not_its_server(alice: Person, url: str) -> None:
+    publish(alice, url)
+    seen = api(person("bob").session).get("/api/v1/agents/by-handle/alice/far").json()
+    assert seen["online"] is True
+    assert "remote" not in seen
+    assert url not in str(seen)
+
+
+@pytest.mark.parametrize(
+    ("remote", "field"),
+    [
+        ({}, "cardUrl"),
+        ({"cardUrl": "ftp://x"}, "cardUrl"),
+        ({"cardUrl": "\x00"}, "cardUrl"),
+        ({"cardUrl": "https://" + "x" * 3000}, "cardUrl"),
+        ({"cardUrl": 7, "auth": []}, "auth"),
+        ({"cardUrl": "http://127.0.0.1:9/card.json"}, "connection failed"),
+        ({"cardUrl": "x", "auth": {"scheme": "B", "credentials": "a\nb"}}, "printable"),
+        ("text", "remote"),
+    ],
+)
+def test_what_is_wrong_is_a_400_and_makes_nothing(alice: Person, remote: Any, field: str) -> None:
+    body = {"name": "Far", "remote": remote}
+    answer = api(alice.session).post("/api/v1/agents", body, format="json")
+    assert answer.status_code == 400, answer.content
+    assert field in answer.json()["message"]
+    assert not Session.objects.exists()
+
+
+def test_it_is_a_session_or_a_server(alice: Person, url: str) -> None:
+    session = make_session(alice.user)
+    both = {"name": "x", "sessionId": str(session.public_id), "remote": {"cardUrl": url}}
+    for body in (both, {"name": "x"}):
+        assert api(alice.session).post("/api/v1/agents", body, format="json").status_code == 400
+
+
+def test_a_handle_that_is_taken_leaves_no_session_behind(alice: Person, url: str) -> None:
+    assert publish(alice, url).status_code == 201
+    assert publish(alice, url).status_code == 409
+    assert RemoteServer.objects.count() == Session.objects.count() == 1
+
+
+def test_a_card_is_shown_and_nothing_kept(alice: Person) -> None:
+    with serving_card(card_03()) as url:
+        answer = api(alice.session).post("/api/v1/agents/cards", {"cardUrl": url}, format="json")
+    assert answer.json() == {
+        "url": f"{url}/.well-known/agent-card.json",
+        "name": "Old",
+        "description": "",
+        "version": "1",
+        "skills": [],
+        "callUrl": f"{url}/a2a",
+        "protocolVersion": "0.3",
+        "protocolBinding": "JSONRPC",
+        "streaming": True,
+    }
+    assert not RemoteServer.objects.exists()
+
+
+def test_moving_keeps_credentials_at_home(alice: Person, url: str) -> None:
+    agent_id = publish(alice, url, auth=AUTH).json()["id"]
+    RemoteServer.objects.update(retry_at=db_now() + timedelta(hours=1), opens=3, last_failure="bad")
+    assert api(alice.session).get("/api/v1/agents?mine=true").json()["items"][0]["online"] is False
+    elsewhere = url.replace("127.0.0.1", "localhost")
+    refused = change(alice, agent_id, cardUrl=elsewhere)
+    assert refused.status_code == 400
+    assert "another host" in refused.json()["message"]
+    assert change(alice, agent_id, cardUrl=url).json()["remote"]["breaker"] == "closed"
+    assert auth_of(RemoteServer.objects.get()).credentials == SECRET
+    assert change(alice, agent_id, auth=None).json()["remote"]["authScheme"] is None
+    assert RemoteServer.objects.get().credentials == ""
+
+
+def test_a_session_cannot_be_moved_like_a_server(alice: Person, url: str) -> None:
+    agent = make_agent(alice.user)
+    assert change(alice, agent.pk, cardUrl=url).status_code == 400
+
+
+def test_no_socket_becomes_a_remote_server(alice: Person, url: str) -> None:
+    session_id = publish(alice, url).json()["sessionId"]
+    Process.objects.create(id="p", host="h", pid=1)
+    credential = alice.user.credentials.get(kind="channel")
+    wanted = Registration(
+        user_id=alice.user.pk,
+        credential_id=credential.pk,
+        session_id=session_id,
+        routing_name="far",
+        host="h",
+        cwd="/",
+        os_user="u",
+        pid=1,
+        channel_version="1",
+    )
+    registered = register(wanted, process_id="p")
+    assert registered.public_id != session_id
+    assert registered.routing_name != "far"
+    assert not Connection.objects.filter(session__public_id=session_id).exists()
+
+
+def test_its_owner_deletes_it_for_good(alice: Person, url: str) -> None:
+    body = publish(alice, url).json()
+    path = f"/api/v1/sessions/{body['sessionId']}?hard=true"
+    assert api(alice.session).delete(path).status_code == 200
+    assert not RemoteServer.objects.exists()
+
+
+def test_credentials_are_sealed_anew(alice: Person, url: str, settings: Any) -> None:
+    publish(alice, url, auth=AUTH)
+    before = RemoteServer.objects.get().credentials
+    settings.WEBHOOK_KEYS = ["k" * 40]
+    call_command("rotate_webhook_keys")
+    settings.SECRET_KEY = "another-secret-key-altogether-of-this-test"
+    after = RemoteServer.objects.get()
+    assert after.credentials != before
+    assert auth_of(after).credentials == SECRET
+
+
+def test_the_desk_looks_at_the_card_first(alice: Person, url: str) -> None:
+    client = browser(alice.session)
+    shown = client.post("/desk/remote", {**FIELDS, "card_url": url, "action": "check", "slug": "mine"})
+    page = shown.content.decode()
+    assert shown.status_code == 200
+    assert "The card: Raw" in page
+    assert 'value="Raw"' in page
+    assert 'value="mine"' in page
+    assert not RemoteServer.objects.exists()
+    typed = {**FIELDS, "name": "Raw", "card_url": url, "auth_scheme": "Bearer", "credentials": SECRET}
+    assert client.post("/desk/remote", {**typed, "action": "save"}).status_code == 302
+    agent = Agent.objects.get()
+    assert (agent.handle, agent.status) == ("alice/raw", "published")
+    for path in (f"/desk/agents/{agent.pk}", f"/desk/agents/{agent.pk}/remote", "/desk"):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert SECRET not in answer.content.decode()
+
+
+def test_the_desk_says_what_is_wrong_and_echoes_no_credentials(alice: Person, url: str) -> None:
+    client = browser(alice.session)
+    typed = {**FIELDS, "name": "x", "auth_scheme": "Bearer", "credentials": SECRET}
+    for card_url, said in (("", "required"), ("ftp://x", "want a URL"), (f"{url}/no.json", "HTTP 404")):
+        for action in ("check", "save"):
+            answer = client.post("/desk/remote", {**typed, "card_url": card_url, "action": action})
+            assert answer.status_code == 400
+            assert said in answer.content.decode()
+            assert SECRET not in answer.content.decode()
+    publish(alice, url)
+    taken = client.post("/desk/remote", {**typed, "card_url": url, "slug": "far", "action": "save"})
+    assert taken.status_code == 409
+    assert RemoteServer.objects.count() == 1
+
+
+def test_the_desk_moves_a_server(alice: Person, url: str) -> None:
+    agent_id = publish(alice, url, auth=AUTH).json()["id"]
+    client, path = browser(alice.session), f"/desk/agents/{agent_id}/remote"
+    fields = {"card_url": url, "auth": "keep", "auth_scheme": "", "credentials": ""}
+    assert "The card: Raw" in client.post(path, {**fields, "action": "check"}).content.decode()
+    unclear = {**fields, "auth_scheme": "Bearer", "credentials": "new-word"}
+    for wrong in (unclear, {**unclear, "auth": "none"}, {**fields, "auth": "new"}):
+        answer = client.post(path, {**wrong, "action": "save"})
+        assert answer.status_code == 400
+        assert auth_of(RemoteServer.objects.get()).credentials == SECRET
+    assert client.post(path, {**unclear, "auth": "new", "action": "save"}).status_code == 302
+    assert auth_of(RemoteServer.objects.get()).credentials == "new-word"
+    away = {**fields, "card_url": url.replace("127.0.0.1", "localhost")}
+    assert "another host" in client.post(path, {**away, "action": "save"}).content.decode()
+    assert client.post(path, {**away, "auth": "none", "action": "save"}).status_code == 302
+    row = RemoteServer.objects.get()
+    assert (row.card_url.startswith("http://localhost"), row.credentials) == (True, "")
+
+
+def test_a_server_is_its_owners_alone(alice: Person, url: str) -> None:
+    agent_id = publish(alice, url).json()["id"]
+    bob, path = person("bob"), f"/desk/agents/{agent_id}/remote"
+    assert browser(bob.session).get(path).status_code == 404
+    assert browser(bob.session).post(path, {"card_url": url, "auth": "none"}).status_code == 404
+    assert browser().get(path).status_code == 302
+    session_agent = make_agent(alice.user)
+    assert browser(alice.session).get(f"/desk/agents/{session_agent.pk}/remote").status_code == 404
+    assert change(bob, agent_id, cardUrl=url).status_code == 404
+
+
+def test_staff_see_servers_without_credentials(alice: Person, url: str) -> None:
+    publish(alice, url, auth=AUTH)
+    boss = person("boss", is_staff=True, is_superuser=True)
+    row = RemoteServer.objects.get()
+    for path in ("/admin/agents/remoteserver/", f"/admin/agents/remoteserver/{row.pk}/change/"):
+        page = browser(boss.session).get(path)
+        assert page.status_code == 200, path
+        assert row.credentials not in page.content.decode()

@@ -1,0 +1,32 @@
+"""The clients of this room; one that the machine cannot run is skipped, one that cannot be installed fails."""
+
+import pytest
+
+from tests.sdks.clients import CLIENTS, VERSION_03, VERSION_1, SdkClient
+from tests.sdks.environments import ENVIRONMENTS, Missing
+
+
+def ready(client: SdkClient) -> SdkClient:
+    try:
+        ENVIRONMENTS[client.environment].ready()
+    except Missing as missing:
+        pytest.skip(str(missing))
+    return client
+
+
+@pytest.fixture(params=CLIENTS, ids=str)
+def client(request: pytest.FixtureRequest) -> SdkClient:
+    """Each client, of 1.0 by both bindings."""
+    return ready(request.param)
+
+
+@pytest.fixture(params=VERSION_1, ids=str)
+def client_1(request: pytest.FixtureRequest) -> SdkClient:
+    """Each client of A2A 1.0, by both bindings."""
+    return ready(request.param)
+
+
+@pytest.fixture(params=VERSION_03, ids=str)
+def client_03(request: pytest.FixtureRequest) -> SdkClient:
+    """Each client of A2A 0.3."""
+    return ready(request.param)

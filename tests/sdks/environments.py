@@ -1,0 +1,127 @@
+"""The official SDKs, each in an environment of its own: made once, kept beside ours, again when its lock changes.
+
+`python -m tests.sdks.environments` makes them all, and says what it leaves out.
+"""
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+REQUIREMENTS = Path(__file__).parents[2] / "requirements"
+ROOM = Path(sys.prefix).resolve() / "sdks"
+INSTALL_WITHIN_S = 300
+NODE_AT_LEAST = {"js-1": 20, "js-0.3": 18}
+
+
+class Missing(Exception):
+    """This machine lacks what the client runs on; its text says what."""
+
+
+class NotInstalled(Exception):
+    """The registry or the installer failed; its text says which and how."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One SDK, by its name: `python-1`, `python-0.3`, `js-1`, `js-0.3`."""
+
+    name: str
+    lock: Path
+    build: Callable[[Path, Path], None]
+
+    @property
+    def folder(self) -> Path:
+        made_from = self.lock.read_bytes() + sys.version.encode()
+        return ROOM / f"{self.name}-{hashlib.sha256(made_from).hexdigest()[:12]}"
+
+    def ready(self) -> Path:
+        """Its folder, made now if it is not there; other processes wait meanwhile.
+
+        Raises:
+            Missing, NotInstalled: as they say.
+        """
+        if self.name in NODE_AT_LEAST:
+            check_node(NODE_AT_LEAST[self.name])
+        folder, finished = self.folder, self.folder / "finished"
+        with alone(self.name):
+            if not finished.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                self.build(folder, self.lock)
+                finished.touch()
+        return folder
+
+
+@contextmanager
+def alone(name: str) -> Iterator[None]:
+    """One process at a time, on this machine, for each name."""
+    ROOM.mkdir(exist_ok=True)
+    with (ROOM / f"{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def check_node(at_least: int) -> None:
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        raise Missing("no node and npm on this machine: the JavaScript clients are not tried")
+    version = subprocess.run([node, "--version"], check=True, capture_output=True, text=True).stdout.strip()
+    if int(version.removeprefix("v").partition(".")[0]) < at_least:
+        raise Missing(f"node is {version}, this JavaScript client wants {at_least} or later")
+
+
+def build_python(folder: Path, lock: Path) -> None:
+    install(sys.executable, "-m", "venv", "--without-pip", str(folder))
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
+    install(*pip, "install", "--quiet", "--require-hashes", "-r", str(lock))
+
+
+def build_js(folder: Path, lock: Path) -> None:
+    for name in ("package.json", lock.name):
+        shutil.copy(lock.parent / name, folder)
+    install("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
+
+
+def install(*command: str, cwd: Path | None = None) -> None:
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise NotInstalled(f"no end within {INSTALL_WITHIN_S} s, is the registry reached? {command}") from None
+    if done.returncode != 0:
+        said = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+        raise NotInstalled(f"could not install an official A2A client ({' '.join(command)}):\n{said}")
+
+
+ENVIRONMENTS = {
+    environment.name: environment
+    for environment in (
+        Environment("python-1", REQUIREMENTS / "sdk-1.txt", build_python),
+        Environment("python-0.3", REQUIREMENTS / "sdk-0.3.txt", build_python),
+        Environment("js-1", REQUIREMENTS / "sdk-js-1" / "package-lock.json", build_js),
+        Environment("js-0.3", REQUIREMENTS / "sdk-js-0.3" / "package-lock.json", build_js),
+    )
+}
+
+
+def main() -> int:
+    for environment in ENVIRONMENTS.values():
+        try:
+            environment.ready()
+        except Missing as missing:
+            print(f"leaving out {environment.name}: {missing}")
+        except NotInstalled as failure:
+            print(failure, file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""What A2A 0.3 has besides, or has not, by its official clients."""
+
+import pytest
+
+from tests.callers import rpc_path
+from tests.hub_process import HubProcess
+from tests.peers import TaskPeer, online
+from tests.sdks.clients import SdkClient
+
+
+@pytest.fixture
+def hub(embedded_hub: HubProcess) -> HubProcess:
+    """One process on SQLite."""
+    return embedded_hub
+
+
+async def test_the_card_is_of_its_version(hub: HubProcess, alice: str, client_03: SdkClient) -> None:
+    async with online(hub, TaskPeer) as agent:
+        run = await client_03.watch(hub.url, agent.handle, alice, "card")
+    card = run.has_not_raised().one("card").value
+    assert (card["protocolVersion"], card["preferredTransport"]) == ("0.3.0", "JSONRPC")
+    assert card["url"] == hub.url + rpc_path(agent.handle)
+
+
+async def test_a_plain_reply_is_a_message(hub: HubProcess, alice: str, client_03: SdkClient) -> None:
+    async with online(hub, TaskPeer) as agent:
+        answered = await client_03.watch(hub.url, agent.handle, alice, "send")
+        streamed = await client_03.watch(hub.url, agent.handle, alice, "stream")
+    for seen in (answered.one("answer"), streamed.one("event")):
+        assert (seen.kind, seen.text) == ("message", "echo: hello")
+
+
+async def test_an_agent_of_tasks_never_answers_with_a_message(
+    hub: HubProcess, alice: str, client_03: SdkClient
+) -> None:
+    async with online(hub, TaskPeer, agent={"agentStyle": "task-generating"}) as agent:
+        answered = await client_03.watch(hub.url, agent.handle, alice, "send")
+        streamed = await client_03.watch(hub.url, agent.handle, alice, "stream")
+    answer = answered.one("answer")
+    assert (answer.kind, answer.state, answer.reply) == ("task", "completed", "echo: hello")
+    first, *_, last = streamed.at("event")
+    assert (first.kind, last.kind, last.state) == ("task", "status-update", "completed")
+    assert last.body["final"] is True
+
+
+async def test_push_addresses_are_not_taken(hub: HubProcess, alice: str, client_03: SdkClient) -> None:
+    async with online(hub, TaskPeer) as agent:
+        run = await client_03.watch(hub.url, agent.handle, alice, "push", hook="https://8.8.8.8/hook")
+    [sight] = run.sights
+    assert sight.step == "raised"

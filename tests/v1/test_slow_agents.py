@@ -1,0 +1,38 @@
+"""Agents that take longer than the hub waits: those who stream, or do not wait, give them the agent's own time."""
+
+import asyncio
+
+from tests.hub_process import HubProcess
+from tests.peers import Slow, online
+from tests.v1.caller import Caller, reply_of, texts, told
+
+TAKES_S = 4.0  # the hub of these tests waits 2 s
+
+
+async def test_who_waits_in_line_is_told_after_the_hubs_own_time(impatient_hub: HubProcess) -> None:
+    token = impatient_hub.mint("alice", "session")
+    async with online(impatient_hub, Slow, delay_s=TAKES_S, agent={"waitS": 30}) as agent:
+        task = await Caller(impatient_hub.url, agent.handle, token).send("hi")
+    assert task["status"]["state"] == "TASK_STATE_FAILED"
+    assert texts(task["status"]["message"]["parts"]) == "agent did not reply within 2s"
+
+
+async def test_who_streams_or_does_not_wait_gives_it_the_agents_time(impatient_hub: HubProcess) -> None:
+    token = impatient_hub.mint("alice", "session")
+    async with online(impatient_hub, Slow, delay_s=TAKES_S, agent={"waitS": 30}) as agent:
+        caller = Caller(impatient_hub.url, agent.handle, token)
+        begun = await caller.begin("one")
+        events = await caller.stream("two")
+        async with asyncio.timeout(10):
+            while (task := await caller.get(begun["id"]))["status"]["state"] != "TASK_STATE_COMPLETED":
+                await asyncio.sleep(0.1)
+    assert reply_of(task) == "echo: one"
+    assert told(events)[-1] == "COMPLETED"
+
+
+async def test_without_a_time_of_its_own_it_has_the_hubs(impatient_hub: HubProcess) -> None:
+    token = impatient_hub.mint("alice", "session")
+    async with online(impatient_hub, Slow, delay_s=TAKES_S) as agent:
+        events = await Caller(impatient_hub.url, agent.handle, token).stream("hi")
+    assert events[-1].state == "FAILED"
+    assert texts(events[-1].content["status"]["message"]["parts"]) == "agent did not reply within 2s"
