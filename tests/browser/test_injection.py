@@ -58,7 +58,9 @@ async def test_nothing_an_agent_answers_runs(visitor: Visitor, site: HubProcess,
         for number, vector in enumerate(VECTORS):
             streaming = "SendStreamingMessage" if number % 2 else "SendMessage"
             await page.locator(f"input[value={streaming}]").check()
-            await page.get_by_label(["HTTP", "curl", "Python", "TypeScript"][number % 4]).check()
+            await page.get_by_role(
+                "radio", name=["HTTP", "curl", "Python", "TypeScript"][number % 4], exact=True
+            ).check()
             await page.get_by_label("Your question").fill(vector)
             await page.get_by_role("button", name="Send").click()
             await page.get_by_text("Completed.").wait_for()

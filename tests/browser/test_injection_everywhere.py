@@ -35,7 +35,7 @@ NO_PAGES = {
     "desk-chart", "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
     "webhook-page-replay",
     "webhook-page-roll-secret", "webhook-page-delete", "livez", "readyz", "schema", "sockets-json", "sockets-yaml",
-    "llms-txt",
+    "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info",
 }  # fmt: skip
 
 
@@ -117,6 +117,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/docs",
         f"/desk?{urlencode({'agents': hostile.text(), 'sessions': hostile.text()})}",
         f"/desk/publish?session={found['session']}",
+        f"/desk/remote?{urlencode({'name': hostile.text()})}",
         f"/desk/connect?{urlencode({'name': hostile.text()})}",
         f"/desk/connect/{found['token']}",
         agent,
