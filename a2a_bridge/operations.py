@@ -202,7 +202,7 @@ class Operations:
         if not await repeat.ended(0):
             task = await self.services.reader.find(repeat.task.id, call.caller.identity.user_id)
             if task is not None and call.operation is Operation.STREAM:
-                return Told(streaming.of_task(self.services.feeds.of(task)))
+                return Told(streaming.of_task(await self.services.reader.follow(task)))
             if task is not None:
                 return Done(call.dialect.sent(task, send))
         if call.operation is Operation.STREAM:
@@ -270,7 +270,7 @@ class Operations:
         services = self.services
         if not services.dispatcher.cancel(task.chat_id):
             await services.post.send(task.home, CancelMessage(task.chat_id))
-        feed = services.feeds.of(task)
+        feed = await services.reader.follow(task)
         try:
             async with asyncio.timeout(CANCEL_WITHIN_S):
                 while feed.task.is_open and await services.reader.refresh(feed):
@@ -287,7 +287,7 @@ class Operations:
             raise not_followable(task.state)
         if task.is_terminal or (task.is_interrupted and call.dialect.passes_ended):
             return Told(streaming.of_snapshot(task))
-        return Told(streaming.of_task(self.services.feeds.of(task)))
+        return Told(streaming.of_task(await self.services.reader.follow(task)))
 
     async def _create_push(self, call: Call, create: CreatePush) -> Json:
         task = await self._find(call, create.task_id)
@@ -318,7 +318,7 @@ class Operations:
         if not number.isdecimal() or len(number) > 9 or task_id not in ("", seen_id):
             raise task_not_found()
         task, seq = await self._find(call, seen_id), int(number)
-        feed = self.services.feeds.of(task)
+        feed = await self.services.reader.follow(task)
         missed = feed.since(seq) if seq <= feed.task.seq else None
         if missed is None:
             missed = await self.services.tasks.events_after(task, seq)
