@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, QuerySet, Sum
 
+from a2a_bridge.push_models import Push
 from agents.directory import live_connections
 from agents.errors import Denied
 from agents.ledger.statements import PROCESS_DEAD_S
@@ -17,7 +18,7 @@ from agents.types import Failure
 from hub.error_counts import errors_lately
 from kit import sql
 from kit.clock import db_now
-from webhooks.models import Delivery
+from webhooks.models import Delivery, Sendable
 
 MOST = 10_000
 MOST_PROCESSES = 50
@@ -28,6 +29,7 @@ SIZE = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
 }
 KINDS = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
+TASKS_IN = {"memory": "in this process", "redis": "in Redis", "journal": "in the database"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class HubProcess:
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """The queue of webhooks: what waits, how long the longest due one is overdue, what was given up in a day."""
+    """A queue: what waits, how long the longest due one is overdue, what was given up in a day."""
 
     pending: int
     overdue_s: int
@@ -85,11 +87,13 @@ class Figures:
     open_turns: int
     lingering: int
     deliveries: Deliveries
+    pushes: Deliveries
     turns: Turns
     errors: Sequence[tuple[str, int]]
     database: str
     database_bytes: int
     version: str
+    tasks: str
     most: int = MOST
 
 
@@ -102,12 +106,14 @@ def figures() -> Figures:
         agents=_count(live_connections()),
         open_turns=_count(Turn.objects.open()),
         lingering=_count(Turn.objects.holding().exclude(outcome=None)),
-        deliveries=_deliveries(now),
+        deliveries=_deliveries(Delivery, now),
+        pushes=_deliveries(Push, now),
         turns=_turns(now),
         errors=errors_lately()[:20],
         database=KINDS[connection.vendor],
         database_bytes=int(sql.rows(SIZE[connection.vendor])[0][0]),
         version=str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+        tasks=TASKS_IN[settings.TASK_STORE],
     )
 
 
@@ -132,11 +138,11 @@ def _by_process(rows: QuerySet[Any]) -> dict[str, int]:
     return dict(rows.values_list("process_id").annotate(count=Count("pk")).values_list("process_id", "count"))
 
 
-def _deliveries(now: datetime) -> Deliveries:
-    unsettled = Delivery.objects.filter(status__in=Delivery.UNSETTLED)
+def _deliveries(rows: type[Sendable], now: datetime) -> Deliveries:
+    unsettled = rows._default_manager.filter(status__in=Sendable.UNSETTLED)
     first = unsettled.order_by("next_attempt_at").values_list("next_attempt_at", flat=True).first()
     overdue = (now - first).total_seconds() if first else 0
-    failed = Delivery.objects.filter(queued_at__gt=now - DAY, status=Delivery.Status.FAILED)
+    failed = rows._default_manager.filter(queued_at__gt=now - DAY, status=Sendable.Status.FAILED)
     return Deliveries(_count(unsettled), max(0, round(overdue)), _count(failed))
 
 

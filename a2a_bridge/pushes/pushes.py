@@ -8,7 +8,7 @@ from django.db import DatabaseError, InterfaceError, transaction
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import task_not_found
 from a2a_bridge.push_models import PushConfig
-from a2a_bridge.pushes import addresses
+from a2a_bridge.pushes import configs
 from a2a_bridge.pushes.checks import check
 from a2a_bridge.pushes.telling import telling
 from a2a_bridge.requests import ListPush, NamePush, PushTarget
@@ -40,14 +40,14 @@ class Pushes:
         await db_call(check)(target, within)
 
     async def keep(self, task: Task, target: PushTarget, within: str = "") -> tuple[PushTarget, bool]:
-        """See `a2a_bridge.pushes.addresses.keep`.
+        """See `a2a_bridge.pushes.configs.keep`.
 
         Raises:
             RpcError: -32602, there are too many.
         """
         try:
-            return await db_call(addresses.keep)(task, target)
-        except addresses.TooMany as many:
+            return await db_call(configs.keep)(task, target)
+        except configs.TooMany as many:
             raise invalid(f"{within}id", f"{within}id: {many}") from None
 
     async def add(self, task: Task, target: PushTarget) -> PushTarget:
@@ -68,7 +68,7 @@ class Pushes:
         Raises:
             RpcError: -32001, as for a task that is not there.
         """
-        found = await db_call(addresses.find)(named.task_id, named.config_id)
+        found = await db_call(configs.find)(named.task_id, named.config_id)
         if found is None:
             raise task_not_found()
         return found
@@ -77,14 +77,12 @@ class Pushes:
         """Addresses of a task, and the token of the next page, if any."""
         if wanted.page_token and not (wanted.page_token.isdecimal() and len(wanted.page_token) < 19):
             raise invalid("pageToken", "pageToken: not one of this hub")
-        shown, last = await db_call(addresses.page)(
-            wanted.task_id, wanted.page_size, int(wanted.page_token or "0")
-        )
+        shown, last = await db_call(configs.page)(wanted.task_id, wanted.page_size, int(wanted.page_token or "0"))
         return shown, str(last) if last else ""
 
     async def drop(self, task_id: str, config_id: str = "") -> None:
         """Forget an address, or all of a task's."""
-        await db_call(addresses.drop)(task_id, config_id)
+        await db_call(configs.drop)(task_id, config_id)
 
     async def tell(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> None:
         """Queue what happened between turns, or while one runs; what cannot be queued now is not told."""

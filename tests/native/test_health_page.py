@@ -14,6 +14,7 @@ from agents.models import Connection, Process
 from agents.types import Failure
 from hub import error_counts
 from tests.native.house import Person, browser, connect, make_agent, make_turn
+from tests.pushes.rows import config_of, push_of
 from tests.webhooks.house import happen, make_due, subscribed
 from webhooks.models import Delivery
 
@@ -35,6 +36,12 @@ def number(page: str, name: str) -> str:
 def count_of(page: str, reason: str) -> int:
     (found,) = re.findall(rf"<code>{reason}</code></th><td class=\"number\">(\d+)<", page)
     return int(found)
+
+
+def test_it_says_where_tasks_are(staff: Person, settings: Any) -> None:
+    for store, place in (("memory", "in this process"), ("redis", "in Redis"), ("journal", "in the database")):
+        settings.TASK_STORE = store
+        assert f", tasks {place}." in read(staff)
 
 
 def test_only_staff_find_it(alice: Person, staff: Person) -> None:
@@ -93,6 +100,15 @@ def test_it_says_how_long_deliveries_wait(alice: Person, staff: Person) -> None:
     assert number(read(staff), "Deliveries failed").startswith("0")
 
 
+def test_pushes_of_tasks_are_counted_for_themselves(alice: Person, staff: Person) -> None:
+    config = config_of(alice)
+    push_of(config)
+    push_of(config, status="failed", next_attempt_at=None)
+    page = read(staff)
+    assert [number(page, f"{what} waiting")[0] for what in ("Deliveries", "Pushes")] == ["0", "1"]
+    assert [number(page, f"{what} failed")[0] for what in ("Deliveries", "Pushes")] == ["0", "1"]
+
+
 def test_it_counts_what_was_logged_but_never_says_it(staff: Person) -> None:
     counts, logger = error_counts.ErrorCounts(level=logging.ERROR), logging.getLogger("hub.counted")
     logger.addHandler(counts)
@@ -111,7 +127,7 @@ def test_it_counts_what_was_logged_but_never_says_it(staff: Person) -> None:
 
 def test_it_names_database_and_version(staff: Person, settings: Any) -> None:
     page = read(staff)
-    assert re.search(r"Version 0\.\d+\.\d+ on (SQLite|PostgreSQL)\.", page)
+    assert re.search(r"Version 0\.\d+\.\d+ on (SQLite|PostgreSQL), tasks in ", page)
     assert re.match(r"\d+(\.\d)? [KMG]B", number(page, "Database"))
 
 
@@ -124,5 +140,5 @@ def test_it_costs_the_same_queries_however_much_there_is(
         agent = make_agent(alice.user, slug)
         connect(agent.session)
         make_turn(agent, alice.user, released_at=timezone.now())
-        with django_assert_num_queries(16):
+        with django_assert_num_queries(19):
             client.get("/health")
