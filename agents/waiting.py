@@ -131,7 +131,7 @@ class WaitingTurns:
         del self._turns[chat_id]
         may_be_told_late = running.turn.ask.tells and not running.pieces  # its end overtook its reply
         if not running.agent_is_done or may_be_told_late:
-            self._late[chat_id] = running.pieces
+            self._late[chat_id] = list(running.pieces)  # what comes late is no part of the reply
             if len(self._late) > LATE_KEPT:
                 self._late.popitem(last=False)
 

@@ -187,6 +187,9 @@ CHANNEL_REST: dict[str, Rule] = {
 }
 
 CARD = Rule(may=May.SEES_CARD)
+OF_AGENT = Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_by_any_method")
+ASKED = Rule(may=May.ASKS_AGENT)
+ONES_TASK = Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone")
 BRIDGE: dict[str, Rule] = {
     "GET /api/a2a/v1/agents/{owner}/{slug}/agent-card.json": CARD,
     "GET /api/a2a/v1/agents/{owner}/{slug}/.well-known/agent-card.json": CARD,
@@ -196,9 +199,26 @@ BRIDGE: dict[str, Rule] = {
     "GET /.well-known/ard.json": WHOEVER,
     "GET /.well-known/jwks.json": WHOEVER,
     "POST /api/a2a/v1/agents/{owner}/{slug}": Rule(may=May.BY_HAND, test="test_who_asks_over_the_bridge"),
-    "METHOD SendMessage": Rule(may=May.ASKS_AGENT),
-    "METHOD SendStreamingMessage": Rule(may=May.ASKS_AGENT),
-    "METHOD GetTask": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone"),
+    "METHOD hub SendMessage": ASKED,
+    "METHOD hub SendStreamingMessage": ASKED,
+    "METHOD hub GetTask": ONES_TASK,
+    "METHOD 0.3 message/send": ASKED,
+    "METHOD 0.3 message/stream": ASKED,
+    "METHOD 0.3 tasks/get": ONES_TASK,
+    "METHOD 0.3 tasks/cancel": ONES_TASK,
+    "METHOD 0.3 tasks/resubscribe": ONES_TASK,
+    "METHOD 0.3 agent/getAuthenticatedExtendedCard": OF_AGENT,
+    "METHOD 1.0 SendMessage": ASKED,
+    "METHOD 1.0 SendStreamingMessage": ASKED,
+    "METHOD 1.0 GetTask": ONES_TASK,
+    "METHOD 1.0 ListTasks": Rule(may=May.BY_HAND, test="test_a_list_of_tasks_is_its_callers_alone"),
+    "METHOD 1.0 CancelTask": ONES_TASK,
+    "METHOD 1.0 SubscribeToTask": ONES_TASK,
+    "METHOD 1.0 CreateTaskPushNotificationConfig": ONES_TASK,
+    "METHOD 1.0 GetTaskPushNotificationConfig": ONES_TASK,
+    "METHOD 1.0 ListTaskPushNotificationConfigs": ONES_TASK,
+    "METHOD 1.0 DeleteTaskPushNotificationConfig": ONES_TASK,
+    "METHOD 1.0 GetExtendedAgentCard": OF_AGENT,
 }
 
 PAGES: dict[str, Rule] = {

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from a2a_bridge.versions import HUB
+from a2a_bridge.versions import DIALECTS
 from hub.descriptions.rooms import OPERATIONS, SOCKETS
 
 VERBS = ("get", "post", "put", "patch", "delete")
@@ -15,7 +15,11 @@ ADMIN = "/admin/"
 
 def served() -> set[str]:
     """Every address with its HTTP method, every page, frame and method of the bridge."""
-    return {*_django(), *_operations(), *_frames(), *(f"METHOD {name}" for name in HUB.methods)}
+    return {*_django(), *_operations(), *_frames(), *_methods()}
+
+
+def _methods() -> Iterator[str]:
+    return (f"METHOD {dialect.name} {name}" for dialect in DIALECTS for name in dialect.methods)
 
 
 def _operations() -> Iterator[str]:

@@ -21,7 +21,7 @@ def test_everything_served_has_a_rule_and_every_rule_something_served() -> None:
 def test_the_reading_of_the_code_is_not_blind() -> None:
     there = served()
     assert len(there) > 100
-    assert {"POST /api/v1/peers/probe", "/cli subscribe", "METHOD GetTask", "PAGE /account"} <= there
+    assert {"POST /api/v1/peers/probe", "/cli subscribe", "METHOD hub GetTask", "PAGE /account"} <= there
     assert set(ACCOUNTS) <= set(REST)
 
 
