@@ -169,4 +169,4 @@ class Dispatcher:
             return await self._ledger.settle(running.turn, timed, also)
         except Unavailable:
             logger.error("turn.not_recorded", extra={"chat_id": running.turn.ask.chat_id})
-            return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)
+            return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED, has_also=False)

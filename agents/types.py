@@ -156,11 +156,15 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class SettledTurn:
-    """The one end of a turn, as stored. `text` is the reply, or the agent's own words for why there is none."""
+    """The one end of a turn, as stored. `text` is the reply, or the agent's own words for why there is none.
+
+    `has_also`: what its surface wants written with it is written, if anything.
+    """
 
     outcome: Outcome
     reason: str
     text: str = ""
+    has_also: bool = True
 
     @property
     def own_words(self) -> str:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from a2a_bridge.tasks.record import ArtifactEvent, Task, TaskEvent, size_of
+from a2a_bridge.tasks.record import ArtifactEvent, Role, Task, TaskEvent, size_of
 from a2a_bridge.tasks.store import TaskPage, TaskQuery, ttl_s
 from kit import sql
 
@@ -42,13 +42,14 @@ class _Shelf:
         return grown
 
     def add(self, kept: _Kept, task: Task, events: Sequence[TaskEvent], expires: float) -> int:
-        """Keep what happened to a task; by how many bytes the shelf grew."""
-        known = kept.task.seq
-        new = [event for event in events if event.seq > known]
+        """Keep what happened to a task, and what its caller said to it; by how many bytes the shelf grew."""
+        old = kept.task
+        new = [event for event in events if event.seq > old.seq]
+        said = [one for one in task.history[len(old.history) :] if one.role is Role.USER]
         kept.task, kept.expires = task, expires
         kept.events += new
         self.tasks.move_to_end(task.id)
-        grown = sum(_weight(event) for event in new)
+        grown = sum(_weight(event) for event in new) + sum(size_of(one) for one in said)
         kept.size_bytes += grown
         self.size_bytes += grown
         return grown
@@ -184,7 +185,5 @@ def _position(task: Task) -> tuple[str, str]:
 
 
 def _weight(event: TaskEvent) -> int:
-    held = (
-        event.artifact.parts if isinstance(event, ArtifactEvent) else event.message.parts if event.message else ()
-    )
-    return EVENT_BYTES + size_of(held)
+    held = event.artifact if isinstance(event, ArtifactEvent) else event.message
+    return EVENT_BYTES + (size_of(held) if held else 0)

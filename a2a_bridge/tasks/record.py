@@ -138,9 +138,8 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def size_bytes(self) -> int:
         """About what it weighs in memory."""
-        messages = (*self.history, *([self.message] if self.message else ()))
-        held = sum(size_of(one.parts) for one in (*messages, *self.artifacts))
-        return 800 + held + (_weight(self.metadata) if self.metadata is not UNSET else 0)
+        held = (*self.history, *([self.message] if self.message else ()), *self.artifacts)
+        return 800 + sum(size_of(one) for one in held) + _weight(self.metadata)
 
 
 def after(task: Task, events: Iterable[TaskEvent]) -> Task:
@@ -159,11 +158,13 @@ def snapshot_is_due(events: Iterable[TaskEvent]) -> bool:
     )
 
 
-def size_of(parts: Sequence[Part]) -> int:
-    """About what parts weigh in memory."""
-    return sum(
-        200 + _weight(part.text) + _weight(part.raw) + _weight(part.url) + _weight(part.data) for part in parts
-    )
+def size_of(held: Message | Artifact) -> int:
+    """About what it weighs in memory."""
+    if isinstance(held, Message):
+        named = sum(map(_weight, (*held.extensions, *held.reference_task_ids)))
+    else:
+        named = _weight(held.name) + _weight(held.description)
+    return named + _weight(held.metadata) + sum(map(_size_of_part, held.parts))
 
 
 def text_in(parts: Iterable[Part]) -> str:
@@ -203,7 +204,17 @@ def _merged(old: Artifact, new: Artifact) -> Artifact:
     )
 
 
+def _size_of_part(part: Part) -> int:
+    held = (part.text, part.raw, part.url, part.data, part.filename, part.media_type, part.metadata)
+    return 200 + sum(map(_weight, held))
+
+
 def _weight(value: object) -> int:
-    if value is UNSET:
+    """Of JSON, lists and objects weigh the most, however little they hold."""
+    if value is UNSET or value == "":
         return 0
-    return sys.getsizeof(value) if isinstance(value, str) else len(msgspec.json.encode(value)) * 4
+    if isinstance(value, str):
+        return sys.getsizeof(value)
+    written = msgspec.json.encode(value)
+    lists_and_items = written.count(b"[") + written.count(b",")
+    return 2 * len(written) + 64 * lists_and_items + 200 * written.count(b"{")

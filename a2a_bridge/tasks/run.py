@@ -137,14 +137,12 @@ class TaskRun:
         """The turn's end is durable: so is the task's, before anybody is told."""
         async with self._lock:
             was_written = self._is_written and self._end is not None and self._end.settled == settled
-            end = self._ending(settled)
             try:
-                if end.is_kept and not was_written:
-                    await self._keep(end.task, end.events)
-            finally:
-                self._become(end.task, len(self.pieces), end.events)
+                await self._finish(self._ending(settled), was_written=was_written)
+            finally:  # whatever happened: followers look into the store themselves now
                 if self.feed is not None:
                     self.feed.is_fed = False
+                    self.feed.ring()
                     if self.feed.has_pushes:
                         self._pushes.wake()
 
@@ -172,7 +170,7 @@ class TaskRun:
         """Commit what came, in order; while the store is away it waits for the next piece, or the end."""
         try:
             async with self._lock:
-                while self._end is None and (events := self._new()):
+                while self._end is None and (events := self._new(*self._now)):
                     taken = len(self.pieces)
                     task = after(self.task, events)
                     await self._store.append(task, events)
@@ -183,9 +181,9 @@ class TaskRun:
         finally:
             self._is_recording = False
 
-    def _new(self) -> list[TaskEvent]:
+    def _new(self, task: Task, taken: int) -> list[TaskEvent]:
         """The events of what came since; the first is that the agent is at work."""
-        (task, taken), at = self._now, timestamp()
+        at = timestamp()
         working: list[TaskEvent] = []
         if task.state is State.SUBMITTED:
             working = [StatusEvent(task.seq + 1, at, State.WORKING)]
@@ -194,12 +192,22 @@ class TaskRun:
     def _ending(self, settled: SettledTurn) -> "End":
         """The same each time it is asked for one end."""
         if self._end is None or self._end.settled != settled:
-            task, events = self.task, self._new()
+            task, taken = self._now  # once: in the ledger's thread it may change in between
+            events = self._new(task, taken)
             events += end_of(after(task, events), settled, wait_s=self._wait_s, at=timestamp())
             task = after(task, events)
             is_kept = self._keeps_plain or self.feed is not None or _is_promoted(task, self.pieces)
             self._end = End(settled, task, events, is_kept)
         return self._end
+
+    async def _finish(self, end: End, *, was_written: bool) -> None:
+        try:
+            if not was_written and (end.is_kept or self.feed is not None):  # it may be told since the turn ended
+                await self._keep(end.task, end.events)
+            if not end.settled.has_also:
+                await self._push(end.task, end.events)
+        finally:
+            self._become(end.task, len(self.pieces), end.events)
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
         self._now = (task, taken)

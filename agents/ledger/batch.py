@@ -20,7 +20,7 @@ from agents.ledger.sources import without_gone
 from agents.ledger.statements import EndingRow
 from agents.ledger.telling import Notes, Told, write
 from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
-from agents.types import NO_CONNECTION, Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
+from agents.types import NO_CONNECTION, Ask, Failure, OpenTurn, Outcome, SettledTurn
 from kit import sql
 
 
@@ -100,10 +100,10 @@ def _settle(settles: dict[int, Settle], now: datetime, results: dict[int, Result
     for i, work in settles.items():
         chat_id, ending = work.turn.ask.chat_id, work.ending
         if i not in winners:
-            results[i] = _as_stored(ending, *stored.get(chat_id, (Outcome.FAILED, "deleted")))
+            results[i] = _as_stored(settles[i], *stored.get(chat_id, (Outcome.FAILED, "deleted")))
             continue
         ending = handed_back(work.turn.ask, ending)
-        results[i] = SettledTurn(ending.outcome, ending.reason, ending.text)
+        results[i] = SettledTurn(ending.outcome, ending.reason, ending.text, settles[i].has_also)
         notes.settled(work.turn, ending)
         agent_id, day = won[chat_id]
         if ending.gives_back and day is not None:
@@ -121,9 +121,10 @@ def _write_also(batch: Sequence[Work], results: Mapping[int, Result]) -> None:
         sql.write_each(writes)
 
 
-def _as_stored(ending: Ending, outcome: str, reason: str) -> SettledTurn:
+def _as_stored(work: Settle, outcome: str, reason: str) -> SettledTurn:
     """The winner's end; its text is only known here when it says the same."""
-    return SettledTurn(Outcome(outcome), reason, ending.text if outcome == ending.outcome else "")
+    text = work.ending.text if outcome == work.ending.outcome else ""
+    return SettledTurn(Outcome(outcome), reason, text, work.has_also)
 
 
 def _ending_row(work: Settle) -> EndingRow:

@@ -210,8 +210,8 @@ class Ledger:
             else:
                 self._tell(committed.messages)
                 return committed.results
-        if not is_away and len(batch) == 1 and (failed := _without_reply(batch[0])):
-            return self._commit([failed], is_retry=True)
+        if not is_away and len(batch) == 1 and (less := _with_less(batch[0])):
+            return self._commit([less], is_retry=True)
         if is_away or len(batch) == 1:
             return [Unavailable()] * len(batch)
         return [self._commit([work], is_retry=True)[0] for work in batch]
@@ -241,12 +241,19 @@ def _is_lock_failure(failure: Exception) -> bool:
     return getattr(failure.__cause__, "sqlstate", None) in LOCK_FAILURES
 
 
-def _without_reply(work: Work) -> Settle | None:
-    """The same end without what the database refuses to keep: a turn that cannot end would be tried for long."""
-    if not isinstance(work, Settle) or work.ending.outcome is not Outcome.COMPLETED:
+def _with_less(work: Work) -> Settle | None:
+    """The same end without what may be at fault: what its surface writes, then what the database refuses to keep.
+
+    A turn that cannot end would be tried for long.
+    """
+    if not isinstance(work, Settle):
+        return None
+    if work.also is not None:
+        return replace(work, also=None, has_also=False)
+    if work.ending.outcome is not Outcome.COMPLETED:
         return None
     ending = replace(work.ending, outcome=Outcome.FAILED, reason=Failure.NOT_RECORDED, text="")
-    return Settle(work.turn, ending, work.also)
+    return replace(work, ending=ending)
 
 
 def _unobserved(future: asyncio.Future[Any]) -> None:

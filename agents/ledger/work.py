@@ -32,12 +32,13 @@ class Settle:
     """End a turn. Result: SettledTurn, as stored, whoever ended it.
 
     `also`: what a surface writes in the same transaction, given that result; it is called in the ledger's thread,
-    again when the batch is tried again.
+    again when the batch is tried again. `has_also`: not given up, see `SettledTurn`.
     """
 
     turn: OpenTurn
     ending: Ending
     also: Also | None = None
+    has_also: bool = True
 
 
 @dataclass(frozen=True, slots=True)

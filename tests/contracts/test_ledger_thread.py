@@ -16,6 +16,7 @@ from agents.errors import Offline, Unavailable
 from agents.ledger import Ledger
 from agents.models import Turn
 from agents.types import Failure, OpenTurn, Outcome, SettledTurn
+from kit import sql
 from tests.contracts.house import COMPLETED, HOME, ask, published
 from tests.waiting import eventually
 
@@ -140,3 +141,28 @@ async def test_denials_are_raised_and_their_rows_are_there(ledger: Ledger) -> No
     with pytest.raises(Offline):
         await ledger.admit(one)
     assert await asyncio.to_thread(lambda: Turn.objects.get().reason) == "offline"
+
+
+async def test_a_surface_that_cannot_say_what_to_write_holds_up_no_turn(ledger: Ledger) -> None:
+    agents = await asyncio.to_thread(lambda: [ask(published()) for _ in range(3)])
+    turns = await asyncio.gather(*(ledger.admit(one) for one in agents))
+    kept: list[SettledTurn] = []
+
+    def broken(settled: SettledTurn) -> list[sql.Query]:
+        raise ValueError(settled)
+
+    def refused(settled: SettledTurn) -> list[sql.Query]:
+        return [sql.Query("INSERT INTO agents_turn (id) VALUES (1)")]
+
+    def sound(settled: SettledTurn) -> list[sql.Query]:
+        kept.append(settled)
+        return []
+
+    settling = (
+        ledger.settle(turn, COMPLETED, also) for turn, also in zip(turns, (broken, refused, sound), strict=True)
+    )
+    ends = await asyncio.wait_for(asyncio.gather(*settling), 5)
+    assert [end.outcome for end in ends] == [Outcome.COMPLETED] * 3
+    assert [end.has_also for end in ends] == [False, False, True]
+    assert kept[-1] == ends[-1]
+    assert not await asyncio.to_thread(Turn.objects.open().exists)

@@ -1,0 +1,52 @@
+"""The end of a turn is kept and told, whenever somebody first asks to be told."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from a2a_bridge.pushes.pushes import Pushes
+from a2a_bridge.tasks.feed import Feeds
+from a2a_bridge.tasks.memory import MemoryTaskStore
+from a2a_bridge.tasks.reader import TaskReader
+from a2a_bridge.tasks.record import State, Task, TaskEvent
+from a2a_bridge.tasks.run import TaskRun
+from agents.post import LocalPost
+from agents.types import Outcome, SettledTurn
+from tests.contracts.stored_tasks import Clock, task
+
+REPLIED = SettledTurn(Outcome.COMPLETED, "", "hi")
+
+
+class Broken(MemoryTaskStore):
+    """A store with a fault of its own."""
+
+    async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        raise RuntimeError
+
+
+def run_on(store: MemoryTaskStore, *, keeps_plain: bool) -> TaskRun:
+    feeds = Feeds()
+    pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
+    return TaskRun(task(), store=store, feeds=feeds, pushes=pushes, wait_s=60, keeps_plain=keeps_plain)
+
+
+async def test_a_task_that_is_told_of_while_its_turn_is_settled_is_kept_with_its_end() -> None:
+    """Else nobody keeps a plain reply; the ledger had decided before it was told of."""
+    store = MemoryTaskStore(Clock())
+    run = run_on(store, keeps_plain=False)
+    run.writes(REPLIED)
+    feed = await run.tell()
+    await run.keep_end(REPLIED)
+    kept = await store.find(run.task.id, caller_id=1)
+    assert kept is not None
+    assert kept == feed.task
+    assert kept.state is State.COMPLETED
+
+
+async def test_an_end_that_cannot_be_kept_leaves_nobody_waiting() -> None:
+    run = run_on(Broken(Clock()), keeps_plain=True)
+    feed = await run.tell()
+    with pytest.raises(RuntimeError):
+        await run.keep_end(REPLIED)
+    assert not feed.is_fed
+    assert feed.task.state is State.COMPLETED
