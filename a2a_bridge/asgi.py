@@ -67,7 +67,7 @@ class Bridge:
             return
         wire = RpcWire(V1 if speaks_v1(versions_of(scope)) else HUB)
         extra = [*activated(scope, self.door.public_origin), traced(scope)]
-        answer = Answer(send, wire, extra)
+        answer = Answer(receive, send, wire, extra)
         await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: wire.streams_errors)
 
     async def _take(self, scope: Scope, receive: Receive, answer: Answer, wire: RpcWire) -> None:

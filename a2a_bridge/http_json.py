@@ -82,7 +82,7 @@ class HttpJson:
             return
         wire = HttpJsonWire()
         extra = [*activated(scope, self.door.public_origin), traced(scope)]
-        answer = Answer(send, wire, extra)
+        answer = Answer(receive, send, wire, extra)
         await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: False)
 
     async def _take(self, scope: Scope, receive: Receive, answer: Answer, wire: HttpJsonWire) -> None:

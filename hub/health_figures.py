@@ -29,6 +29,7 @@ SIZE = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
 }
 KINDS = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
+TASKS_IN = {"memory": "in this process", "redis": "in Redis", "journal": "in the database"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class Figures:
     database: str
     database_bytes: int
     version: str
+    tasks: str
     most: int = MOST
 
 
@@ -111,6 +113,7 @@ def figures() -> Figures:
         database=KINDS[connection.vendor],
         database_bytes=int(sql.rows(SIZE[connection.vendor])[0][0]),
         version=str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+        tasks=TASKS_IN[settings.TASK_STORE],
     )
 
 

@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 EVERY_S = 5.0
 RETAIN_EVERY_S = 3600.0
+TRIM_EVERY_S = 300.0
 BREATH_S = 0.1  # what is woken a thousand times a second still runs ten times
 CALL_EXPIRES_S = 10
 
@@ -67,19 +68,23 @@ class JobThread:
 
 
 class Housekeeping:
-    """The reaper each time, retention every hour."""
+    """The reaper each time, callers' shares of the journal every five minutes, retention every hour."""
 
     def __init__(self) -> None:
-        self._retain_at = time.monotonic()
+        self._trim_at = self._retain_at = time.monotonic()
 
     def __call__(self, stopping: threading.Event) -> None:
         jobs.reap()
+        if time.monotonic() >= self._trim_at:
+            self._trim_at = time.monotonic() + TRIM_EVERY_S
+            bridge_jobs.trim_tasks()
         if time.monotonic() >= self._retain_at:
             self._retain_at = time.monotonic() + RETAIN_EVERY_S
             jobs.retain(settings.TURNS_KEPT_DAYS)
             jobs.forget_events(settings.EVENTS_KEPT_DAYS)
             jobs.expire_files()
             bridge_jobs.forget_keys()
+            bridge_jobs.forget_tasks(settings.TASKS_KEPT_DAYS)
             webhook_jobs.retain(settings.DELIVERIES_KEPT_DAYS)
             bridge_jobs.forget_pushes()
 

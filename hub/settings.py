@@ -31,6 +31,7 @@ TURNS_KEPT_DAYS = env.whole("TURNS_KEPT_DAYS", 400, least=1)
 EVENTS_KEPT_DAYS = env.whole("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
 FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
 DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
+TASKS_KEPT_DAYS = env.whole("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
 LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 
 # Whom it tells.
@@ -65,6 +66,13 @@ if bool(DATABASE_URL) != bool(REDIS_URL):
     raise ImproperlyConfigured("DATABASE_URL and REDIS_URL go together: set both, or neither for the embedded hub")
 
 IS_EMBEDDED = not DATABASE_URL
+TASK_STORE = env.choice("TASK_STORE", "MEMORY" if IS_EMBEDDED else "REDIS", ("MEMORY", "REDIS", "JOURNAL")).lower()
+if TASK_STORE == "redis" and not REDIS_URL:
+    raise ImproperlyConfigured("TASK_STORE=redis needs REDIS_URL: set it, or TASK_STORE=journal")
+if TASK_STORE == "memory" and not IS_EMBEDDED:
+    raise ImproperlyConfigured(
+        "TASK_STORE=memory keeps tasks in one process, where the others do not find them: set redis or journal"
+    )
 RATE_STORAGE = REDIS_URL or "memory://"
 
 # Django's own.
@@ -145,7 +153,11 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
-            "libraries": {"page": "kit.page_tags", "reference": "a2a_bridge.reference.tags"},
+            "libraries": {
+                "page": "kit.page_tags",
+                "reference": "a2a_bridge.reference.tags",
+                "desk": "agents.desk.tags",
+            },
         },
     },
 ]
@@ -203,6 +215,8 @@ CELERY_BEAT_SCHEDULE = {
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
     "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
+    "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
+    "trim tasks": {"task": "a2a.trim_tasks", "schedule": 300.0, "options": {"expires": 300}},
     "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
     "deliver": {"task": "webhooks.deliver_due", "schedule": 5.0, "options": {"expires": 10}},
     "push": {"task": "a2a.push_due", "schedule": 5.0, "options": {"expires": 10}},

@@ -16,6 +16,7 @@ from a2a_bridge.open_streams import OpenStreams
 from a2a_bridge.operations import Operations, Services
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.tasks.feed import Feeds
+from a2a_bridge.tasks.journal import JournalTaskStore
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.redis import RedisTaskStore
@@ -185,7 +186,12 @@ def _post() -> Post:
 
 
 def _tasks() -> TaskStore:
-    return MemoryTaskStore(time.monotonic) if settings.IS_EMBEDDED else RedisTaskStore(settings.REDIS_URL)
+    match settings.TASK_STORE:
+        case "journal":
+            return JournalTaskStore(kept_days=settings.TASKS_KEPT_DAYS)
+        case "redis":
+            return RedisTaskStore(settings.REDIS_URL)
+    return MemoryTaskStore(time.monotonic)
 
 
 def _limits() -> Limits:

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 TEMPLATE = "hub_template"
 OURS = {"DATABASE_URL", "REDIS_URL", "DATA_DIR", "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN"}
 OURS |= {"GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_URL", "GITHUB_API_URL", "SIGNUP", "APP_ORIGINS"}
+OURS |= {"TASK_STORE"}
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,13 @@ def info(agent: Agent, today: Today) -> Json:
 
 
 def _ask(agent: Agent) -> Json:
-    skill: Json = {"id": "ask", "name": "ask", "description": ASK_DESCRIPTION, "tags": ["chat"]}
+    skill: Json = {
+        "id": "ask",
+        "name": "ask",
+        "description": ASK_DESCRIPTION,
+        "tags": ["chat"],
+        "inputModes": MODES,
+        "outputModes": MODES,
+    }
     examples = [prompt for prompt in agent.suggested_prompts if prompt]
     return {**skill, "examples": examples} if examples else skill

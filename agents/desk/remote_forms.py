@@ -50,11 +50,21 @@ class MovedForm(PlaceForm):
     KEEP, NEW, NONE = "keep", "new", "none"
     CHOICES: ClassVar[list[tuple[str, str]]] = [
         (KEEP, "As they are"),
-        (NEW, "These"),
+        (NEW, "New ones, as below"),
         (NONE, "None"),
     ]
 
-    auth = forms.ChoiceField(label="Credentials", choices=CHOICES, initial=KEEP, widget=forms.RadioSelect)
+    auth = forms.ChoiceField(label="Which credentials", choices=CHOICES, initial=KEEP, widget=forms.RadioSelect)
+
+    def clean(self) -> dict[str, Any]:
+        """What is typed counts when it is chosen, and only then."""
+        cleaned = super().clean()
+        is_typed, is_chosen = bool(self.typed_auth.scheme), cleaned.get("auth") == self.NEW
+        if is_chosen and not is_typed and not self.errors:
+            self.add_error("credentials", "Want a scheme and credentials.")
+        if is_typed and not is_chosen:
+            self.add_error("auth", "There are new ones below: choose them, or empty the fields.")
+        return cleaned
 
     @property
     def wanted_auth(self) -> Auth | None:

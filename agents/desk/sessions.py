@@ -46,7 +46,9 @@ class SessionRow:
 @for_owner
 def desk(request: HttpRequest, owner: User) -> HttpResponse:
     """Three lists, each in pages of its own; `?archived=1` adds sessions that left the lists."""
-    agents = Agent.objects.kept().owned_by(owner).select_related("session").order_by("handle_key")
+    agents = (
+        Agent.objects.kept().owned_by(owner).select_related("session", "session__remote").order_by("handle_key")
+    )
     visible = visible_sessions(owner.pk).order_by("-last_seen_at", "-pk")
     own, lent = visible.filter(owner=owner), visible.exclude(owner=owner).filter(archived_at=None)
     with_archived = request.GET.get("archived") == "1"

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from django.core.management.color import no_style
+from django.db import connection
 
 from a2a_bridge.tasks.record import (
     Artifact,
@@ -75,6 +77,9 @@ def make_callers() -> None:
     """The callers 1 and 2, whose tasks these are."""
     for number in (1, 2):
         User.objects.get_or_create(pk=number, defaults={"login": f"caller-{number}", "github_id": number})
+    with connection.cursor() as cursor:  # the next user gets the id after these
+        for statement in connection.ops.sequence_reset_sql(no_style(), [User]):
+            cursor.execute(statement)
 
 
 async def keep(store: TaskStore, made: Task, events: Sequence[TaskEvent] = ()) -> Task:

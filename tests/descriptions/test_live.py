@@ -104,6 +104,8 @@ def ask(seeded: Seeded, operation: Any, mode: GenerationMode, *, is_own: bool) -
         if is_own and isinstance(case.body, dict) and "login" in case.body:
             case.body["login"] = seeded.names["login"]
         for told in (case.body, case.query) if is_own else ():
+            if isinstance(told, dict) and told.pop("remote", None) is not None:
+                told["sessionId"] = ""  # an agent is the one or the other
             if isinstance(told, dict) and "sessionId" in told:
                 told["sessionId"] = seeded.free_session
             if isinstance(told, dict) and "login" in told:

@@ -171,12 +171,9 @@ def http(name: str, params: Json) -> Sound:
     )
 
 
-NOT_YET = ("Push", "ExtendedAgentCard")  # routed, and not served yet
-
-
 def all_sound(n: int, task_id: str) -> list[Sound]:
     """One call of each kind; `n` marks its question, `task_id` is a finished task of the caller's."""
-    v1 = {name: params for name, params in of_v1(n, task_id).items() if not any(one in name for one in NOT_YET)}
+    v1 = of_v1(n, task_id)
     return [
         *(rpc("hub", name, params) for name, params in of_hub(n, task_id).items()),
         *(rpc("0.3", name, params) for name, params in of_v03(n, task_id).items()),

@@ -89,7 +89,7 @@ async def test_thousands_of_malformed_requests_get_sound_answers_and_change_noth
     assert len(cases) >= AT_LEAST
     before = snapshot(target.hub)
     served = await target.serve(cases)
-    asked = {case.number for case in cases if case.sound.asks and case.number in served}
+    asked = {case.number for case in cases if case.asks and case.number in served}
     assert len(asked) > 50  # some mutations are harmless: the check of what reached the agent is not empty
 
     async def all_heard() -> bool:
@@ -101,7 +101,8 @@ async def test_thousands_of_malformed_requests_get_sound_answers_and_change_noth
     assert turns(after) == turns(before) + len(asked)
     refused = [case for case in cases if case.number not in served]
     assert len(refused) > AT_LEAST // 2
-    assert await target.serve(refused) == set()
+    found = await target.serve(refused)  # what has been made since may be found now
+    assert {case.sound.name for case in refused if case.number in found} <= {"GetTaskPushNotificationConfig"}
     again = snapshot(target.hub)
     for table in after.keys() | again.keys():
         assert again[table] == after[table], f"a refusal changed {table}"

@@ -38,6 +38,12 @@ def count_of(page: str, reason: str) -> int:
     return int(found)
 
 
+def test_it_says_where_tasks_are(staff: Person, settings: Any) -> None:
+    for store, place in (("memory", "in this process"), ("redis", "in Redis"), ("journal", "in the database")):
+        settings.TASK_STORE = store
+        assert f", tasks {place}." in read(staff)
+
+
 def test_only_staff_find_it(alice: Person, staff: Person) -> None:
     answers = [browser(token).get("/health") for token in (None, alice.session, alice.app, staff.app)]
     assert {answer.status_code for answer in answers} == {404}
@@ -121,7 +127,7 @@ def test_it_counts_what_was_logged_but_never_says_it(staff: Person) -> None:
 
 def test_it_names_database_and_version(staff: Person, settings: Any) -> None:
     page = read(staff)
-    assert re.search(r"Version 0\.\d+\.\d+ on (SQLite|PostgreSQL)\.", page)
+    assert re.search(r"Version 0\.\d+\.\d+ on (SQLite|PostgreSQL), tasks in ", page)
     assert re.match(r"\d+(\.\d)? [KMG]B", number(page, "Database"))
 
 

@@ -236,6 +236,13 @@ def test_the_desk_moves_a_server(alice: Person, url: str) -> None:
     client, path = browser(alice.session), f"/desk/agents/{agent_id}/remote"
     fields = {"card_url": url, "auth": "keep", "auth_scheme": "", "credentials": ""}
     assert "The card: Raw" in client.post(path, {**fields, "action": "check"}).content.decode()
+    unclear = {**fields, "auth_scheme": "Bearer", "credentials": "new-word"}
+    for wrong in (unclear, {**unclear, "auth": "none"}, {**fields, "auth": "new"}):
+        answer = client.post(path, {**wrong, "action": "save"})
+        assert answer.status_code == 400
+        assert auth_of(RemoteServer.objects.get()).credentials == SECRET
+    assert client.post(path, {**unclear, "auth": "new", "action": "save"}).status_code == 302
+    assert auth_of(RemoteServer.objects.get()).credentials == "new-word"
     away = {**fields, "card_url": url.replace("127.0.0.1", "localhost")}
     assert "another host" in client.post(path, {**away, "action": "save"}).content.decode()
     assert client.post(path, {**away, "auth": "none", "action": "save"}).status_code == 302

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from kit import trace
-from tests.callers import bearer, rpc_path, web
+from tests.callers import bearer, envelope, rpc_path, web
 from tests.channel.house import agent, rows
 from tests.conftest import HOMES
 from tests.homes import MakeHome
@@ -72,12 +72,8 @@ async def test_every_binding_dialect_and_surface_takes_part(hub: HubProcess) -> 
         body = {"message": message("reply done")}
         calls = [
             (f"{path}/message:send", {"A2A-Version": "1.0"}, body),
-            (path, {}, {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": body}),
-            (
-                path,
-                {"A2A-Version": "1.0"},
-                {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": body},
-            ),
+            (path, {}, envelope("SendMessage", body)),
+            (path, {"A2A-Version": "1.0"}, envelope("SendStreamingMessage", body)),
             (f"/api/v1/peers/{peer.handle}/route", {}, {"prompt": "reply done", "mode": "ask"}),
         ]
         for number, (url, headers, sent) in enumerate(calls):
@@ -94,7 +90,7 @@ async def test_what_an_agent_asks_on_is_the_same_trace(hub: HubProcess) -> None:
     mine = sampled()
     async with agent(hub, "owner", fields={"isolated": False}) as first, agent(hub, "bob", at=-1) as second:
         path, headers = rpc_path(first.handle), bearer(hub.mint("alice", "session")) | {"traceparent": mine}
-        body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message("go on")}}
+        body = envelope("SendMessage", {"message": message("go on")})
         async with web(hub.url) as http:
             asking = asyncio.create_task(http.post(path, json=body, headers=headers))
             prompt = await first.heard("prompt")

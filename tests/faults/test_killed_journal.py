@@ -1,0 +1,60 @@
+"""kill -9 of a hub whose tasks are in the database: they are there afterwards, as far as anybody was told."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from tests.homes import MakeHome
+from tests.hub_process import StartHub
+from tests.peers import TaskPeer, online
+from tests.v1.caller import Caller, Event, message, texts
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.slow
+
+WITHIN_S = 60
+PIECES = [f"piece {number}" for number in range(40)]
+
+
+async def test_a_task_whose_hub_died_is_failed_with_what_was_told_of_it(
+    make_home: MakeHome, start_hub: StartHub
+) -> None:
+    """The stream is cut anywhere: what came before is there again, each frame once, and nothing is made up."""
+    hub = start_hub(make_home("embedded"), TASK_STORE="journal")
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
+        kept = await caller.send("hello")
+        question = " | ".join(f"say {piece}" for piece in PIECES) + " | hold"
+        seen: list[Event] = []
+        try:
+            async with caller.open("SendStreamingMessage", {"message": message(question)}) as events:
+                async for event in events:
+                    seen.append(event)
+                    if len(seen) == 20:
+                        hub.kill9(0)
+        except httpx.TransportError:
+            pass
+        assert len(seen) >= 20
+        await agent.closed.wait()
+        await asyncio.to_thread(hub.serve, 0)
+        task_id = seen[0].content["id"]
+
+        async def ended() -> bool:
+            return bool((await caller.get(task_id))["status"]["state"] == "TASK_STATE_FAILED")
+
+        await eventually(ended, "the task has failed", within_s=WITHIN_S, every_s=0.5)
+        task = await caller.get(task_id)
+        async with caller.open("SubscribeToTask", {"id": task_id}, Last_Event_ID=seen[0].id) as again:
+            replayed = [event async for event in again]
+        assert await caller.get(kept["id"]) == kept
+
+    assert [event.id for event in replayed] == [f"{task_id}.{seq}" for seq in range(1, len(replayed) + 1)]
+    before = len(seen) - 1
+    assert [(one.id, one.content) for one in replayed[:before]] == [(one.id, one.content) for one in seen[1:]]
+    assert replayed[-1].content["status"] == task["status"]
+    assert [one.state for one in replayed[1:]] == [""] * (len(replayed) - 2) + ["FAILED"]
+    pieces = [texts(one.content["artifact"]["parts"]) for one in replayed if one.kind == "artifactUpdate"]
+    assert pieces == PIECES[: len(pieces)]
+    assert texts(task["artifacts"][0]["parts"]) == "".join(pieces)
+    assert len(agent.prompts) == 2

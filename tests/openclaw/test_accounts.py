@@ -1,0 +1,58 @@
+"""Behaviours 8, 9, 10 and 13, where this hub has their like: an account is a published agent."""
+
+from typing import Any
+
+import pytest
+
+from tests.callers import Json, bearer, rpc_path, web
+from tests.hub_process import HubProcess
+from tests.openclaw.caller import Caller, text
+from tests.openclaw.test_card_and_routes import card_of
+from tests.peers import Echo, online
+
+
+async def on_rest(hub: HubProcess, method: str, path: str, body: Any = None) -> tuple[int, Json]:
+    """The owner's answer from the REST interface."""
+    async with web(hub.url, headers=bearer(hub.mint("owner", "session"))) as client:
+        response = await client.request(method, path, json=body)
+    return response.status_code, response.json()
+
+
+async def test_08_without_a_published_agent_there_is_no_endpoint(hub: HubProcess, alice: str) -> None:
+    caller = Caller(hub.url, "nobody/nothing", alice)
+    async with web(hub.url) as client:
+        assert (await client.get(f"{rpc_path('nobody/nothing')}/.well-known/agent-card.json")).status_code == 404
+    response = await caller.post("message/send", {"message": {}})
+    assert (response.status_code, response.json()["error"]["code"]) == (404, -32012)
+
+
+async def test_09_an_agent_without_a_name_is_shown_by_another(hub: HubProcess) -> None:
+    async with online(hub, Echo, agent={"name": "only a name"}) as agent:
+        card = await card_of(hub, agent.handle)
+    assert card["name"] == card["description"] == "only a name"
+
+
+async def test_10_two_agents_cannot_have_one_address(hub: HubProcess) -> None:
+    async with online(hub, Echo) as agent, online(hub, Echo) as other:
+        taken = {"slug": agent.handle.partition("/")[2]}
+        status, refusal = await on_rest(hub, "PATCH", f"/api/v1/agents/{other.agent['id']}", taken)
+    assert status in (400, 409), refusal
+
+
+async def test_13_an_agent_takes_text_and_data_and_no_other_mode(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        card = await card_of(hub, agent.handle)
+        binary = {"kind": "file", "file": {"bytes": "AAAA", "mimeType": "application/octet-stream"}}
+        sent = {"message": {"messageId": "m", "role": "user", "parts": [text("look"), binary]}}
+        refusal = await Caller(hub.url, agent.handle, alice).refusal("message/send", sent)
+    assert "application/octet-stream" not in card["defaultInputModes"]
+    assert refusal["code"] == -32602
+
+
+@pytest.mark.parametrize("style", ["hybrid", "task-generating"])
+async def test_an_agent_has_a_style_of_the_two(hub: HubProcess, style: str) -> None:
+    async with online(hub, Echo, agent={"agentStyle": style}) as agent:
+        assert agent.agent["agentStyle"] == style
+        path = f"/api/v1/agents/{agent.agent['id']}"
+        status, _ = await on_rest(hub, "PATCH", path, {"agentStyle": "chatty"})
+        assert status == 400

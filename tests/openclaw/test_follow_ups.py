@@ -1,0 +1,181 @@
+"""Behaviours 40 to 45 and 62: further messages, reading, ending."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess, StartHub
+from tests.openclaw.caller import Caller, artifacts_of, message, state_of, text, texts, told, words_of
+from tests.openclaw.test_boundary import FILE
+from tests.peers import Held, TaskPeer, online
+
+
+async def test_40_a_follow_up_must_fit_its_task(hub: HubProcess, alice: str, bob: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller, other = Caller(hub.url, agent.handle, alice), Caller(hub.url, agent.handle, bob)
+        asking = await caller.send("ask which?")
+        ended = await caller.send("note hm | say done")
+        before = await caller.get(ended["id"], historyLength=10)
+        refusals = [
+            (await who.refusal("message/send", {"message": message("this", **named)}))["code"]
+            for who, named in (
+                (caller, {"taskId": "task-unknown"}),
+                (other, {"taskId": asking["id"]}),
+                (caller, {"taskId": asking["id"], "contextId": "elsewhere"}),
+                (caller, {"taskId": ended["id"]}),
+            )
+        ]
+        assert refusals == [-32001, -32001, -32600, -32600]
+        streamed = await caller.streamed_error("message/stream", {"message": message("x", taskId=ended["id"])})
+        assert streamed["code"] == -32600
+        assert await caller.get(ended["id"], historyLength=10) == before
+        assert len(agent.prompts) == 2
+
+
+async def test_40_a_task_at_work_takes_no_further_message(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.begin("hold | say done")
+        await agent.heard("prompt")
+        refusal = await caller.refusal("message/send", {"message": message("and?", taskId=task["id"])})
+        agent.release.set()
+    assert refusal["code"] == -32004
+
+
+async def test_41_a_file_in_a_follow_up_changes_nothing(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        asking = await caller.send("ask which?")
+        before = await caller.get(asking["id"], historyLength=10)
+        sent = {"message": message([text("this"), FILE], taskId=asking["id"])}
+        refusal = await caller.refusal("message/send", sent)
+        assert refusal["code"] == -32602
+        assert "message.parts[1]" in refusal["message"]
+        assert await caller.get(asking["id"], historyLength=10) == before
+
+
+async def test_42_a_message_sent_again_is_in_the_history_once(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        asking = await caller.send("ask which?", messageId="m-1")
+        again = await caller.send("ask which, please?", messageId="m-2", taskId=asking["id"])
+        ended = await caller.send("ask which, please?", messageId="m-2", taskId=asking["id"])
+    assert [state_of(one) for one in (asking, again, ended)] == ["input-required"] * 3
+    ids = [one["messageId"] for one in ended["history"]]
+    assert [one for one in ids if one.startswith("m-")] == ["m-1", "m-2"]
+
+
+async def test_a_follow_up_stream_begins_with_all_that_was_said(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        asking = await caller.send("say so far | ask which?")
+        events = await caller.stream("this", taskId=asking["id"], referenceTaskIds=["task-unknown"])
+    task, *_, last = events
+    assert told(events)[:3] == ["task submitted", "status-update submitted", "status-update working"]
+    assert (task["id"], task["contextId"]) == (asking["id"], asking["contextId"])
+    assert [texts(one["parts"]) for one in task["history"]] == ["say so far | ask which?", "which?", "this"]
+    assert artifacts_of(task) == {"assistant-output-0001": "so far"}
+    assert (state_of(last), last["final"]) == ("completed", True)
+
+
+async def asked_thrice(caller: Caller) -> str:
+    """A task with five messages in its history; its id."""
+    asking = await caller.send("ask one?")
+    await caller.send("ask two?", taskId=asking["id"])
+    await caller.send("reply done", taskId=asking["id"])
+    return str(asking["id"])
+
+
+async def test_43_a_history_length_gives_the_last_of_it(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task_id = await asked_thrice(caller)
+        said = ["ask one?", "one?", "ask two?", "two?", "reply done"]
+        for length, expected in ((1, said[-1:]), (2, said[-2:]), (5, said), (100, said), (0, []), (None, [])):
+            task = await caller.get(task_id, historyLength=length)
+            assert [texts(one["parts"]) for one in task["history"]] == expected
+        assert (await caller.get(task_id))["history"] == []
+        canceled = await caller.cancel(task_id)
+        assert len(canceled["history"]) == 5
+
+
+@pytest.mark.parametrize("length", [-1, "2", "x", 1.0e99, True, [], {"n": 1}])
+async def test_62_a_history_length_that_is_none_counts_as_left_out(
+    hub: HubProcess, alice: str, length: Any
+) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        sent = await caller.send("ask which?", {"historyLength": length})
+        task = await caller.get(sent["id"], historyLength=length)
+    assert [texts(one["parts"]) for one in sent["history"]] == ["ask which?"]
+    assert task["history"] == []
+
+
+async def test_44_a_task_that_ended_is_given_back_as_it_is(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        for steps in ("note hm | say done", "fail no"):
+            ended = await caller.send(steps)
+            assert await caller.cancel(ended["id"]) == ended
+
+
+async def test_44_a_task_that_asks_is_canceled_at_once(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        asking = await caller.send("ask which?")
+        canceled = await caller.cancel(asking["id"])
+        assert (state_of(canceled), words_of(canceled)) == ("canceled", "canceled by its caller")
+        assert await caller.cancel(asking["id"]) == canceled
+
+
+async def test_44_a_task_nobody_knows_cannot_be_canceled(hub: HubProcess, alice: str, bob: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        asking = await Caller(hub.url, agent.handle, alice).send("ask which?")
+        other = Caller(hub.url, agent.handle, bob)
+        for task_id in (asking["id"], "task-unknown", "", "../x", "x" * 10_000):
+            refusal = await other.refusal("tasks/cancel", {"id": task_id})
+            assert (refusal["code"], refusal["message"]) == (-32001, "task not found")
+
+
+@pytest.mark.slow
+@pytest.mark.grown
+async def test_44_a_task_whose_process_died_cannot_be_canceled(start_hub: StartHub, make_home: MakeHome) -> None:
+    hub = start_hub(make_home("grown"), processes=2)
+    alice = hub.mint("alice", "session")
+    async with online(hub, TaskPeer, at=1) as agent:
+        task = await Caller(hub.urls[0], agent.handle, alice).begin("hold")
+        await agent.heard("prompt")
+        hub.kill9(0)
+        refusal = await Caller(hub.urls[1], agent.handle, alice).refusal("tasks/cancel", {"id": task["id"]})
+        agent.release.set()
+    assert refusal["code"] == -32004
+
+
+async def test_45_the_agent_hears_of_a_cancel_before_anybody_is_told_of_it(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        async with caller.open(
+            "message/stream", {"message": message("say as far as | note hm | wait | say too late")}
+        ) as events:
+            seen = [await anext(events)]
+            while told(seen)[-2:] != ["artifact-update assistant-output-0001", "status-update working"]:
+                seen.append(await anext(events))
+            canceling = asyncio.create_task(caller.cancel(seen[0]["id"]))
+            await agent.heard("cancel")
+            seen += [event async for event in events]
+            canceled = await canceling
+        assert await caller.get(canceled["id"], historyLength=10) == canceled
+    assert (state_of(canceled), words_of(canceled)) == ("canceled", "as far as")
+    assert (state_of(seen[-1]), seen[-1]["final"]) == ("canceled", True)
+    assert artifacts_of(canceled) == {"assistant-output-0001": "as far as"}
+
+
+async def test_45_a_canceled_task_that_said_nothing_says_who_ended_it(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Held) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.begin("hello")
+        canceled = await caller.cancel(task["id"])
+        agent.release.set()
+    assert (state_of(canceled), words_of(canceled)) == ("canceled", "canceled by its caller")

@@ -1,0 +1,129 @@
+"""Behaviours 46 to 48, 60 and 61: following a task."""
+
+import asyncio
+
+import pytest
+
+from tests.callers import Json
+from tests.hub_process import HubProcess
+from tests.openclaw.caller import TASK_GENERATING, Caller, artifacts_of, message, state_of, texts, told, words_of
+from tests.peers import Chunker, TaskPeer, online
+from tests.waiting import eventually
+
+FIRST = "assistant-output-0001"
+
+
+async def said(caller: Caller, task_id: str, content: str) -> Json:
+    """The task, once that much of its reply is in it."""
+
+    async def look() -> Json | None:
+        task = await caller.get(task_id)
+        return task if artifacts_of(task).get(FIRST) == content else None
+
+    return await eventually(look, f"{content!r} in {task_id}")
+
+
+async def test_46_a_snapshot_comes_first_and_then_what_happens_later(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.begin("say one | hold | say two")
+        snapshot = await said(caller, task["id"], "one")
+        other = Caller(hub.urls[-1], agent.handle, alice)
+        async with other.open("tasks/resubscribe", {"id": task["id"]}) as events:
+            first = await anext(events)
+            agent.release.set()
+            later = [event async for event in events]
+    assert first | {"history": []} == snapshot
+    assert [texts(one["parts"]) for one in first["history"]] == ["say one | hold | say two"]
+    assert told(later) == [f"artifact-update {FIRST}"] * 2 + ["status-update completed"]
+    assert texts(later[0]["artifact"]["parts"]) == "two"
+    assert later[-1]["final"] is True
+    assert words_of(later[-1]) == "onetwo"
+
+
+async def test_46_nothing_is_replayed_to_one_who_names_a_frame(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.send("note hm | say done")
+        named = {"Last-Event-ID": f"{task['id']}.1"}
+        again = await caller.streamed("tasks/resubscribe", {"id": task["id"]}, **named)
+        asked_anew = await caller.streamed("message/stream", {"message": message("hello")}, **named)
+        assert len(agent.prompts) == 2
+    assert again == [task]
+    assert [one["kind"] for one in asked_anew] == ["message"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "state"),
+    [
+        ("note hm | say done", "completed"),
+        ("fail no", "failed"),
+        ("reject no", "rejected"),
+        ("ask which?", "input-required"),
+        ("login first", "auth-required"),
+    ],
+)
+async def test_47_a_task_that_rests_is_one_event(hub: HubProcess, alice: str, steps: str, state: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.send(steps)
+        assert await caller.streamed("tasks/resubscribe", {"id": task["id"]}) == [task]
+    assert state_of(task) == state
+
+
+async def test_47_an_unknown_task_is_an_error_in_a_stream(hub: HubProcess, alice: str, bob: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        task = await Caller(hub.url, agent.handle, alice).send("ask which?")
+        other = Caller(hub.url, agent.handle, bob)
+        for task_id in (task["id"], "task-unknown"):
+            assert (await other.streamed_error("tasks/resubscribe", {"id": task_id}))["code"] == -32001
+
+
+async def test_48_nothing_is_lost_between_the_snapshot_and_the_tail(hub: HubProcess, alice: str) -> None:
+    pieces = [f"{number} " for number in range(300)]
+    async with online(hub, Chunker, pieces=pieces, agent=TASK_GENERATING) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.begin("count")
+
+        async def follow() -> str:
+            first, *later = await caller.streamed("tasks/resubscribe", {"id": task["id"]})
+            shown = artifacts_of(first).get(FIRST, "")
+            for one in later:
+                if one["kind"] == "artifact-update":
+                    shown = (shown if one.get("append") else "") + texts(one["artifact"]["parts"])
+            return shown
+
+        seen = await asyncio.gather(*(follow() for _ in range(12)))
+    assert set(seen) == {"".join(pieces)}
+
+
+async def test_60_a_turn_is_live_until_its_end_and_not_after(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer, agent={"concurrencyCap": 1}) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.begin("hold | say done")
+        await agent.heard("prompt")
+        turned_away = await caller.send("me too")
+        assert words_of(turned_away) == "agent already holds 1 of your questions"
+        agent.release.set()
+        await caller.ended(task["id"])
+        assert [one["kind"] for one in await caller.streamed("tasks/resubscribe", {"id": task["id"]})] == ["task"]
+        assert (await caller.send("me now"))["kind"] == "message"
+
+
+async def test_61_a_stream_that_is_dropped_does_not_stop_the_turn(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        async with caller.open("message/stream", {"message": message("note hm | hold | say done")}) as events:
+            task = await anext(events)
+        agent.release.set()
+        ended = await caller.ended(task["id"])
+    assert (state_of(ended), artifacts_of(ended)) == ("completed", {FIRST: "done"})
+
+
+async def test_61_a_dropped_stream_that_was_no_task_leaves_none(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        async with caller.open("message/stream", {"message": message("hold | say done")}):
+            await agent.heard("prompt")
+        agent.release.set()
+        await agent.leave()

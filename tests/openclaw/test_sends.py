@@ -1,0 +1,319 @@
+"""Behaviours 24 to 39: what a message becomes, a message or a task, and how it is told."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.callers import Json
+from tests.hub_process import HubProcess
+from tests.openclaw.caller import (
+    TASK_GENERATING,
+    Caller,
+    artifacts_of,
+    message,
+    state_of,
+    text,
+    texts,
+    told,
+    words_of,
+)
+from tests.peers import Chunker, Echo, TaskPeer, online
+from tests.v1.caller import Caller as V1Caller
+
+OPENING = ["task submitted", "status-update submitted", "status-update working"]
+FIRST = "assistant-output-0001"
+NOT_TAKEN = "The request contained no supported text or data parts."
+
+
+async def tasks_of(hub: HubProcess, handle: str, token: str) -> list[Json]:
+    """All tasks that the caller has there."""
+    found: list[Json] = (await V1Caller(hub.url, handle, token).call("ListTasks", {}))["tasks"]
+    return found
+
+
+async def test_24_hybrid_blocking_simple_reply_is_a_message(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        answer = await Caller(hub.url, agent.handle, alice).send("hello", contextId="talk-1")
+        assert set(answer) == {"kind", "messageId", "role", "parts", "contextId"}
+        assert (answer["kind"], answer["role"], answer["contextId"]) == ("message", "agent", "talk-1")
+        assert answer["parts"] == [{"kind": "text", "text": "echo: hello"}]
+        assert await tasks_of(hub, agent.handle, alice) == []
+
+
+async def test_24_without_a_context_the_message_gets_one(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        first, second = await caller.send("hello"), await caller.send("hello")
+    assert first["contextId"]
+    assert first["contextId"] != second["contextId"]
+    assert first["messageId"] != second["messageId"]
+
+
+@pytest.mark.parametrize("steps", ["note reading | say done", 'data d1 {"a":1} | say done', "say done | text a b"])
+async def test_25_hybrid_blocking_with_more_than_a_reply_is_the_final_task(
+    hub: HubProcess, alice: str, steps: str
+) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        answer = await caller.send(steps)
+        read = await caller.get(answer["id"])
+    assert (answer["kind"], state_of(answer), words_of(answer)) == ("task", "completed", "done")
+    assert answer.pop("history")
+    assert read.pop("history") == []
+    assert read == answer
+
+
+async def test_26_hybrid_stream_of_a_simple_reply_is_one_event(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        [event] = await Caller(hub.url, agent.handle, alice).stream("hello")
+        assert (event["kind"], texts(event["parts"])) == ("message", "echo: hello")
+        assert "taskId" not in event
+        assert await tasks_of(hub, agent.handle, alice) == []
+
+
+@pytest.mark.parametrize("steps", ["say one | say two", "say one | say two | reply onetwo"])
+async def test_27_previews_do_not_make_a_task(hub: HubProcess, alice: str, steps: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        answer = await caller.send(steps)
+        [event] = await caller.stream(steps)
+    for shown in (answer, event):
+        assert (shown["kind"], shown["parts"]) == ("message", [{"kind": "text", "text": "onetwo"}])
+
+
+async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
+        task = await Caller(hub.url, agent.handle, alice).send("hello")
+    assert (task["kind"], state_of(task), words_of(task)) == ("task", "completed", "echo: hello")
+    [artifact] = task["artifacts"]
+    assert artifact == {
+        "artifactId": FIRST,
+        "name": "assistant-output-1",
+        "parts": [{"kind": "text", "text": "echo: hello"}],
+        "metadata": {"sequence": 1, "source": "assistant"},
+    }
+    assert [one["kind"] for one in task["history"]] == ["message"]
+
+
+async def test_29_task_generating_stream_tells_from_the_task_to_its_final_status(
+    hub: HubProcess, alice: str
+) -> None:
+    async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
+        events = await Caller(hub.url, agent.handle, alice).stream("hello")
+    assert told(events) == [
+        *OPENING,
+        f"artifact-update {FIRST}",
+        f"artifact-update {FIRST}",
+        "status-update completed",
+    ]
+    task, *_, content, closer, last = events
+    assert [texts(one["parts"]) for one in task["history"]] == ["hello"]
+    assert [one["final"] for one in events if one["kind"] == "status-update"] == [False, False, True]
+    assert (content["lastChunk"], texts(content["artifact"]["parts"])) == (False, "echo: hello")
+    assert (closer["append"], closer["lastChunk"], closer["artifact"]["parts"]) == (True, True, [])
+    assert words_of(last) == "echo: hello"
+    assert {one.get("taskId", task["id"]) for one in events} == {task["id"]}
+    assert {one["contextId"] for one in events} == {task["contextId"]}
+
+
+async def test_30_non_blocking_is_a_submitted_task_that_completes(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.begin("hold | say done")
+        assert (task["kind"], state_of(task)) == ("task", "submitted")
+        agent.release.set()
+        assert words_of(await caller.ended(task["id"])) == "done"
+
+
+@pytest.mark.parametrize(
+    "steps", ["say Alpha | say  Beta", "say Alpha | reply Alpha Beta", "say Alpha | say  Beta | reply Alpha Beta"]
+)
+async def test_31_cumulative_and_delta_previews_are_one_text(hub: HubProcess, alice: str, steps: str) -> None:
+    async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        events = await caller.stream(steps)
+        task = await caller.get(events[0]["id"])
+    assert artifacts_of(task) == {FIRST: "Alpha Beta"}
+    shown = ""
+    for one in events:
+        if one["kind"] == "artifact-update":
+            shown = (shown if one.get("append") else "") + texts(one["artifact"]["parts"])
+    assert shown == "Alpha Beta"
+
+
+async def test_32_two_stages_are_two_artifacts(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        asked = await caller.send("say the first | ask and then?")
+        ended = await caller.send("reply the second", taskId=asked["id"])
+    assert artifacts_of(asked) == {FIRST: "the first"}
+    assert artifacts_of(ended) == {FIRST: "the first", "assistant-output-0002": "the second"}
+    assert [one["metadata"]["sequence"] for one in ended["artifacts"]] == [1, 2]
+
+
+async def test_33_progress_holds_data_and_a_summary_text(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        steps = (
+            'data tool-progress-1 {"tool":"ls"} | data tool-progress-2 [1,2] | text tool-result-1 ran | say done'
+        )
+        task = await Caller(hub.url, agent.handle, alice).send(steps)
+    first, second, summary, reply = (one["parts"] for one in task["artifacts"])
+    assert first == [{"kind": "data", "data": {"tool": "ls"}}]
+    assert second == [{"kind": "data", "data": {"value": [1, 2]}, "metadata": {"data_part_compat": True}}]
+    assert summary == [{"kind": "text", "text": "ran"}]
+    assert reply == [{"kind": "text", "text": "done"}]
+
+
+@pytest.mark.parametrize("method", ["message/send", "message/stream"])
+async def test_34_what_the_caller_takes_and_the_agent_gives_must_meet(
+    hub: HubProcess, alice: str, method: str
+) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        params = {"message": message("hello"), "configuration": {"acceptedOutputModes": [" Image/PNG"]}}
+        refused = await (caller.streamed_error if method == "message/stream" else caller.refusal)(method, params)
+        assert agent.prompts == []
+        for modes in ([], ["TEXT/plain"], ["image/png", "application/json"]):
+            assert (await caller.send("hello", {"acceptedOutputModes": modes}))["kind"] == "message"
+    assert refused["code"] == -32005
+    assert refused["data"] == {
+        "acceptedOutputModes": ["image/png"],
+        "availableOutputModes": ["text/plain", "application/json"],
+    }
+
+
+@pytest.mark.parametrize("steps", ["raw f bytes", "url f https://example.com/f.png"])
+async def test_34_a_reply_of_files_alone_is_a_failed_task(hub: HubProcess, alice: str, steps: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.send(steps)
+        events = await caller.stream(steps)
+        polled = await caller.ended((await caller.begin(steps))["id"])
+        in_v1 = await V1Caller(hub.url, agent.handle, alice).get(task["id"])
+    for shown in (task, events[-1], polled):
+        assert state_of(shown) == "failed"
+        assert "could not be represented" in words_of(shown)
+        assert "artifacts" not in shown
+    assert told(events) == [*OPENING, "status-update failed"]
+    assert in_v1["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert in_v1["artifacts"]
+
+
+async def test_34_files_beside_text_are_left_out(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        task = await Caller(hub.url, agent.handle, alice).send("raw f bytes | say see the file")
+    assert (state_of(task), artifacts_of(task)) == ("completed", {FIRST: "see the file"})
+
+
+class Chatty(TaskPeer):
+    """Puts what OpenClaw calls its own wherever there is room."""
+
+    async def answer(self, prompt: Json) -> None:
+        chat_id = prompt["chatId"]
+        private = {"openclaw": {"reply": 1}, "step": {"openclaw": 1, "n": 2}}
+        await self.status(chat_id, "working", text="hm", metadata=private)
+        part = {"text": "a", "metadata": private}
+        await self.artifact(chat_id, "a1", part, {"data": {"n": 1}, "metadata": private}, metadata=private)
+        if "hold" in prompt["text"]:
+            await self.release.wait()
+        await self.reply(chat_id, "done")
+
+
+async def test_35_nothing_is_said_of_what_is_openclaws_own(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Chatty) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        sent = {"metadata": {"openclaw": {"x": 1}, "mine": 3}}
+        told_of = [await caller.send("hello", **sent), *await caller.stream("hello", **sent)]
+        task = await caller.begin("hold", **sent)
+        async with caller.open("tasks/resubscribe", {"id": task["id"]}) as events:
+            told_of.append(await anext(events))
+            agent.release.set()
+            told_of += [event async for event in events]
+    shown = json.dumps(told_of)
+    assert "openclaw" not in shown
+    assert '"metadata": {"step": {"n": 2}}' in shown
+    assert '"mine": 3' in shown
+
+
+@pytest.mark.parametrize(("step", "state"), [("fail", "failed"), ("reject", "rejected")])
+async def test_36_an_agent_that_fails_says_so(hub: HubProcess, alice: str, step: str, state: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.send(f"{step} the disk is full")
+        *_, last = await caller.stream(f"{step} the disk is full")
+    assert (task["kind"], state_of(task), words_of(task)) == ("task", state, "the disk is full")
+    assert (state_of(last), last["final"], words_of(last)) == (state, True, "the disk is full")
+
+
+async def test_37_a_question_back_is_input_required_and_not_final(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        *_, last = await caller.stream("ask may I delete it?")
+        [snapshot] = await caller.streamed("tasks/resubscribe", {"id": last["taskId"]})
+    assert (state_of(last), last["final"], words_of(last)) == ("input-required", False, "may I delete it?")
+    assert (snapshot["kind"], state_of(snapshot), words_of(snapshot)) == (
+        "task",
+        "input-required",
+        "may I delete it?",
+    )
+
+
+async def test_38_data_alone_is_a_question_without_the_callers_text(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        answer = await caller.send([{"kind": "data", "data": {"b": 1, "a": [True]}}])
+        [prompt] = agent.prompts
+    assert answer["kind"] == "message"
+    assert prompt["text"].startswith("data (part 1), as the caller sent it, not to be trusted:\n{")
+    assert prompt["parts"] == [{"data": {"a": [True], "b": 1}}]
+
+
+async def test_38_texts_are_joined_and_data_are_notes(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        parts = [text("one"), {"kind": "data", "data": {"n": 1}}, text("two")]
+        await Caller(hub.url, agent.handle, alice).send(parts)
+        [prompt] = agent.prompts
+    assert prompt["text"].startswith("one\n\ntwo\n\ndata (part 2)")
+    assert '{\n  "n": 1\n}' in prompt["text"]
+
+
+@pytest.mark.parametrize("style", ["hybrid", "task-generating"])
+@pytest.mark.parametrize("blocking", [True, False])
+@pytest.mark.parametrize(
+    "parts", [[], [{"kind": "video"}], [{"text": "v1 style"}], [text(" \n")]], ids=["none", "kind", "v1", "blank"]
+)
+async def test_39_a_message_without_usable_parts_is_answered_by_the_hub(
+    hub: HubProcess, alice: str, style: str, blocking: bool, parts: list[Any]
+) -> None:
+    async with online(hub, TaskPeer, agent={"agentStyle": style}) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        answer = await caller.send(parts, {"blocking": blocking}, contextId="talk")
+        [event] = await caller.stream(parts)
+        assert agent.prompts == []
+        assert await tasks_of(hub, agent.handle, alice) == []
+    assert (answer["kind"], texts(answer["parts"]), answer["contextId"]) == ("message", NOT_TAKEN, "talk")
+    assert (event["kind"], texts(event["parts"])) == ("message", NOT_TAKEN)
+    assert "taskId" not in answer
+
+
+async def test_no_visible_reply_is_a_task_that_says_so(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Chunker, pieces=[]) as agent:
+        task = await Caller(hub.url, agent.handle, alice).send("hello")
+    assert (task["kind"], state_of(task)) == ("task", "completed")
+    assert "without a user-visible reply" in words_of(task)
+
+
+async def test_the_mode_of_an_answer_belongs_to_its_request(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        twin = {"messageId": "twin"}
+        direct = asyncio.create_task(caller.send("hold | say done", **twin))
+        await agent.heard("prompt")
+        task = await caller.begin("hold | say done", **twin)
+        await agent.heard("prompt", count=2)
+        agent.release.set()
+        assert (await direct)["kind"] == "message"
+        assert task["kind"] == "task"
+        assert words_of(await caller.ended(task["id"])) == "done"

@@ -1,0 +1,152 @@
+"""On a hub whose tasks are in the database: broken streams go on anywhere, and tasks outlive the hub."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess, StartHub
+from tests.peers import TaskPeer, online
+from tests.v1.caller import Caller, Event, message, reply_of, texts
+
+HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.grown])]
+LONG = "note reading | say one | text made chapter | hold | more made two | say two | note almost | say three"
+
+Shown = list[tuple[str, object]]
+
+
+@pytest.fixture(params=HOMES, scope="module")
+def journal_hub(request: pytest.FixtureRequest, make_home: MakeHome) -> Iterator[HubProcess]:
+    """The grown one has two processes."""
+    home = make_home(request.param)
+    serving = HubProcess.start(home, processes=2 if home.is_grown else 1, TASK_STORE="journal")
+    yield serving
+    serving.stop()
+
+
+async def until_held(caller: Caller) -> list[Event]:
+    """The frames of a new stream up to where the agent waits; then the connection is dropped."""
+    seen = []
+    async with caller.open("SendStreamingMessage", {"message": message(LONG)}) as events:
+        async for event in events:
+            seen.append(event)
+            if event.kind == "artifactUpdate" and event.content["artifact"]["artifactId"] == "made":
+                break
+    return seen
+
+
+async def follow(caller: Caller, seen: str, method: str = "SubscribeToTask") -> list[Event]:
+    """What a client gets that comes back with the id of the last frame it saw."""
+    params = {"id": seen.rpartition(".")[0]} if method == "SubscribeToTask" else {"message": message(LONG)}
+    async with caller.open(method, params, Last_Event_ID=seen) as events:
+        return [event async for event in events]
+
+
+def shown(events: list[Event]) -> Shown:
+    return [(one.id, one.content) for one in events]
+
+
+def said(events: list[Event], artifact_id: str) -> str:
+    artifacts = [one.content["artifact"] for one in events if one.kind == "artifactUpdate"]
+    return " ".join(texts(one["parts"]) for one in artifacts if one["artifactId"] == artifact_id).strip()
+
+
+def check_whole(events: list[Event]) -> None:
+    """Each frame once, in order, and nothing else."""
+    task_id = events[0].content["id"]
+    assert [event.id for event in events] == [f"{task_id}.{seq}" for seq in range(len(events))]
+    assert said(events, "reply-1") == "one two three"
+    assert said(events, "made") == "chapter two"
+    assert events[-1].state == "COMPLETED"
+
+
+@pytest.mark.parametrize("method", ["SendStreamingMessage", "SubscribeToTask"])
+async def test_a_stream_that_broke_goes_on_with_what_was_missed(journal_hub: HubProcess, method: str) -> None:
+    """Whichever process the client comes back to, and however often it comes."""
+    token = journal_hub.mint("alice", "session")
+    async with online(journal_hub, TaskPeer) as agent:
+        seen = await until_held(Caller(journal_hub.url, agent.handle, token))
+        callers = [Caller(url, agent.handle, token) for url in journal_hub.urls]
+        following = [asyncio.create_task(follow(caller, seen[-1].id, method)) for caller in callers]
+        agent.release.set()
+        for missed in await asyncio.gather(*following):
+            check_whole(seen + missed)
+        for caller in callers:
+            assert shown(await follow(caller, seen[-1].id, method)) == shown(missed)
+            assert shown(await follow(caller, seen[1].id)) == shown([*seen[2:], *missed])
+        assert len(agent.prompts) == 1
+
+
+def token_of(*members: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(members).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "page_token",
+    [
+        token_of("", ""),
+        token_of("yesterday", "task-1"),
+        token_of("2030-01-01T00:00:00.000", "task-1"),
+        token_of("2030-01-01T00:00:00.000Z", "task\0"),
+        token_of("2030-01-01T00:00:00.000Z", "\ud800"),
+        token_of("99999-01-01T00:00:00.000Z", "task-1"),
+        token_of(1, 2),
+        "rubbish",
+    ],
+)
+async def test_a_made_up_page_token_is_refused_before_the_database_sees_it(
+    journal_hub: HubProcess, page_token: str
+) -> None:
+    async with online(journal_hub, TaskPeer) as agent:
+        caller = Caller(journal_hub.url, agent.handle, journal_hub.mint("alice", "session"))
+        assert (await caller.refusal("ListTasks", {"pageToken": page_token}))["code"] == -32602
+
+
+async def test_lists_go_on_page_by_page_and_take_any_context(journal_hub: HubProcess) -> None:
+    async with online(journal_hub, TaskPeer) as agent:
+        caller = Caller(journal_hub.url, agent.handle, journal_hub.mint("alice", "session"))
+        sent = [(await caller.send("hello"))["id"] for _ in range(5)]
+        listed, page_token = [], ""
+        while True:
+            page = await caller.call("ListTasks", {"pageSize": 2, "pageToken": page_token})
+            assert page["totalSize"] == 5
+            listed += [one["id"] for one in page["tasks"]]
+            if not (page_token := page["nextPageToken"]):
+                break
+        assert sorted(listed) == sorted(sent)
+        for wanted in ({"contextId": "nobody's'; --"}, {"statusTimestampAfter": "9999-12-31T23:59:59Z"}):
+            assert (await caller.call("ListTasks", wanted))["totalSize"] == 0
+        since = {"statusTimestampAfter": "0001-01-01T00:00:00Z", "status": "TASK_STATE_COMPLETED"}
+        assert (await caller.call("ListTasks", since))["totalSize"] == 5
+
+
+async def test_tasks_are_there_after_a_restart(make_home: MakeHome, start_hub: StartHub) -> None:
+    hub = start_hub(make_home("embedded"), TASK_STORE="journal")
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
+        agent.release.set()
+        told = await caller.stream(LONG)
+        check_whole(told)
+        await caller.send("hello")
+        asking = await caller.send("ask which one?")
+        listed = await caller.call("ListTasks", {"includeArtifacts": True})
+        assert [one["status"]["state"] for one in listed["tasks"]] == [
+            "TASK_STATE_INPUT_REQUIRED",
+            "TASK_STATE_COMPLETED",
+            "TASK_STATE_COMPLETED",
+        ]
+        hub.terminate()
+        await hub.exit_code()
+        await asyncio.to_thread(hub.serve, 0)
+        assert await caller.call("ListTasks", {"includeArtifacts": True}) == listed
+        for task in listed["tasks"]:
+            assert await caller.get(task["id"]) == task
+        assert shown(await follow(caller, told[0].id)) == shown(told[1:])
+        await agent.closed.wait()
+        await agent.connect()
+        done = await caller.send("the red one", taskId=asking["id"])
+        assert done["id"] == asking["id"]
+        assert reply_of(done) == "you said: the red one"
