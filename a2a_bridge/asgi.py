@@ -12,7 +12,7 @@ from a2a_bridge.door import Door, preflight
 from a2a_bridge.extensions import activated
 from a2a_bridge.versions import HUB, V1, choose, no_method, speaks_v1, versions_of
 from agents.pieces import Json
-from kit.asgi import Receive, Scope, Send
+from kit.asgi import Receive, Scope, Send, traced
 from kit.jsonrpc import RpcError, RpcId, read_call
 
 PREFIX = "/api/a2a/v1/agents/"
@@ -66,7 +66,8 @@ class Bridge:
             await preflight(send)
             return
         wire = RpcWire(V1 if speaks_v1(versions_of(scope)) else HUB)
-        answer = Answer(receive, send, wire, activated(scope, self.door.public_origin))
+        extra = [*activated(scope, self.door.public_origin), traced(scope)]
+        answer = Answer(receive, send, wire, extra)
         await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: wire.streams_errors)
 
     async def _take(self, scope: Scope, receive: Receive, answer: Answer, wire: RpcWire) -> None:

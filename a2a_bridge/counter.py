@@ -14,6 +14,7 @@ from a2a_bridge.requests import Request, Send
 from accounts.served import Served
 from agents.errors import NotPublished, Unavailable
 from agents.types import Target
+from kit import trace
 from kit.asgi import ClientLeft, Scope, header
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 
@@ -31,6 +32,7 @@ def call_of(scope: Scope, caller: Caller, dialect: Dialect, operation: Operation
         request=suited(request, caller.agent),
         seen=header(scope, b"last-event-id") if dialect.replays else "",
         key=header(scope, b"idempotency-key"),
+        traceparent=trace.current(),
     )
 
 

@@ -16,7 +16,7 @@ from a2a_bridge.http_params import params_of
 from a2a_bridge.versions import V1, speaks_v1, versions_of
 from agents.pieces import Json
 from kit import jsonrpc
-from kit.asgi import Receive, Scope, Send
+from kit.asgi import Receive, Scope, Send, traced
 from kit.jsonrpc import RpcError
 
 STATUSES: Mapping[int, int] = {
@@ -81,7 +81,8 @@ class HttpJson:
             await preflight(send)
             return
         wire = HttpJsonWire()
-        answer = Answer(receive, send, wire, activated(scope, self.door.public_origin))
+        extra = [*activated(scope, self.door.public_origin), traced(scope)]
+        answer = Answer(receive, send, wire, extra)
         await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: False)
 
     async def _take(self, scope: Scope, receive: Receive, answer: Answer, wire: HttpJsonWire) -> None:

@@ -16,6 +16,7 @@ from agents.ports import Notifier
 from agents.transcript.recording import NewEvent, payload_of
 from agents.types import Ask, Outcome, SettledTurn, Source, Target
 from agents.waiting import RunningTurn
+from kit import trace
 from kit.ids import time_ordered
 from kit.tasks import TaskSet
 from kit.waits import done_within
@@ -28,11 +29,15 @@ PEER_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """On whose behalf something is asked. `chain`: the sessions an agent's onward ask came through."""
+    """On whose behalf something is asked. `chain`: the sessions an agent's onward ask came through.
+
+    `traceparent`: the span in which it is asked, if any.
+    """
 
     user_id: int
     login: str
     chain: tuple[int, ...] = ()
+    traceparent: str = ""
 
 
 class Asking:
@@ -74,6 +79,7 @@ class Asking:
             source=source,
             chain=asker.chain,
             files=tuple(files),
+            traceparent=trace.follow(asker.traceparent),
         )
         running = await self._dispatcher.ask(ask, _nothing)
         if source is not None and source.mirrors:

@@ -99,7 +99,7 @@ class Ask:
     `tells`: nobody waits for the reply, and the end of the agent's turn ends it too. `source`: where it was asked
     from. `chain`: the sessions an onward ask came through, first to last. `files`: ids its text mentions.
     `task_id`, `context_id`: what its surface calls the task and the conversation. `parts`: the message's parts
-    where they are more than text. `traceparent`: of whoever asked (W3C Trace Context).
+    where they are more than text. `traceparent`: the span it is, in the trace of whoever asked (`kit.trace`).
     """
 
     chat_id: str

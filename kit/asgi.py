@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
+from kit import trace
+
 Scope = dict[str, Any]
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -46,6 +48,11 @@ def query_values(scope: Scope, name: str) -> list[str]:
 def headers_of(scope: Scope) -> dict[str, str]:
     """Headers by lower-case name; of one sent twice the last value."""
     return {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
+
+
+def traced(scope: Scope) -> Header:
+    """From now on the request is part of a trace (`kit.trace`); the header that says so in its answer."""
+    return b"traceparent", trace.enter(headers_named(scope, b"traceparent")).encode("ascii")
 
 
 async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int, within_s: float) -> bytes:

@@ -19,6 +19,7 @@ from agents.asking import Asker
 from agents.errors import Unavailable
 from agents.ledger import Ledger
 from agents.types import Failure
+from kit import trace
 from kit.asgi import (
     BodyTooLarge,
     BodyTooSlow,
@@ -30,6 +31,7 @@ from kit.asgi import (
     headers_of,
     read_body,
     respond,
+    traced,
 )
 from operators.bodies import BadBody, read
 from operators.calls import Call, Names, Pending, TurnFailed, find_call
@@ -79,7 +81,7 @@ class Operators:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
-        headers = headers_of(scope)
+        headers, span = headers_of(scope), traced(scope)
         try:
             answer = await self._answer(scope, receive, headers)
         except ClientLeft:
@@ -96,7 +98,7 @@ class Operators:
             logger.exception("operators.failed", extra={"path": scope["path"]})
             answer = _error(500, INTERNAL, INTERNAL_TEXT)
         cors = allowing(headers.get("origin"), self.app_origins)
-        await respond(send, answer.status, _encode(answer.body), [*answer.headers, *cors])
+        await respond(send, answer.status, _encode(answer.body), [*answer.headers, span, *cors])
 
     async def _answer(self, scope: Scope, receive: Receive, headers: dict[str, str]) -> Answer:
         found = find_call(scope["path"])
@@ -114,7 +116,7 @@ class Operators:
             wanted = read(body, call.body)
         except BadBody as bad:
             raise Broken(400, str(bad)) from None
-        asker = Asker(user_id=identity.user_id, login=identity.login)
+        asker = Asker(user_id=identity.user_id, login=identity.login, traceparent=trace.current())
         answer = await call.run(self.switchboard, asker, names, wanted)
         return await self._follow(identity, answer) if isinstance(answer, Pending) else answer
 

@@ -25,12 +25,13 @@ WHERE u.is_active AND s.owner_id IN ({marks}) {lock}
 _LOCK = {"sqlite": "", "postgresql": "FOR KEY SHARE OF s SKIP LOCKED"}
 _QUEUE = """
 INSERT INTO webhooks_delivery
-    (subscription_id, event_id, type, payload, status, attempts, queued_at, next_attempt_at, last_error)
+    (subscription_id, event_id, type, payload, traceparent, status, attempts, queued_at, next_attempt_at,
+     last_error)
 VALUES {rows}
 """
-_ROW = "(%s, %s, %s, %s, 'pending', 0, {now}, {now}, '')"
+_ROW = "(%s, %s, %s, %s, %s, 'pending', 0, {now}, {now}, '')"
 NOW = {"sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')", "postgresql": "clock_timestamp()"}
-ROWS_AT_ONCE = 200  # four values each: SQLite took at most 999 in one statement for long
+ROWS_AT_ONCE = 190  # five values each: SQLite took at most 999 in one statement for long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,8 @@ class Happening:
     """Something others may want to hear of.
 
     `audience` are the ids of users who may; `payload` is JSON with the wire's own names. `session_id` (a UUID) and
-    `routing_name` (with its @) are what filters look at; None when it belongs to no session.
+    `routing_name` (with its @) are what filters look at; None when it belongs to no session. `traceparent`: of the
+    turn it is about, if any.
     """
 
     type: str
@@ -46,6 +48,7 @@ class Happening:
     payload: Mapping[str, Any]
     session_id: str | None = None
     routing_name: str | None = None
+    traceparent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def anybody_listens() -> bool:
 def record(happenings: Sequence[Happening]) -> int:
     """Queue a delivery for each subscription that wants each of these; how many. Call it in their transaction.
 
-    One query when nobody listens, one more for each 200 deliveries.
+    One query when nobody listens, one more for each 190 deliveries.
     """
     audience = {user_id for happening in happenings for user_id in happening.audience}
     if not audience:
@@ -86,17 +89,20 @@ def record(happenings: Sequence[Happening]) -> int:
     found = sql.rows(_LISTENING.format(marks=sql.marks(audience), lock=_LOCK[connection.vendor]), list(audience))
     listeners = [_Listener(*row) for row in found]
     pairs = [(one, happening) for happening in happenings for one in listeners if one.wants(happening)]
-    return len(queue([(one.subscription_id, happening.type, happening.payload) for one, happening in pairs]))
+    return len(queue([(one.subscription_id, happening) for one, happening in pairs]))
 
 
-def queue(deliveries: Sequence[tuple[int, str, Mapping[str, Any]]]) -> list[str]:
-    """A row for each (subscription, type, payload), and the senders woken once it is committed; the event ids."""
-    rows = [(one, new_event_id(), event_type, as_json(payload)) for one, event_type, payload in deliveries]
+def queue(deliveries: Sequence[tuple[int, Happening]]) -> list[str]:
+    """A row for each of these subscriptions, and the senders woken once it is committed; the event ids."""
+    rows = [
+        (one, new_event_id(), happening.type, as_json(happening.payload), happening.traceparent)
+        for one, happening in deliveries
+    ]
     for start in range(0, len(rows), ROWS_AT_ONCE):
         _insert(rows[start : start + ROWS_AT_ONCE])
     if rows:
         transaction.on_commit(wake)
-    return [event_id for _, event_id, _, _ in rows]
+    return [row[1] for row in rows]
 
 
 def on_queued(waker: Waker) -> None:
@@ -132,6 +138,6 @@ def _parsed(part: msgspec.Raw) -> Any:
     return json.loads(bytes(part))
 
 
-def _insert(rows: Sequence[tuple[int, str, str, str]]) -> None:
+def _insert(rows: Sequence[tuple[int, str, str, str, str]]) -> None:
     row = _ROW.format(now=NOW[connection.vendor])
     sql.run(_QUEUE.format(rows=",".join([row] * len(rows))), [value for values in rows for value in values])

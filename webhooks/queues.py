@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from django.db.models import QuerySet
 
+from kit import trace
 from webhooks.models import Sendable
 
 
@@ -17,6 +18,11 @@ class Request:
     url: str
     headers: Mapping[str, str]
     body: bytes
+
+
+def traced(headers: Mapping[str, str], traceparent: str) -> Mapping[str, str]:
+    """With a span of this attempt's own, where it tells of something that is part of a trace."""
+    return {**headers, trace.HEADER: trace.follow(traceparent)} if traceparent else headers
 
 
 class Queue(Protocol):

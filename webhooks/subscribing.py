@@ -12,7 +12,7 @@ from kit.clock import db_now
 from webhooks.catalog import TEST
 from webhooks.keyring import new_secret, seal
 from webhooks.models import Subscription
-from webhooks.outbox import queue
+from webhooks.outbox import Happening, queue
 
 MOST = 50
 OVERLAP = timedelta(hours=24)
@@ -81,7 +81,7 @@ def unsubscribe(subscription_id: int) -> None:
 def send_test(subscription: Subscription) -> str:
     """Queue a `webhook.test`, whatever it is subscribed to and however it is; the event id."""
     payload = {"webhookId": subscription.pk, "message": TEST_MESSAGE}
-    return queue([(subscription.pk, TEST, payload)])[0]
+    return queue([(subscription.pk, Happening(type=TEST, audience=(), payload=payload))])[0]
 
 
 def overlap_ends(now: datetime) -> datetime:

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from webhooks.keyring import Unreadable, unseal
 from webhooks.models import Delivery, Sendable, Subscription
 from webhooks.places import EACH_SUBSCRIPTION
-from webhooks.queues import Request
+from webhooks.queues import Request, traced
 from webhooks.signing import body_of, headers_of
 
 RETRY_AFTER_S = (10, 60, 300, 1800, 7200, 21600)
@@ -41,7 +41,7 @@ class WebhookQueue:
         body = body_of(delivery)
         signed = headers_of(delivery.event_id, body, secrets, now)
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **signed}
-        return Request(url=subscription.url, headers=headers, body=body)
+        return Request(url=subscription.url, headers=traced(headers, delivery.traceparent), body=body)
 
     def note(self, delivery: Delivery, now: datetime, *, is_success: bool, is_exhausted: bool) -> None:
         """See `Queue`."""

@@ -13,7 +13,7 @@ from a2a_bridge.push_models import Push, PushConfig
 from a2a_bridge.pushes.sealed import Secrets, Unreadable, unseal
 from accounts.signing import NoKey, sign
 from webhooks.models import Sendable
-from webhooks.queues import Request
+from webhooks.queues import Request, traced
 
 MEDIA_TYPE = "application/a2a+json"
 USER_AGENT = "clawbridge-push"
@@ -49,7 +49,9 @@ class PushQueue:
         except (Unreadable, NoKey):
             return None
         headers = {"Content-Type": MEDIA_TYPE, "User-Agent": USER_AGENT, SIGNATURE: signature}
-        return Request(url=config.url, headers=headers | _headers(secrets), body=body)
+        return Request(
+            url=config.url, headers=traced(headers | _headers(secrets), delivery.traceparent), body=body
+        )
 
     def note(self, delivery: Push, now: datetime, *, is_success: bool, is_exhausted: bool) -> None:
         """See `Queue`: of an address that lives for one task nothing is remembered."""

@@ -28,7 +28,7 @@ class Notes:
     """What a batch decided and is to be written: turns and the budgets they spend, events, what webhooks hear."""
 
     events: list[NewEvent] = field(default_factory=list)
-    of_agents: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
+    of_agents: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
     spending: sql.Query | None = None
     spenders: int = 0
     turns: sql.Insert | None = None
@@ -37,9 +37,9 @@ class Notes:
         """The question goes to the transcript of the session asked, and of the one it was asked from."""
         ask = turn.ask
         members = {"text": turn.text, "authorLogin": ask.caller_login, "chatId": ask.chat_id}
-        self._add(ask.target.session_id, "prompt", source="operator", surface=ask.surface, **members)
+        self._add(ask, ask.target.session_id, "prompt", source="operator", surface=ask.surface, **members)
         if ask.source is not None and ask.source.mirrors:
-            self._add(ask.source.session_id, "prompt", source="operator-route", **members, **_peer(ask))
+            self._add(ask, ask.source.session_id, "prompt", source="operator-route", **members, **_peer(ask))
         self._say(ask, "agent.dispatched", question=turn.text)
 
     def settled(self, turn: OpenTurn, ending: Ending) -> None:
@@ -58,10 +58,10 @@ class Notes:
             return
         ask, failed = turn.ask, None if ok else ending.reason
         if ok:
-            self._add(ask.target.session_id, "reply", text=ending.text, chatId=ask.chat_id)
+            self._add(ask, ask.target.session_id, "reply", text=ending.text, chatId=ask.chat_id)
         if ask.source is not None and ask.source.mirrors:
             reply = {"text": ending.text, "chatId": ask.chat_id, "source": "peer-reply", "failed": failed}
-            self._add(ask.source.session_id, "reply", **reply, **_peer(ask))
+            self._add(ask, ask.source.session_id, "reply", **reply, **_peer(ask))
 
     def denied(self, ask: Ask, denied: Denied) -> None:
         """A refusal is for the agent's owner to hear."""
@@ -69,21 +69,24 @@ class Notes:
 
     def late(self, session_id: int, chat_id: str, text: str) -> None:
         """A reply after the end: kept and shown, nothing else."""
-        self._add(session_id, "reply", text=text, chatId=chat_id, late=True)
+        self._add(None, session_id, "reply", text=text, chatId=chat_id, late=True)
 
     @property
     def session_ids(self) -> set[int]:
         """The sessions all this is about."""
-        return {one.session_id for one in self.events} | {session_id for session_id, _, _ in self.of_agents}
+        return {one.session_id for one in self.events} | {session_id for session_id, *_ in self.of_agents}
 
-    def _add(self, session_id: int, type_: str, **members: Any) -> None:
-        self.events.append(NewEvent(session_id, "chat", type_, payload_of(**members)))
+    def _add(self, ask: Ask | None, session_id: int, type_: str, **members: Any) -> None:
+        traceparent = ask.traceparent if ask else ""
+        self.events.append(NewEvent(session_id, "chat", type_, payload_of(**members), traceparent))
 
     def _say(self, ask: Ask, type_: str, **members: Any) -> None:
         target = ask.target
         if target.agent_id is not None:
             who = {"handle": target.handle, "agentId": target.agent_id, "askerLogin": ask.caller_login}
-            self.of_agents.append((target.session_id, type_, {**who, "routeId": ask.chat_id, **members}))
+            self.of_agents.append(
+                (target.session_id, type_, ask.traceparent, {**who, "routeId": ask.chat_id, **members})
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +132,13 @@ def _values(event: NewEvent) -> tuple[int, str, str, str]:
 
 def _heard(notes: Notes, ids: Sequence[int], known: Mapping[int, Scene], now: datetime) -> list[Happening]:
     heard = [
-        known[one.session_id].event(event_id, one.kind, one.type, one.payload, now)
+        known[one.session_id].event(event_id, one.kind, one.type, one.payload, now, one.traceparent)
         for event_id, one in zip(ids, notes.events, strict=True)
     ]
-    return heard + [known[session_id].agent(type_, **members) for session_id, type_, members in notes.of_agents]
+    return heard + [
+        known[session_id].agent(type_, traceparent, **members)
+        for session_id, type_, traceparent, members in notes.of_agents
+    ]
 
 
 def _told(events: Sequence[NewEvent], known: Mapping[int, Scene], now: datetime) -> Told:

@@ -8,6 +8,7 @@ from django.db.models import Q
 from accounts.models import User
 from agents.models.agent import Agent
 from agents.models.session import Session
+from kit import trace
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):
@@ -81,7 +82,11 @@ class Turn(models.Model):
     home = models.CharField(max_length=32, blank=True, help_text="The process whose caller waits.")
     connection_id = models.BigIntegerField(null=True, help_text="The connection that got the prompt.")
     traceparent = models.CharField(
-        max_length=55, blank=True, default="", db_default="", help_text="W3C Trace Context of whoever asked."
+        max_length=55,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Its span, in the trace of whoever asked (W3C Trace Context).",
     )
     repeats = models.PositiveIntegerField(default=1, help_text="Like refusals within one minute share a row.")
 
@@ -111,6 +116,11 @@ class Turn(models.Model):
 
     def __str__(self) -> str:
         return f"turn {self.chat_id}"
+
+    @property
+    def trace_id(self) -> str:
+        """The trace it is part of; empty when it was asked before there were any."""
+        return trace.trace_id(self.traceparent)
 
     @property
     def asked(self) -> str:

@@ -95,6 +95,7 @@ def _show(turn: Turn) -> Asked:
         "question": turn.question,
         "routeId": None if turn.outcome == Turn.Outcome.DENIED else turn.chat_id,
         "deniedReason": None if ok else _reason(turn),
+        "traceId": turn.trace_id or None,
     }
 
 

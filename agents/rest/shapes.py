@@ -151,7 +151,7 @@ class Asker(TypedDict):
 
 
 class Asked(TypedDict):
-    """One ask. `routeId` is null for a refusal, `latencyMs` unless it completed."""
+    """One ask. `routeId` is null for a refusal, `latencyMs` unless it completed, `traceId` for old asks."""
 
     ts: Time
     askerLogin: str
@@ -160,6 +160,7 @@ class Asked(TypedDict):
     question: str
     routeId: str | None
     deniedReason: str | None
+    traceId: str | None
 
 
 class InboundLog(TypedDict):

@@ -31,7 +31,7 @@ class Scene:
     owner_login: str
     audience: frozenset[int]
 
-    def say(self, type_: str, **members: Any) -> Happening:
+    def say(self, type_: str, traceparent: str = "", /, **members: Any) -> Happening:
         """Something that everybody who sees the session may hear of."""
         payload = {"sessionId": self.public_id, "routingName": self.routing_name, **members}
         return Happening(
@@ -40,14 +40,17 @@ class Scene:
             payload=payload,
             session_id=self.public_id,
             routing_name=self.routing_name,
+            traceparent=traceparent,
         )
 
-    def event(self, event_id: int, kind: str, type_: str, payload: str, ts: datetime) -> Happening:
+    def event(
+        self, event_id: int, kind: str, type_: str, payload: str, ts: datetime, traceparent: str = ""
+    ) -> Happening:
         """An event was stored; `payload` is JSON text."""
         shown = {"id": event_id, "kind": kind, "type": type_, "payload": Raw(payload.encode()), "ts": iso(ts)}
-        return self.say(f"{kind}.event", ownerLogin=self.owner_login, event=shown)
+        return self.say(f"{kind}.event", traceparent, ownerLogin=self.owner_login, event=shown)
 
-    def agent(self, type_: str, **members: Any) -> Happening:
+    def agent(self, type_: str, traceparent: str = "", /, **members: Any) -> Happening:
         """Something about an ask to the agent on this session: for its owner alone."""
         return Happening(
             type=type_,
@@ -55,6 +58,7 @@ class Scene:
             payload={name: value for name, value in members.items() if value is not None},
             session_id=self.public_id,
             routing_name=self.routing_name,
+            traceparent=traceparent,
         )
 
 

@@ -30,12 +30,16 @@ class BadPayload(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event to be. `payload` is JSON text without lone surrogates (`payload_of` makes it)."""
+    """An event to be. `payload` is JSON text without lone surrogates (`payload_of` makes it).
+
+    `traceparent`: of the turn it tells of.
+    """
 
     session_id: int
     kind: str
     type: str
     payload: str
+    traceparent: str = ""
 
 
 def payload_of(**members: Any) -> str:

@@ -180,6 +180,7 @@ INBOUND = {
             "question": text,
             "routeId": Maybe(text),
             "deniedReason": Maybe(text),
+            "traceId": Maybe(text),
         }
     ],
 }

@@ -26,13 +26,14 @@ class Drive:
 class Driver:
     """For whom the agent works now. `isolated`: it may not reach other sessions meanwhile.
 
-    `chain`: the sessions that led here, this one last.
+    `chain`: the sessions that led here, this one last. `traceparent`: of the turn it works on.
     """
 
     user_id: int
     login: str
     isolated: bool
     chain: tuple[int, ...]
+    traceparent: str = ""
 
 
 class Driving:
@@ -104,7 +105,7 @@ class Driving:
         last = prompts[-1]
         isolated = any(one.isolated for one in prompts) or any(one.asker_id != last.asker_id for one in prompts)
         deepest = max(prompts, key=lambda one: len(one.chain))
-        return Driver(last.asker_id, last.asker, isolated, deepest.chain)
+        return Driver(last.asker_id, last.asker, isolated, deepest.chain, last.traceparent)
 
     def _forget_old(self, now: float) -> None:
         self._drives = {one: drive for one, drive in self._drives.items() if drive.until > now}

@@ -111,5 +111,6 @@ def _unfinished(turn: Turn, now: datetime) -> Unfinished:
         asker_id=turn.caller_id or 0,
         isolated=isolated,
         chain=(turn.session_id,),
+        traceparent=turn.traceparent,
     )
     return Unfinished(prompt, LONGEST_TURN_S - (now - turn.asked_at).total_seconds())

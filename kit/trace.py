@@ -1,0 +1,59 @@
+"""W3C Trace Context: whose trace something belongs to, and a span of its own for each step taken in it.
+
+https://www.w3.org/TR/trace-context/, version 00. The hub takes part in traces and records none.
+"""
+
+import re
+import secrets
+from collections.abc import Sequence
+from contextvars import ContextVar
+
+HEADER = "traceparent"
+_FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_KNOWN_FLAGS = 0x03  # sampled, random trace id
+NO_TRACE, NO_SPAN = "0" * 32, "0" * 16
+
+_current: ContextVar[str] = ContextVar("traceparent", default="")
+
+
+def read(values: Sequence[str]) -> str:
+    """A request's headers of that name as a `traceparent` of version 00; empty when there is none that is valid.
+
+    Section 3.2.2 of the standard: a later version is read by its first four fields.
+    """
+    found = _FORM.fullmatch(values[0].strip(" \t")) if len(values) == 1 else None
+    if found is None:
+        return ""
+    version, trace, span, flags, more = found.groups()
+    if version == "ff" or trace == NO_TRACE or span == NO_SPAN or (version == "00" and more is not None):
+        return ""
+    return f"00-{trace}-{span}-{flags if version == '00' else f'{int(flags, 16) & _KNOWN_FLAGS:02x}'}"
+
+
+def follow(parent: str) -> str:
+    """A new span: in the parent's trace, with its flags; in a new trace, that nobody samples, without a parent."""
+    if not parent:
+        return f"00-{_id(16, NO_TRACE)}-{_id(8, NO_SPAN)}-00"
+    return f"{parent[:36]}{_id(8, NO_SPAN)}{parent[52:]}"
+
+
+def enter(values: Sequence[str]) -> str:
+    """The span of a request with these headers, for all that is done for it; log lines name its trace."""
+    _current.set(span := follow(read(values)))
+    return span
+
+
+def current() -> str:
+    """The span of the request that is being served; empty where none is."""
+    return _current.get()
+
+
+def trace_id(traceparent: str) -> str:
+    """The trace it names; empty for none."""
+    return traceparent[3:35]
+
+
+def _id(size: int, none: str) -> str:
+    while (made := secrets.token_hex(size)) == none:
+        pass
+    return made

@@ -1,0 +1,85 @@
+"""What counts as a traceparent, and what becomes of one step after another."""
+
+import logging
+from contextvars import copy_context
+
+import pytest
+
+from hub.logs import EventFormatter
+from kit import trace
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+GOOD = f"00-{TRACE}-{SPAN}-01"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "nonsense",
+        GOOD.upper(),
+        f"00-{'0' * 32}-{SPAN}-01",
+        f"00-{TRACE}-{'0' * 16}-01",
+        f"ff-{TRACE}-{SPAN}-01",
+        f"{GOOD}-more",
+        f"{GOOD}-",
+        f"00-{TRACE}-{SPAN}",
+        f"00-{TRACE[:-1]}-{SPAN}-01",
+        f"00-{TRACE}-{SPAN}-1",
+        f"00-{TRACE}-{SPAN}-0g",
+        f"0-{TRACE}-{SPAN}-01",
+        f"01-{TRACE}-{SPAN}-01more",
+        GOOD + "\n",
+        "٠٠" + GOOD[2:],
+        GOOD + "\0",
+        GOOD * 1000,
+    ],
+)
+def test_what_is_not_valid_is_none(value: str) -> None:
+    assert trace.read([value]) == ""
+
+
+def test_two_are_none() -> None:
+    assert trace.read([GOOD, GOOD]) == ""
+    assert trace.read([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (GOOD, GOOD),
+        (f" {GOOD}\t", GOOD),
+        (f"00-{TRACE}-{SPAN}-a5", f"00-{TRACE}-{SPAN}-a5"),
+        (f"cc-{TRACE}-{SPAN}-ff-what-comes", f"00-{TRACE}-{SPAN}-03"),
+        (f"01-{TRACE}-{SPAN}-01", GOOD),
+    ],
+)
+def test_a_later_version_is_read_by_its_first_fields(value: str, read: str) -> None:
+    assert trace.read([value]) == read
+
+
+def test_a_step_has_a_span_of_its_own_in_the_same_trace() -> None:
+    steps = {trace.follow(GOOD) for _ in range(10)}
+    assert len(steps) == 10
+    assert GOOD not in steps
+    for step in steps:
+        assert trace.read([step]) == step
+        assert (step[:36], step[52:]) == (GOOD[:36], "-01")
+        assert trace.trace_id(step) == TRACE
+
+
+def test_without_a_parent_a_trace_begins_that_nobody_samples() -> None:
+    begun = {trace.follow("") for _ in range(10)}
+    assert len({trace.trace_id(one) for one in begun}) == 10
+    assert all(trace.read([one]) == one and one.endswith("-00") for one in begun)
+
+
+def test_log_lines_name_the_trace_of_the_request_they_are_about() -> None:
+    record = logging.LogRecord("hub", logging.ERROR, "", 0, "it.broke", None, None)
+    assert "trace_id" not in EventFormatter().format(record)
+
+    def serve() -> str:
+        trace.enter([GOOD])
+        return EventFormatter().format(record)
+
+    assert copy_context().run(serve).endswith(f"trace_id='{TRACE}'")
