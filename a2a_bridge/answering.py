@@ -14,7 +14,7 @@ from a2a_bridge.operations import Done, Waiting
 from a2a_bridge.streams import KEEPALIVE_S, Frame
 from agents.pieces import Json
 from kit import sse
-from kit.asgi import ClientLeft, Header, Send
+from kit.asgi import ClientLeft, Header, Receive, Send
 from kit.jsonrpc import RpcError
 
 SEND_WITHIN_S = 30.0
@@ -52,9 +52,10 @@ class Wire(Protocol):
 class Answer:
     """A `send` that knows whether the answer has begun, and gives up on a client that takes nothing."""
 
-    __slots__ = ("_extra", "_is_stream", "_send", "_wire", "has_begun")
+    __slots__ = ("_extra", "_is_stream", "_receive", "_send", "_wire", "has_begun")
 
-    def __init__(self, send: Send, wire: Wire, extra: Iterable[Header] = ()) -> None:
+    def __init__(self, receive: Receive, send: Send, wire: Wire, extra: Iterable[Header] = ()) -> None:
+        self._receive = receive
         self._send = send
         self._wire = wire
         self._extra = [*CORS, *extra]
@@ -64,7 +65,7 @@ class Answer:
         """A result that is there."""
         self.has_begun = True
         headers = [(b"content-type", self._wire.media_type), *self._extra]
-        await _respond(self._send, 200, self._wire.result(done.result), headers)
+        await self._respond(200, self._wire.result(done.result), headers)
 
     async def wait(self, waiting: Waiting) -> None:
         """A result that comes; spaces before its JSON keep an impatient client waiting."""
@@ -79,15 +80,17 @@ class Answer:
         await self._last(self._wire.result(waiting.result))
 
     async def stream(self, frames: AsyncIterator[Frame | None]) -> None:
-        """Frames as they come, comments between them."""
+        """Frames as they come, comments between them. The server takes them even when the client has left."""
         self._is_stream = True
         await self._begin(sse.HEADERS)
-        async for frame in frames:
-            if frame is None:
-                await self._say(sse.KEEPALIVE)
-            else:
-                event_id, shown = frame
-                await self._say(sse.event(self._wire.frame(shown), event_id))
+        left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
+        try:
+            async for frame in frames:
+                if left.done():
+                    raise ClientLeft
+                await self._say(self._framed(frame))
+        finally:
+            left.cancel()
         await self._last(b"")
 
     async def refuse(self, error: RpcError, *, as_stream: bool = False) -> None:
@@ -103,11 +106,17 @@ class Answer:
             headers = [(b"content-type", self._wire.media_type), *self._extra, *EXTRA_HEADERS.get(status, ())]
             if status == 405:
                 headers.append((b"allow", self._wire.allow))
-            await _respond(self._send, status, body, headers)
+            await self._respond(status, body, headers)
 
     async def end(self) -> None:
         """Nothing more comes, though more was due."""
         await self._last(b"")
+
+    def _framed(self, frame: Frame | None) -> bytes:
+        if frame is None:
+            return sse.KEEPALIVE
+        event_id, shown = frame
+        return sse.event(self._wire.frame(shown), event_id)
 
     async def _begin(self, headers: Iterable[Header]) -> None:
         self.has_begun = True
@@ -127,8 +136,7 @@ class Answer:
         except TimeoutError:
             raise ClientLeft from None
 
-
-async def _respond(send: Send, status: int, body: bytes, headers: Iterable[Header]) -> None:
-    length = (b"content-length", b"%d" % len(body))
-    await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
-    await send({"type": "http.response.body", "body": body})
+    async def _respond(self, status: int, body: bytes, headers: Iterable[Header]) -> None:
+        length = (b"content-length", b"%d" % len(body))
+        await self._out({"type": "http.response.start", "status": status, "headers": [length, *headers]})
+        await self._last(body)

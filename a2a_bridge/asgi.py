@@ -66,7 +66,7 @@ class Bridge:
             await preflight(send)
             return
         wire = RpcWire(V1 if speaks_v1(versions_of(scope)) else HUB)
-        answer = Answer(send, wire, activated(scope, self.door.public_origin))
+        answer = Answer(receive, send, wire, activated(scope, self.door.public_origin))
         await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: wire.streams_errors)
 
     async def _take(self, scope: Scope, receive: Receive, answer: Answer, wire: RpcWire) -> None:

@@ -81,7 +81,7 @@ class HttpJson:
             await preflight(send)
             return
         wire = HttpJsonWire()
-        answer = Answer(send, wire, activated(scope, self.door.public_origin))
+        answer = Answer(receive, send, wire, activated(scope, self.door.public_origin))
         await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: False)
 
     async def _take(self, scope: Scope, receive: Receive, answer: Answer, wire: HttpJsonWire) -> None:

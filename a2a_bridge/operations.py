@@ -4,6 +4,7 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -201,7 +202,7 @@ class Operations:
         if not await repeat.ended(0):
             task = await self.services.reader.find(repeat.task.id, call.caller.identity.user_id)
             if task is not None and call.operation is Operation.STREAM:
-                return Told(streaming.of_task(self.services.feeds.of(task)))
+                return Told(streaming.of_task(await self.services.reader.follow(task)))
             if task is not None:
                 return Done(call.dialect.sent(task, send))
         if call.operation is Operation.STREAM:
@@ -269,7 +270,7 @@ class Operations:
         services = self.services
         if not services.dispatcher.cancel(task.chat_id):
             await services.post.send(task.home, CancelMessage(task.chat_id))
-        feed = services.feeds.of(task)
+        feed = await services.reader.follow(task)
         try:
             async with asyncio.timeout(CANCEL_WITHIN_S):
                 while feed.task.is_open and await services.reader.refresh(feed):
@@ -286,7 +287,7 @@ class Operations:
             raise not_followable(task.state)
         if task.is_terminal or (task.is_interrupted and call.dialect.passes_ended):
             return Told(streaming.of_snapshot(task))
-        return Told(streaming.of_task(self.services.feeds.of(task)))
+        return Told(streaming.of_task(await self.services.reader.follow(task)))
 
     async def _create_push(self, call: Call, create: CreatePush) -> Json:
         task = await self._find(call, create.task_id)
@@ -317,7 +318,7 @@ class Operations:
         if not number.isdecimal() or len(number) > 9 or task_id not in ("", seen_id):
             raise task_not_found()
         task, seq = await self._find(call, seen_id), int(number)
-        feed = self.services.feeds.of(task)
+        feed = await self.services.reader.follow(task)
         missed = feed.since(seq) if seq <= feed.task.seq else None
         if missed is None:
             missed = await self.services.tasks.events_after(task, seq)
@@ -331,6 +332,10 @@ def _token(task: Task) -> str:
 def _position(token: str) -> tuple[str, str]:
     try:
         raw = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
-        return msgspec.json.decode(raw, type=tuple[str, str])
-    except (ValueError, UnicodeError, msgspec.DecodeError):
-        raise invalid("pageToken", "pageToken: not one of this hub") from None
+        at, task_id = msgspec.json.decode(raw, type=tuple[str, str])
+        is_ours = datetime.fromisoformat(at).tzinfo is UTC and task_id.isascii() and task_id.isprintable()
+    except (ValueError, OverflowError, msgspec.DecodeError):
+        is_ours = False
+    if not is_ours:
+        raise invalid("pageToken", "pageToken: not one of this hub")
+    return at, task_id

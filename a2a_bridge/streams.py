@@ -101,11 +101,10 @@ class Streaming:
         while not self._is_over(feed.task, stays=stays) or feed.task.seq > seq:
             wait_s = KEEPALIVE_S if feed.is_fed else LOOK_EVERY_S
             if await feed.news(seq, wait_s):
-                events = feed.since(seq) or ()
-                quiet_s = 0.0 if events else quiet_s
-                for frame in self._events(feed.task, events, stays=stays):
+                frames, seq = await self._news(feed, seq, stays=stays)
+                quiet_s = 0.0 if frames else quiet_s
+                for frame in frames:
                     yield frame
-                seq = events[-1].seq if events else seq
             else:
                 quiet_s += wait_s
             if quiet_s >= KEEPALIVE_S:
@@ -113,6 +112,15 @@ class Streaming:
                 yield None
             if not feed.is_fed and not await self.reader.refresh(feed):
                 return
+
+    async def _news(self, feed: Feed, seq: int, *, stays: bool) -> tuple[list[Frame], int]:
+        """What happened after that event, and its last; the task as it is when not all of that is known."""
+        events = feed.since(seq)
+        if events is None:
+            events = await self.reader.missed(feed, seq)
+        if not events and feed.task.seq > seq:
+            return self._opening(feed.task), feed.task.seq
+        return self._events(feed.task, events or (), stays=stays), events[-1].seq if events else seq
 
     def _story(self, run: TaskRun) -> list[Frame]:
         """A turn that ended before anybody was told of it; a refused one is its end alone."""

@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 
 from agents.models import Turn
+from agents.reasons import in_words
 from kit.async_db import db_call
 from kit.iso import iso
 
@@ -19,6 +20,7 @@ COLUMNS = (
     "surface",
     "outcome",
     "reason",
+    "why",
     "latency_ms",
     "repeats",
     "chat_id",
@@ -51,7 +53,7 @@ def _cells(turn: Turn) -> Sequence[object]:
     caller = turn.caller.login if turn.caller else "(public)"
     return (
         *(iso(turn.asked_at), turn.asked, caller, turn.surface, turn.outcome or "open", turn.reason),
-        *(turn.latency_ms, turn.repeats, turn.chat_id, turn.question),
+        *(in_words(turn.reason), turn.latency_ms, turn.repeats, turn.chat_id, turn.question),
     )
 
 

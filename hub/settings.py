@@ -153,7 +153,11 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
-            "libraries": {"page": "kit.page_tags", "reference": "a2a_bridge.reference.tags"},
+            "libraries": {
+                "page": "kit.page_tags",
+                "reference": "a2a_bridge.reference.tags",
+                "desk": "agents.desk.tags",
+            },
         },
     },
 ]

@@ -50,7 +50,7 @@ PAYLOADS: Mapping[str, type[Struct]] = {
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One JSON-RPC method. `id`: of its place on the page. `direct`: an answer that is no task, where one may come."""
+    """One JSON-RPC method. `id`: its place on the page. `direct`: an answer that is no task, if one may come."""
 
     id: str
     name: str
@@ -93,7 +93,10 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Everything, in the order in which it is told. `states`: a row for each, as `languages` write it, and its meaning."""
+    """Everything, in the order in which it is told.
+
+    `states`: a row for each, as the `languages` write it, and its meaning. `cards`: paths below an agent's own.
+    """
 
     languages: list[Language]
     http_calls: list[HttpCall]

@@ -1,7 +1,7 @@
 """Requests and answers as they go over the wire, made by the dialects themselves from one sample task."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from a2a_bridge.asgi import RpcWire
@@ -121,7 +121,10 @@ def status_of(one: Spoken, state: State) -> str:
 def cards(public_url: str) -> dict[str, str]:
     """The renderings of one card, as JSON."""
     agent, today = sample_agent(), Today(queries=17, online=True)
-    return {"merged": pretty(merged_card(agent, today, public_url)), "strict": pretty(strict_card(agent, today, public_url))}
+    return {
+        "merged": pretty(merged_card(agent, today, public_url)),
+        "strict": pretty(strict_card(agent, today, public_url)),
+    }
 
 
 def sample_agent() -> Agent:

@@ -45,8 +45,8 @@ def _inside(kind: inspect.Type, name: str) -> tuple[inspect.Type, str]:
     if isinstance(kind, inspect.ListType | inspect.VarTupleType):
         return kind.item_type, f"{name}[]."
     if isinstance(kind, inspect.UnionType):
-        structs = [one for one in kind.types if isinstance(one, inspect.StructType)]
-        return (structs or [kind])[0], f"{name}."
+        structs = (one for one in kind.types if isinstance(one, inspect.StructType))
+        return next(structs, kind), f"{name}."
     return kind, f"{name}."
 
 

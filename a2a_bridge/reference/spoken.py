@@ -1,4 +1,4 @@
-"""What the reference says of a dialect that its object does not: its name, its parameters' structs, a message of its own."""
+"""What the reference says of a dialect that its object does not: its name, its parameters, a message in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from a2a_bridge.dialects import hub, v1_params, v03_params
+from a2a_bridge.dialects import hub, v03_params, v1_params
 from a2a_bridge.dialects.dialect import Dialect, Operation
-from a2a_bridge.versions import DIALECTS, HUB, V1, V03
+from a2a_bridge.versions import DIALECTS, HUB, V03, V1
 
 Json = dict[str, Any]
 Structs = Mapping[Operation, type[Struct]]
@@ -70,8 +70,8 @@ KNOWN = (
         HUB,
         "The hub's own",
         "",
-        "For a few lines of curl or fetch: bare tasks, whole answers, nothing to install. Each SendMessage is a task"
-        " of its own, and contextId repeats its messageId.",
+        "For a few lines of curl or fetch: bare tasks, nothing to install. Each SendMessage is a task of its own,"
+        " and contextId repeats its messageId.",
         ONE_OF_PROTO,
         HUB_STRUCTS,
     ),
@@ -79,8 +79,8 @@ KNOWN = (
         V1,
         "A2A 1.0",
         "1.0",
-        "What the official SDKs 1.x speak, and all there is: follow-ups, cancel, lists, replay, push. Names may come in"
-        " snake_case and enums as numbers; answers are camelCase and names.",
+        "What the official SDKs 1.x speak, and all there is: follow-ups, cancel, lists, replay, push. Names may"
+        " come in snake_case and enums as numbers; answers are camelCase and names.",
         ONE_OF_PROTO,
         V1_STRUCTS,
     ),
@@ -88,8 +88,8 @@ KNOWN = (
         V03,
         "A2A 0.3",
         "",
-        "What the official SDKs 0.3.x speak, known by the slash in a method's name; A2A-Version: 0.3 is fine too. Text"
-        " and data, no files. A plain reply of a hybrid agent is a message and leaves no task.",
+        "What the official SDKs 0.3.x speak, known by the slash in a method's name; A2A-Version: 0.3 is fine too."
+        " Text and data, no files. A plain reply of a hybrid agent is a message and leaves no task.",
         ONE_OF_KINDS,
         V03_STRUCTS,
     ),

@@ -4,10 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.utils.safestring import SafeString
 
 from a2a_bridge import pages
+from a2a_bridge.cards.parts import url_of
 from a2a_bridge.reference import lines
+from a2a_bridge.reference.spoken import spoken
+from agents.models import Agent
 
 register = template.Library()
 
@@ -22,6 +26,21 @@ def cell(text: str) -> SafeString:
 def indent(text: str) -> str:
     """Text as a block of Markdown code, whose first line is indented already."""
     return text.replace("\n", "\n    ")
+
+
+@register.simple_tag
+def sdk_address(agent: Agent) -> str:
+    """An agent's address as official SDKs take it: they look for the card below it."""
+    return f"{url_of(agent, settings.PUBLIC_URL)}/"
+
+
+@register.simple_tag
+def dialects() -> str:
+    """What every agent speaks, as a list in a sentence."""
+    *others, last = [
+        one.title if one.title.startswith("A2A") else "the hub’s own dialect" for one in reversed(spoken())
+    ]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 @register.simple_tag

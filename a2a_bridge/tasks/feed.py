@@ -26,13 +26,27 @@ class Feed:
         self._news: asyncio.Future[None] | None = None
 
     def add(self, task: Task, events: Sequence[TaskEvent]) -> None:
-        """These were committed; `task` is what it became. What is known already changes nothing."""
+        """These were committed; `task` is what it became. What is known already changes nothing.
+
+        When others came between, in another process, the feed begins anew with these: who has not seen what came
+        between finds it in the store.
+        """
         new = [event for event in events if event.seq > self.task.seq]
         if not new:
             return
+        if new[0].seq > self.task.seq + 1:
+            self._first, self._events = new[0].seq - 1, []
         self._events += new
-        self.task = task if task.seq >= new[-1].seq else after(self.task, new)
+        self.task = after(task, new)
+        if self.task.seq > new[-1].seq:
+            self._first, self._events = self.task.seq, []
         self.ring()
+
+    def skip_to(self, task: Task) -> None:
+        """Begin anew with the task as it is: what happened before is not known here."""
+        if task.seq > self.task.seq:
+            self.task, self._first, self._events = task, task.seq, []
+            self.ring()
 
     def since(self, seq: int) -> Sequence[TaskEvent] | None:
         """The events after that one; None when they are not all here."""

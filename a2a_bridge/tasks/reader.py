@@ -1,11 +1,12 @@
 """Reading tasks for their callers. An open one that does not run here is checked against its turn."""
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.pieces import end_of
-from a2a_bridge.tasks.record import Task, after, timestamp
+from a2a_bridge.tasks.record import Task, TaskEvent, after, timestamp
 from a2a_bridge.tasks.store import TaskStore
 from agents.models import Turn
 from agents.types import Failure, Outcome, SettledTurn
@@ -31,8 +32,8 @@ class TaskReader:
             Unavailable: the store is out of reach.
         """
         feed = self._feeds.find(task_id)
-        if feed is not None and feed.is_fed:
-            return feed.task if feed.task.caller_id == caller_id else None
+        if feed is not None and feed.is_fed and feed.task.caller_id == caller_id:
+            return feed.task
         task = await self._tasks.find(task_id, caller_id=caller_id)
         return await self._mended(task) if task is not None and task.is_open else task
 
@@ -45,9 +46,25 @@ class TaskReader:
         task = await self.find(known.id, known.caller_id)
         if task is None:
             return False
-        if task.seq > known.seq and (events := await self._tasks.events_after(task, known.seq)) is not None:
-            feed.add(task, events)
-        return task.seq <= feed.task.seq
+        await self._catch_up(feed, task)
+        return True
+
+    async def follow(self, task: Task) -> Feed:
+        """The feed of a task that was just found, not behind it."""
+        feed = self._feeds.of(task)
+        await self._catch_up(feed, task)
+        return feed
+
+    async def missed(self, feed: Feed, seq: int) -> Sequence[TaskEvent] | None:
+        """What happened after that event and is not in the feed any more; None when nobody knows."""
+        return await self._tasks.events_after(feed.task, seq)
+
+    async def _catch_up(self, feed: Feed, task: Task) -> None:
+        """Tell the feed what happened elsewhere; where that is not known, what the task is now."""
+        known = feed.task.seq
+        if task.seq > known:
+            feed.add(task, await self._tasks.events_after(task, known) or ())
+            feed.skip_to(task)
 
     async def _mended(self, task: Task) -> Task:
         """The task as its turn says it is: whoever ran it may have died before it told."""

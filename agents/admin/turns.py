@@ -1,5 +1,6 @@
 """The audit: every ask of an owner's agents, to read, to search and to take away."""
 
+from operator import itemgetter
 from typing import Any
 
 from django.contrib import admin
@@ -7,10 +8,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 
 from accounts.admin_site import OwnedAdmin, is_row_number, site
-from agents.errors import Denied
 from agents.models import Agent, Turn
+from agents.reasons import WORDS
 from agents.turns_csv import csv_of
-from agents.types import Failure
 
 SHORT_CHARS = 60
 
@@ -42,8 +42,7 @@ class ReasonFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """All reasons there are, without reading the table."""
-        reasons = sorted({denied.reason for denied in Denied.__subclasses__()} | set(Failure))
-        return [(reason, reason.replace("_", " ")) for reason in reasons]
+        return sorted(WORDS.items(), key=itemgetter(1))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Turn]) -> QuerySet[Turn]:
         """The turns with it."""

@@ -1,6 +1,7 @@
 // A2A from a page of the hub: the cookie says who asks. Texts of agents are data: show them by textContent.
 
-export const TERMINAL = new Set(["COMPLETED", "FAILED"]);
+export const ENDED = new Set(["COMPLETED", "FAILED", "CANCELED", "REJECTED"]);
+export const ASKS = new Set(["INPUT_REQUIRED", "AUTH_REQUIRED"]);
 
 // The request that asks an agent: {method, url, headers, body}, as `exchange` sends it.
 export function question(handle, text, { streaming = true, messageId = crypto.randomUUID() } = {}) {
@@ -8,9 +9,11 @@ export function question(handle, text, { streaming = true, messageId = crypto.ra
   return call(handle, method, { message: { messageId, role: "ROLE_USER", parts: [{ text }] } });
 }
 
-export function call(handle, method, params) {
+// `version`: the A2A-Version to send, if any.
+export function call(handle, method, params, version = "") {
   const body = JSON.stringify({ jsonrpc: "2.0", method, params, id: "1" }, null, 2);
-  return { method: "POST", url: endpoint(handle), headers: { "Content-Type": "application/json" }, body };
+  const headers = { "Content-Type": "application/json", ...(version && { "A2A-Version": version }) };
+  return { method: "POST", url: endpoint(handle), headers, body };
 }
 
 export function endpoint(handle) {
@@ -19,24 +22,30 @@ export function endpoint(handle) {
 }
 
 // Send a request and follow its answer. `onHead(response)` once, `onPiece(text)` for each event or the whole body as it
-// came, `onTask(task)` for each task in it, `onError({code, message, status})` for an error instead.
-export async function exchange(request, { onHead, onPiece, onTask, onError, signal } = {}) {
-  const { url, ...options } = request;
-  const response = await fetch(url, { credentials: "same-origin", ...options, signal });
+// came, `onShown(result, id)` for what each shows (`id`: of an event that has one), `onTask(task)` for each task of the hub's
+// own dialect, `onError({code, message, status})` for an error instead.
+export async function exchange(request, { onHead, onPiece, onShown, onTask, onError, signal } = {}) {
+  const { url, method, headers, body, credentials = "same-origin" } = request;
+  const response = await fetch(url, { method, headers, body, credentials, signal });
+  const read = (answer, id) => {
+    if (answer?.error) return onError?.(problem(answer, response.status));
+    const shown = answer?.jsonrpc ? answer.result : answer;
+    onShown?.(shown, id);
+    onTask?.(shown.task ?? shown);
+  };
   onHead?.(response);
   if ((response.headers.get("Content-Type") ?? "").startsWith("text/event-stream")) {
-    for await (const data of events(response.body)) {
-      onPiece?.(`data: ${data}`);
-      onTask?.(JSON.parse(data).task);
+    for await (const { id, data } of events(response.body)) {
+      onPiece?.(`${id && `id: ${id}\n`}data: ${data}`);
+      read(JSON.parse(data), id);
     }
     return;
   }
   const text = (await response.text()).trimStart();
   onPiece?.(text);
   const answer = parsed(text);
-  if (answer?.error) onError?.(problem(answer, response.status));
-  else if (answer?.result) onTask?.(answer.result);
-  else if (!response.ok) onError?.({ code: null, message: `HTTP ${response.status}`, status: response.status });
+  if (answer?.error || (answer && response.ok)) read(answer, "");
+  else onError?.({ code: null, message: `HTTP ${response.status}`, status: response.status });
 }
 
 // Ask, and give the task at its end; `onChunk(text)` for each piece of the reply on the way. Throws an Error with `code`.
@@ -56,7 +65,10 @@ export async function ask(handle, text, { onTask, onChunk, signal } = {}) {
   return last;
 }
 
-export const isChunk = (task) => task.status.state === "WORKING" && Boolean(task.status.message);
+// A piece of the reply; what else a task at work says is a note on how far it is. The pieces share one messageId.
+export const isChunk = (task) => hasWords(task) && task.status.message.messageId === `msg-${task.id.slice("task-".length)}`;
+export const isNote = (task) => hasWords(task) && !isChunk(task);
+const hasWords = (task) => task.status.state === "WORKING" && Boolean(task.status.message);
 
 // What a finished task says: the reply, or why there is none.
 export const outcomeOf = (task) =>
@@ -73,10 +85,15 @@ async function* events(body) {
     const pieces = (rest + value).split("\n\n");
     rest = pieces.pop();
     for (const piece of pieces) {
-      const data = piece.split("\n").filter((line) => line.startsWith("data: ")).map((line) => line.slice(6)).join("\n");
-      if (data) yield data;
+      const [id, data] = ["id: ", "data: "].map((name) => valueOf(piece, name));
+      if (data) yield { id, data };
     }
   }
+}
+
+function valueOf(event, name) {
+  const lines = event.split("\n").filter((line) => line.startsWith(name));
+  return lines.map((line) => line.slice(name.length)).join("\n");
 }
 
 function parsed(text) {

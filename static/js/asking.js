@@ -1,8 +1,10 @@
 // The ask box: asks, follows the answer, stops following, looks again.
-import { call, exchange, isChunk, outcomeOf, question, TERMINAL, textOf } from "./a2a.js";
+import { ASKS, call, ENDED, exchange, isChunk, isNote, outcomeOf, question, textOf } from "./a2a.js";
 import { explainEnd, explainError } from "./explain.js";
 
 const SAID = { SUBMITTED: "Asked. Waiting for the agent…", WORKING: "The agent works on it…" };
+const ENDS = { CANCELED: "Canceled.", INPUT_REQUIRED: "The agent asks back.", AUTH_REQUIRED: "The agent asks for leave." };
+const ASKS_BACK = "Each question here is a new one: ask again, and say all of it. Programs answer by the task’s id.";
 const KEPT = "The agent goes on. Its answer is kept for half an hour: look again.";
 const $ = (id) => document.getElementById(id);
 
@@ -51,16 +53,16 @@ export function startAsking(handle, { onEnd }) {
     now.taskId = task.id;
     if (isChunk(task)) $("reply").append(textOf(task.status.message));
     addStage(state);
-    if (TERMINAL.has(state)) end(state, outcomeOf(task));
-    else $("ask-status").textContent = SAID[state] ?? "";
+    if (ENDED.has(state) || ASKS.has(state)) end(state, outcomeOf(task));
+    else $("ask-status").textContent = isNote(task) ? textOf(task.status.message) : (SAID[state] ?? "");
     $("answer").scrollTop = $("answer").scrollHeight;
   }
 
   function end(state, text) {
     now.ended = true;
     $("reply").textContent = text;
-    $("ask-status").textContent = state === "COMPLETED" ? `Answered in ${seconds()} s.` : "Not answered.";
-    if (state === "FAILED") $("explained").textContent = explainEnd(text).join(" ");
+    $("ask-status").textContent = state === "COMPLETED" ? `Answered in ${seconds()} s.` : (ENDS[state] ?? "Not answered.");
+    $("explained").textContent = ASKS.has(state) ? ASKS_BACK : state === "COMPLETED" ? "" : explainEnd(text).join(" ");
   }
 
   function onError(error) {
@@ -104,9 +106,9 @@ function clear() {
 
 function addStage(state) {
   const last = $("stages").lastElementChild;
-  if (last?.textContent === state.toLowerCase()) return;
+  if (last?.textContent === state.toLowerCase().replace("_", " ")) return;
   const line = document.createElement("li");
   line.className = state;
-  line.textContent = state.toLowerCase();
+  line.textContent = state.toLowerCase().replace("_", " ");
   $("stages").append(line);
 }

@@ -1,14 +1,17 @@
 // The developer reference's "Try it". Everything an agent or owner wrote is shown by textContent.
-import { call, endpoint, exchange, isChunk, outcomeOf, question, TERMINAL, textOf } from "./a2a.js";
+import { ASKS, ENDED, endpoint, exchange, textOf } from "./a2a.js";
+import { about, asking, isReply, Reply, sightOf } from "./dialects.js";
 import { MISTAKES } from "./mistakes.js";
+import { SDKS } from "./sdk_snippets.js";
 import { asCurl, asHttp, asPython, asTypeScript } from "./snippets.js";
 import { toast } from "./toast.js";
 
 const FORMS = { http: asHttp, curl: asCurl, python: asPython, typescript: asTypeScript };
+const SAID = { COMPLETED: "Completed.", FAILED: "Failed.", CANCELED: "Canceled.", REJECTED: "Rejected." };
 const MAX_RAW_CHARS = 200_000;
 const start = JSON.parse(document.getElementById("start").textContent);
 const $ = (id) => document.getElementById(id);
-const state = { agents: start.agents, token: "", taskId: "", messageId: crypto.randomUUID(), reading: null, sent: null };
+const state = { agents: start.agents, token: "", taskId: "", seen: "", messageId: crypto.randomUUID(), reading: null };
 
 if ($("agent")) {
   for (const [key, [name]] of Object.entries(MISTAKES)) $("mistake").append(new Option(name, key));
@@ -20,16 +23,54 @@ if ($("agent")) {
     send(planned());
     state.messageId = crypto.randomUUID();
   });
+  $("dialects").addEventListener("change", speak);
   $("ask").addEventListener("input", showRequest);
-  $("get-task").addEventListener("click", () => send(call(handle(), "GetTask", { id: state.taskId })));
+  for (const button of document.querySelectorAll("[data-operation]")) {
+    const { operation } = button.dataset;
+    button.addEventListener("click", () => send(about(dialect(), handle(), operation, state.taskId, replay(operation))));
+  }
   $("stop").addEventListener("click", () => state.reading?.abort());
   $("mint")?.addEventListener("click", mint);
+  speak();
   pick();
 }
 
 function handle() {
   return $("agent").value;
 }
+
+function dialect() {
+  return start.dialects.find((one) => one.key === $("ask").elements.dialect.value);
+}
+
+// Another dialect: its names, and what it has.
+function speak() {
+  const { key, methods } = dialect();
+  for (const how of ["stream", "send"]) $(`name-${how}`).textContent = methods[how];
+  for (const button of document.querySelectorAll("[data-operation]")) button.textContent = methods[button.dataset.operation] ?? "–";
+  choose("how", { begin: Boolean(methods.cancel) }, "send");
+  choose("form", { "python-sdk": "python-sdk" in (SDKS[key] ?? {}), "js-sdk": "js-sdk" in (SDKS[key] ?? {}) }, "curl");
+  enable();
+  showRequest();
+}
+
+// Which of some radio buttons there are now; another one stands in for a chosen one that is gone.
+function choose(name, there, instead) {
+  for (const one of $("ask").elements[name]) {
+    if (one.value in there) one.disabled = !there[one.value];
+    if (one.disabled && one.checked) $("ask").elements[name].value = instead;
+  }
+}
+
+function enable() {
+  const { methods } = dialect();
+  for (const button of document.querySelectorAll("[data-operation]")) {
+    button.disabled = !state.taskId || !(button.dataset.operation in methods);
+  }
+}
+
+// What a stream is taken up after, where there is one with ids.
+const replay = (operation) => (operation === "subscribe" && dialect().version ? state.seen : "");
 
 // Step 1.
 
@@ -77,24 +118,34 @@ async function fetchCard() {
 // Step 3.
 
 function planned() {
-  const streaming = $("ask").elements.method.value === "SendStreamingMessage";
-  const sound = question(handle(), $("question").value, { streaming, messageId: state.messageId });
-  const mistake = MISTAKES[$("mistake").value];
-  return mistake ? mistake[1](sound, handle()) : sound;
+  const { elements } = $("ask");
+  const taskId = $("go-on").checked ? state.taskId : "";
+  const sound = asking(dialect(), handle(), elements.question.value, { how: elements.how.value, messageId: state.messageId, taskId });
+  const mistake = MISTAKES[elements.mistake.value];
+  return mistake ? mistake[1](sound, { dialect: dialect(), handle: handle() }) : sound;
 }
 
 function showRequest() {
-  state.sent = null;
   write(planned());
 }
 
 function write(request) {
-  $("request").textContent = FORMS[$("ask").elements.form.value](request, start.hub, state.token);
+  const form = $("ask").elements.form.value;
+  const sdk = SDKS[dialect().key]?.[form];
+  const what = { hub: start.hub, handle: handle(), text: $("question").value, token: state.token };
+  $("request").textContent = sdk ? sdk(what) : FORMS[form](request, start.hub, state.token);
 }
 
 function forget() {
-  state.taskId = "";
-  $("get-task").disabled = true;
+  Object.assign(state, { taskId: "", seen: "" });
+  offerToGoOn(false);
+  enable();
+}
+
+// Whether the next message may answer the task.
+function offerToGoOn(may) {
+  $("go-on").disabled = !may;
+  $("go-on").checked = may;
 }
 
 async function send(request) {
@@ -102,16 +153,18 @@ async function send(request) {
   const reading = (state.reading = new AbortController());
   const begun = performance.now();
   const step = (kind, text) => addStep(performance.now() - begun, kind, text);
+  const reply = new Reply();
   for (const id of ["steps", "reply", "explained", "raw"]) $(id).replaceChildren();
   $("ask-status").textContent = "Asked, waiting…";
   $("stop").disabled = false;
   write(request);
+  offerToGoOn(false);
   try {
     await exchange(request, {
       signal: reading.signal,
       onHead: (response) => step(`HTTP ${response.status}`, response.headers.get("Content-Type") ?? ""),
       onPiece: addRaw,
-      onTask: (task) => showTask(task, step),
+      onShown: (shown, id) => show(shown, id, reply, step),
       onError: (error) => showError(error, step),
     });
   } catch (problem) {
@@ -145,25 +198,40 @@ function addStep(ms, kind, text) {
   $("answer").scrollTop = $("answer").scrollHeight;
 }
 
-function showTask(task, step) {
-  state.taskId = task.id;
-  $("get-task").disabled = false;
-  const { state: name } = task.status;
-  if (isChunk(task)) {
-    const text = textOf(task.status.message);
-    step("chunk", `${text.length} characters`);
-    $("reply").append(text);
-  } else {
-    step(name, task.id);
-  }
-  if (TERMINAL.has(name)) {
-    $("reply").textContent = outcomeOf(task);
-    $("ask-status").textContent = name === "COMPLETED" ? "Completed." : "Failed.";
-    if (name === "FAILED") explainEnd(outcomeOf(task));
-  } else {
-    $("ask-status").textContent = "The agent works on it…";
-  }
+// One result or frame, in whichever dialect.
+function show(shown, id, reply, step) {
+  const sight = sightOf(shown);
+  if ("taskId" in sight) state.taskId = sight.taskId ?? "";
+  if (id) state.seen = id;
+  enable();
+  reply.see(sight);
+  if (sight.state) showState(sight, reply, step);
+  else if (sight.artifacts) showPieces(sight, reply, step);
+  else $("ask-status").textContent = "Answered.";
   $("answer").scrollTop = $("answer").scrollHeight;
+}
+
+function showPieces({ artifacts: [artifact], appends }, reply, step) {
+  const text = textOf(artifact);
+  const isPiece = isReply(artifact.artifactId);
+  if (!isPiece) step("artifact", artifact.artifactId);
+  else if (text) step("chunk", `${text.length} characters`);
+  if (isPiece && appends) $("reply").append(text);
+  else $("reply").textContent = reply.text;
+}
+
+function showState({ state: name, taskId, message }, reply, step) {
+  const words = textOf(message);
+  const isEnd = ENDED.has(name);
+  step(name, name === "WORKING" && words ? words : (taskId ?? "no task"));
+  if (!isEnd && !ASKS.has(name)) {
+    $("ask-status").textContent = "The agent works on it…";
+    return;
+  }
+  $("reply").textContent = name === "COMPLETED" ? reply.text || words : words;
+  $("ask-status").textContent = SAID[name] ?? "The agent asks back.";
+  if (ASKS.has(name)) offerToGoOn(Boolean(dialect().methods.cancel));
+  else if (name !== "COMPLETED") explainEnd(words);
 }
 
 function showError({ code, message, status }, step) {

@@ -1,4 +1,5 @@
 // One request, written down in four ways. What the visitor typed is quoted for each language.
+import { literal, pythonLiteral, shell } from "./literals.js";
 
 const PLACE = "A2A_TOKEN";
 
@@ -60,14 +61,3 @@ export function asTypeScript(request, hub, token) {
     "}",
   ].join("\n");
 }
-
-const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-
-// A JSON text is a literal of Python and of TypeScript alike, but for what lies beyond ASCII.
-const literal = (text) => JSON.stringify(text).replace(/[\u007f-\uffff]/g, (unit) => `\\u${hex(unit.charCodeAt(0), 4)}`);
-const pythonLiteral = (text) =>
-  JSON.stringify(text).replace(/[\u007f-\u{10ffff}]/gu, (one) => {
-    const point = one.codePointAt(0);
-    return point > 0xffff ? `\\U${hex(point, 8)}` : `\\u${hex(point, 4)}`;
-  });
-const hex = (number, digits) => number.toString(16).padStart(digits, "0");

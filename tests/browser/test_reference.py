@@ -31,8 +31,7 @@ CODES = {
 
 async def ask(visitor: Visitor, text: str, *, streaming: bool = True) -> None:
     """Fill in and send."""
-    method = "SendStreamingMessage" if streaming else "SendMessage"
-    await visitor.page.locator(f"input[value={method}]").check()
+    await visitor.page.locator(f"input[value={'stream' if streaming else 'send'}]").check()
     await visitor.page.get_by_label("Your question").fill(text)
     await visitor.page.get_by_role("button", name="Send").click()
 
@@ -172,10 +171,8 @@ async def test_what_is_copied_runs(visitor: Visitor, site: HubProcess, form: str
         await visitor.go(f"/demos/a2a/?agent={agent.handle}")
         await visitor.page.get_by_role("button", name="Put a token").click()
         await visitor.page.get_by_text("app token is in the request").wait_for()
-        await visitor.page.get_by_label(form).check()
-        await visitor.page.locator(
-            f"input[value={'SendStreamingMessage' if streaming else 'SendMessage'}]"
-        ).check()
+        await visitor.page.get_by_label(form, exact=True).check()
+        await visitor.page.locator(f"input[value={'stream' if streaming else 'send'}]").check()
         await visitor.page.get_by_label("Your question").fill(NASTY)
         await visitor.page.get_by_role("button", name="Copy: What is sent").click()
         await visitor.page.get_by_text("Copied.").wait_for()
@@ -192,7 +189,7 @@ async def test_the_token_can_come_from_the_environment(visitor: Visitor, site: H
     async with online(site, Echo) as agent:
         await visitor.go(f"/demos/a2a/?agent={agent.handle}")
         for form in ("curl", "Python"):
-            await visitor.page.get_by_label(form).check()
+            await visitor.page.get_by_label(form, exact=True).check()
             said = await run(*RUNS[form], await text_of(visitor, "request"), A2A_TOKEN=site.mint("bob", "session"))
             assert "echo: hello" in said
 

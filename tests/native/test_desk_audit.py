@@ -14,9 +14,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents import reasons as reasons_in_words
 from agents.desk import figures
 from agents.desk.windows import window_of
+from agents.errors import Denied
 from agents.models import CallerBlock
+from agents.types import Failure, Interruption
 from tests.native.house import Person, browser, make_agent, make_turn, person
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)
@@ -113,7 +116,7 @@ def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Perso
     assert listed(page) == ["gone?", "now?", "why?"]
     assert "<dt>Asks</dt><dd>5</dd>" in page
     assert "<dt>Half within</dt><dd>42 ms</dd>" in page
-    assert "busy, 3 times" in page
+    assert "it answered somebody else, 3 times" in page
     assert "an account that is gone" in page
     assert re.search(r"<strong>@bob</strong>\s*<p class=\"hint\">4 asks", page)
 
@@ -157,6 +160,23 @@ def test_a_long_list_comes_in_pages_that_keep_the_filter(alice: Person, bob: Per
     assert listed(page_of(client, path, asker="bob", days="30", page="2")) == [
         f"q{number}" for number in (4, 3, 2, 1, 0)
     ]
+
+
+def test_how_it_went_is_said_in_plain_words(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    for reason in ("canceled", "agent_failed", "rejected"):
+        make_turn(agent, bob.user, "failed", reason=reason)
+    make_turn(agent, bob.user, reason="input_required")
+    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    assert '<span class="badge good">asked back</span>' in page
+    for words in ("its asker canceled it", "the agent said that it failed", "the agent declined to answer"):
+        assert f'<span class="badge bad">failed</span> {words}' in page
+        assert page.count(words) == 2, "in the list and in the table of outcomes"
+
+
+def test_every_reason_has_its_words() -> None:
+    reasons = {denied.reason for denied in Denied.__subclasses__()} | set(Failure) | set(Interruption)
+    assert set(reasons_in_words.WORDS) == reasons
 
 
 # Blocks.

@@ -1,6 +1,8 @@
 """On a hub whose tasks are in the database: broken streams go on anywhere, and tasks outlive the hub."""
 
 import asyncio
+import base64
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -76,6 +78,49 @@ async def test_a_stream_that_broke_goes_on_with_what_was_missed(journal_hub: Hub
             assert shown(await follow(caller, seen[-1].id, method)) == shown(missed)
             assert shown(await follow(caller, seen[1].id)) == shown([*seen[2:], *missed])
         assert len(agent.prompts) == 1
+
+
+def token_of(*members: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(members).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "page_token",
+    [
+        token_of("", ""),
+        token_of("yesterday", "task-1"),
+        token_of("2030-01-01T00:00:00.000", "task-1"),
+        token_of("2030-01-01T00:00:00.000Z", "task\0"),
+        token_of("2030-01-01T00:00:00.000Z", "\ud800"),
+        token_of("99999-01-01T00:00:00.000Z", "task-1"),
+        token_of(1, 2),
+        "rubbish",
+    ],
+)
+async def test_a_made_up_page_token_is_refused_before_the_database_sees_it(
+    journal_hub: HubProcess, page_token: str
+) -> None:
+    async with online(journal_hub, TaskPeer) as agent:
+        caller = Caller(journal_hub.url, agent.handle, journal_hub.mint("alice", "session"))
+        assert (await caller.refusal("ListTasks", {"pageToken": page_token}))["code"] == -32602
+
+
+async def test_lists_go_on_page_by_page_and_take_any_context(journal_hub: HubProcess) -> None:
+    async with online(journal_hub, TaskPeer) as agent:
+        caller = Caller(journal_hub.url, agent.handle, journal_hub.mint("alice", "session"))
+        sent = [(await caller.send("hello"))["id"] for _ in range(5)]
+        listed, page_token = [], ""
+        while True:
+            page = await caller.call("ListTasks", {"pageSize": 2, "pageToken": page_token})
+            assert page["totalSize"] == 5
+            listed += [one["id"] for one in page["tasks"]]
+            if not (page_token := page["nextPageToken"]):
+                break
+        assert sorted(listed) == sorted(sent)
+        for wanted in ({"contextId": "nobody's'; --"}, {"statusTimestampAfter": "9999-12-31T23:59:59Z"}):
+            assert (await caller.call("ListTasks", wanted))["totalSize"] == 0
+        since = {"statusTimestampAfter": "0001-01-01T00:00:00Z", "status": "TASK_STATE_COMPLETED"}
+        assert (await caller.call("ListTasks", since))["totalSize"] == 5
 
 
 async def test_tasks_are_there_after_a_restart(make_home: MakeHome, start_hub: StartHub) -> None:

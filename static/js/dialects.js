@@ -1,0 +1,61 @@
+// Requests in each dialect of the hub, and what its answers say whichever dialect they are in.
+// A dialect is {key, title, version, methods: {what it does: name}, message: one to fill in}, as the page has them.
+import { call, isChunk, textOf } from "./a2a.js";
+
+// A message: `how` is "stream", "send", or "begin" (answered as the task begins). `taskId`: the task that asked for it.
+export function asking(dialect, handle, text, { how, messageId, taskId = "" }) {
+  const [part] = dialect.message.parts;
+  const message = { ...dialect.message, messageId, parts: [{ ...part, text }], ...(taskId && { taskId }) };
+  const configuration = part.kind ? { blocking: false } : { returnImmediately: true };
+  const method = dialect.methods[how === "stream" ? "stream" : "send"];
+  return call(handle, method, how === "begin" ? { message, configuration } : { message }, dialect.version);
+}
+
+// A question about a task: `operation` is "get", "cancel" or "subscribe". `seen`: the id of the last event that came.
+export function about(dialect, handle, operation, taskId, seen = "") {
+  const request = call(handle, dialect.methods[operation], { id: taskId }, dialect.version);
+  return seen ? { ...request, headers: { ...request.headers, "Last-Event-ID": seen } } : request;
+}
+
+// What a result or frame shows: {taskId, state, message, artifacts, appends}, each only where it is said. States are bare
+// and in capitals, as in COMPLETED; `artifacts` are whole unless it `appends`.
+export function sightOf(shown) {
+  const told = shown?.task ?? shown?.statusUpdate ?? shown?.artifactUpdate ?? shown?.message ?? shown ?? {};
+  if (told.artifact) return { taskId: told.taskId, artifacts: [told.artifact], appends: Boolean(told.append) };
+  if (told.parts) return { taskId: told.taskId, message: told, state: "COMPLETED" };
+  if (!told.status) return {};
+  const { state, message } = told.status;
+  if (told.id && state === bare(state)) return sightOfHub(told);
+  return { taskId: told.taskId ?? told.id, state: bare(state), message, artifacts: told.artifacts };
+}
+
+// The hub's own dialect has tasks only: a piece of the reply is one at work, the whole reply its last message.
+function sightOfHub(task) {
+  const { state, message } = task.status;
+  const replyIs = ({ parts }) => [{ artifactId: "reply-1", parts }];
+  if (isChunk(task)) return { taskId: task.id, artifacts: replyIs(message), appends: true };
+  return { taskId: task.id, state, message, artifacts: state === "COMPLETED" ? replyIs(task.history.at(-1)) : [] };
+}
+
+// The text of a reply as it comes, from any dialect's sights.
+export class Reply {
+  #texts = new Map();
+
+  see({ artifacts = [], appends = false }) {
+    for (const one of artifacts) {
+      const before = appends ? (this.#texts.get(one.artifactId) ?? "") : "";
+      this.#texts.set(one.artifactId, before + textOf(one));
+    }
+  }
+
+  // The last reply's; of an agent that made other things only, theirs.
+  get text() {
+    const texts = [...this.#texts];
+    const replies = texts.filter(([id]) => isReply(id));
+    return (replies.length ? replies.slice(-1) : texts).map(([, text]) => text).join("\n");
+  }
+}
+
+export const isReply = (artifactId) => /^(reply-|assistant-output-)\d+$/.test(artifactId);
+
+const bare = (state) => String(state).replace("TASK_STATE_", "").toUpperCase().replaceAll("-", "_");

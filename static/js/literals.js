@@ -1,0 +1,13 @@
+// A text as a literal of each language. A JSON text is one of Python and of TypeScript alike, but for what lies beyond ASCII.
+
+export const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+export const literal = (text) => JSON.stringify(text).replace(/[\u007f-\uffff]/g, (unit) => `\\u${hex(unit.charCodeAt(0), 4)}`);
+
+export const pythonLiteral = (text) =>
+  JSON.stringify(text).replace(/[\u007f-\u{10ffff}]/gu, (one) => {
+    const point = one.codePointAt(0);
+    return point > 0xffff ? `\\U${hex(point, 8)}` : `\\u${hex(point, 4)}`;
+  });
+
+const hex = (number, digits) => number.toString(16).padStart(digits, "0");

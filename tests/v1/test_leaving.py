@@ -1,0 +1,27 @@
+"""Streams end with the client that reads them: whoever goes away holds nothing open."""
+
+from tests.homes import MakeHome
+from tests.hub_process import StartHub
+from tests.peers import TaskPeer, online
+from tests.v1.caller import Caller
+from tests.waiting import eventually
+
+
+async def test_a_client_that_leaves_frees_its_streams(make_home: MakeHome, start_hub: StartHub) -> None:
+    """The task asks for something, and might for a day: nothing but the client's leaving ends the stream."""
+    hub = start_hub(make_home("embedded"), STREAMS_PER_CALLER=2)
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
+        asking = {"id": (await caller.send("ask which?"))["id"]}
+        for _ in range(2):
+            async with caller.open("SubscribeToTask", asking) as events:
+                await anext(events)
+
+        async def has_room() -> bool:
+            try:
+                async with caller.open("SubscribeToTask", asking):
+                    return True
+            except AssertionError:  # an answer that is no stream
+                return False
+
+        await eventually(has_room, "a stream may be opened again", within_s=10)
