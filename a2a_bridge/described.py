@@ -1,13 +1,14 @@
 """The bridge for the hub's public description: cards, and JSON-RPC by POST."""
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from msgspec import Struct
 
 from a2a_bridge.cards.described import AGENT
 from a2a_bridge.cards.described import OPERATIONS as CARDS
+from a2a_bridge.described_rpc import EVENTS, V03_ANSWERS, V03_REQUEST, V1_ANSWERS, V1_REQUEST
 from a2a_bridge.dialects.hub import GetTaskParams, SendMessageParams
-from kit.describe import CALLER, Answer, Operation, Time
+from kit.describe import CALLER, Answer, Either, Operation, Parameter, Time
 
 Id = str | int | None
 
@@ -79,6 +80,7 @@ class RpcFault(TypedDict):
 
     code: int
     message: str
+    data: NotRequired[Any]
 
 
 class RpcAnswer(TypedDict):
@@ -107,6 +109,14 @@ class NoSuchAgent(TypedDict):
     id: NotRequired[Id]
 
 
+VERSION = Parameter(
+    name="A2A-Version",
+    place="header",
+    shape=Literal["1.0", "0.3"],
+    text="`1.0`: A2A 1.0. None or `0.3`: A2A 0.3 for methods with a slash, the hub's own dialect for the others.",
+)
+
+
 def _failure(text: str) -> Answer:
     return Answer(shape=RpcFailure, text=text)
 
@@ -117,16 +127,18 @@ OPERATIONS = (
         path=AGENT,
         name="ask",
         summary="Ask an agent: one JSON-RPC request, one answer or a stream of events.",
-        text="Methods, parameters and codes are in docs/reference/methods.md and errors.md.",
+        text="The dialect follows from A2A-Version and the method's name. Methods, parameters and codes are in"
+        " docs/reference/methods.md and errors.md.",
         tag="a2a",
         security=CALLER,
-        request=SendMessage | SendStreamingMessage | GetTask,
+        request=Either([SendMessage | SendStreamingMessage | GetTask, V1_REQUEST, V03_REQUEST]),
+        parameters=[VERSION],
         adds_errors=False,
         answers={
             200: Answer(
-                shape=RpcAnswer,
-                streams=StreamEvent,
-                text="The task or an error; SendStreamingMessage is a stream.",
+                shape=Either([RpcAnswer, *V1_ANSWERS, *V03_ANSWERS]),
+                streams=Either([StreamEvent, *EVENTS.shapes]),
+                text="What the method gives, or an error; some methods answer with a stream.",
             ),
             401: _failure("No live credential came with it."),
             403: _failure("The cookie came from another site."),

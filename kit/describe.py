@@ -46,6 +46,21 @@ class Done(TypedDict):
     ok: Literal[True]
 
 
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A shape whose components' names begin with `prefix`: another family has some of the same names."""
+
+    prefix: str
+    shape: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Shapes of which any may come, told apart by something beside them."""
+
+    shapes: Collection[Any]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """One value beside the body. `shape`: its type; `place`: where it stands."""

@@ -8,7 +8,7 @@ from drf_spectacular.generators import SchemaGenerator
 from hub.descriptions.operations import Writer
 from hub.descriptions.rooms import OPERATIONS
 from hub.descriptions.schemes import SCHEMES
-from hub.descriptions.shapes import Json
+from hub.descriptions.shapes import Json, merged
 
 
 def add_operations(result: Json, **about: Any) -> Json:
@@ -17,7 +17,7 @@ def add_operations(result: Json, **about: Any) -> Json:
     for one in OPERATIONS:
         paths.setdefault(one.path, {})[one.method.lower()] = writer.operation(one)
     components = result.setdefault("components", {})
-    components["schemas"] = _merged(components.get("schemas", {}), writer.components)
+    components["schemas"] = merged(components.get("schemas", {}), writer.components)
     components["securitySchemes"] = SCHEMES
     result["paths"] = dict(sorted(paths.items()))
     return result
@@ -28,14 +28,3 @@ def openapi() -> Json:
     """The whole document; it is the same as long as the process lives."""
     document: Json = SchemaGenerator().get_schema(request=None, public=True)
     return document
-
-
-def _merged(one: Json, other: Json) -> Json:
-    """Both families of components, by name.
-
-    Raises:
-        ValueError: two that differ have one name.
-    """
-    if twins := sorted(name for name in one.keys() & other.keys() if one[name] != other[name]):
-        raise ValueError(f"two shapes of one name: {twins}")
-    return dict(sorted((one | other).items()))

@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 from hub.descriptions.errors import add_errors, likely_errors
-from hub.descriptions.shapes import Json, schema_of
-from kit.describe import JSON, Answer, ErrorBody, Operation, Parameter
+from hub.descriptions.shapes import Json, merged, schemas_of
+from kit.describe import JSON, Answer, Either, ErrorBody, Family, Operation, Parameter
 
 EVENTS = "text/event-stream"
 IN_BRACES = re.compile(r"\{(\w+)\}")
@@ -54,8 +54,11 @@ class Writer:
         return written
 
     def _schema(self, shape: Any) -> Json:
-        schema, components = schema_of(shape)
-        self.components |= components
+        if isinstance(shape, Either):
+            return {"anyOf": [self._schema(one) for one in shape.shapes]}
+        family = shape if isinstance(shape, Family) else Family("", shape)
+        [schema], components = schemas_of([family.shape], prefix=family.prefix)
+        self.components = merged(self.components, components)
         return schema
 
 

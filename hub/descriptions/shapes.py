@@ -28,6 +28,17 @@ def schema_of(shape: Any) -> tuple[Json, Json]:
     return schema, components
 
 
+def merged(one: Json, other: Json) -> Json:
+    """Both families of components, by name.
+
+    Raises:
+        ValueError: two that differ have one name.
+    """
+    if twins := sorted(name for name in one.keys() & other.keys() if one[name] != other[name]):
+        raise ValueError(f"two shapes of one name: {twins}")
+    return dict(sorted((one | other).items()))
+
+
 def _tidy(schema: Json) -> Json:
     """A component is titled by its name already."""
     return {key: value for key, value in schema.items() if key != "title"}

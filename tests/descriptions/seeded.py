@@ -7,6 +7,7 @@ from typing import Any
 import requests
 
 from tests.callers import bearer, send
+from tests.http_json import client
 from tests.hub_process import HubProcess
 from tests.peer import Peer
 
@@ -87,7 +88,7 @@ def seed(hub: HubProcess) -> Seeded:
     seeded = Seeded(hub, tokens | {"spent": hub.mint_again("demo", "session")})
     agent = seeded.call("GET", "/agents/by-handle/demo/echo")
     hub.mint("bob", "session")  # a login that is known
-    asyncio.run(send(hub.url, "demo/echo", "hello", tokens["bearer"]))
+    task_id = asyncio.run(send(hub.url, "demo/echo", "hello", tokens["bearer"]))["id"]
     for name in sorted(CHANGED):
         body = {"sessionId": asyncio.run(_register(seeded)), "name": name, "slug": name.lower()}
         seeded.changed[name] = seeded.call("POST", "/agents", json=body)["id"]
@@ -110,9 +111,18 @@ def seed(hub: HubProcess) -> Seeded:
         "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
         "request_id": LEAVE,
+        "task_id": task_id,
+        "config_id": asyncio.run(_have_told(seeded, task_id)),
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }
     return seeded
+
+
+async def _have_told(seeded: Seeded, task_id: str) -> str:
+    """A push address of a task; its id."""
+    async with client(seeded.hub.url, "demo/echo", seeded.tokens["bearer"]) as owner:
+        told = await owner.post(f"tasks/{task_id}/pushNotificationConfigs", {"url": HOOK})
+    return str(told["id"])
 
 
 async def _register(seeded: Seeded, *, asks_leave: bool = False) -> str:

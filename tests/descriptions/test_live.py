@@ -43,6 +43,11 @@ NEVER_BY_CHANCE = {  # these take a code that somebody was given, or a server th
     "postSpaExchange",
     "postDeviceToken",
     "postRemoteCards",
+    "sendMessage",  # and these a sound message, or a task that has not ended
+    "streamMessage",
+    "cancelTask",
+    "subscribeToTask",
+    "followTask",
 }
 WITHIN_S = 30
 OPTIONS = {  # nobody listens at GITHUB_URL: no call of these gets as far as asking there

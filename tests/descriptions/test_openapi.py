@@ -12,8 +12,10 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 from schemathesis import openapi as schemathesis
 
+from a2a_bridge.addresses import ADDRESSES
 from a2a_bridge.asgi import handle_of
 from a2a_bridge.described import OPERATIONS as BRIDGE
+from a2a_bridge.described_http import OPERATIONS as HTTP_JSON
 from accounts.oauth.queries import APP_START, CLI_START
 from hub.descriptions.openapi import openapi
 from hub.descriptions.rooms import OPERATIONS
@@ -23,6 +25,7 @@ from tests.house.tracked import ROOT
 Json = dict[str, Any]
 METHODS = ("get", "post", "put", "patch", "delete")
 OUTSIDE_API = {"/livez", "/readyz"}
+IN_BRACES = re.compile(r"\{\w+\}")
 HIDDEN_STATUSES = {"500"}
 
 
@@ -64,6 +67,12 @@ def test_what_asgi_serves_before_django_is_described() -> None:
     posts = [one.path for one in BRIDGE if one.method == "post"]
     assert posts
     assert all(handle_of(path.format(owner="alice", slug="helper")) == "alice/helper" for path in posts)
+
+
+def test_every_address_of_http_json_is_described_and_nothing_else() -> None:
+    told = {(IN_BRACES.sub("{}", one.path.partition("{slug}/")[2]), one.method.upper()) for one in HTTP_JSON}
+    there = {(IN_BRACES.sub("{}", one.path), verb) for one in ADDRESSES for verb in one.operations}
+    assert told == there
 
 
 def test_the_document_is_valid_openapi() -> None:

@@ -304,5 +304,24 @@ FRAMES: dict[str, Rule] = {
     ),
 }
 
+BELOW = "/api/a2a/v1/agents/{owner}/{slug}"
+PUSHES = f"{BELOW}/tasks/{{task_id}}/pushNotificationConfigs"
+ASKED_OVER_HTTP = Rule(may=May.BY_HAND, test="test_who_asks_over_http_json")
+TASK_OVER_HTTP = Rule(may=May.BY_HAND, test="test_what_is_below_a_task_is_its_callers_alone")
+HTTP_JSON: dict[str, Rule] = {
+    f"POST {BELOW}/message:send": ASKED_OVER_HTTP,
+    f"POST {BELOW}/message:stream": ASKED_OVER_HTTP,
+    f"GET {BELOW}/tasks": Rule(may=May.BY_HAND, test="test_tasks_are_listed_to_their_caller_alone"),
+    f"GET {BELOW}/tasks/{{task_id}}": TASK_OVER_HTTP,
+    f"POST {BELOW}/tasks/{{task_id}}:cancel": TASK_OVER_HTTP,
+    f"POST {BELOW}/tasks/{{task_id}}:subscribe": TASK_OVER_HTTP,
+    f"GET {BELOW}/tasks/{{task_id}}:subscribe": TASK_OVER_HTTP,
+    f"POST {PUSHES}": TASK_OVER_HTTP,
+    f"GET {PUSHES}": TASK_OVER_HTTP,
+    f"GET {PUSHES}/{{config_id}}": TASK_OVER_HTTP,
+    f"DELETE {PUSHES}/{{config_id}}": TASK_OVER_HTTP,
+    f"GET {BELOW}/extendedAgentCard": Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_over_http_json"),
+}
+
 REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
-RULES: dict[str, Rule] = REST | BRIDGE | PAGES | FRAMES
+RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | PAGES | FRAMES

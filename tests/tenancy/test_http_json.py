@@ -1,0 +1,96 @@
+"""What is below an agent's address, by each caller: absent and not-yours look alike, a refusal changes nothing."""
+
+import httpx
+import pytest
+
+from a2a_bridge.addresses import ADDRESSES
+from tests.callers import bearer, question
+from tests.tenancy.tables import snapshot
+from tests.tenancy.test_agents import DEAD, EVERY_KIND, OPERATORS, SEES, bare, handle_of
+from tests.tenancy.test_matrix import changed
+from tests.tenancy.world import World
+from tests.waiting import until
+
+V1 = {"A2A-Version": "1.0"}
+PUBLIC = "olga/pub-main"
+ASKING = ["message:send", "message:stream"]
+URL = {"url": "https://192.0.2.1/hook"}
+CALLS = [(verb, one.path) for one in ADDRESSES for verb in one.operations]
+OF_TASKS = [(verb, path) for verb, path in CALLS if path.startswith("tasks/")]
+
+
+def call(
+    tenants: World, handle: str, caller: str, verb: str, path: str, task_id: str = "task-none"
+) -> httpx.Response:
+    """One call, made again while the agent is busy with another caller's."""
+    token = tenants.tokens.get(caller)
+    body = {"json": question("hi") if "message" in path else URL} if verb == "POST" else {}
+    url = f"/api/a2a/v1/agents/{handle}/{names_in(path, task_id)}"
+
+    def free() -> httpx.Response | None:
+        headers = V1 | (bearer(token) if token else {})
+        answer = tenants.web.request(verb, url, headers=headers, **body)
+        return None if "processing a turn for another caller" in answer.text else answer
+
+    return until(free, f"{handle} is free", within_s=20)
+
+
+def names_in(path: str, task_id: str) -> str:
+    """A path with its names filled in; a push address is always called the same."""
+    return path.format(id="p1", taskId=task_id) if "taskId" in path else path.format(id=task_id)
+
+
+def told(answer: httpx.Response, task_id: str) -> tuple[int, str]:
+    """An answer without the task it was about."""
+    return answer.status_code, answer.text.replace(task_id, "<id>")
+
+
+@pytest.mark.parametrize(("verb", "path"), CALLS, ids=[" ".join(one) for one in CALLS])
+@EVERY_KIND
+def test_who_reaches_an_agent_over_http_json(tenants: World, kind: str, verb: str, path: str) -> None:
+    handle, nobody, before = handle_of(tenants, kind), handle_of(tenants, "absent"), snapshot(tenants.hub)
+    for caller in [*OPERATORS, *DEAD]:
+        answer = call(tenants, handle, caller, verb, path)
+        if caller in SEES[kind] and kind != "draft":
+            assert "AGENT_NOT_FOUND" not in answer.text, (caller, answer.text)
+            continue
+        assert bare(answer, handle) == bare(call(tenants, nobody, caller, verb, path), nobody), caller
+        assert answer.status_code == 404, (caller, answer.text)
+    changed(before, snapshot(tenants.hub))
+
+
+@pytest.mark.parametrize("path", ASKING)
+def test_who_asks_over_http_json(tenants: World, path: str) -> None:
+    for caller in OPERATORS:
+        answer = call(tenants, PUBLIC, caller, "POST", path)
+        assert answer.status_code == 200
+        assert ("TASK_STATE_FAILED" in answer.text) == (caller == "blake"), (caller, answer.text)
+        assert ("echo: hi" in answer.text) == (caller != "blake"), (caller, answer.text)
+    for caller in DEAD:
+        assert call(tenants, PUBLIC, caller, "POST", path).status_code == 401, caller
+
+
+@pytest.mark.parametrize(("verb", "path"), OF_TASKS, ids=[" ".join(one) for one in OF_TASKS])
+def test_what_is_below_a_task_is_its_callers_alone(tenants: World, verb: str, path: str) -> None:
+    task_id = call(tenants, PUBLIC, "gwen", "POST", "message:send").json()["task"]["id"]
+    pushes = "tasks/{taskId}/pushNotificationConfigs"
+    kept = call(tenants, PUBLIC, "gwen", "POST", pushes, task_id)
+    assert kept.status_code == 200, kept.text
+    before = snapshot(tenants.hub)
+    for caller in [one for one in OPERATORS if one != "gwen"]:
+        theirs = call(tenants, PUBLIC, caller, verb, path, task_id)
+        nobodys = call(tenants, PUBLIC, caller, verb, path)
+        assert told(theirs, task_id) == told(nobodys, "task-none"), caller
+        assert theirs.status_code == 404, (caller, theirs.text)
+        assert "TASK_NOT_FOUND" in theirs.text
+    for caller in DEAD:
+        assert call(tenants, PUBLIC, caller, verb, path, task_id).status_code == 401, caller
+    changed(before, snapshot(tenants.hub))
+    assert call(tenants, PUBLIC, "gwen", "GET", pushes, task_id).json()["configs"] == [kept.json()]
+
+
+def test_tasks_are_listed_to_their_caller_alone(tenants: World) -> None:
+    task_id = call(tenants, PUBLIC, "gwen", "POST", "message:send").json()["task"]["id"]
+    for caller in OPERATORS:
+        listed = call(tenants, PUBLIC, caller, "GET", "tasks").json()["tasks"]
+        assert (task_id in [one["id"] for one in listed]) == (caller == "gwen"), caller
