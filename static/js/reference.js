@@ -11,7 +11,7 @@ const SAID = { COMPLETED: "Completed.", FAILED: "Failed.", CANCELED: "Canceled."
 const MAX_RAW_CHARS = 200_000;
 const start = JSON.parse(document.getElementById("start").textContent);
 const $ = (id) => document.getElementById(id);
-const state = { agents: start.agents, token: "", taskId: "", seen: "", messageId: crypto.randomUUID(), reading: null };
+const state = { agents: start.agents, token: "", taskId: "", seen: "", messageId: crypto.randomUUID(), reading: null, reply: null };
 
 if ($("agent")) {
   for (const [key, [name]] of Object.entries(MISTAKES)) $("mistake").append(new Option(name, key));
@@ -47,7 +47,10 @@ function dialect() {
 function speak() {
   const { key, methods } = dialect();
   for (const how of ["stream", "send"]) $(`name-${how}`).textContent = methods[how];
-  for (const button of document.querySelectorAll("[data-operation]")) button.textContent = methods[button.dataset.operation] ?? "–";
+  for (const button of document.querySelectorAll("[data-operation]")) {
+    button.textContent = methods[button.dataset.operation] ?? "";
+    button.hidden = !(button.dataset.operation in methods);
+  }
   choose("how", { begin: Boolean(methods.cancel) }, "send");
   choose("form", { "python-sdk": "python-sdk" in (SDKS[key] ?? {}), "js-sdk": "js-sdk" in (SDKS[key] ?? {}) }, "curl");
   enable();
@@ -63,10 +66,7 @@ function choose(name, there, instead) {
 }
 
 function enable() {
-  const { methods } = dialect();
-  for (const button of document.querySelectorAll("[data-operation]")) {
-    button.disabled = !state.taskId || !(button.dataset.operation in methods);
-  }
+  for (const button of document.querySelectorAll("[data-operation]")) button.disabled = !state.taskId;
 }
 
 // What a stream is taken up after, where there is one with ids.
@@ -153,8 +153,9 @@ async function send(request) {
   const reading = (state.reading = new AbortController());
   const begun = performance.now();
   const step = (kind, text) => addStep(performance.now() - begun, kind, text);
-  const reply = new Reply();
-  for (const id of ["steps", "reply", "explained", "raw"]) $(id).replaceChildren();
+  const goesOn = "Last-Event-ID" in request.headers;
+  const reply = (state.reply = goesOn ? state.reply : new Reply());
+  for (const id of ["steps", "explained", "raw", ...(goesOn ? [] : ["reply"])]) $(id).replaceChildren();
   $("ask-status").textContent = "Asked, waiting…";
   $("stop").disabled = false;
   write(request);

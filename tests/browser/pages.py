@@ -30,6 +30,15 @@ async def _ask(page: Page) -> None:
     await page.get_by_text("Completed.").wait_for()
 
 
+async def _ask_in_version_1(page: Page) -> None:
+    await page.get_by_label("A2A 1.0", exact=True).check()
+    await page.get_by_label("Python SDK").check()
+    await page.get_by_role("button", name="Send").click()
+    await page.get_by_text("Completed.").wait_for()
+    for method in await page.locator("#v1-0 ~ details").all():
+        await method.locator("summary").click()
+
+
 async def _err(page: Page) -> None:
     await page.get_by_label("Make a mistake").select_option("params")
     await page.get_by_role("button", name="Send").click()
@@ -175,6 +184,7 @@ PAGES = [
     Listed("api", "/docs"),
     Listed("reference", "/demos/a2a/?agent={agent}"),
     Listed("reference-asked", "/demos/a2a/?agent={agent}", "alice", _ask),
+    Listed("reference-version-1", "/demos/a2a/?agent={agent}", "alice", _ask_in_version_1),
     Listed("reference-mistake", "/demos/a2a/?agent={agent}", "alice", _err, complaint="400"),
     Listed("desk-empty", "/desk", "newcomer"),
     Listed("desk", "/desk", "owner"),

@@ -5,14 +5,16 @@ import json
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.visitor import Visitor
-from tests.callers import bearer, web
+from tests.callers import Json, bearer, web
 from tests.hub_process import HubProcess
-from tests.peers import Chunker, Echo, Held, Stall, online
+from tests.peers import Chunker, Echo, Held, Stall, TaskPeer, online
+from tests.sdks.environments import ENVIRONMENTS, Missing
 
 pytestmark = IN_BROWSER
 PIECES = ["A lifetime ", "is how long ", "it's good."]
@@ -185,6 +187,144 @@ async def test_what_is_copied_runs(visitor: Visitor, site: HubProcess, form: str
     assert task["history"][-1]["parts"] == [{"text": f"echo: {NASTY}"}]
 
 
+# Other dialects.
+
+TITLES = {"v1-0": "A2A 1.0", "v0-3": "A2A 0.3"}
+TASKS: Json = {"agentStyle": "task-generating"}
+
+
+async def speak(visitor: Visitor, key: str, handle: str) -> None:
+    """Open the page at an agent, and choose a dialect."""
+    await visitor.go(f"/demos/a2a/?agent={handle}")
+    await visitor.page.get_by_label(TITLES[key], exact=True).check()
+
+
+@pytest.mark.parametrize("key", TITLES)
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_a_question_in_another_dialect(
+    visitor: Visitor, site: HubProcess, key: str, streaming: bool
+) -> None:
+    async with online(site, Chunker, pieces=PIECES, agent=TASKS) as agent:
+        await visitor.sign_in("alice")
+        await speak(visitor, key, agent.handle)
+        await ask(visitor, "what's a lifetime?", streaming=streaming)
+        await visitor.page.get_by_text("Completed.").wait_for()
+        assert await text_of(visitor, "reply") == "".join(PIECES)
+        steps = await text_of(visitor, "steps")
+        assert steps.count("chunk") == (len(PIECES) if streaming else 0)
+        assert "COMPLETED" in steps
+        raw = await text_of(visitor, "raw")
+        assert ("id: task-" in raw) == (streaming and key == "v1-0")
+        assert ("A2A-Version: 1.0" in await text_of(visitor, "request")) == (key == "v1-0")
+        method = {"v1-0": "GetTask", "v0-3": "tasks/get"}[key]
+        await visitor.page.get_by_role("button", name=method).click()
+        await visitor.page.get_by_text("Completed.").wait_for()
+        assert json.loads(await text_of(visitor, "raw"))["result"]["status"]["state"].endswith(
+            {"v1-0": "TASK_STATE_COMPLETED", "v0-3": "completed"}[key]
+        )
+        await visitor.check()
+
+
+async def test_a_plain_reply_that_is_no_task(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as agent:
+        await visitor.sign_in("alice")
+        await speak(visitor, "v0-3", agent.handle)
+        for streaming in (True, False):
+            await ask(visitor, f"hello {streaming}", streaming=streaming)
+            await visitor.page.get_by_text(f"echo: hello {streaming}", exact=True).first.wait_for()
+            assert await visitor.page.get_by_role("button", name="tasks/get").is_disabled()
+        await visitor.check_calm()
+
+
+@pytest.mark.parametrize("key", TITLES)
+async def test_an_agent_that_asks_back_is_answered(visitor: Visitor, site: HubProcess, key: str) -> None:
+    async with online(site, TaskPeer, agent=TASKS) as agent:
+        await visitor.sign_in("alice")
+        await speak(visitor, key, agent.handle)
+        await ask(visitor, "note looking | ask which one?")
+        await visitor.page.get_by_text("The agent asks back.").wait_for()
+        assert await text_of(visitor, "reply") == "which one?"
+        assert "looking" in await text_of(visitor, "steps")
+        assert await visitor.page.get_by_label("This answers the task").is_checked()
+        await visitor.check()
+        await ask(visitor, "the blue one")
+        await visitor.page.get_by_text("Completed.").wait_for()
+        assert await text_of(visitor, "reply") == "you said: the blue one"
+        assert await visitor.page.get_by_label("This answers the task").is_disabled()
+
+
+@pytest.mark.parametrize("key", TITLES)
+async def test_a_task_is_left_followed_again_and_canceled(visitor: Visitor, site: HubProcess, key: str) -> None:
+    buttons = {"v1-0": ("SubscribeToTask", "CancelTask"), "v0-3": ("tasks/resubscribe", "tasks/cancel")}
+    subscribe, cancel = buttons[key]
+    async with online(site, TaskPeer, agent=TASKS) as agent:
+        await visitor.sign_in("alice")
+        await speak(visitor, key, agent.handle)
+        await ask(visitor, "say first | hold | say , then second")
+        await visitor.page.get_by_text("first", exact=True).wait_for()
+        await visitor.page.get_by_role("button", name="Stop reading").click()
+        await visitor.page.get_by_text("Stopped.").wait_for()
+        await visitor.page.get_by_role("button", name=subscribe).click()
+        await visitor.page.locator("#steps", has_text="HTTP 200").wait_for()
+        assert ("Last-Event-ID: task-" in await text_of(visitor, "request")) == (key == "v1-0")
+        agent.release.set()
+        await visitor.page.get_by_text("Completed.").wait_for()
+        assert await text_of(visitor, "reply") == "first, then second"
+        agent.release.clear()
+        await visitor.page.get_by_label("the same without waiting").check()
+        await visitor.page.get_by_label("Your question").fill("hold")
+        await visitor.page.get_by_role("button", name="Send").click()
+        await visitor.page.get_by_text("The agent works on it").wait_for()
+        await visitor.page.get_by_role("button", name=cancel).click()
+        await visitor.page.get_by_text("Canceled.").wait_for()
+        assert (await text_of(visitor, "explained")).startswith("canceled")
+        agent.release.set()
+        await visitor.check_calm()
+
+
+@pytest.mark.parametrize("key", TITLES)
+async def test_mistakes_in_another_dialect_are_explained_too(visitor: Visitor, site: HubProcess, key: str) -> None:
+    visitor.expected = ["status of 4"]
+    async with online(site, Echo) as agent:
+        await visitor.sign_in("alice")
+        await speak(visitor, key, agent.handle)
+        for streaming in (True, False):
+            for mistake, code in CODES.items():
+                await visitor.page.get_by_label("Make a mistake").select_option(mistake)
+                await visitor.page.evaluate("document.getElementById('ask-status').textContent = ''")
+                await ask(visitor, "hello", streaming=streaming)
+                await visitor.page.get_by_text("Not taken.").wait_for()
+                assert (await text_of(visitor, "explained")).startswith(str(code)), mistake
+        await visitor.check_calm()
+
+
+SDKS = {
+    ("v1-0", "Python SDK"): "python-1",
+    ("v1-0", "JavaScript SDK"): "js-1",
+    ("v0-3", "Python SDK"): "python-0.3",
+    ("v0-3", "JavaScript SDK"): "js-0.3",
+}
+
+
+@pytest.mark.parametrize(("key", "form"), SDKS)
+async def test_the_lines_for_an_official_sdk_run(visitor: Visitor, site: HubProcess, key: str, form: str) -> None:
+    try:
+        folder = await asyncio.to_thread(ENVIRONMENTS[SDKS[key, form]].ready)
+    except Missing as missing:
+        pytest.skip(str(missing))
+    runner = RUNS["TypeScript"] if form.startswith("JavaScript") else [str(folder / "bin" / "python"), "-c"]
+    async with online(site, Echo) as agent:
+        await speak(visitor, key, agent.handle)
+        await visitor.page.get_by_label(form).check()
+        await visitor.page.get_by_label("Your question").fill(NASTY)
+        lines = await text_of(visitor, "request")
+        said = await run(*runner, lines, cwd=folder, A2A_TOKEN=site.mint("bob", "session"))
+        assert said.strip() == f"echo: {NASTY}"
+        await visitor.page.get_by_label("The hub's own").check()
+        assert await visitor.page.get_by_label(form).is_disabled()
+        assert (await text_of(visitor, "request")).startswith("curl ")
+
+
 async def test_the_token_can_come_from_the_environment(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Echo) as agent:
         await visitor.go(f"/demos/a2a/?agent={agent.handle}")
@@ -194,10 +334,12 @@ async def test_the_token_can_come_from_the_environment(visitor: Visitor, site: H
             assert "echo: hello" in said
 
 
-async def run(*command: str, **env: str) -> str:
+async def run(*command: str, cwd: Path | None = None, **env: str) -> str:
     """What a program prints."""
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe, env={**os.environ, **env})
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=pipe, stderr=pipe, cwd=cwd, env={**os.environ, **env}
+    )
     out, err = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 0, err.decode()
     return out.decode()

@@ -1,15 +1,20 @@
 """The developer reference says all there is: every method, code, refusal, failure, frame and setting."""
 
 import html
+import json
 import re
 
 import pytest
 from django.test import Client
 
 from a2a_bridge import errors as bridge_errors
+from a2a_bridge.addresses import ADDRESSES
+from a2a_bridge.dialects.dialect import STREAMS, Operation
 from a2a_bridge.reference import errors, lines
-from a2a_bridge.reference.contents import reference
-from a2a_bridge.versions import HUB
+from a2a_bridge.reference.contents import PAYLOADS, Language, reference
+from a2a_bridge.reference.spoken import spoken
+from a2a_bridge.tasks.record import State
+from a2a_bridge.versions import DIALECTS
 from accounts.middleware import PAGE_POLICY
 from agents.links.channel import frames
 from agents.live import FROM_LIVE
@@ -32,7 +37,9 @@ def text(db: None) -> str:
 
 
 def test_page_and_text_say_all_there_is(page: str, text: str) -> None:
-    wanted = [*HUB.methods, *map(str, error_codes().values()), *map(str, Failure), *read_variables()]
+    wanted = [name for dialect in DIALECTS for name in dialect.methods]
+    wanted += [f"/{address.path}" for address in ADDRESSES]
+    wanted += [*PAYLOADS, *map(str, error_codes().values()), *map(str, Failure), *read_variables()]
     wanted += [denied.reason for denied in bridge_errors.DENIED_TEXT]
     wanted += [*frames.FROM_AGENT, *(str(frame.__struct_config__.tag) for frame in frames.TO_AGENT)]
     for word in wanted:
@@ -40,6 +47,55 @@ def test_page_and_text_say_all_there_is(page: str, text: str) -> None:
         assert word in text, word
     for message in FROM_LIVE:
         assert str(message.__struct_config__.tag) in page
+
+
+def languages() -> list[Language]:
+    return reference("http://hub").languages
+
+
+def test_every_dialect_that_is_registered_has_its_words_and_the_shapes_of_its_parameters() -> None:
+    assert [one.dialect for one in spoken()] == list(DIALECTS)
+    for one in spoken():
+        assert one.about, f"{one.dialect.name} has no words in a2a_bridge/reference/spoken.py"
+        assert set(one.structs) == set(one.dialect.methods.values()) - {Operation.SHOW_CARD}
+
+
+def test_samples_are_what_the_dialect_says() -> None:
+    for dialect, language in zip(DIALECTS, languages(), strict=True):
+        for method in language.methods:
+            request = json.loads(method.request)
+            assert request["method"] == method.name
+            operation = dialect.methods[method.name]
+            refuses = dialect.name == "0.3" and operation is Operation.SHOW_CARD
+            if not refuses:
+                dialect.read(operation, request.get("params"))
+            if operation in STREAMS:
+                frames = [frame.splitlines() for frame in method.answer.split("\n\n")]
+                assert all(frame[-1].startswith("data: {") for frame in frames)
+                assert {len(frame) for frame in frames} == ({2} if dialect.name == "1.0" else {1})
+            else:
+                answer = json.loads(method.answer)
+                assert ("error" if refuses else "result") in answer, method.name
+                assert answer["id"] == request["id"]
+
+
+def test_the_ids_of_a_stream_go_up_and_name_its_task() -> None:
+    version_1 = next(one for one in languages() if one.version == "1.0")
+    stream = next(one for one in version_1.methods if one.name == "SendStreamingMessage")
+    ids = re.findall(r"^id: task-cf8d\.(\d+)$", stream.answer, re.MULTILINE)
+    assert list(map(int, ids)) == list(range(len(ids)))
+    assert len(ids) > 3
+
+
+def test_every_state_is_written_as_each_dialect_writes_it() -> None:
+    rows = reference("http://hub").states
+    assert len(rows) == len(State)
+    columns = dict(
+        zip((one.key for one in languages()), zip(*(words for words, _ in rows), strict=True), strict=True)
+    )
+    assert set(columns["v1-0"]) == {f"TASK_STATE_{state.name}" for state in State}
+    assert set(columns["v0-3"]) == {state.value.replace("_", "-") for state in State}
+    assert set(columns["hub"]) == {state.name for state in State} - {"SUBMITTED"}
 
 
 def test_every_refusal_is_known_by_its_text_and_says_what_to_do() -> None:
@@ -63,6 +119,12 @@ def test_params_are_named_with_their_paths_and_bounds() -> None:
     assert fields["message.role"].type == '"ROLE_USER"'
     assert fields["message.parts[].text"].type == "text"
     assert not fields["message.parts[].text"].required
+    [version_1] = [one for one in languages() if one.version == "1.0"]
+    fields = {field.name: field for field in version_1.methods[0].params}
+    assert fields["message.extensions"].type == "list of text"
+    assert fields["message.role"].type == "text or whole number"
+    assert fields["configuration.taskPushNotificationConfig.authentication.scheme"].required
+    assert not [field for field in fields.values() if "null" in field.type]
 
 
 def test_a_missing_heading_is_not_passed_over() -> None:
