@@ -4,7 +4,7 @@ States, messages and artifacts are those of A2A 1.0, section 4. Nothing here is 
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 
