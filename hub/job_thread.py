@@ -81,6 +81,7 @@ class Housekeeping:
         if time.monotonic() >= self._retain_at:
             self._retain_at = time.monotonic() + RETAIN_EVERY_S
             jobs.retain(settings.TURNS_KEPT_DAYS)
+            jobs.blank_questions(settings.QUESTIONS_KEPT_DAYS)
             jobs.forget_events(settings.EVENTS_KEPT_DAYS)
             jobs.expire_files()
             bridge_jobs.forget_keys()
