@@ -48,6 +48,15 @@ class User(AbstractBaseUser, PermissionsMixin):
         help_text="Days after which the text of questions to their agents is blanked; empty: the hub's own.",
     )
     questions_blanked_to = models.DateTimeField(null=True, editable=False)
+    closed_at = models.DateTimeField(null=True, editable=False, help_text="When the account was erased.")
+    former_login = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Of a closed account, until the last of it is erased.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects: ClassVar[UserManager] = UserManager()

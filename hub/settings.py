@@ -214,6 +214,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"unacked_restore_interval": 5, "unacked_resto
 CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "agents.reap", "schedule": 5.0, "options": {"expires": 10}},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
+    "erase": {"task": "hub.erase_closed", "schedule": 10.0, "options": {"expires": 10}},
     "blank questions": {"task": "agents.blank_questions", "schedule": 3600.0, "args": [QUESTIONS_KEPT_DAYS]},
     "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
