@@ -16,7 +16,7 @@ from a2a_bridge.tasks.pieces import end_of
 from a2a_bridge.tasks.reader import end_of_turn
 from a2a_bridge.tasks.record import Task, after, timestamp
 from agents.types import SettledTurn
-from kit import sql
+from kit import batches, sql
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.ids import time_ordered, unguessable
@@ -26,7 +26,6 @@ KEPT = timedelta(hours=24)
 ADMITTED_WITHIN = timedelta(seconds=15)  # a claim without a turn for longer lost its process
 MAX_KEY_CHARS = 255
 LOOK_EVERY_S = 0.5
-DELETE_AT_ONCE = 1_000
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Task).decode
@@ -109,11 +108,7 @@ async def let_go(claimed: Claim) -> None:
 
 def forget_old() -> int:
     """Delete keys older than 24 h, in batches; how many went."""
-    gone = 0
-    old = SendKey.objects.filter(created_at__lt=db_now() - KEPT)
-    while ids := list(old.values_list("pk", flat=True)[:DELETE_AT_ONCE]):
-        gone += SendKey.objects.filter(pk__in=ids).delete()[0]
-    return gone
+    return batches.delete(SendKey.objects.filter(created_at__lt=db_now() - KEPT))
 
 
 def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Claim:
