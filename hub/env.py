@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -96,6 +97,19 @@ def ports(name: str, default: str) -> frozenset[int]:
     if not found or not all(one.isdecimal() and len(one) <= 5 and 0 < int(one) < 65536 for one in found):
         raise ImproperlyConfigured(f"{name}={raw!r}: want port numbers from 1 to 65535")
     return frozenset(map(int, found))
+
+
+def networks(name: str) -> tuple[str, ...]:
+    """Addresses and networks separated by spaces, such as `127.0.0.1 10.0.0.0/24`."""
+    found = tuple((os.environ.get(name) or "").split())
+    for one in found:
+        try:
+            ip_network(one)
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"{name}={one!r}: want addresses and networks like 127.0.0.1 10.0.0.0/24"
+            ) from None
+    return found
 
 
 def keys(name: str) -> tuple[str, ...]:

@@ -62,6 +62,11 @@ if DEV_LOGIN and not env.is_loopback(PUBLIC_URL):
     raise ImproperlyConfigured(
         f"DEV_LOGIN=1 lets anybody become anybody, but PUBLIC_URL={PUBLIC_URL} is not loopback: set DEV_LOGIN=0"
     )
+if env.flag("BEHIND_PROXY"):
+    raise ImproperlyConfigured(
+        "BEHIND_PROXY believed the headers of whoever came and is gone: name your proxies in TRUSTED_PROXIES,"
+        " such as TRUSTED_PROXIES=127.0.0.1"
+    )
 if bool(DATABASE_URL) != bool(REDIS_URL):
     raise ImproperlyConfigured("DATABASE_URL and REDIS_URL go together: set both, or neither for the embedded hub")
 
@@ -83,8 +88,7 @@ ALLOWED_HOSTS = [urlsplit(PUBLIC_URL).hostname or HOST, *env.LOOPBACK, "[::1]", 
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 CSRF_FAILURE_VIEW = "accounts.error_pages.csrf_failure"
 IS_HTTPS = PUBLIC_URL.startswith("https://")
-BEHIND_PROXY = env.flag("BEHIND_PROXY")
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")  # uvicorn reads their headers: hub/server.py
 SECURE_HSTS_SECONDS = 30 * 24 * 3600 if IS_HTTPS else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
