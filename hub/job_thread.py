@@ -12,8 +12,9 @@ from kombu.exceptions import OperationalError
 
 from a2a_bridge import jobs as bridge_jobs
 from a2a_bridge.pushes.queue import PUSHES
-from a2a_bridge.pushes.sweeping import sweep
+from a2a_bridge.pushes.sweeping import sweep as sweep_pushes
 from agents import jobs
+from hub.jobs import sweep
 from webhooks import jobs as webhook_jobs
 from webhooks.sending import Sender, client
 
@@ -74,7 +75,7 @@ class Housekeeping:
         self._trim_at = self._retain_at = time.monotonic()
 
     def __call__(self, stopping: threading.Event) -> None:
-        jobs.reap()
+        sweep()
         if time.monotonic() >= self._trim_at:
             self._trim_at = time.monotonic() + TRIM_EVERY_S
             bridge_jobs.trim_tasks()
@@ -109,7 +110,7 @@ def pusher() -> JobThread:
 
 
 def _push(stopping: threading.Event) -> None:
-    sweep()
+    sweep_pushes()
     Sender(client(), stopping, PUSHES).run()
 
 

@@ -32,7 +32,14 @@ EVENTS_KEPT_DAYS = env.whole("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
 FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
 DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
 TASKS_KEPT_DAYS = env.whole("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
+FORMATTERS = {"TEXT": "EventFormatter", "JSON": "JsonFormatter"}
+LOG_FORMAT = env.choice("LOG_FORMAT", "TEXT", tuple(FORMATTERS))
 LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
+
+# Who watches it.
+METRICS_TOKEN = env.text("METRICS_TOKEN")
+OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
+OTEL_SHARE = env.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
 
 # Whom it tells.
 WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
@@ -215,7 +222,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
 CELERY_BEAT_SCHEDULE = {
-    "reap": {"task": "agents.reap", "schedule": 5.0, "options": {"expires": 10}},
+    "sweep": {"task": "hub.sweep", "schedule": 5.0, "options": {"expires": 10}},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
     "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
@@ -232,7 +239,7 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"event": {"()": "hub.logs.EventFormatter"}},
+    "formatters": {"event": {"()": f"hub.logs.{FORMATTERS[LOG_FORMAT]}"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "event"},
         "counts": {"class": "hub.error_counts.ErrorCounts", "level": "ERROR"},
