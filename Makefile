@@ -8,13 +8,16 @@ PORT ?= 8787
 DATA_DIR ?= ./data
 export HOST PORT DATA_DIR
 
-.PHONY: help run setup test fast check format screenshots bench lock migrations clean
+.PHONY: help run run-stack setup test fast check format screenshots bench lock migrations clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: $(VENV)/.base ## Start a hub with a demo agent on http://HOST:PORT (Ctrl-C ends it)
 	@DEV_LOGIN=$${DEV_LOGIN:-1} DEMO=$${DEMO:-1} exec $(BIN)/python manage.py serve
+
+run-stack: $(VENV)/.dev ## Start the production shape: PostgreSQL, Redis, two web processes, worker, beat, proxy
+	@exec $(BIN)/python -m deploy.stack
 
 setup: $(VENV)/.sdks ## Install everything, also for tests and checks
 

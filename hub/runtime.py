@@ -79,6 +79,8 @@ class Runtime:
         await self.house.limits.close()
         await db_call(presence.retire)(self.house.process_id)
         await asyncio.to_thread(self.house.ledger.close)
+        if self.house.spans is not None:
+            await asyncio.to_thread(self.house.spans.close)
 
     async def _start(self) -> None:
         house = self.house

@@ -228,6 +228,7 @@ BRIDGE: dict[str, Rule] = {
 PAGES: dict[str, Rule] = {
     "GET /livez": WHOEVER,
     "GET /readyz": WHOEVER,
+    "GET /metrics": WHOEVER,  # from this machine: tests/deploy
     "GET /api/v1/schema": WHOEVER,
     "GET /api/ws-docs/json": WHOEVER,
     "GET /api/ws-docs/yaml": WHOEVER,
