@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
-from agents.errors import Blocked, Busy, Cycle, Denied, NotPublished, Offline, OverBudget, OverCap, TooDeep
+from agents.errors import Blocked, Busy, Cycle, Denied, Halted, NotPublished, Offline, OverBudget, OverCap, TooDeep
 from agents.types import Ask
 
 MAX_DEPTH = 3
@@ -16,7 +16,7 @@ class AgentState:
     """One agent, or a session without, as the batch sees it; `spent` and the claims move as asks are admitted.
 
     `budget` None: asks to a session are not counted. `open_to_all`: else only its owner and the granted may ask.
-    `is_remote`: a remote server that answers; it needs no connection.
+    `is_remote`: a remote server that answers; it needs no connection. `halted`: it, its session or its owner is.
     """
 
     published: bool
@@ -30,6 +30,7 @@ class AgentState:
     open_to_all: bool = True
     spent: int = 0
     is_remote: bool = False
+    halted: bool = False
 
     @property
     def is_online(self) -> bool:
@@ -41,13 +42,14 @@ class AgentState:
 class House:
     """All that decides about a batch: agents and sessions by id, live claims by session and caller.
 
-    `granted` are pairs of agent and user, `blocked` of owner and caller.
+    `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers.
     """
 
     agents: Mapping[int, AgentState]
     sessions: Mapping[int, AgentState] = field(default_factory=dict)
     granted: Set[tuple[int, int]] = frozenset()
     blocked: Set[tuple[int, int]] = frozenset()
+    halted: Set[int] = frozenset()
     claims: dict[int, Counter[int]] = field(default_factory=dict)
 
     def held(self, session_id: int) -> Counter[int]:
@@ -92,6 +94,8 @@ def admit(ask: Ask, house: House) -> Denied | NotPublished | None:
 
 def _refuse_caller(ask: Ask, asked: AgentState, house: House) -> Denied | None:
     """Rules about who asks and how the ask came here."""
+    if asked.halted or ask.caller_id in house.halted:
+        return Halted(is_caller=not asked.halted)
     if (asked.owner_id, ask.caller_id) in house.blocked:
         return Blocked()
     if ask.target.session_id in ask.chain:

@@ -57,6 +57,16 @@ class Blocked(Denied):
     reason = "blocked"
 
 
+class Halted(Denied):
+    """The agent, its owner or the caller was halted (`agents.halting`). `is_caller`: it is the caller."""
+
+    reason = "halted"
+
+    def __init__(self, *, is_caller: bool = False) -> None:
+        super().__init__()
+        self.is_caller = is_caller
+
+
 class TooDeep(Denied):
     """Agents passed the ask on more often than they may."""
 

@@ -27,6 +27,7 @@ class Failure(StrEnum):
     SHUTDOWN = "shutdown"
     NOT_RECORDED = "not_recorded"
     CANCELED = "canceled"
+    HALTED = "halted_meanwhile"
     AGENT_FAILED = "agent_failed"
     REJECTED = "rejected"
 

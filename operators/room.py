@@ -43,9 +43,16 @@ class Room:
 
     def dismiss(self, credential_ids: set[int]) -> None:
         """These credentials are no longer good."""
-        for socket in list(self._sockets):
-            if socket.credential_id in credential_ids:
-                socket.refuse("token_revoked", "this token was revoked")
+        for socket in self._of(credential_ids):
+            socket.refuse("token_revoked", "this token was revoked")
+
+    def halt(self, credential_ids: set[int]) -> None:
+        """The users of these credentials are halted."""
+        for socket in self._of(credential_ids):
+            socket.refuse("halted", "your questions are halted")
+
+    def _of(self, credential_ids: set[int]) -> list[Held]:
+        return [socket for socket in self._sockets if socket.credential_id in credential_ids]
 
     async def close(self) -> None:
         """Send them all elsewhere, and take no more."""

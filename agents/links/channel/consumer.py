@@ -35,7 +35,7 @@ from agents.links.channel.requests import Requests, on_behalf
 from agents.links.channel.task_frames import TaskArtifact, TaskStatus, kept_of
 from agents.ports import Clock
 from agents.post import Dismiss, Evict, Final, Hook, Prompt, Tell, Withdrawn
-from agents.presence import Registered
+from agents.presence import MayNotConnect, Registered
 from agents.transcript import permissions
 from agents.transcript.permissions import NoSuchRequest, TooManyPending
 from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean
@@ -51,6 +51,7 @@ FEATURES = ["cancel", "task_artifact", "task_status"]
 
 POLICY_VIOLATION = 1008
 SERVICE_RESTART = 1012
+TRY_AGAIN_LATER = 1013
 NORMAL = 1000
 GOING_AWAY = 1001
 SUPERSEDED = frames.Bye(reason="superseded", retry=False)
@@ -305,8 +306,14 @@ class AgentSocket(FrameSocket):
         assert self._identity is not None  # noqa: S101  for the type checker
         if self._timer is not None:
             self._timer.cancel()
-        async with self._link.registering:
-            arrival = await db_call(arrive)(registration_of(frame, self._identity), process_id=self._process_id)
+        try:
+            async with self._link.registering:
+                register = registration_of(frame, self._identity)
+                arrival = await db_call(arrive)(register, process_id=self._process_id)
+        except MayNotConnect as reason:
+            await self._send(Error(code=reason.code, message=str(reason)))
+            await self.leave(TRY_AGAIN_LATER, bye=reason.code)
+            return
         self._registered = registered = arrival.registered
         self._deletes_session = frame.delete_on_disconnect
         self._hears_cancel = "cancel" in (frame.features or ())
