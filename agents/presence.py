@@ -8,10 +8,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from accounts.models import Credential, User
+from accounts import quotas
+from accounts.models import Credential
+from accounts.oauth.errors import QuotaExceeded
 from agents import halting
 from agents.ledger.statements import PROCESS_DEAD_S, release_sessions
 from agents.models import Connection, Process, Session
@@ -81,7 +84,7 @@ def register(registration: Registration, *, process_id: str) -> Registered:
     Raises:
         MayNotConnect: its owner is halted, or has as much as one may.
     """
-    list(User.objects.select_for_update(no_key=True).filter(pk=registration.user_id))  # names are unique per owner
+    quotas.hold(registration.user_id)  # names are unique per owner
     session = _find_session(registration)
     program = (registration.host, registration.pid)
     same_program = session is not None and registration.pid is not None and (session.host, session.pid) == program
@@ -199,6 +202,25 @@ def _drop(connections: QuerySet[Connection], now: datetime) -> None:
 def _check_may_connect(owner_id: int, session: Session | None) -> None:
     if halting.is_halted(session.pk if session else None, owner_id):
         raise MayNotConnect("halted", "this agent is halted: its owner or an administrator has to let it go on")
+    try:
+        if session is None:
+            check_sessions(owner_id)
+        if settings.SOCKETS_PER_OWNER:
+            others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
+            quotas.check(others.count(), settings.SOCKETS_PER_OWNER, "agents connected")
+    except QuotaExceeded as over:
+        raise MayNotConnect(over.code, str(over)) from None
+
+
+def check_sessions(owner_id: int) -> None:
+    """Refuse one session too many, archived ones counted; call it in the transaction that makes it.
+
+    Raises:
+        QuotaExceeded: the owner has as many as one may.
+    """
+    if settings.SESSIONS_PER_OWNER:
+        quotas.hold(owner_id)
+        quotas.check(Session.objects.filter(owner_id=owner_id).count(), settings.SESSIONS_PER_OWNER, "sessions")
 
 
 def _find_session(registration: Registration) -> Session | None:

@@ -34,6 +34,7 @@ from agents.links.remote.link import RemoteLink
 from agents.live import LiveViews
 from agents.ports import Limits
 from agents.post import Attend, Cancel, Live, LocalPost, Message, Oust, Post
+from agents.transcript.storage import StorageMeter
 from agents.waiting import WaitingTurns
 from hub.courier import Courier
 from hub.job_thread import JobThread, pusher
@@ -60,6 +61,7 @@ class House:
     dispatcher: Dispatcher
     asking: Asking
     requests: Requests
+    meter: StorageMeter
     hook_events: HookEvents
     limits: Limits
     tasks: TaskStore
@@ -88,6 +90,7 @@ class House:
             link=self.link,
             ledger=self.ledger,
             requests=self.requests,
+            meter=self.meter,
             process_id=self.process_id,
             clock=time.monotonic,
         )
@@ -125,7 +128,8 @@ def build() -> House:
     )
     asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=link)
     requests = Requests(asking)
-    hook_events = HookEvents(ledger=ledger, link=link)
+    meter = StorageMeter(settings.STORAGE_PER_OWNER_MB, time.monotonic)
+    hook_events = HookEvents(ledger=ledger, link=link, meter=meter)
     tasks = _tasks()
     feeds = Feeds()
     reader = TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S)
@@ -171,9 +175,10 @@ def build() -> House:
         http_json=HttpJson(door, counter),
         asking=asking,
         requests=requests,
+        meter=meter,
         hook_events=hook_events,
         operators=Operators(switchboard, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
-        room=Room(),
+        room=Room(settings.STREAMS_PER_CALLER),
         pushes=pushes,
         pusher=push_thread,
     )

@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
+from accounts.oauth.errors import QuotaExceeded
 from agents import halting, publishing
 from agents.desk.door import for_owner, own_agent
 from agents.desk.forms import edit_form, new_form
@@ -46,6 +47,9 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     except publishing.Taken as taken:
         form.add_error("slug", f"{taken}.")
         return _page(request, form, session=session, status=409)
+    except QuotaExceeded as over:
+        form.add_error(None, f"{over}.")
+        return _page(request, form, session=session, status=429)
     say(request, made.agent, "is back, with its log" if made.restored else "is there")
     return HttpResponseRedirect(reverse("desk"))
 

@@ -161,7 +161,7 @@ ADMINISTRATION: dict[str, Rule] = {
     f"GET {V}/admin/sessions/{{public_id}}/timeline": ADMIN,
     f"GET {V}/admin/halts": ADMIN,
     f"POST {V}/admin/halts": Rule(may=May.STAFF, body={"kind": "caller", "name": "nobody-here"}, ok=(404,)),
-    f"DELETE {V}/admin/halts/{{halt_id}}": Rule(may=May.STAFF, ok=(404,)),
+    f"DELETE {V}/admin/halts/{{halt_id}}": Rule(may=May.STAFF, ok=(404,), names={"halt_id": "999999"}),
     f"GET {V}/admin/shares": ADMIN,
     f"GET {V}/admin/agents": ADMIN,
     f"GET {V}/admin/tokens": ADMIN,

@@ -39,6 +39,7 @@ from agents.presence import MayNotConnect, Registered
 from agents.transcript import permissions
 from agents.transcript.permissions import NoSuchRequest, TooManyPending
 from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean
+from agents.transcript.storage import NO_ROOM, StorageMeter
 from kit.async_db import db_call
 
 logger = logging.getLogger(__name__)
@@ -61,11 +62,19 @@ class AgentSocket(FrameSocket):
     """`/channel`, frame for frame (docs/reference/frames.md)."""
 
     def __init__(
-        self, *, link: ChannelLink, ledger: Ledger, requests: Requests, process_id: str, clock: Clock
+        self,
+        *,
+        link: ChannelLink,
+        ledger: Ledger,
+        requests: Requests,
+        meter: StorageMeter,
+        process_id: str,
+        clock: Clock,
     ) -> None:
         super().__init__()
         self._link = link
         self._ledger = ledger
+        self._meter = meter
         self._process_id = process_id
         self._clock = clock
         self._protocol = ChannelProtocol()
@@ -249,6 +258,10 @@ class AgentSocket(FrameSocket):
 
     async def _record(self, kind: str, type_: str, payload: Raw, session_id: int) -> None:
         """Keep an event. One that cannot be kept now is lost, not the connection and what its agent is asked."""
+        assert self._identity is not None  # noqa: S101  for the type checker
+        if not await self._meter.takes(self._identity.user_id, len(bytes(payload))):
+            await self._send(Error(code="quota_exceeded", message=NO_ROOM))
+            return
         try:
             await self._ledger.record(NewEvent(session_id, kind, type_[:MAX_TYPE_CHARS], clean(bytes(payload))))
         except BadPayload as bad:
