@@ -55,7 +55,7 @@ class Dispatcher:
 
         Raises:
             Denied: nothing was sent; the audit row says why.
-            NotPublished, Unavailable: nothing was sent, no row was written.
+            NotPublished, AlreadyAsked, Unavailable: nothing was sent, no row was written.
         """
         if self._draining:
             raise Unavailable("draining")

@@ -83,6 +83,18 @@ class NotPublished(Exception):
     """Nothing there for this caller: absent, draft, deleted, not open to them, its owner suspended. No row."""
 
 
+class AlreadyAsked(Exception):
+    """An identical message of this caller's is being answered, by the process `home`. Nothing was sent, no row."""
+
+    def __init__(self, *, chat_id: str, task_id: str, home: str, session_id: int, message_key: str) -> None:
+        super().__init__()
+        self.chat_id = chat_id
+        self.task_id = task_id
+        self.home = home
+        self.session_id = session_id
+        self.message_key = message_key
+
+
 class FileGone(Exception):
     """A file the question names is no longer there for its caller. Nothing was sent, no row was written."""
 

@@ -33,7 +33,7 @@ from agents.links.choose import ChooseLink
 from agents.links.remote.link import RemoteLink
 from agents.live import LiveViews
 from agents.ports import Limits
-from agents.post import Attend, Cancel, Live, LocalPost, Message, Oust, Post
+from agents.post import Attend, Cancel, Join, Live, LocalPost, Message, Oust, Post
 from agents.transcript.storage import StorageMeter
 from agents.waiting import WaitingTurns
 from hub.courier import Courier
@@ -65,6 +65,7 @@ class House:
     hook_events: HookEvents
     limits: Limits
     tasks: TaskStore
+    exchanges: Exchanges
     callers: Served
     bridge: Bridge
     http_json: HttpJson
@@ -81,6 +82,10 @@ class House:
             self.dispatcher.cancel(message.chat_id)
         elif isinstance(message, Attend):
             self.pushes.attend(message.task_id)
+        elif isinstance(message, Join):
+            self.link.start(
+                self.exchanges.show(message.caller_id, message.session_id, message.message_key), "join"
+            )
         else:
             await self.link.take(message)
 
@@ -170,6 +175,7 @@ def build() -> House:
         dispatcher=dispatcher,
         limits=limits,
         tasks=tasks,
+        exchanges=exchanges,
         callers=callers,
         bridge=Bridge(door, counter),
         http_json=HttpJson(door, counter),

@@ -41,7 +41,8 @@ FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id
     + "WHERE s.id IN ({marks})"
 )
 _CLAIMS = """
-SELECT session_id, caller_id FROM agents_turn
+SELECT session_id, caller_id, chat_id, task_id, home, CASE WHEN outcome IS NULL THEN message_key ELSE '' END
+FROM agents_turn
 WHERE released_at IS NULL AND claim_until > %s AND session_id IN ({marks})
 """
 _BLOCKS = """
@@ -67,8 +68,10 @@ def read_house(asks: Collection[Ask], now: datetime, day: object) -> House:
         blocked=frozenset((row[0], row[1]) for row in blocks if row[0] is not None),
         halted=frozenset(row[1] for row in blocks if row[0] is None),
     )
-    for session_id, caller_id in claims:
+    for session_id, caller_id, chat_id, task_id, home, message_key in claims:
         house.held(session_id)[caller_id] += 1
+        if message_key:
+            house.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
     return house
 
 
