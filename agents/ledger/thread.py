@@ -88,6 +88,7 @@ class Ledger:
 
         Raises:
             Denied, NotPublished: refused; the audit row of a Denied is durable too.
+            AlreadyAsked: an identical message is open; nothing was written.
             Unavailable: nothing was decided.
 
         When this is cancelled nobody will see the turn through: what is admitted all the same is withdrawn.
