@@ -1,7 +1,8 @@
 """Hubs of several web processes, each hub with a database of its own on one PostgreSQL and one Redis."""
 
+import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,35 +19,38 @@ Way = Literal["stay", "cross", "any"]
 SERVER_CORES = CPUS[:-1] or CPUS
 
 
-@dataclass
-class Servers:
-    """A running PostgreSQL and Redis; each home on them gets a database and a Redis number."""
-
-    folder: Path
-    urls: Mapping[str, str]
-    _used: int = 0
-
-    def new_home(self, template: str = "") -> dict[str, str]:
-        """The environment of a hub with nothing in it, or with what the database `template` holds."""
-        self._used += 1
-        name, mine = f"bench_{self._used}", self.folder / f"home-{self._used}"
-        mine.mkdir(mode=0o755)
-        with psycopg.connect(self.urls["DATABASE_URL"], autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else ""))
-        env = targets.environment(mine) | {
-            "DATABASE_URL": self.urls["DATABASE_URL"].rpartition("/")[0] + f"/{name}",
-            "REDIS_URL": self.urls["REDIS_URL"].rpartition("/")[0] + f"/{self._used}",
-        }
-        if not template:
-            targets.run(python("manage.py", "migrate", "--verbosity", "0"), env)
-        return env
+NewHome = Callable[[], dict[str, str]]
 
 
 @contextmanager
-def servers(folder: Path) -> Iterator[Servers]:
-    """Start both."""
-    with databases(folder) as urls:
-        yield Servers(folder, urls)
+def homes(kind: str, folder: Path) -> Iterator[NewHome]:
+    """Makes homes, embedded or postgres: the environment of a hub with nothing in it but its tables."""
+    numbers = itertools.count(1)
+    with ExitStack() as stack:
+        urls = stack.enter_context(databases(folder)) if kind == "postgres" else {}
+
+        def new() -> dict[str, str]:
+            number = next(numbers)
+            mine = folder / f"home-{number}"
+            mine.mkdir(mode=0o755)
+            env = targets.environment(mine) | _own(urls, number)
+            targets.run(python("manage.py", "migrate", "--verbosity", "0"), env)
+            return env
+
+        yield new
+
+
+def _own(urls: Mapping[str, str], number: int) -> dict[str, str]:
+    """A database of one's own on a running PostgreSQL, and a number of its Redis."""
+    if not urls:
+        return {}
+    name = f"bench_{number}"
+    with psycopg.connect(urls["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return {
+        "DATABASE_URL": urls["DATABASE_URL"].rpartition("/")[0] + f"/{name}",
+        "REDIS_URL": urls["REDIS_URL"].rpartition("/")[0] + f"/{number}",
+    }
 
 
 @dataclass(frozen=True)
@@ -85,35 +89,40 @@ class Hubs:
         )
 
 
+def seed(env: Mapping[str, str], users: int = USERS) -> list[dict[str, str]]:
+    """Users with an agent each in a home, as bench.seed tells them."""
+    seeded: list[dict[str, str]] = json.loads(targets.run(python("-m", "bench.seed", str(users)), env))
+    return seeded
+
+
 @contextmanager
 def hubs(
     count: int,
     env: Mapping[str, str],
     folder: Path,
+    users: Sequence[dict[str, str]],
     *,
-    users: int = USERS,
     online: int | None = None,
     command: Sequence[str] = SERVE,
 ) -> Iterator[Hubs]:
-    """A hub of so many web processes in a home; its users seeded, the first `online` of their agents connected.
+    """A hub of so many web processes in a home; of its users' agents the first `online` are connected.
 
     The processes have a core each, but the last core, which is the load's, and share where there are too few.
     """
     with ExitStack() as stack:
-        seeded = json.loads(targets.run(python("-m", "bench.seed", str(users)), env))
         yield Hubs(
             tuple(
-                stack.enter_context(_process(index, seeded[:online][index::count], env, folder, command))
+                stack.enter_context(_process(index, users[:online][index::count], env, folder, command))
                 for index in range(count)
             ),
-            tuple(seeded),
+            tuple(users),
             env,
         )
 
 
 @contextmanager
 def _process(
-    index: int, held: list[dict[str, str]], env: Mapping[str, str], folder: Path, command: Sequence[str]
+    index: int, held: Sequence[dict[str, str]], env: Mapping[str, str], folder: Path, command: Sequence[str]
 ) -> Iterator[Target]:
     port, name = free_port(), f"web-{index}"
     core = SERVER_CORES[index % len(SERVER_CORES)]

@@ -12,7 +12,7 @@ from statistics import fmean, median
 from bench import load, scale
 from bench.children import CPUS, LOAD_CORE
 from bench.scale import Result, say
-from bench.scale_hubs import SERVER_CORES, Hubs, Way, hubs, servers
+from bench.scale_hubs import SERVER_CORES, Hubs, Way, homes, hubs, seed
 from bench.scale_meter import Meter, Used, kin, place
 
 COUNTS = (1, 2, 4)
@@ -181,11 +181,12 @@ def _said(run: Run) -> Run:
 
 
 def _start(counts: Sequence[int], folder: Path, stack: ExitStack) -> list[Hubs]:
-    homes = stack.enter_context(servers(folder))
+    new_home = stack.enter_context(homes("postgres", folder))
     running = []
     for count in counts:
         say(f"starting a hub of {count} web processes")
-        running.append(stack.enter_context(hubs(count, homes.new_home(), folder)))
+        env = new_home()
+        running.append(stack.enter_context(hubs(count, env, folder, seed(env))))
     return running
 
 

@@ -13,9 +13,8 @@ import uvloop
 
 from bench import scale, targets
 from bench.agents import EchoAgent
-from bench.children import python
 from bench.scale import Result, say
-from bench.scale_hubs import Hubs, hubs, servers
+from bench.scale_hubs import Hubs, homes, hubs, seed
 from bench.soak_asks import visit
 from bench.soak_samples import COUNTED, Sample, Watched, grown, sample
 from bench.soak_server import counts_file
@@ -45,9 +44,9 @@ def main() -> None:
     with ExitStack() as stack:
         folder = stack.enter_context(scale.folder())
         command = ["-m", "bench.soak_server", str(folder), *(["trace"] if options.trace else [])]
-        env = _home(options.home, folder, stack) | SETTINGS
+        env = stack.enter_context(homes(options.home, folder))() | SETTINGS
         running = stack.enter_context(
-            hubs(options.processes, env, folder, online=USERS - options.flapping, command=command)
+            hubs(options.processes, env, folder, seed(env), online=USERS - options.flapping, command=command)
         )
         soaked = uvloop.run(soak(running, folder, options))
         odd = [line for web in running.web for line in web.lines if not line.startswith("ready ")]
@@ -135,14 +134,6 @@ def _line(soaked: Soaked) -> str:
     now = soaked.samples[-1]
     counts = ", ".join(f"{what} {getattr(now, what)}" for what in COUNTED)
     return f"{now.at_s / 60:5.1f} min: {soaked.ends.total()} visits, {counts}"
-
-
-def _home(home: str, folder: Path, stack: ExitStack) -> dict[str, str]:
-    if home == "postgres":
-        return stack.enter_context(servers(folder)).new_home()
-    env = targets.environment(folder)
-    targets.run(python("manage.py", "migrate", "--verbosity", "0"), env)
-    return env
 
 
 def _options() -> argparse.Namespace:

@@ -149,17 +149,17 @@ def caller_of(user: Mapping[str, str], version: str = "") -> Caller:
 
 
 @contextmanager
-def agents(port: int, which: list[dict[str, str]], log: Path) -> Iterator[Child]:
+def agents(port: int, which: Sequence[dict[str, str]], log: Path) -> Iterator[Child]:
     """A process with these agents, all registered."""
     lines = "".join(json.dumps(one) + "\n" for one in which)
     with child(python("-m", "bench.agents", str(port)), log, ready="ready", stdin=lines) as running:
         yield running
 
 
-def run(command: list[str], env: Mapping[str, str]) -> str:
+def run(command: list[str], env: Mapping[str, str], stdin: str = "") -> str:
     """What a command prints; the bench ends when it fails."""
     done = subprocess.run(
-        command, env={**os.environ, **env}, cwd=ROOT, capture_output=True, text=True, check=False
+        command, env={**os.environ, **env}, cwd=ROOT, input=stdin, capture_output=True, text=True, check=False
     )
     if done.returncode:
         sys.exit(f"{' '.join(command[1:])} failed:\n{done.stderr}")
