@@ -1,8 +1,9 @@
-"""`python -m bench.scale_plans TIMES`, with the environment of a running hub: what admission costs there, as JSON.
+"""`python -m bench.scale_plans`, with the environment of a running hub: what admission costs there, as JSON.
 
-Standard input holds what bench.seed says of its users. Asks are looked up, admitted and settled in batches of one
-for each user, by the code that the hub's ledger runs: processor and wall time of each batch, and of each statement
-the plan. `scans`: the tables of over 5,000 rows that a statement reads whole.
+The first line of standard input holds what bench.seed says of its users; the first line of the answer, the plans.
+Each line after it asks for a batch: one ask for each user is looked up, admitted and settled, by the code that the
+hub's ledger runs, and its times are the line that comes back. `scans`: the tables of over 5,000 rows that a
+statement reads whole.
 """
 
 import json
@@ -33,18 +34,17 @@ HOME = "bench"
 Statement = tuple[str, Sequence[Any]]
 
 
-def cost(users: Sequence[dict[str, str]], times: int) -> dict[str, Any]:
-    """Milliseconds of `times` batches, and the plans of one more."""
-    took: dict[str, list[float]] = {"admit_ms": [], "settle_ms": [], "cpu_ms": []}
-    for _ in range(times):
-        began, cpu = time.perf_counter(), time.process_time()
-        turns = admit(users)
-        admitted = time.perf_counter()
-        settle(turns)
-        took["settle_ms"].append((time.perf_counter() - admitted) * 1000)
-        took["admit_ms"].append((admitted - began) * 1000)
-        took["cpu_ms"].append((time.process_time() - cpu) * 1000)
-    return {**took, "plans": plans(users)}
+def batch(users: Sequence[dict[str, str]]) -> dict[str, float]:
+    """Milliseconds of one batch; `cpu_ms` is this process's share."""
+    began, cpu = time.perf_counter(), time.process_time()
+    turns = admit(users)
+    admitted = time.perf_counter()
+    settle(turns)
+    return {
+        "admit_ms": (admitted - began) * 1000,
+        "settle_ms": (time.perf_counter() - admitted) * 1000,
+        "cpu_ms": (time.process_time() - cpu) * 1000,
+    }
 
 
 def admit(users: Sequence[dict[str, str]]) -> list[OpenTurn]:
@@ -149,5 +149,13 @@ def _big_tables() -> set[str]:
     return {name for name, count in counts.items() if count > BIG}
 
 
+def main() -> None:
+    """Answer line by line."""
+    users = json.loads(sys.stdin.readline())
+    print(json.dumps(plans(users)), flush=True)
+    for _ in sys.stdin:
+        print(json.dumps(batch(users)), flush=True)
+
+
 if __name__ == "__main__":
-    json.dump(cost(json.load(sys.stdin), int(sys.argv[1])), sys.stdout)
+    main()

@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -35,7 +36,7 @@ class Soaked:
     samples: list[Sample] = field(default_factory=list)
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     returns: int = 0
-    last: list[dict[str, object]] = field(default_factory=list)
+    last: list[dict[str, dict[str, Any]]] = field(default_factory=list)
 
 
 def main() -> None:
@@ -69,7 +70,7 @@ async def soak(target: Hubs, folder: Path, options: argparse.Namespace) -> Soake
             await asyncio.sleep(options.every)
         for task in going:
             task.cancel()
-    soaked.last = [one.last() for one in watched]
+    soaked.last = [{"as it was": one.look(), "garbage collected": one.look(collect=True)} for one in watched]
     return soaked
 
 
@@ -120,6 +121,8 @@ def report(soaked: Soaked, options: argparse.Namespace) -> Result:
     result.tables.append((f"Visits; agents came back {soaked.returns} times", ["kind", "ends"], ends))
     result.runs = [asdict(one) for one in soaked.samples]
     result.runs.append({"last": soaked.last})
+    left = [[one[when]["objects"] for when in ("as it was", "garbage collected")] for one in soaked.last]
+    result.notes += [f"of {every:,} objects of a process at the end {held:,} were held" for every, held in left]
     return result
 
 

@@ -89,7 +89,7 @@ async def visit(port: int, caller: Caller, number: int) -> tuple[str, str]:
         async with asyncio.timeout(WITHIN_S):
             return kind.__name__, await kind(port, caller, number)
     except (OSError, EOFError, TimeoutError, ValueError) as failure:
-        return kind.__name__, type(failure).__name__
+        return kind.__name__, f"{type(failure).__name__} {str(failure)[-100:]}".strip()
 
 
 async def _begin(port: int, caller: Caller, number: int) -> str:

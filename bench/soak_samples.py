@@ -44,15 +44,11 @@ class Watched:
     server: Child
     counts: Path
 
-    def tasks(self) -> int:
-        """How many asyncio tasks it has; asks it and waits for the answer."""
+    def look(self, *, collect: bool = False) -> dict[str, Any]:
+        """What it says of its tasks and objects; asks it and waits for the answer. `collect`: garbage first."""
         before = len(self._lines())
-        os.kill(self.server.process.pid, signal.SIGUSR1)
+        os.kill(self.server.process.pid, signal.SIGUSR2 if collect else signal.SIGUSR1)
         until(lambda: len(self._lines()) > before, "the process counted its tasks", WITHIN_S)
-        return int(self.last()["tasks"])
-
-    def last(self) -> dict[str, Any]:
-        """The last line it wrote."""
         told: dict[str, Any] = json.loads(self._lines()[-1])
         return told
 
@@ -71,7 +67,7 @@ class Watched:
 
 def sample(at_s: float, watched: Sequence[Watched], env: Mapping[str, str]) -> Sample:
     """Look at everything now; blocks for a moment."""
-    tasks = sum(one.tasks() for one in watched)
+    tasks = sum(one.look()["tasks"] for one in watched)
     connections, clients, redis_kib = _databases(env) if env["DATABASE_URL"] else (0, 0, 0)
     return Sample(
         at_s=at_s,

@@ -1,7 +1,7 @@
 """`python -m bench.soak_server FOLDER [trace]`: `manage.py serve` that counts its tasks and objects on SIGUSR1.
 
 Each signal adds a line of JSON to a file of its own there; with `trace` also where the memory was allocated that
-came since the line before.
+came since the line before. SIGUSR2 collects garbage first: what is left then is held.
 """
 
 import asyncio
@@ -36,9 +36,16 @@ class Counts:
             tracemalloc.start(FRAMES)
 
     def __call__(self, signal_number: int, frame: FrameType | None) -> None:
+        if signal_number == signal.SIGUSR2:
+            gc.collect()
         tasks = Counter(task.get_name() for task in asyncio.all_tasks())
         types = Counter(type(one).__qualname__ for one in gc.get_objects())
-        line = {"tasks": tasks.total(), "names": tasks.most_common(TOP), "types": types.most_common(TOP)}
+        line = {
+            "tasks": tasks.total(),
+            "objects": types.total(),
+            "names": tasks.most_common(TOP),
+            "types": types.most_common(TOP),
+        }
         if tracemalloc.is_tracing():
             line["grown"] = self._grown()
         with self._path.open("a") as file:
@@ -56,5 +63,7 @@ class Counts:
 
 if __name__ == "__main__":
     counts = counts_file(Path(sys.argv[1]), os.getpid())
-    signal.signal(signal.SIGUSR1, Counts(counts, traces="trace" in sys.argv[2:]))
+    count = Counts(counts, traces="trace" in sys.argv[2:])
+    signal.signal(signal.SIGUSR1, count)
+    signal.signal(signal.SIGUSR2, count)
     execute_from_command_line(["manage.py", "serve"])
