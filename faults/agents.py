@@ -31,7 +31,8 @@ def echo_of(text: str) -> str:
 class EchoAgent:
     """One agent program. `handle` is set once it was published; `online` while it is registered.
 
-    `urls` are the web processes it goes to, in turn. `takes_s`: how long an answer takes, at most.
+    `urls` are the web processes it goes to, in turn. `takes_s`: how long an answer takes, at most. `is_silent`: it
+    answers nothing.
     """
 
     def __init__(
@@ -48,6 +49,8 @@ class EchoAgent:
         self.online = asyncio.Event()
         self.socket: ClientConnection | None = None
         self.comes_back = True
+        self.pid = 1
+        self.is_silent = False
         self.connects = 0
         self._running: asyncio.Task[None] | None = None
         self._answers: set[asyncio.Task[None]] = set()
@@ -66,6 +69,16 @@ class EchoAgent:
         for task in self._answers:
             task.cancel()
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether it has a registered socket now."""
+        return self.online.is_set()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will not come back."""
+        return self._running is not None and self._running.done()
+
     async def drop(self) -> None:
         """Lose the connection without a word; it comes back."""
         if self.socket is not None:
@@ -73,6 +86,8 @@ class EchoAgent:
 
     async def answer(self, socket: ClientConnection, prompt: Json) -> None:
         """Reply to one prompt on the socket it came by, after a little while."""
+        if self.is_silent:
+            return
         await asyncio.sleep(random.uniform(0, self.takes_s))
         chat_id, text = prompt["chatId"], echo_of(prompt["text"])
         if random.random() < 0.5:
@@ -97,7 +112,12 @@ class EchoAgent:
             socket = await dial(url.replace("http", "ws", 1) + "/channel", self.token)
         number = next(_sockets)
         try:
-            register = {"host": "faults", "cwd": f"/work/{self.name}", "pid": 1, "sessionId": self.session_id}
+            register = {
+                "host": "faults",
+                "cwd": f"/work/{self.name}",
+                "pid": self.pid,
+                "sessionId": self.session_id,
+            }
             await socket.send(json.dumps({"type": "register"} | register))
             async for message in socket:
                 await self._on_frame(socket, number, json.loads(message))

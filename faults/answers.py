@@ -11,7 +11,8 @@ OUTBOX = """
 SELECT event_id, status, payload::json->>'routeId' AS chat_id FROM webhooks_delivery WHERE type = 'agent.replied'
 """
 SEQS = "SELECT id, seq FROM a2a_bridge_storedtask"
-UNSENT = "not_delivered"
+DELIVERED = "SELECT event_id, delivered_at FROM webhooks_delivery WHERE delivered_at IS NOT NULL"
+AGAIN_WITHIN_S = 90.0
 
 
 def replies_are_ones_own(found: Evidence) -> Row:
@@ -63,7 +64,8 @@ def streams_are_complete(found: Evidence) -> Row:
         if ask["way"] != "v1 stream" or not ask["events"] or ask["outcome"] not in ("completed", "failed"):
             continue
         events, end = ask["events"], last.get(ask["task_id"])
-        ok = events == list(range(events[-1] + 1)) and end in (None, events[-1])
+        first = events[0]  # 0 is the task as it began; a refusal is told by event 1 alone
+        ok = first in (0, 1) and events == list(range(first, events[-1] + 1)) and end in (None, events[-1])
         row.case(ok, f"{ask['task_id']}: {events}, the table's last is {end}")
     return row
 
@@ -88,4 +90,29 @@ def webhooks_arrive(found: Evidence) -> Row:
         if turn["outcome"] == "completed":
             count = len(queued.get(turn["chat_id"], []))
             row.case(count == 1, f"{turn['chat_id']} is in the outbox {count} times")
+    return row
+
+
+def nothing_lost_in_a_drain(found: Evidence) -> Row:
+    """F15. What the hub took in while it restarted in order is answered; what it did not may be asked again."""
+    row = Row("F15", "asks taken in during a rolling restart are answered")
+    for ask in found.asks:
+        if ask["began_in"] != "F15" or ask["keyed"] or ask["outcome"] == "unsent":
+            continue
+        taken = [turn for turn in found.turns_of.get(ask["nonce"], []) if turn["outcome"] != "denied"]
+        ok = ask["outcome"] not in ("broken", "late") or not taken
+        row.case(ok, f"{ask['nonce']} ({ask['way']}): {ask['text']}, in the audit {[t['reason'] for t in taken]}")
+    return row
+
+
+def deliveries_come_again(found: Evidence) -> Row:
+    """F2. The lease of a delivery is 60 s; the next try is the sweep's after it."""
+    row = Row(
+        "F2", "a delivery in the hands of a killed worker comes again, within 60 s and 30 for a busy machine"
+    )
+    at = {one["event_id"]: one["delivered_at"] for one in found.rows(DELIVERED)}
+    for held in found.lines["held"]:
+        told = at.get(held["event_id"])
+        took_s = told.timestamp() - held["at"] if told else None
+        row.case(took_s is not None and took_s <= AGAIN_WITHIN_S, f"{held['event_id']}: after {took_s} s")
     return row

@@ -12,6 +12,8 @@ from faults.stack import REPLY_WAIT_S
 GRACE = timedelta(seconds=60)
 SLACK = timedelta(seconds=15)  # the reaper looks every 5 s, and a machine may be busy
 ENDS_WITHIN = timedelta(seconds=REPLY_WAIT_S + 45)
+ENDED_AFTER_DEATH, FREE_AFTER_DEATH = timedelta(seconds=45), timedelta(seconds=40)
+FAR = datetime.max.replace(tzinfo=UTC)
 HOLDS = """
 SELECT t.session_id, caller_id, asked_at, chat_id, coalesce(t.connection_id, 0) AS connection_id,
   least(coalesce(released_at, 'infinity'), coalesce(claim_until, 'infinity')) AS over_at, a.concurrency_cap AS cap
@@ -141,4 +143,21 @@ def every_turn_ends(found: Evidence) -> Row:
 
 def _may_be_written(ask: Line) -> bool:
     """Whether an ask may have a row in the audit: not when it was refused for what it said."""
-    return not (ask["outcome"] == "refused" and 400 <= ask["status"] < 500)
+    return ask["outcome"] != "unsent" and not (ask["outcome"] == "refused" and 400 <= ask["status"] < 500)
+
+
+def deaths_are_cleaned_up(found: Evidence) -> list[Row]:
+    """What a killed process left open ends, and what it held is free, in time."""
+    ended = Row("F1", "what a killed process left open ends within 45 s")
+    freed = Row("F1", "what it held is free within 35 s, and 5 for a busy machine")
+    died = {line["process"]: datetime.fromtimestamp(line["at"], UTC) for line in found.lines["death"]}
+    for turn in found.turns:
+        at = died.get(turn["home"])
+        if at is None or (turn["settled_at"] and turn["settled_at"] <= at):
+            continue
+        ended.case(turn["settled_at"] and turn["settled_at"] <= at + ENDED_AFTER_DEATH, f"{turn['chat_id']}")
+        free_at = min(turn["released_at"] or FAR, turn["claim_until"] or FAR)
+        freed.case(
+            free_at <= at + FREE_AFTER_DEATH, f"{turn['chat_id']} free {free_at - at} after its process died"
+        )
+    return [ended, freed] if died else []

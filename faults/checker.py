@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from faults import answers, audit
+from faults import answers, audit, secrecy
 from faults.evidence import Evidence
 from faults.report import Row
 
@@ -19,12 +19,16 @@ CHECKS: Sequence[Callable[[Evidence], Row]] = (
     answers.prompts_go_out_once,
     answers.streams_are_complete,
     answers.webhooks_arrive,
+    answers.nothing_lost_in_a_drain,
+    answers.deliveries_come_again,
+    secrecy.no_secret_is_shown,
 )
 
 
 def check(found: Evidence) -> list[Row]:
     """A row for each invariant, then one for each figure that faults noted (`Scene.saw`)."""
-    return [each(found) for each in CHECKS] + figures(found)
+    rows = [each(found) for each in CHECKS] + audit.deaths_are_cleaned_up(found) + figures(found)
+    return [row for row in rows if row.n or row.violations]
 
 
 def figures(found: Evidence) -> list[Row]:

@@ -12,7 +12,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from faults.agents import EchoAgent
 from faults.oplog import OpLog
 from faults.stack import Stack
-from tests.callers import Json, bearer, web
+from tests.callers import Json, bearer, envelope, rpc_path, web
 from tests.receivers import Received, Receiver, receiving
 
 OWNERS = 4
@@ -62,6 +62,14 @@ class Estate:
             response = await client.request(method, path, json=body, headers=headers)
         assert response.is_success, response.text
         return response.json()
+
+    async def get_task(self, login: str, handle: str, task_id: str) -> Json:
+        """The whole answer of GetTask in A2A 1.0, as somebody."""
+        params = envelope("GetTask", {"id": task_id})
+        headers = bearer(self.stack.tokens[login, "session"]) | {"A2A-Version": "1.0"}
+        async with web(self.stack.url) as client:
+            answer: Json = (await client.post(rpc_path(handle), json=params, headers=headers)).json()
+        return answer
 
     async def close(self) -> None:
         """Agents leave, the receiver ends."""

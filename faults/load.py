@@ -23,6 +23,7 @@ HOME_SHARE = 0.85  # how often a caller asks agents of its own neighbourhood: on
 AGAIN_AFTER_S = 0.5
 AGAIN_WITHIN_S = 75.0
 PAUSE_AFTER_FAILURE_S = 0.05
+UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=50)
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Load:
 
     def start(self) -> None:
         """Ask until `stop`."""
-        self._clients = [web(url) for url in self.estate.stack.urls]
+        self._clients = [web(url, limits=UNLIMITED) for url in self.estate.stack.urls]
         loop = asyncio.get_running_loop()
         self._tasks = [
             loop.create_task(self._ask_on(number), name=f"caller {number}") for number in range(self.loops)
@@ -79,7 +80,7 @@ class Load:
             agent = random.choice(home if random.random() < HOME_SHARE else agents)
             login = callers[turn % len(callers)]
             answer = await self._one(agent, login)
-            if answer.outcome in ("broken", "refused"):
+            if answer.outcome in ("broken", "refused", "unsent"):
                 await asyncio.sleep(PAUSE_AFTER_FAILURE_S)  # a fault under way must not become a storm of refusals
             if self.pause_s:
                 await asyncio.sleep(random.uniform(0, 2 * self.pause_s))
@@ -94,6 +95,8 @@ class Load:
         way = random.choices(list(ways.WEIGHTS), list(ways.WEIGHTS.values()))[0]
         question = self._question(agent, login)
         answer = await self._send(question, way, url, login, 0)
+        if answer.outcome == "unsent":  # as a proxy would: nothing left, so the next process is asked
+            answer = await self._send(question, way, (url + 1) % len(self._clients), login, 1)
         if answer.task_id and way not in ("v0.3", "route") and random.random() < PEEK_SHARE + REREAD_SHARE:
             await self._read_again(question, answer, login)
         return answer

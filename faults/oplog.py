@@ -10,6 +10,7 @@ A line has `at` (seconds since 1970) and `op`:
 - `peek`: a caller asked for another's task. `status`, `found`.
 - `reread`: a caller read a task again. `task_id`, `outcome` (see `ways.Answer`).
 - `webhook`: a receiver was told something. `event_id`, `type`, `digest` (of the body), `is_signed`.
+- `held`: a worker was killed with this delivery in its hand. `event_id`.
 - `start`, `death`: of a web process. `process` (its id in the hub's own table), `url`, `how`.
 - `seen`: a fault measured something. `fault`, `what`, `ok`, `detail`.
 """
@@ -30,7 +31,7 @@ class OpLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fault = ""
-        self.asks = 0
+        self.asks = 0  # that were sent
         self._file = path.open("a", encoding="utf-8")
         self._lock = threading.Lock()  # receivers of webhooks are threads
 
@@ -38,7 +39,7 @@ class OpLog:
         """One operation, now."""
         line = json.dumps({"at": time.time(), "op": op, "fault": self.fault, **fields})
         with self._lock:
-            self.asks += op == "ask"
+            self.asks += op == "ask" and fields["outcome"] != "unsent"
             self._file.write(line + "\n")
 
     def flush(self) -> None:

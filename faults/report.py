@@ -23,13 +23,13 @@ class Row:
 
 
 def merged(tables: Sequence[Sequence[Row]]) -> list[Row]:
-    """Tables of several hubs as one; rows of one name and saying are added up."""
+    """Tables of several hubs as one, invariants first; rows of one name and saying are added up."""
     found: dict[tuple[str, str], Row] = {}
     for row in (row for table in tables for row in table):
         whole = found.setdefault((row.name, row.says), Row(row.name, row.says))
         whole.n += row.n
         whole.violations += row.violations
-    return list(found.values())
+    return sorted(found.values(), key=lambda row: (row.name[0] != "I", int(row.name[1:] or 0)))
 
 
 def as_markdown(rows: Sequence[Row]) -> str:

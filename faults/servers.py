@@ -39,6 +39,10 @@ class Postgres:
         """How to reach a database; `port`: through something in between."""
         return f"postgres://postgres@127.0.0.1:{port or self.port}/{database}"
 
+    def program(self, name: str) -> str:
+        """One of PostgreSQL's own programs."""
+        return str(self._programs / name)
+
     def create(self) -> None:
         """Make the data folder; once."""
         self._data.mkdir(mode=0o700)

@@ -1,10 +1,13 @@
 """The table of faults, by name."""
 
 from faults.fault import Fault
-from faults.kinds import killed_web, postgres, redis, worker
+from faults.kinds import agent_sockets, beat, drain, killed_web, postgres, promises, redis, worker
 
-MODULES = (killed_web, worker, redis, postgres)
-TABLE: dict[str, Fault] = {fault.name: fault for module in MODULES for fault in module.FAULTS}
+MODULES = (killed_web, worker, redis, postgres, agent_sockets, drain, beat, promises)
+_all = sorted(
+    (fault for module in MODULES for fault in module.FAULTS), key=lambda one: (one.name[0], int(one.name[1:]))
+)
+TABLE: dict[str, Fault] = {fault.name: fault for fault in _all}
 
 
 def chosen(names: str) -> list[tuple[Fault, int]]:

@@ -21,8 +21,9 @@ class Answer:
     """What came of one request.
 
     `outcome`: `completed` (`text` is the reply), `failed` (a FAILED task; `text` is why), `refused` (no task, an
-    error: `text`), `broken` (the connection broke, or the end never came: nobody knows), `late` (no answer within
-    ANSWER_WITHIN_S). `status` is HTTP's, 0 without an answer. `events`: the numbers of a stream's events.
+    error: `text`), `unsent` (nobody listened, nothing left), `broken` (the connection broke, or the end never
+    came: nobody knows), `late` (no answer within ANSWER_WITHIN_S). `status` is HTTP's, 0 without an answer.
+    `events`: the numbers of a stream's events.
     """
 
     outcome: str
@@ -56,6 +57,7 @@ class Question:
 
 
 Way = Callable[[httpx.AsyncClient, Question], Awaitable[Answer]]
+ROUTE_FAILED = (200, 403, 409, 429, 502)  # admission refused it, or the turn failed: it is in the audit
 V1 = {"A2A-Version": "1.0"}
 V03 = {"A2A-Version": "0.3"}
 
@@ -67,6 +69,8 @@ async def ask(client: httpx.AsyncClient, way: str, question: Question) -> Answer
             return await WAYS[way](client, question)
     except (TimeoutError, httpx.TimeoutException):
         return Answer("late", text="no answer in time")
+    except httpx.ConnectError as failure:
+        return Answer("unsent", text=str(failure)[:200])
     except (httpx.TransportError, json.JSONDecodeError) as failure:
         return Answer("broken", text=f"{type(failure).__name__}: {failure}"[:200])
 
@@ -121,9 +125,8 @@ async def native_route(client: httpx.AsyncClient, question: Question) -> Answer:
     if response.status_code == 200 and answer.get("ok"):
         return Answer("completed", 200, text=answer["reply"])
     text = str(answer.get("error", "")) + " " + str(answer.get("message", ""))
-    is_turn = response.status_code in (200, 502)
-    retry_after = "retry-after" in response.headers
-    return Answer("failed" if is_turn else "refused", response.status_code, text.strip(), retry_after=retry_after)
+    outcome = "failed" if response.status_code in ROUTE_FAILED else "refused"
+    return Answer(outcome, response.status_code, text.strip(), retry_after="retry-after" in response.headers)
 
 
 async def hub_stream(client: httpx.AsyncClient, question: Question) -> Answer:
