@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,7 +64,7 @@ async def _on_one_hub(group: Todo, folder: Path, asks: int, outcome: Outcome, sa
     log = OpLog(folder / "operations.jsonl")
     stack = Stack(folder / "hub", log, **group[0][0].stack)  # type: ignore[arg-type]
     estate = Estate(stack, log)
-    with _ended(stack):
+    async with _ended(stack, estate):
         say("starting PostgreSQL, Redis and the hub")
         await stack.start()
         await estate.settle(agents=AGENTS, callers=CALLERS)
@@ -77,7 +77,7 @@ async def _on_one_hub(group: Todo, folder: Path, asks: int, outcome: Outcome, sa
             say(f"{fault.name} done in {outcome.took_s[fault.name]:.0f} s, {log.asks:,} asks on this hub")
         say("waiting for what is still under way")
         await _settle(stack, estate, log)
-        await estate.close()
+        await estate.leave()
         say("checking")
         rows = check(gather(stack, log))
     outcome.asks += log.asks
@@ -110,10 +110,10 @@ async def _settle(stack: Stack, estate: Estate, log: OpLog) -> None:
         await asyncio.sleep(1)
 
 
-@contextmanager
-def _ended(stack: Stack) -> Iterator[None]:
+@asynccontextmanager
+async def _ended(stack: Stack, estate: Estate) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):
-            stack.stop()
+        await estate.close()
+        stack.stop()

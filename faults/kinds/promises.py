@@ -143,8 +143,8 @@ def _without_times(answer: Json) -> str:
 
 
 FAULTS = [
-    Fault("I12", "a caller over the rate limit, four processes", 0, 10, limit_callers,
+    Fault("I12", "a caller over the rate limit, four processes", 0, 20, limit_callers,
           stack={"processes": 4, "env": {"CALLER_RATE_PER_MINUTE": PER_MINUTE}}, loops=0),
-    Fault("I13", "tokens are revoked", 2, 20, revoke_tokens),
-    Fault("I16", "everything is killed and started again", 0, 3, restart_everything, loops=0),
+    Fault("I13", "tokens are revoked", 1, 50, revoke_tokens),
+    Fault("I16", "everything is killed and started again", 0, 5, restart_everything, loops=0),
 ]  # fmt: skip
