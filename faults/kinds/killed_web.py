@@ -18,7 +18,8 @@ ASKS_BETWEEN = 40
 
 async def kill_at_points(scene: Scene) -> None:
     """Each round a web process is started so that it dies at a point, and started again when it did."""
-    for number in range(scene.count):
+    first = random.randrange(len(POINTS) * len(scene.stack.urls))
+    for number in range(first, first + scene.count):
         point, url = POINTS[number % len(POINTS)], (number // len(POINTS)) % len(scene.stack.urls)
         if scene.stack.web[url] is not None:
             await scene.stack.kill_web(url)

@@ -27,7 +27,7 @@ TASKS_COMPARED = 40
 
 async def limit_callers(scene: Scene) -> None:
     """One caller asks thrice as often as a minute allows, through all processes at once."""
-    logins = [f"hurried-{number}" for number in range(scene.count)]
+    logins = [f"hurried-{random.randrange(10**9)}" for _ in range(scene.count)]
     await asyncio.to_thread(scene.stack.mint, [(login, "session") for login in logins])
     for login in logins:
         began = time.monotonic()
@@ -49,7 +49,7 @@ async def revoke_tokens(scene: Scene) -> None:
     slow.start()
     await asyncio.wait_for(slow.online.wait(), ONLINE_WITHIN_S)
     await scene.estate.publish(slow, OWNER, f"slow-{random.randrange(10**9)}", concurrencyCap=20)
-    logins = [f"leaving-{number}" for number in range(scene.count)]
+    logins = [f"leaving-{random.randrange(10**9)}" for number in range(scene.count)]
     await asyncio.to_thread(
         scene.stack.mint, [(login, kind) for login in logins for kind in ("session", "channel")]
     )
