@@ -63,6 +63,9 @@ bench-scale: $(VENV)/.dev ## Measure several processes, large and old hubs, crow
 soak: $(VENV)/.dev ## Ask a hub all kinds of things for half an hour, and see whether it grows
 	@$(BIN)/python -m bench.soak
 
+faults: $(VENV)/.dev ## Do faults to a grown hub under load, and count what broke (SET=short|long|F1,F3)
+	@$(BIN)/python -m faults --set $(or $(SET),short) $(if $(ASKS),--asks $(ASKS)) $(if $(OUT),--out $(OUT))
+
 migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations
 
