@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from accounts.models import User
 from agents.granting import grant
 from agents.models import Agent, Session
 from agents.presence import slug_of
+from kit.clock import near_now
 
 
 class BadSlug(ValueError):
@@ -107,7 +107,7 @@ def _apply(agent: Agent, changes: Mapping[str, Any]) -> None:
     for field, value in changes.items():
         setattr(agent, field, value)
     agent.set_status(agent.status)
-    agent.revised_at = timezone.now()
+    agent.revised_at = near_now()
 
 
 def _slug(session: Session, wanted: str | None) -> str:

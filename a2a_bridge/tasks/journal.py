@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from django.db import DatabaseError, InterfaceError, OperationalError
@@ -15,6 +15,7 @@ from agents.errors import Unavailable
 from kit import sql
 from kit.async_db import DbThread, db_call
 from kit.batcher import Batcher
+from kit.clock import near_now
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class JournalTaskStore:
         await self._thread.close()
 
     def _since(self) -> datetime:
-        return datetime.now(UTC) - self._kept
+        return near_now() - self._kept
 
     async def _do(self, write: Write) -> bool:
         """Write it, with others; whether it was done."""
