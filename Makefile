@@ -8,7 +8,7 @@ PORT ?= 8787
 DATA_DIR ?= ./data
 export HOST PORT DATA_DIR
 
-.PHONY: help run setup test fast check format screenshots bench lock migrations clean
+.PHONY: help run setup test fast check format screenshots bench faults lock migrations clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m bench.events
 	@$(BIN)/python -m bench.relay
 	@DATA_DIR=$(VENV)/check $(BIN)/python -m bench.rendering
+
+faults: $(VENV)/.dev ## Do faults to a grown hub under load, and count what broke (SET=short|long|F1,F3)
+	@$(BIN)/python -m faults --set $(or $(SET),short) $(if $(ASKS),--asks $(ASKS)) $(if $(OUT),--out $(OUT))
 
 migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations
