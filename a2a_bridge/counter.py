@@ -5,6 +5,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.db import InterfaceError, OperationalError
+
 from a2a_bridge import errors
 from a2a_bridge.answering import Answer
 from a2a_bridge.dialects.dialect import STREAMS, Dialect, Operation
@@ -73,7 +75,7 @@ class Counter:
             await answer.refuse(error, as_stream=streams_errors())
         except NotPublished:
             await answer.refuse(errors.agent_not_found())
-        except Unavailable:
+        except (Unavailable, OperationalError, InterfaceError):  # what reads, out of the ledger's sight
             await answer.refuse(errors.unavailable())
         except (ClientLeft, OSError):
             return
