@@ -6,17 +6,20 @@ from faults.kinds import (
     beat,
     clocks,
     drain,
+    full,
     half_open,
     killed_web,
     lost_redis,
     postgres,
     promises,
     readers,
+    receivers,
     redis,
+    replies,
     worker,
 )
 
-NETWORK = (lost_redis, half_open, clocks, readers)
+NETWORK = (lost_redis, half_open, clocks, readers, replies, receivers, full)
 MODULES = (killed_web, worker, redis, postgres, agent_sockets, drain, beat, promises, *NETWORK)
 _all = sorted(
     (fault for module in MODULES for fault in module.FAULTS), key=lambda one: (one.name[0], int(one.name[1:]))

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from contextlib import AsyncExitStack
+from email.utils import parsedate_to_datetime
 
 from faults.agents import EchoAgent
 from faults.fault import Fault, Scene
@@ -14,6 +15,7 @@ from tests.homes import ROOT
 OFFSETS_S = ((90_000, -90_000), (600, -600))
 SERVED_WITHIN_S = 60.0
 ASKS_SKEWED = 150
+NEAR_S = 30
 NOT_TODAY = "SELECT count(*) FROM agents_turn WHERE usage_day <> (asked_at AT TIME ZONE 'utc')::date AND id > %s"
 NOT_NOW = (
     "SELECT count(*) FROM agents_turn WHERE id > %s AND (asked_at > now() OR settled_at > now() OR asked_at < %s)"
@@ -63,6 +65,7 @@ async def skew(scene: Scene) -> None:
         await _restart(scene, ahead_s, behind_s)
         ((newest, began),) = scene.stack.sql(NEWEST)
         by = f"(±{ahead_s} s)"
+        await _check_wrong(scene, ahead_s, behind_s)
         await scene.check_served(f"processes with wrong clocks serve {by}", SERVED_WITHIN_S)
         await scene.asked(ASKS_SKEWED)
         await _check_tokens(scene, by)
@@ -92,6 +95,15 @@ async def _restart(scene: Scene, *offsets_s: int) -> None:
         path = os.pathsep.join([str(ROOT / "faults" / "skewed"), str(ROOT)])
         env = {"PYTHONPATH": path, "CLOCK_OFFSET_S": offset_s} if offset_s else {}
         await scene.stack.serve(index, **env)
+
+
+async def _check_wrong(scene: Scene, *offsets_s: int) -> None:
+    """By the Date of their answers: else nothing was tried here."""
+    for url, offset_s in zip(scene.stack.urls, offsets_s, strict=True):
+        async with web(url) as client:
+            said = parsedate_to_datetime((await client.get("/livez")).headers["date"])
+        off_s = said.timestamp() - time.time()
+        scene.saw("the clocks were wrong", abs(off_s - offset_s) < NEAR_S, f"{off_s:.0f} s")
 
 
 def _none(scene: Scene, what: str, statement: str, *values: object) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 import time
 from contextlib import suppress
@@ -20,6 +21,7 @@ from tests.callers import Json, bearer, envelope, rpc_path, web
 AT_ONCE = 10
 PIECES, PIECE_CHARS = 900, 1_000
 PIECE = "\x01" * PIECE_CHARS  # six bytes each on the wire: more than the kernel holds for who reads nothing
+WHOLE = re.compile(rb"^id: \S+\.(\d+)\ndata: [^\n]*\n\n", re.MULTILINE)
 LITTLE_ROOM = 4_096
 MEMORY_EACH = 2 * 1024 * 1024
 CLOSED_WITHIN_S = 60.0
@@ -56,7 +58,7 @@ class Reader:
         """Subscribe, with as little room as the kernel allows."""
         body = json.dumps(envelope("SubscribeToTask", {"id": task_id})).encode()
         host, _, port = self.url.removeprefix("http://").partition(":")
-        head = f"POST {rpc_path(asked.handle)} HTTP/1.1\r\nHost: {host}\r\nA2A-Version: 1.0\r\n"
+        head = f"POST {rpc_path(asked.handle)} HTTP/1.0\r\nHost: {host}\r\nA2A-Version: 1.0\r\n"
         head += f"Authorization: Bearer {asked.token}\r\nContent-Type: application/json\r\n"
         self._socket = one = socket.socket()
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, LITTLE_ROOM)
@@ -85,8 +87,7 @@ class Reader:
                 while more := await asyncio.get_running_loop().sock_recv(self._socket, 65_536):
                     self._raw += more
         self._socket.close()
-        *whole, _ = self._raw.replace(b"\r\n", b"\n").split(b"\n\n")
-        self.seqs = [int(event.partition(b"\n")[0].rpartition(b".")[2]) for event in whole if b"id: " in event]
+        self.seqs = [int(seq) for seq in WHOLE.findall(self._raw)]
 
 
 async def slow_readers(scene: Scene) -> None:
