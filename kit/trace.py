@@ -4,9 +4,10 @@ https://www.w3.org/TR/trace-context/, version 00. The hub takes part in traces a
 """
 
 import re
-import secrets
 from collections.abc import Sequence
 from contextvars import ContextVar
+
+from kit.ids import random_hex
 
 HEADER = "traceparent"
 _FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
@@ -54,6 +55,6 @@ def trace_id(traceparent: str) -> str:
 
 
 def _id(size: int, none: str) -> str:
-    while (made := secrets.token_hex(size)) == none:
+    while (made := random_hex(size)) == none:
         pass
     return made

@@ -130,7 +130,7 @@ async def _deliver(scene: Scene, urls: list[str]) -> None:
     for number, (owner, webhook_id) in enumerate(made):
         ((tried, error),) = scene.stack.sql(TRIED, webhook_id)
         what = "every bad receiver was tried"
-        scene.saw(what, tried > 0, f"{KINDS[number % len(KINDS)]} {tried} {error}")
+        scene.saw(what, tried > 0, f"{urls[number]} {tried} {error}")
         await scene.estate.call(owner, "DELETE", f"/api/v1/webhooks/{webhook_id}")
     took = sorted(row[0] if row[0] is not None else float("inf") for row in scene.stack.sql(GOOD, since))
     p95 = took[int(len(took) * 0.95)] if took else float("inf")
