@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from faults.report import as_markdown, examples
-from faults.run import Outcome, run
+from faults.run import MANY, Outcome, run
 from faults.table import TABLE, chosen
 
 SETS = "\n".join(f"  {fault.name:4} {fault.short:4} {fault.long:5}  {fault.title}" for fault in TABLE.values())
@@ -33,7 +33,7 @@ def main() -> int:
 
     folder = Path(tempfile.mkdtemp(prefix="hub-faults-", dir=options.folder))
     folder.chmod(0o755)
-    outcome = asyncio.run(run(chosen(options.set), folder, asks=options.asks, say=say))
+    outcome = asyncio.run(run(chosen(options.set), folder, asks=options.asks, say=say, minutes=options.minutes))
     table = f"{headline(outcome)}\n\n{as_markdown(outcome.rows)}\n"
     sys.stdout.write(table)
     if options.out:
@@ -68,7 +68,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--set", default="short", help="short, long, or names: F1,F3=5 (F3 five times). Default: short"
     )
-    parser.add_argument("--asks", type=int, default=0, help="ask at least so often in all")
+    parser.add_argument("--asks", type=int, default=0, help="do the faults more often, until so many asks in all")
+    parser.add_argument(
+        "--minutes", type=float, default=MANY, help="after this, do not go on for the sake of --asks"
+    )
     parser.add_argument("--out", help="write the table to this file too")
     parser.add_argument(
         "--folder", help="where to make the run's folder; default: the system's for temporary files"

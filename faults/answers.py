@@ -116,3 +116,21 @@ def deliveries_come_again(found: Evidence) -> Row:
         took_s = told.timestamp() - held["at"] if told else None
         row.case(took_s is not None and took_s <= AGAIN_WITHIN_S, f"{held['event_id']}: after {took_s} s")
     return row
+
+
+def errors_say_when_to_come_back(found: Evidence) -> Row:
+    """F6, and all others: a hub that cannot serve says so, and when to ask again."""
+    row = Row("F6", "no 5xx but 503 with Retry-After, whatever is done")
+    for ask in found.asks:
+        if ask["outcome"] == "refused":
+            ok = ask["status"] < 500 or (ask["status"] == 503 and ask["retry_after"])
+            row.case(ok, f"{ask['nonce']} ({ask['way']}, {ask['began_in']}): {ask['status']} {ask['text']}")
+    return row
+
+
+def no_ask_hangs(found: Evidence) -> Row:
+    """F3, and all others."""
+    row = Row("F3", "no ask hangs: each has an answer, or an end, within its wait and 40 s")
+    for ask in found.asks:
+        row.case(ask["outcome"] != "late", f"{ask['nonce']} ({ask['way']}, {ask['began_in']})")
+    return row

@@ -21,6 +21,8 @@ CHECKS: Sequence[Callable[[Evidence], Row]] = (
     answers.webhooks_arrive,
     answers.nothing_lost_in_a_drain,
     answers.deliveries_come_again,
+    answers.no_ask_hangs,
+    answers.errors_say_when_to_come_back,
     secrecy.no_secret_is_shown,
 )
 

@@ -72,10 +72,15 @@ class Estate:
         return answer
 
     async def close(self) -> None:
-        """Agents leave, the receiver ends."""
-        await asyncio.gather(*(agent.stop() for agent in self.agents))
+        """Agents leave, the receiver ends; fine when they did."""
+        await self.leave()
         if self._receiving is not None:
             await asyncio.to_thread(self._receiving.__exit__, None, None, None)
+            self._receiving = None
+
+    async def leave(self) -> None:
+        """Agents leave."""
+        await asyncio.gather(*(agent.stop() for agent in self.agents))
 
     def _agent(self, owner: str, number: int) -> EchoAgent:
         urls = self.stack.urls[number % len(self.stack.urls) :] + self.stack.urls[: number % len(self.stack.urls)]

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from faults.oplog import OpLog
 from faults.report import Row, merged
 from faults.stack import Stack
 
-AGENTS, CALLERS, LOOPS = 18, 48, 8
+AGENTS, CALLERS, LOOPS = 24, 48, 10
+MANY = 24 * 60.0
 CALM_S = 90
 TOLD_WITHIN_S = 90
 UNTOLD = "SELECT 1 FROM webhooks_delivery WHERE status IN ('pending', 'sending') LIMIT 1"
@@ -41,13 +42,17 @@ class Outcome:
         return sum(len(row.violations) for row in self.rows)
 
 
-async def run(todo: Todo, folder: Path, *, asks: int, say: Say) -> Outcome:
-    """Do the faults, each its number of times and for its share of `asks`; those of one hub one after another."""
+async def run(todo: Todo, folder: Path, *, asks: int, say: Say, minutes: float = MANY) -> Outcome:
+    """Do the faults, each its number of times, and more often until its share of `asks` was made.
+
+    Those of one hub are done one after another. After `minutes` none is done more often than its number.
+    """
+    deadline = time.monotonic() + minutes * 60
     outcome = Outcome()
     tables = []
     for number, group in enumerate(_by_hub(todo)):
         share = asks * len(group) // len(todo)
-        tables.append(await _on_one_hub(group, folder / f"hub-{number}", share, outcome, say))
+        tables.append(await _on_one_hub(group, folder / f"hub-{number}", share, deadline, outcome, say))
     outcome.rows = merged(tables)
     return outcome
 
@@ -59,25 +64,28 @@ def _by_hub(todo: Todo) -> Iterator[Todo]:
     yield from groups.values()
 
 
-async def _on_one_hub(group: Todo, folder: Path, asks: int, outcome: Outcome, say: Say) -> list[Row]:
+async def _on_one_hub(
+    group: Todo, folder: Path, asks: int, deadline: float, outcome: Outcome, say: Say
+) -> list[Row]:
     folder.mkdir(parents=True)
     log = OpLog(folder / "operations.jsonl")
     stack = Stack(folder / "hub", log, **group[0][0].stack)  # type: ignore[arg-type]
     estate = Estate(stack, log)
-    with _ended(stack):
+    async with _ended(stack, estate):
         say("starting PostgreSQL, Redis and the hub")
         await stack.start()
         await estate.settle(agents=AGENTS, callers=CALLERS)
         for number, (fault, count) in enumerate(group, 1):
             began = time.monotonic()
             say(f"{fault.name} × {count}: {fault.title}")
-            await _do(fault, count, stack, estate, log, until_asks=asks * number // len(group))
+            until_asks = asks * number // len(group) if time.monotonic() < deadline else 0
+            done = await _do(fault, count, stack, estate, log, until_asks=until_asks, deadline=deadline)
             outcome.took_s[fault.name] = time.monotonic() - began
-            outcome.done.append((fault, count))
+            outcome.done.append((fault, done))
             say(f"{fault.name} done in {outcome.took_s[fault.name]:.0f} s, {log.asks:,} asks on this hub")
         say("waiting for what is still under way")
         await _settle(stack, estate, log)
-        await estate.close()
+        await estate.leave()
         say("checking")
         rows = check(gather(stack, log))
     outcome.asks += log.asks
@@ -85,19 +93,26 @@ async def _on_one_hub(group: Todo, folder: Path, asks: int, outcome: Outcome, sa
     return rows
 
 
-async def _do(fault: Fault, count: int, stack: Stack, estate: Estate, log: OpLog, *, until_asks: int) -> None:
+async def _do(
+    fault: Fault, count: int, stack: Stack, estate: Estate, log: OpLog, *, until_asks: int, deadline: float
+) -> int:
+    """Do a fault so often, and again until so many asks were made or time is up; how often it was."""
     log.fault = fault.name
     load = Load(estate, fault.loops or LOOPS)
     scene = Scene(stack, estate, load, log, count)
     load.start()
     try:
         await fault.run(scene)
-        if load.loops:
-            await load.reached(until_asks)
+        scene.count = 1
+        while load.loops and log.asks < until_asks and time.monotonic() < deadline:
+            load.check()
+            await fault.run(scene)
+            count += 1
     finally:
         await load.stop()
     log.fault = ""
     log.flush()
+    return count
 
 
 async def _settle(stack: Stack, estate: Estate, log: OpLog) -> None:
@@ -110,10 +125,10 @@ async def _settle(stack: Stack, estate: Estate, log: OpLog) -> None:
         await asyncio.sleep(1)
 
 
-@contextmanager
-def _ended(stack: Stack) -> Iterator[None]:
+@asynccontextmanager
+async def _ended(stack: Stack, estate: Estate) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):
-            stack.stop()
+        await estate.close()
+        stack.stop()

@@ -181,6 +181,6 @@ class Stack:
 
 async def _until_says(program: Program, line: str) -> None:
     async def said() -> bool:
-        return program.says(line)
+        return line in program.said or program.says(line)  # said, and perhaps dead since: FAIL_POINTS
 
     await eventually(said, f"{line}\n{program.said}", within_s=READY_WITHIN_S)

@@ -105,8 +105,11 @@ async def polling(client: httpx.AsyncClient, question: Question) -> Answer:
     began = await _rpc(client, question, V1, "SendMessage", params)
     while began.outcome == "broken" and began.task_id:
         await asyncio.sleep(POLL_EVERY_S)
-        answer = await get_task(client, question, began.task_id)
-        if answer.outcome != "broken":
+        try:
+            answer = await get_task(client, question, began.task_id)
+        except httpx.TransportError:
+            continue
+        if answer.outcome in ("completed", "failed"):
             return answer
     return began
 

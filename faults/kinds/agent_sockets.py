@@ -161,7 +161,7 @@ async def _agent(scene: Scene, owner: str, slug: str) -> EchoAgent:
 
 
 FAULTS = [
-    Fault("F9", "rival sockets race for one session", 4, 150, race_for_a_session),
-    Fault("F10", "agents that come and go", 1, 10, flap),
-    Fault("F20", "500 agents connect in 2 s, 500 asks in 1 s at one agent", 0, 4, herd),
+    Fault("F9", "rival sockets race for one session", 4, 500, race_for_a_session),
+    Fault("F10", "agents that come and go", 1, 20, flap),
+    Fault("F20", "500 agents connect in 2 s, 500 asks in 1 s at one agent", 0, 10, herd),
 ]

@@ -5,7 +5,7 @@ import time
 
 from faults.fault import Fault, Scene
 
-TWO_FOR_S, NONE_FOR_S = 6.0, 8.0
+TWO_FOR_S, NONE_FOR_S = 5.0, 6.0
 CLEAN_WITHIN_S = 45.0
 OPEN = "SELECT count(*) FROM agents_turn WHERE home = %s AND outcome IS NULL"
 
@@ -29,4 +29,4 @@ async def two_beats_and_none(scene: Scene) -> None:
         scene.saw("the next beat ends what was left open meanwhile, within 45 s", not left, f"{left} still open")
 
 
-FAULTS = [Fault("F19", "two beats, and none", 1, 6, two_beats_and_none)]
+FAULTS = [Fault("F19", "two beats, and none", 1, 10, two_beats_and_none)]

@@ -22,4 +22,4 @@ async def rolling_restart(scene: Scene) -> None:
             await scene.asked(ASKS_BETWEEN)
 
 
-FAULTS = [Fault("F15", "rolling restart", 1, 15, rolling_restart)]
+FAULTS = [Fault("F15", "rolling restart", 1, 30, rolling_restart)]

@@ -24,6 +24,6 @@ async def _restart(scene: Scene, mode: str) -> None:
 
 
 FAULTS = [
-    Fault("F6", "PostgreSQL restarts (fast)", 1, 20, restart_fast),
+    Fault("F6", "PostgreSQL restarts (fast)", 1, 30, restart_fast),
     Fault("F7", "PostgreSQL crashes (immediate)", 1, 20, restart_immediate),
 ]

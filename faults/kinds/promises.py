@@ -27,7 +27,7 @@ TASKS_COMPARED = 40
 
 async def limit_callers(scene: Scene) -> None:
     """One caller asks thrice as often as a minute allows, through all processes at once."""
-    logins = [f"hurried-{number}" for number in range(scene.count)]
+    logins = [f"hurried-{random.randrange(10**9)}" for _ in range(scene.count)]
     await asyncio.to_thread(scene.stack.mint, [(login, "session") for login in logins])
     for login in logins:
         began = time.monotonic()
@@ -49,7 +49,7 @@ async def revoke_tokens(scene: Scene) -> None:
     slow.start()
     await asyncio.wait_for(slow.online.wait(), ONLINE_WITHIN_S)
     await scene.estate.publish(slow, OWNER, f"slow-{random.randrange(10**9)}", concurrencyCap=20)
-    logins = [f"leaving-{number}" for number in range(scene.count)]
+    logins = [f"leaving-{random.randrange(10**9)}" for number in range(scene.count)]
     await asyncio.to_thread(
         scene.stack.mint, [(login, kind) for login in logins for kind in ("session", "channel")]
     )
@@ -143,8 +143,8 @@ def _without_times(answer: Json) -> str:
 
 
 FAULTS = [
-    Fault("I12", "a caller over the rate limit, four processes", 0, 10, limit_callers,
+    Fault("I12", "a caller over the rate limit, four processes", 0, 20, limit_callers,
           stack={"processes": 4, "env": {"CALLER_RATE_PER_MINUTE": PER_MINUTE}}, loops=0),
-    Fault("I13", "tokens are revoked", 2, 20, revoke_tokens),
-    Fault("I16", "everything is killed and started again", 0, 3, restart_everything, loops=0),
+    Fault("I13", "tokens are revoked", 1, 50, revoke_tokens),
+    Fault("I16", "everything is killed and started again", 0, 5, restart_everything, loops=0),
 ]  # fmt: skip

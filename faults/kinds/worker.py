@@ -43,4 +43,4 @@ async def _kill_once(scene: Scene) -> None:
     await scene.asked(ASKS_BETWEEN)
 
 
-FAULTS = [Fault("F2", "kill -9 of the Celery worker mid-delivery", 1, 20, kill_mid_delivery)]
+FAULTS = [Fault("F2", "kill -9 of the Celery worker mid-delivery", 1, 50, kill_mid_delivery)]
