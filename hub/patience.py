@@ -1,7 +1,7 @@
 """Clients that take nothing: how long the hub keeps what it has for them.
 
-An answer that waits in the server's buffer holds its connection, and closing that in good order would wait until it
-was taken: for ever, when nobody reads.
+An answer that waits in the server's buffer holds its connection, and closing that in good order would wait until
+it was taken: for ever, when nobody reads.
 """
 
 import asyncio

@@ -58,7 +58,7 @@ class Reader:
         """Subscribe, with as little room as the kernel allows."""
         body = json.dumps(envelope("SubscribeToTask", {"id": task_id})).encode()
         host, _, port = self.url.removeprefix("http://").partition(":")
-        head = f"POST {rpc_path(asked.handle)} HTTP/1.0\r\nHost: {host}\r\nA2A-Version: 1.0\r\n"
+        head = f"POST {rpc_path(asked.handle)} HTTP/1.1\r\nHost: {host}\r\nA2A-Version: 1.0\r\n"
         head += f"Authorization: Bearer {asked.token}\r\nContent-Type: application/json\r\n"
         self._socket = one = socket.socket()
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, LITTLE_ROOM)
