@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 
 from a2a_bridge.tasks import journal_rows, journal_sql
 from a2a_bridge.tasks.journal_rows import Write
@@ -93,7 +93,7 @@ class JournalTaskStore:
         """One transaction; one by one when a piece of it may be at fault."""
         try:
             await self._thread.call(lambda: journal_rows.write(writes))
-        except (OperationalError, InterfaceError):
+        except sql.AWAY:
             raise
         except DatabaseError:
             for write in writes:
