@@ -100,7 +100,10 @@ def register(registration: Registration, *, process_id: str) -> Registered:
     _describe(session, registration)
     evicted = _evict(session, same_program=same_program)
     connection = Connection.objects.create(
-        session=session, process_id=process_id, credential_id=registration.credential_id
+        session=session,
+        process_id=process_id,
+        credential_id=registration.credential_id,
+        connected_at=session.last_seen_at,
     )
     lifecycle.started(session, session.last_seen_at, took_over=evicted is not None)
     return Registered(

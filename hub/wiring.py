@@ -101,7 +101,7 @@ class House:
         """What this process holds at this moment, for `/metrics`."""
         return {
             "process_turns": ("Turns of this process without an end.", lambda: self.dispatcher.open_turns),
-            "agent_sockets": ("Agents connected here.", lambda: len(self.link.connection_ids)),
+            "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
             "operator_sockets": ("Operators connected here.", lambda: self.room.sockets),
             "streams": ("Event streams open here.", lambda: self.streams.total),
             "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
