@@ -107,6 +107,6 @@ def filesystem_of(folder: Path, mountinfo: Path) -> str:
         lines = [line.split() for line in mountinfo.read_text().splitlines()]
     except OSError:
         return ""
-    mounts = {one[4].replace("\\040", " "): one[one.index("-") + 1] for one in lines if "-" in one[6:]}
+    mounts = {one[4].replace("\\040", " "): one[one.index("-", 6) + 1] for one in lines if "-" in one[6:]}
     above = [point for point in mounts if folder.is_relative_to(point)]
     return mounts[max(above, key=len)] if above else ""
