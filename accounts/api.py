@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -12,13 +13,14 @@ from rest_framework.views import APIView
 
 from accounts.authn import CALLER_KINDS, COOKIE
 from accounts.callers import presented_by
-from accounts.models import Credential, User
+from accounts.models import MAX_KEPT_DAYS, Credential, User
 from accounts.oauth import flows
 from accounts.rest import BySession, Conflict, caller_of, identity_of
 from accounts.shapes import (
     ApiToken,
     ApiUser,
     AuthSession,
+    Kept,
     MintedAppToken,
     MintedChannelToken,
     RevokedSession,
@@ -42,6 +44,38 @@ class Me(APIView):
     def get(self, request: Request) -> Response:
         """Whose credential this is."""
         return Response(api_user(caller_of(request)))
+
+
+class RetentionBody(serializers.Serializer[Any]):
+    """How long to keep questions; null: as long as the hub does."""
+
+    questionsKeptDays = serializers.IntegerField(min_value=1, max_value=MAX_KEPT_DAYS, allow_null=True)
+
+
+class Retention(APIView):
+    """`/me/retention`"""
+
+    @extend_schema(responses=Kept)
+    def get(self, request: Request) -> Response:
+        """How long the text of questions to the caller's agents is kept."""
+        return Response(_kept(caller_of(request)))
+
+    @extend_schema(request=RetentionBody, responses=Kept)
+    def put(self, request: Request) -> Response:
+        """Keep it for another time; what is older is blanked within hours."""
+        body = RetentionBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        user = caller_of(request)
+        user.questions_kept_days = body.validated_data["questionsKeptDays"]
+        user.save(update_fields=["questions_kept_days"])
+        return Response(_kept(user))
+
+
+def _kept(user: User) -> Kept:
+    return {
+        "questionsKeptDays": user.questions_kept_days,
+        "hubsQuestionsKeptDays": settings.QUESTIONS_KEPT_DAYS,
+    }
 
 
 class NamedToken(serializers.Serializer[Any]):

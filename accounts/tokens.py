@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from accounts.models import Credential, User
 from accounts.quotas import check_tokens
+from kit.clock import db_now
 from kit.ids import unguessable
 
 PREFIXES = {
@@ -51,13 +51,15 @@ def mint(
 ) -> Minted:
     """Make a credential for a user; a sign-in session lasts 30 days, the other kinds until revoked."""
     token = unguessable(PREFIXES[kind])
-    expires_at = timezone.now() + SESSION_LIFETIME if kind == Credential.Kind.SESSION else None
+    now = db_now()
+    expires_at = now + SESSION_LIFETIME if kind == Credential.Kind.SESSION else None
     credential = Credential.objects.create(
         user=user,
         kind=kind,
         name=name[:100],
         prefix=token[:SHOWN_CHARACTERS],
         digest=digest(token),
+        created_at=now,
         expires_at=expires_at,
         user_agent=user_agent.replace("\0", "")[:300],
         source=source,

@@ -10,6 +10,7 @@ from agents.live import LiveViews, ReplyChunkMessage
 from agents.ports import Clock, Limits, Link
 from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
 from agents.waiting import OnChunk, RunningTurn, WaitingTurns
+from kit.failpoints import reach
 from kit.tasks import TaskSet
 from kit.waits import done_within
 
@@ -69,6 +70,7 @@ class Dispatcher:
             turn = await self._ledger.admit(ask)
         finally:
             self._admitting -= 1
+        reach("after-admission")
         running = RunningTurn(turn, self._show_chunk(turn) if turn.watchers else None)
         self._tasks.start(self._see_through(running, started, on_settled, also), name=f"turn {ask.chat_id}")
         return running
@@ -105,6 +107,7 @@ class Dispatcher:
         self._draining = True
         deadline = self._clock() + within_s
         while self.open_turns:
+            reach("while-draining")
             if self._clock() >= deadline:
                 for running in self._waiting:
                     running.end(Ending(outcome=Outcome.FAILED, reason=Failure.SHUTDOWN, keeps_claim=True))
@@ -129,7 +132,9 @@ class Dispatcher:
             ending = await self._reach_end(running)
         finally:
             self._waiting.forget(running)
+        reach("before-settling")
         settled = await self._settle(running, ending, started, also)
+        reach("after-settling")
         try:
             await on_settled(settled)
         except Exception:
@@ -141,6 +146,7 @@ class Dispatcher:
         try:
             async with asyncio.timeout(running.turn.ask.wait_s):
                 await self._link.deliver(running.turn)
+            reach("after-delivery")
             if await done_within(running.reply, deadline - self._clock()):
                 return running.reply.result()
             return NO_REPLY

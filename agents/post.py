@@ -181,6 +181,9 @@ class Post(Protocol):
     async def send(self, process_id: str, message: Message) -> bool:
         """Send; False when it provably reached nobody, True when it may have."""
 
+    async def pass_on(self, process_id: str, message: Message) -> None:
+        """Send without waiting for it to arrive, in order with the rest; it may wait for room."""
+
     async def start(self, process_id: str, handler: Handler) -> None:
         """Receive for this process from now on; returns once messages can arrive."""
 
@@ -193,6 +196,9 @@ class LocalPost:
 
     async def send(self, process_id: str, message: Message) -> bool:
         return False
+
+    async def pass_on(self, process_id: str, message: Message) -> None:
+        return None
 
     async def start(self, process_id: str, handler: Handler) -> None:
         return None

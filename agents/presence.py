@@ -4,7 +4,7 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -71,10 +71,14 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a heartbeat found out: own connections no longer in the table, others' connections that are gone."""
+    """What a heartbeat found out: own connections no longer in the table, others' connections that are gone.
+
+    `deleted`: the sessions of the missing ones that are gone too.
+    """
 
     missing: set[int]
     lost: set[int]
+    deleted: set[int]
 
 
 @transaction.atomic
@@ -96,7 +100,10 @@ def register(registration: Registration, *, process_id: str) -> Registered:
     _describe(session, registration)
     evicted = _evict(session, same_program=same_program)
     connection = Connection.objects.create(
-        session=session, process_id=process_id, credential_id=registration.credential_id
+        session=session,
+        process_id=process_id,
+        credential_id=registration.credential_id,
+        connected_at=session.last_seen_at,
     )
     lifecycle.started(session, session.last_seen_at, took_over=evicted is not None)
     return Registered(
@@ -117,8 +124,8 @@ def leave(connection_id: int, *, delete_session: bool = False) -> None:
 
 
 @transaction.atomic
-def beat(process_id: str, *, mine: Collection[int], others: Collection[int]) -> Beat:
-    """Say that this process lives; learn which of these connections do not."""
+def beat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -> Beat:
+    """Say that this process lives; learn which of these connections do not. `mine`: each with its session."""
     now = db_now()
     start = {"host": socket.gethostname()[:255], "pid": os.getpid(), "started_at": now, "beat_at": now}
     Process.objects.update_or_create(id=process_id, defaults={"beat_at": now}, create_defaults=start)
@@ -128,10 +135,11 @@ def beat(process_id: str, *, mine: Collection[int], others: Collection[int]) -> 
     alive = now - timedelta(seconds=PROCESS_DEAD_S)
     present = set(rows.values_list("pk", flat=True))
     reachable = Connection.objects.filter(pk__in=others, process__beat_at__gt=alive)
-    return Beat(
-        missing=set(mine) - present,
-        lost=set(others) - set(reachable.values_list("pk", flat=True)),
-    )
+    missing = set(mine) - present
+    theirs = {mine[one] for one in missing}
+    kept = set(Session.objects.filter(pk__in=theirs).values_list("pk", flat=True)) if theirs else set()
+    lost = set(others) - set(reachable.values_list("pk", flat=True))
+    return Beat(missing=missing, lost=lost, deleted=theirs - kept)
 
 
 def find_revoked(process_id: str) -> list[int]:

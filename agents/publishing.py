@@ -6,13 +6,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from accounts import quotas
 from accounts.models import User
 from agents.granting import grant
 from agents.models import Agent, Session
 from agents.presence import slug_of
+from kit.clock import near_now
 
 
 class BadSlug(ValueError):
@@ -121,7 +121,7 @@ def _apply(agent: Agent, changes: Mapping[str, Any]) -> None:
     for field, value in changes.items():
         setattr(agent, field, value)
     agent.set_status(agent.status)
-    agent.revised_at = timezone.now()
+    agent.revised_at = near_now()
 
 
 def _slug(session: Session, wanted: str | None) -> str:

@@ -32,7 +32,7 @@ class Halts:
 
     async def _close(self, halts: list[Active]) -> None:
         link, callers, room = self._house.link, self._house.callers, self._house.room
-        if link.connection_ids:
+        if link.sessions:
             for connection_id in await db_call(halting.connections_under)(halts, self._house.process_id):
                 if socket := link.socket(connection_id):
                     link.start(socket.leave(TRY_AGAIN_LATER, bye="halted"), "halted")

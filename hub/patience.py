@@ -1,86 +1,42 @@
-"""HTTP with an end to patience: for heads of requests, for who takes nothing, for who does not leave.
+"""Clients that take nothing: how long the hub keeps what it has for them.
 
-uvicorn waits for ever for the rest of a head, and for a reader that stopped. Bodies have bounds of their own
-(`kit.asgi`), answers of the bridge too; this is for everything, and closes what those give up.
+An answer that waits in the server's buffer holds its connection, and closing that in good order would wait until
+it was taken: for ever, when nobody reads.
 """
 
 import asyncio
-from collections.abc import Iterable
+from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hub.corked import HubHttp
-
-HEAD_WITHIN_S = 10.0
-MAX_HEAD_BYTES = 65_536
-TAKE_WITHIN_S = 30.0
-LEAVE_WITHIN_S = 10.0
-LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+TAKEN_WITHIN_S = 45.0  # a stream gives up on its reader after 30, and says so in its log
 
 
-class PatientHttp(HubHttp):
-    """Notes when it began to wait for its client; `look_after` ends what waits for too long. 0.0: it does not."""
+class PatientHttp(HttpToolsProtocol):
+    """Tears a connection down whose buffer stays full for `taken_within_s`."""
 
-    head_since = stuck_since = closing_since = 0.0
-    head_bytes = 0
+    taken_within_s = TAKEN_WITHIN_S
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client connected; its first head is awaited."""
-        super().connection_made(transport)
-        self.head_since = self.loop.time()
-
-    def data_received(self, data: bytes) -> None:
-        """What comes after an answer and begins no request, such as the rest of a body, is awaited like a head."""
-        super().data_received(data)
-        if self.head_since:
-            self.head_bytes += len(data)
-            if self.head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
-                self.transport.write(LARGE)
-                self.transport.close()
-        elif self._has_answered:
-            self.head_since, self.head_bytes = self.loop.time(), 0
-
-    def on_message_begin(self) -> None:
-        """A request begins."""
-        super().on_message_begin()
-        self.head_since, self.head_bytes = self.loop.time(), 0
-
-    def on_headers_complete(self) -> None:
-        """Its head is whole."""
-        self.head_since = 0.0
-        super().on_headers_complete()
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._giving_up: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:
-        """The client takes nothing for the moment."""
+        """The buffer is full."""
         super().pause_writing()
-        self.stuck_since = self.loop.time()
+        self._giving_up = self.loop.call_later(self.taken_within_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """It took what waited."""
+        """There is room again."""
+        self._stay()
         super().resume_writing()
-        self.stuck_since = 0.0
 
-    @property
-    def _has_answered(self) -> bool:
-        cycle: RequestResponseCycle | None = (
-            self.cycle
-        )  # none before the first request, whatever uvicorn's types say
-        return cycle is not None and cycle.response_complete and not self.pipeline
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over, from whichever side."""
+        self._stay()
+        super().connection_lost(exc)
 
-    def look_after(self, now: float) -> None:
-        """End it when it was waited for too long; call it about once a second."""
-        if self.transport.is_closing():
-            self.closing_since = self.closing_since or now
-            if now - self.closing_since > LEAVE_WITHIN_S:
-                self.transport.abort()
-        elif self.stuck_since and now - self.stuck_since > TAKE_WITHIN_S:
-            self.transport.abort()
-        elif self.head_since and now - self.head_since > HEAD_WITHIN_S:
-            self.transport.close()
-
-
-def look_after(connections: Iterable[object], now: float) -> None:
-    """Look after every connection of a server that is HTTP."""
-    for connection in list(connections):
-        if isinstance(connection, PatientHttp):
-            connection.look_after(now)
+    def _stay(self) -> None:
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None

@@ -9,7 +9,9 @@ from django.conf import settings
 
 from accounts.authn import still_good
 from agents import announcing, jobs, presence
+from agents.post import Dismiss
 from agents.transcript import permissions
+from agents.transcript.deleting import DELETED
 from hub.halts import Halts
 from hub.health import draining
 from hub.job_thread import deliverer, housekeeper
@@ -79,13 +81,15 @@ class Runtime:
         await self.house.limits.close()
         await db_call(presence.retire)(self.house.process_id)
         await asyncio.to_thread(self.house.ledger.close)
+        if self.house.spans is not None:
+            await asyncio.to_thread(self.house.spans.close)
 
     async def _start(self) -> None:
         house = self.house
         if settings.IS_EMBEDDED:
             await db_call(presence.retire_all)()
         await house.post.start(house.process_id, house.take)
-        await db_call(presence.beat)(house.process_id, mine=[], others=[])
+        await db_call(presence.beat)(house.process_id, mine={}, others=[])
         if settings.IS_EMBEDDED:
             await db_call(jobs.reap)()
         on_queued(self._deliverer.wake)
@@ -112,13 +116,17 @@ class Runtime:
 
     async def _beat_once(self) -> None:
         link, dispatcher = self.house.link, self.house.dispatcher
-        mine = link.connection_ids
+        mine = link.sessions
         others = dispatcher.connections() - set(mine)
         beat = await db_call(presence.beat)(self.house.process_id, mine=mine, others=others)
         dispatcher.lose(beat.lost)
         for connection_id in beat.missing:
             if socket := link.socket(connection_id):
-                self._tasks.start(socket.leave(SERVICE_RESTART, bye="reregister"), name="missing")
+                if socket.session_id in beat.deleted:  # the word of it is still on its way
+                    leaving = socket.take(Dismiss(connection_id, DELETED))
+                else:
+                    leaving = socket.leave(SERVICE_RESTART, bye="reregister")
+                self._tasks.start(leaving, name="missing")
 
     async def _expire(self) -> None:
         """Not with the beat: it waits for sessions that others hold, and a process that beats late is dead."""
@@ -150,7 +158,7 @@ class Runtime:
 
     async def _watch_once(self) -> None:
         link, callers, room = self.house.link, self.house.callers, self.house.room
-        if link.connection_ids:
+        if link.sockets:
             for connection_id in await db_call(presence.find_revoked)(self.house.process_id):
                 if socket := link.socket(connection_id):
                     self._tasks.start(socket.refuse("token_revoked", "this token was revoked"), name="revoked")

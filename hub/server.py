@@ -14,7 +14,7 @@ from django.conf import settings
 from agents.links.channel.protocol import MAX_FRAME_BYTES
 from hub.asgi import runtime
 from hub.demo import Demo
-from hub.patience import PatientHttp, look_after
+from hub.heads import BoundedHeads, look_after
 from hub.sockets import PING_EVERY_S, PONG_WITHIN_S, HubSockets
 from kit.tasks import TaskSet
 
@@ -32,7 +32,7 @@ def config() -> uvicorn.Config:
         host=settings.HOST,
         port=settings.PORT,
         loop="uvloop",
-        http=PatientHttp,
+        http=BoundedHeads,
         ws=HubSockets,
         ws_max_size=MAX_FRAME_BYTES,
         ws_ping_interval=PING_EVERY_S,
@@ -42,7 +42,8 @@ def config() -> uvicorn.Config:
         access_log=False,
         log_config=None,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(settings.TRUSTED_PROXIES),
+        forwarded_allow_ips=list(settings.TRUSTED_PROXIES),
         timeout_graceful_shutdown=5,
     )
 

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 
 from django.conf import settings
 
@@ -40,6 +41,10 @@ from hub.courier import Courier
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.redis_post import RedisPost
+from hub.watch.counts import Counts
+from hub.watch.ledger import Spans, WatchedLedger, WatchedLink
+from hub.watch.metrics import Gauges
+from kit import trace
 from kit.ids import unguessable
 from operators.asgi import Operators
 from operators.room import Room
@@ -73,6 +78,9 @@ class House:
     room: Room
     pushes: Pushes
     pusher: JobThread
+    streams: OpenStreams
+    counts: Counts
+    spans: Spans | None
 
     async def take(self, message: Message) -> None:
         """A message from another process, or from a thread of this one."""
@@ -88,6 +96,16 @@ class House:
             )
         else:
             await self.link.take(message)
+
+    def gauges(self) -> Gauges:
+        """What this process holds at this moment, for `/metrics`."""
+        return {
+            "process_turns": ("Turns of this process without an end.", lambda: self.dispatcher.open_turns),
+            "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
+            "operator_sockets": ("Operators connected here.", lambda: self.room.sockets),
+            "streams": ("Event streams open here.", lambda: self.streams.total),
+            "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
+        }
 
     def agent_socket(self) -> AgentSocket:
         """A consumer for one agent's socket."""
@@ -116,15 +134,18 @@ def build() -> House:
     """Put the parts together; nothing runs yet."""
     process_id = unguessable()
     courier = Courier()
-    ledger = Ledger(home=process_id, carry=courier.carry)
+    counts = Counts()
+    spans = _spans()
+    ledger = WatchedLedger(home=process_id, carry=courier.carry, counts=counts, spans=spans)
     waiting = WaitingTurns()
     limits = _limits()
     post = _post()
     link = ChannelLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
     remote = RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic)
     live = LiveViews(process_id=process_id, post=post)
+    chosen = ChooseLink(channel=link, remote=remote)
     dispatcher = Dispatcher(
-        link=ChooseLink(channel=link, remote=remote),
+        link=WatchedLink(chosen, spans) if spans else chosen,
         ledger=ledger,
         waiting=waiting,
         limits=limits,
@@ -161,7 +182,8 @@ def build() -> House:
         ),
     )
     callers = Served()
-    counter = Counter(Operations(services), OpenStreams(settings.STREAMS_PER_CALLER), callers)
+    streams = OpenStreams(settings.STREAMS_PER_CALLER)
+    counter = Counter(Operations(services), streams, callers)
     door = Door(ledger, settings.PUBLIC_URL)
     switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
@@ -187,9 +209,21 @@ def build() -> House:
         room=Room(settings.STREAMS_PER_CALLER),
         pushes=pushes,
         pusher=push_thread,
+        streams=streams,
+        counts=counts,
+        spans=spans,
     )
     courier.address(process_id, house.take, post)
     return house
+
+
+def _spans() -> Spans | None:
+    if not settings.OTEL_ENDPOINT:
+        return None
+    telemetry = import_module("hub.watch.telemetry")  # nobody else pays for what it imports
+    trace.sample_new(settings.OTEL_SHARE)
+    spans: Spans = telemetry.TurnSpans(settings.SPECTACULAR_SETTINGS["VERSION"])
+    return spans
 
 
 def _post() -> Post:

@@ -31,6 +31,11 @@ class Room:
         self.is_closed = False
 
     @property
+    def sockets(self) -> int:
+        """How many are open."""
+        return len(self._sockets)
+
+    @property
     def credential_ids(self) -> set[int]:
         """Whose sockets are open."""
         return {socket.credential_id for socket in self._sockets}

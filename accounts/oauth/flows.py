@@ -24,6 +24,7 @@ from accounts.oauth.errors import (
 from accounts.oauth.models import DeviceGrant, LoginAttempt, LoginCode
 from accounts.quotas import check_tokens
 from accounts.tokens import Minted, digest, mint
+from kit import batches
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -292,4 +293,4 @@ def _user_code() -> str:
 def forget() -> None:
     """Delete what ran out a day ago; until then a second use of a code still revokes."""
     for model in (LoginAttempt, LoginCode, DeviceGrant):
-        model.objects.filter(expires_at__lt=db_now() - KEPT_AFTER_EXPIRY).delete()
+        batches.delete(model.objects.filter(expires_at__lt=db_now() - KEPT_AFTER_EXPIRY))

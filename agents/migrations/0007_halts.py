@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0005_remote'),
+        ('agents', '0006_turn_of_a_session'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -32,6 +32,7 @@ class Turn(models.Model):
 
     Open while `outcome` is null. It holds its session for its caller until `released_at`, or until
     `claim_until` passes. `usage_day` is the day it was counted on; null when it was never counted or given back.
+    `question` is blank once it was kept as long as the owner wants (`agents.jobs.blank_questions`).
     """
 
     class Surface(models.TextChoices):
@@ -110,6 +111,7 @@ class Turn(models.Model):
         indexes = [
             models.Index(fields=["agent", "asked_at"], name="turn_by_agent"),
             models.Index(fields=["session"], condition=Q(released_at=None), name="turn_holding_a_session"),
+            models.Index(fields=["session", "asked_at"], condition=Q(agent=None), name="turn_of_a_session"),
             models.Index(
                 fields=["source_session"], condition=Q(source_session__isnull=False), name="turn_asked_from"
             ),

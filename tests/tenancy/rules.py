@@ -136,6 +136,10 @@ AGENTS: dict[str, Rule] = {
 
 ACCOUNTS: dict[str, Rule] = {
     f"GET {V}/me": Rule(may=May.SIGNED_IN),
+    f"GET {V}/me/export": Rule(may=May.BY_SESSION),
+    f"DELETE {V}/me/account": Rule(may=May.BY_HAND, test="test_erasing_takes_the_login_and_a_session"),
+    f"GET {V}/me/retention": Rule(may=May.SIGNED_IN),
+    f"PUT {V}/me/retention": Rule(may=May.SIGNED_IN, body={"questionsKeptDays": 30}),
     f"GET {V}/tokens": Rule(may=May.SIGNED_IN),
     f"POST {V}/tokens/channel": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),
     f"DELETE {V}/tokens/{{token_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
@@ -229,6 +233,7 @@ BRIDGE: dict[str, Rule] = {
 PAGES: dict[str, Rule] = {
     "GET /livez": WHOEVER,
     "GET /readyz": WHOEVER,
+    "GET /metrics": WHOEVER,  # from this machine: tests/deploy
     "GET /api/v1/schema": WHOEVER,
     "GET /api/ws-docs/json": WHOEVER,
     "GET /api/ws-docs/yaml": WHOEVER,
@@ -275,6 +280,9 @@ PAGES: dict[str, Rule] = {
     "PAGE /webhooks/{webhook_id}/roll-secret": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/test": OWN_PAGE,
     "PAGE /health": Rule(may=May.BY_HAND, test="test_the_hubs_health_is_for_the_staff"),
+    "PAGE /account/export": Rule(may=May.BROWSER),
+    "PAGE /account/erase": Rule(may=May.BROWSER),
+    "PAGE /account/retention": Rule(may=May.BY_HAND, test="test_the_account_page_says_how_long"),
     "PAGE /account/revoke/{credential_id}": Rule(
         may=May.BY_HAND, test="test_the_account_page_revokes_ones_own_only"
     ),

@@ -123,6 +123,12 @@ class AgentSocket(FrameSocket):
 
     # From the link.
 
+    @property
+    def session_id(self) -> int:
+        """See `agents.links.channel.link.Socket`."""
+        assert self._registered is not None  # noqa: S101  for the type checker: the link holds registered ones
+        return self._registered.session_id
+
     async def prompt(self, prompt: Prompt) -> None:
         """Send a question. See `agents.links.channel.link.Socket`."""
         if self._over:
