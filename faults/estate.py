@@ -61,7 +61,7 @@ class Estate:
             headers = bearer(self.stack.tokens[login, "session"])
             response = await client.request(method, path, json=body, headers=headers)
         assert response.is_success, response.text
-        return response.json()
+        return response.json() if response.content else None
 
     async def get_task(self, login: str, handle: str, task_id: str) -> Json:
         """The whole answer of GetTask in A2A 1.0, as somebody."""

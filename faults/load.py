@@ -40,7 +40,8 @@ class Load:
     _stopping: bool = False
 
     def start(self) -> None:
-        """Ask until `stop`."""
+        """Ask until `stop`; again perhaps."""
+        self._stopping = False
         self._clients = [web(url, limits=UNLIMITED) for url in self.estate.stack.urls]
         loop = asyncio.get_running_loop()
         self._tasks = [

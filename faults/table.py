@@ -1,9 +1,26 @@
 """The table of faults, by name."""
 
 from faults.fault import Fault
-from faults.kinds import agent_sockets, beat, drain, killed_web, postgres, promises, redis, worker
+from faults.kinds import (
+    agent_sockets,
+    beat,
+    clocks,
+    drain,
+    full,
+    half_open,
+    killed_web,
+    lost_redis,
+    postgres,
+    promises,
+    readers,
+    receivers,
+    redis,
+    replies,
+    worker,
+)
 
-MODULES = (killed_web, worker, redis, postgres, agent_sockets, drain, beat, promises)
+NETWORK = (lost_redis, half_open, clocks, readers, replies, receivers, full)
+MODULES = (killed_web, worker, redis, postgres, agent_sockets, drain, beat, promises, *NETWORK)
 _all = sorted(
     (fault for module in MODULES for fault in module.FAULTS), key=lambda one: (one.name[0], int(one.name[1:]))
 )

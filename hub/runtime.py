@@ -12,6 +12,7 @@ from agents import announcing, jobs, presence
 from agents.post import Dismiss
 from agents.transcript import permissions
 from agents.transcript.deleting import DELETED
+from hub.halts import Halts
 from hub.health import draining
 from hub.job_thread import deliverer, housekeeper
 from hub.wiring import House
@@ -26,6 +27,7 @@ BEAT_EVERY_S = 5.0
 BEAT_TRIES = 3
 TEND_EVERY_S = 1.0
 WATCH_EVERY_S = 1.0
+HALTS_EVERY_S = 0.25
 DRAIN_STEP_S = 0.05
 LAST_WORDS_S = 5.0
 GOODBYE_WITHIN_S = 2.0
@@ -79,6 +81,8 @@ class Runtime:
         await self.house.limits.close()
         await db_call(presence.retire)(self.house.process_id)
         await asyncio.to_thread(self.house.ledger.close)
+        if self.house.spans is not None:
+            await asyncio.to_thread(self.house.spans.close)
 
     async def _start(self) -> None:
         house = self.house
@@ -97,6 +101,7 @@ class Runtime:
         self._tasks.start(self._expire(), name="expire")
         self._tasks.start(self._tend(), name="tend")
         self._tasks.start(self._watch(), name="watch")
+        self._tasks.start(self._heed_halts(), name="halts")
         self._is_started = True
 
     async def _beat(self) -> None:
@@ -140,6 +145,16 @@ class Runtime:
                 await self._watch_once()
             except Exception:
                 logger.exception("watch.failed")
+
+    async def _heed_halts(self) -> None:
+        """End what was halted, in a second (docs/adr/0060)."""
+        halts = Halts(self.house)
+        while True:
+            await asyncio.sleep(HALTS_EVERY_S)
+            try:
+                await halts.look()
+            except Exception:
+                logger.exception("halts.failed")
 
     async def _watch_once(self) -> None:
         link, callers, room = self.house.link, self.house.callers, self.house.room

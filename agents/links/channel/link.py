@@ -147,7 +147,7 @@ class ChannelLink:
             if one.home == self._me:
                 self._reply_to(one.message)
             elif not isinstance(one.message, Final):
-                await self._post.send(one.home, one.message)
+                await self._post.pass_on(one.home, one.message)
             else:
                 await self._send_final(one.home, one.message)
 
