@@ -6,7 +6,7 @@ import time
 from queue import Empty, SimpleQueue
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 
 from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
 from webhooks.leases import Leased, Outcome, lease, settle
@@ -73,10 +73,7 @@ class Sender:
         """From now on whoever ends writes it down alone; how many had ended before."""
         with self._handing_over:
             self._has_left = True
-        count = 0
-        while not self._ended.empty():
-            count += self._settle_next()
-        return count
+        return self._settle_next() if not self._ended.empty() else 0
 
     def _start_due(self) -> None:
         for leased in lease(self._places, self._deliveries):
@@ -105,11 +102,21 @@ class Sender:
             connection.close()
 
     def _settle_next(self) -> int:
+        """Write down what has ended by now, in one transaction; how many that were."""
+        ended = self._ended_by_now()
+        with transaction.atomic():
+            for leased, outcome in ended:
+                settle(leased, outcome)
+        for leased, _ in ended:
+            self._under_way -= 1
+            self._places.leave(leased.receiver_id, leased.owner_id)
+        return len(ended)
+
+    def _ended_by_now(self) -> list[tuple[Leased, Outcome]]:
+        ended: list[tuple[Leased, Outcome]] = []
         try:
-            leased, outcome = self._ended.get(timeout=LOOK_EVERY_S)
+            ended.append(self._ended.get(timeout=LOOK_EVERY_S))
+            while True:
+                ended.append(self._ended.get_nowait())
         except Empty:
-            return 0
-        self._under_way -= 1
-        self._places.leave(leased.receiver_id, leased.owner_id)
-        settle(leased, outcome)
-        return 1
+            return ended
