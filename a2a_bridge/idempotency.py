@@ -18,7 +18,7 @@ from a2a_bridge.tasks.record import Task, after, timestamp
 from agents.errors import Unavailable
 from agents.models import Turn
 from agents.types import SettledTurn
-from kit import sql
+from kit import batches, sql
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.ids import time_ordered, unguessable
@@ -29,7 +29,6 @@ ADMITTED_WITHIN = timedelta(seconds=15)  # a claim without a turn for longer los
 ABANDONED_AFTER = timedelta(seconds=60)  # and after this not even a ledger that waits for locks will admit it
 MAX_KEY_CHARS = 255
 LOOK_EVERY_S = 0.5
-DELETE_AT_ONCE = 1_000
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Task).decode
@@ -116,11 +115,7 @@ async def let_go(claimed: Claim) -> None:
 
 def forget_old() -> int:
     """Delete keys older than 24 h, in batches; how many went."""
-    gone = 0
-    old = SendKey.objects.filter(created_at__lt=db_now() - KEPT)
-    while ids := list(old.values_list("pk", flat=True)[:DELETE_AT_ONCE]):
-        gone += SendKey.objects.filter(pk__in=ids).delete()[0]
-    return gone
+    return batches.delete(SendKey.objects.filter(created_at__lt=db_now() - KEPT))
 
 
 def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Claim:

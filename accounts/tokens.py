@@ -8,6 +8,7 @@ from datetime import timedelta
 from django.db import IntegrityError, transaction
 
 from accounts.models import Credential, User
+from accounts.quotas import check_tokens
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -66,6 +67,17 @@ def mint(
         app_name=app_name,
     )
     return Minted(credential, token)
+
+
+@transaction.atomic
+def mint_channel(user: User, name: str, *, user_agent: str) -> Minted:
+    """A channel token by its user's own hand.
+
+    Raises:
+        accounts.oauth.errors.QuotaExceeded: the user holds as many tokens as one may.
+    """
+    check_tokens(user)
+    return mint(user, Credential.Kind.CHANNEL, name, user_agent=user_agent, source=Credential.Source.MINT)
 
 
 def get_or_create_local_user(login: str) -> User:

@@ -20,6 +20,7 @@ DRAIN_STEP_S = 0.05
 NO_REPLY = Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
 
 CANCELED = Ending(outcome=Outcome.FAILED, reason=Failure.CANCELED, keeps_claim=True)
+HALTED = Ending(outcome=Outcome.FAILED, reason=Failure.HALTED, keeps_claim=True)
 
 OnSettled = Callable[[SettledTurn], Awaitable[None]]
 
@@ -55,7 +56,7 @@ class Dispatcher:
 
         Raises:
             Denied: nothing was sent; the audit row says why.
-            NotPublished, Unavailable: nothing was sent, no row was written.
+            NotPublished, AlreadyAsked, Unavailable: nothing was sent, no row was written.
         """
         if self._draining:
             raise Unavailable("draining")
@@ -74,7 +75,7 @@ class Dispatcher:
         self._tasks.start(self._see_through(running, started, on_settled, also), name=f"turn {ask.chat_id}")
         return running
 
-    def cancel(self, chat_id: str) -> bool:
+    def cancel(self, chat_id: str, ending: Ending = CANCELED) -> bool:
         """End a turn of this process because its caller wants it no more; False when none is open here.
 
         It may end otherwise all the same: the first ending stands.
@@ -82,7 +83,7 @@ class Dispatcher:
         running = self._waiting.find(chat_id)
         if running is None or running.reply.done():
             return False
-        running.end(CANCELED)
+        running.end(ending)
         self._tasks.start(self._link.withdraw(running.turn), name=f"withdraw {chat_id}")
         return True
 

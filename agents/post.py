@@ -124,6 +124,14 @@ class Attend(msgspec.Struct, frozen=True, tag="attend"):
     task_id: str
 
 
+class Join(msgspec.Struct, frozen=True, tag="join"):
+    """To the process that answers a message: it came again elsewhere, where somebody waits for its task too."""
+
+    caller_id: int
+    session_id: int
+    message_key: str
+
+
 class Dismiss(msgspec.Struct, frozen=True, tag="dismiss"):
     """The session of a connection is gone: the agent is told not to come back."""
 
@@ -156,6 +164,7 @@ Message = (
     | Cancel
     | Withdrawn
     | Attend
+    | Join
     | Evict
     | Tell
     | Hook

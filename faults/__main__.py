@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,7 @@ invariant broke. The folder with the logs of all processes and operations is kep
 def main() -> int:
     """Run, print, and say by the exit code whether everything held."""
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))  # both end what was started
     began = time.monotonic()
 
     def say(what: str) -> None:

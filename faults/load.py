@@ -22,6 +22,7 @@ REREAD_SHARE = 0.03
 HOME_SHARE = 0.85  # how often a caller asks agents of its own neighbourhood: one agent serves one caller at a time
 AGAIN_AFTER_S = 0.5
 AGAIN_WITHIN_S = 75.0
+NONE_FOR_S = 180.0
 PAUSE_AFTER_FAILURE_S = 0.05
 UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=50)
 
@@ -61,9 +62,18 @@ class Load:
                 task.result()
 
     async def reached(self, asks: int) -> None:
-        """Wait until so many were logged in all."""
-        while self.estate.log.asks < asks:
+        """Wait until so many were logged in all.
+
+        Raises:
+            TimeoutError: for long none was.
+        """
+        seen, since = self.estate.log.asks, time.monotonic()
+        while (now := self.estate.log.asks) < asks:
             self.check()
+            if now > seen:
+                seen, since = now, time.monotonic()
+            if time.monotonic() > since + NONE_FOR_S:
+                raise TimeoutError(f"nobody was asked for {NONE_FOR_S:.0f} s")
             await asyncio.sleep(0.05)
 
     async def ask_once(self, agent: EchoAgent, login: str, way: str, url: int, *, key: str = "") -> Answer:

@@ -89,7 +89,6 @@ async def _on_one_hub(
         say("checking")
         rows = check(gather(stack, log))
     outcome.asks += log.asks
-    log.close()
     return rows
 
 
@@ -132,3 +131,4 @@ async def _ended(stack: Stack, estate: Estate) -> AsyncIterator[None]:
     finally:
         await estate.close()
         stack.stop()
+        estate.log.close()

@@ -10,6 +10,7 @@ from faults.stack import DATABASE
 def no_secret_is_shown(found: Evidence) -> Row:
     """Every token of the run is looked for in all logs, and in all tables as PostgreSQL shows them."""
     row = Row("I15", "no token in any log or table")
+    assert found.stack is not None, "no hub"
     tokens = {token.encode(): name for name, token in found.stack.tokens.items()}
     places = {log.name: log.read_bytes() for log in found.stack.logs()} | {"the database": _dump(found)}
     for place, shown in places.items():
@@ -20,6 +21,7 @@ def no_secret_is_shown(found: Evidence) -> Row:
 
 def _dump(found: Evidence) -> bytes:
     """All rows of all tables, as text."""
+    assert found.stack is not None, "no hub"
     dump = found.stack.postgres.program("pg_dump")
     url = found.stack.postgres.url(DATABASE)
     return subprocess.run([dump, "--data-only", "--inserts", url], capture_output=True, check=True).stdout

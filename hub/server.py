@@ -41,7 +41,8 @@ def config() -> uvicorn.Config:
         access_log=False,
         log_config=None,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(settings.TRUSTED_PROXIES),
+        forwarded_allow_ips=list(settings.TRUSTED_PROXIES),
         timeout_graceful_shutdown=5,
     )
 

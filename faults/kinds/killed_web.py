@@ -21,6 +21,7 @@ async def kill_at_points(scene: Scene) -> None:
     first = random.randrange(len(POINTS) * len(scene.stack.urls))
     for number in range(first, first + scene.count):
         point, url = POINTS[number % len(POINTS)], (number // len(POINTS)) % len(scene.stack.urls)
+        await _serve_all(scene, but=url)
         if scene.stack.web[url] is not None:
             await scene.stack.kill_web(url)
         is_drain = point == "while-draining"
@@ -32,8 +33,13 @@ async def kill_at_points(scene: Scene) -> None:
         if not (is_drain and code == 0):  # no turn was open: nothing to drain, so nothing was done
             scene.saw(f"a process died {point}", code == -9, f"left with {code}")
         await scene.asked(ASKS_BETWEEN // 2)
-    for url in range(len(scene.stack.urls)):
-        if scene.stack.web[url] is None:
+    await _serve_all(scene)
+
+
+async def _serve_all(scene: Scene, but: int = -1) -> None:
+    """Start what is not running."""
+    for url, program in enumerate(scene.stack.web):
+        if program is None and url != but:
             await scene.stack.serve(url)
 
 
