@@ -26,7 +26,7 @@ from accounts.shapes import (
     RevokedSession,
     SignedIn,
 )
-from accounts.tokens import Minted, mint
+from accounts.tokens import Minted, mint_channel
 from kit.describe import ErrorBody, Items
 from kit.iso import iso, iso_or_none
 
@@ -93,16 +93,10 @@ class ListQuery(serializers.Serializer[Any]):
 class ChannelTokens(APIView):
     """`/tokens/channel`"""
 
-    @extend_schema(request=NamedToken, responses={201: MintedChannelToken})
+    @extend_schema(request=NamedToken, responses={201: MintedChannelToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Make a channel token; its text is in this answer and nowhere else."""
-        minted = mint(
-            caller_of(request),
-            Kind.CHANNEL,
-            _name(request),
-            user_agent=user_agent_of(request),
-            source=Credential.Source.MINT,
-        )
+        minted = mint_channel(caller_of(request), _name(request), user_agent=user_agent_of(request))
         shown: MintedChannelToken = {**api_token(minted.credential), "token": minted.token}
         return Response(shown, status=201, headers=NO_STORE)
 

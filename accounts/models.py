@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
-from django.db.models.functions import Lower
+from django.db.models.functions import Lower, Now
 from django.utils import timezone
 
 from accounts import revocation
 from accounts.oauth.models import DeviceGrant, LoginAttempt, LoginCode
+from kit.clock import near_now
 
 __all__ = ["Credential", "DeviceGrant", "LoginAttempt", "LoginCode", "SigningKey", "User"]
 
@@ -79,14 +80,14 @@ class User(AbstractBaseUser, PermissionsMixin):
 class CredentialQuerySet(models.QuerySet["Credential"]):
     def live(self) -> "CredentialQuerySet":
         """Neither revoked nor expired."""
-        unexpired = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
+        unexpired = models.Q(expires_at=None) | models.Q(expires_at__gt=Now())
         return self.filter(unexpired, revoked_at=None)
 
     @transaction.atomic
     def revoke(self) -> int:
         """Refuse these from the next request on, and tell whoever depends on them; how many were still good."""
         ids = list(self.filter(revoked_at=None).values_list("pk", flat=True))
-        count = Credential.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=timezone.now())
+        count = Credential.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=Now())
         revocation.announce(ids)
         return int(count)
 
@@ -133,12 +134,12 @@ class Credential(models.Model):
     @property
     def is_live(self) -> bool:
         """Whether it would be accepted now."""
-        return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > near_now())
 
     @staticmethod
     def touch(ids: Iterable[int]) -> None:
         """Note that these were just used."""
-        Credential.objects.filter(id__in=list(ids)).update(last_used_at=timezone.now())
+        Credential.objects.filter(id__in=list(ids)).update(last_used_at=Now())
 
 
 class SigningKey(models.Model):

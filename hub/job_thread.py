@@ -12,9 +12,9 @@ from kombu.exceptions import OperationalError
 
 from a2a_bridge import jobs as bridge_jobs
 from a2a_bridge.pushes.queue import PUSHES
-from a2a_bridge.pushes.sweeping import sweep
+from a2a_bridge.pushes.sweeping import sweep as sweep_pushes
 from agents import jobs
-from hub import jobs as hub_jobs
+from hub.jobs import erase_closed, sweep
 from webhooks import jobs as webhook_jobs
 from webhooks.sending import Sender, client
 
@@ -78,10 +78,10 @@ class Housekeeping:
         self._erase_at = self._trim_at = self._retain_at = time.monotonic()
 
     def __call__(self, stopping: threading.Event) -> None:
-        jobs.reap()
+        sweep()
         if time.monotonic() >= self._erase_at:
             self._erase_at = time.monotonic() + ERASE_EVERY_S
-            hub_jobs.erase_closed()
+            erase_closed()
         if time.monotonic() >= self._trim_at:
             self._trim_at = time.monotonic() + TRIM_EVERY_S
             bridge_jobs.trim_tasks()
@@ -117,7 +117,7 @@ def pusher() -> JobThread:
 
 
 def _push(stopping: threading.Event) -> None:
-    sweep()
+    sweep_pushes()
     Sender(client(), stopping, PUSHES).run()
 
 

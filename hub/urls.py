@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from accounts.admin_site import site
-from hub import health, health_page
+from hub import health_page
 from hub.descriptions import views as descriptions
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -15,8 +15,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("operators.page_urls")),
     path("", include("webhooks.page_urls")),
     path("health", health_page.health, name="hub-health"),
-    path("livez", health.livez),
-    path("readyz", health.readyz),
     path("docs", descriptions.docs, name="docs"),
     path("api/v1/schema", descriptions.schema, name="schema"),
     path("api/ws-docs/json", descriptions.sockets_json, name="sockets-json"),

@@ -89,6 +89,12 @@ class Turn(models.Model):
         db_default="",
         help_text="Its span, in the trace of whoever asked (W3C Trace Context).",
     )
+    message_key = models.CharField(
+        max_length=32, blank=True, default="", db_default="", help_text="The same for identical messages."
+    )
+    task_id = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="Of the task it is of."
+    )
     repeats = models.PositiveIntegerField(default=1, help_text="Like refusals within one minute share a row.")
 
     objects: ClassVar[Any] = TurnQuerySet.as_manager()

@@ -127,6 +127,8 @@ AGENTS: dict[str, Rule] = {
     f"DELETE {V}/agents/{{agent_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
     f"GET {V}/agents/{{agent_id}}/inbound": Rule(may=May.MINE),
     f"GET {V}/agents/{{agent_id}}/threads": Rule(may=May.MINE),
+    f"POST {V}/agents/{{agent_id}}/halt": Rule(may=May.MINE, body={}, ok=(200, 201), writes=True),
+    f"DELETE {V}/agents/{{agent_id}}/halt": Rule(may=May.MINE, ok=(204,), writes=True),
     f"GET {V}/blocks": Rule(may=May.SIGNED_IN),
     f"POST {V}/blocks": Rule(may=May.SIGNED_IN, body={"login": "gus"}, ok=(200, 201)),
     f"DELETE {V}/blocks/{{login}}": Rule(may=May.SIGNED_IN, names={"login": "zoe"}),
@@ -161,6 +163,9 @@ ADMINISTRATION: dict[str, Rule] = {
     f"GET {V}/admin/sessions": ADMIN,
     f"GET {V}/admin/sessions/{{public_id}}": ADMIN,
     f"GET {V}/admin/sessions/{{public_id}}/timeline": ADMIN,
+    f"GET {V}/admin/halts": ADMIN,
+    f"POST {V}/admin/halts": Rule(may=May.STAFF, body={"kind": "caller", "name": "nobody-here"}, ok=(404,)),
+    f"DELETE {V}/admin/halts/{{halt_id}}": Rule(may=May.STAFF, ok=(404,), names={"halt_id": "999999"}),
     f"GET {V}/admin/shares": ADMIN,
     f"GET {V}/admin/agents": ADMIN,
     f"GET {V}/admin/tokens": ADMIN,
@@ -228,6 +233,7 @@ BRIDGE: dict[str, Rule] = {
 PAGES: dict[str, Rule] = {
     "GET /livez": WHOEVER,
     "GET /readyz": WHOEVER,
+    "GET /metrics": WHOEVER,  # from this machine: tests/deploy
     "GET /api/v1/schema": WHOEVER,
     "GET /api/ws-docs/json": WHOEVER,
     "GET /api/ws-docs/yaml": WHOEVER,
