@@ -13,6 +13,7 @@ from agents.models import (
     Attachment,
     CallerBlock,
     File,
+    Halt,
     OpMessage,
     PermissionRequest,
     RemoteName,
@@ -75,6 +76,7 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
         yield Share.objects.filter(**{column: user})
     for column in ("owner", "caller"):
         yield CallerBlock.objects.filter(**{column: user})
+    yield Halt.objects.filter(user=user)
     yield AgentGrant.objects.filter(user=user)
     yield LoginCode.objects.filter(user=user)
     yield DeviceGrant.objects.filter(user=user)
@@ -85,6 +87,7 @@ def _make_nameless(user: User) -> None:
     """What others keep: that somebody asked, and that somebody decided."""
     for ids in batches.of(Turn.objects.filter(caller=user).exclude(question="")):
         Turn.objects.filter(pk__in=ids).update(question="")
+    Halt.objects.filter(made_by=user).exclude(reason="").update(reason="")
     PermissionRequest.objects.filter(resolver=user).exclude(message="").update(message="")
     LogEntry.objects.filter(object_repr__icontains=user.former_login).update(object_repr=ERASED)
     user.groups.clear()

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from tests.callers import inbound, reply_text, send
-from tests.homes import ROOT, Home, MakeHome, manage
+from tests.homes import ROOT, MakeHome, manage
 from tests.hub_process import HubProcess, Program
 from tests.peers import Echo, online
 from tests.waiting import until
@@ -60,7 +60,8 @@ def _old_code(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.mark.usefixtures("_old_code")
-async def test_old_code_serves_on_the_new_schema(home: Home) -> None:
+async def test_old_code_serves_on_the_new_schema(make_home: MakeHome) -> None:
+    home = make_home("embedded")
     manage(home.env, "migrate", "--verbosity", "0")
     hub = OldHub.start(home, TASK_STORE="journal")
     try:
