@@ -27,14 +27,17 @@ from agents.transcript.deleting import delete_sessions
 from hub.estate.scrubbing import scrub_others
 from hub.estate.traces import traces_of
 from kit import batches
+from kit.alone import alone
 from webhooks.models import Delivery, Subscription
 
 ERASED = "(erased)"
 
 
 def erase_closed() -> int:
-    """Erase the accounts that were closed and are not erased yet; how many are now."""
-    return sum(erase(user) for user in User.objects.exclude(former_login="").exclude(closed_at=None))
+    """Erase the accounts that were closed and are not erased yet; how many are now. One job at a time does."""
+    with alone("erasing") as is_alone:
+        waiting = User.objects.exclude(former_login="").exclude(closed_at=None)
+        return sum(erase(user) for user in waiting) if is_alone else 0
 
 
 def erase(user: User) -> bool:
