@@ -8,7 +8,7 @@ PORT ?= 8787
 DATA_DIR ?= ./data
 export HOST PORT DATA_DIR
 
-.PHONY: help run run-stack setup test fast check format screenshots bench lock migrations clean
+.PHONY: help run run-stack setup test fast check format screenshots bench bench-scale soak faults lock migrations clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,6 +53,19 @@ bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m bench.events
 	@$(BIN)/python -m bench.relay
 	@DATA_DIR=$(VENV)/check $(BIN)/python -m bench.rendering
+
+bench-scale: $(VENV)/.dev ## Measure several processes, large and old hubs, crowds, half load: half an hour
+	@$(BIN)/python -m bench.scale_processes
+	@$(BIN)/python -m bench.scale_growth
+	@$(BIN)/python -m bench.scale_crowded
+	@$(BIN)/python -m bench.scale_latency
+	@$(BIN)/python -m bench.relay
+
+soak: $(VENV)/.dev ## Ask a hub all kinds of things for half an hour, and see whether it grows
+	@$(BIN)/python -m bench.soak
+
+faults: $(VENV)/.dev ## Do faults to a grown hub under load, and count what broke (SET=short|long|F1,F3)
+	@$(BIN)/python -m faults --set $(or $(SET),short) $(if $(ASKS),--asks $(ASKS)) $(if $(OUT),--out $(OUT))
 
 migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations

@@ -128,15 +128,16 @@ class Answer:
     async def _last(self, body: bytes) -> None:
         await self._out({"type": "http.response.body", "body": body})
 
-    async def _out(self, message: Mapping[str, Any]) -> None:
+    async def _out(self, *messages: Mapping[str, Any]) -> None:
         """Send to a client that must take it in time."""
         try:
             async with asyncio.timeout(SEND_WITHIN_S):
-                await self._send(message)
+                for message in messages:
+                    await self._send(message)
         except TimeoutError:
             raise ClientLeft from None
 
     async def _respond(self, status: int, body: bytes, headers: Iterable[Header]) -> None:
         length = (b"content-length", b"%d" % len(body))
-        await self._out({"type": "http.response.start", "status": status, "headers": [length, *headers]})
-        await self._last(body)
+        start = {"type": "http.response.start", "status": status, "headers": [length, *headers]}
+        await self._out(start, {"type": "http.response.body", "body": body})

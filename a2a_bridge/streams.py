@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from a2a_bridge.dialects.dialect import Dialect
 from a2a_bridge.idempotency import Repeat
+from a2a_bridge.joining import Joined
 from a2a_bridge.requests import Request, Send
 from a2a_bridge.tasks.feed import Feed
 from a2a_bridge.tasks.pieces import reply_message
@@ -57,7 +58,7 @@ class Streaming:
         else:
             yield "", self.dialect.direct(run.task.context_id, reply_message(run.task))
 
-    async def of_repeat(self, repeat: Repeat) -> AsyncIterator[Frame | None]:
+    async def of_repeat(self, repeat: Repeat | Joined) -> AsyncIterator[Frame | None]:
         """What an earlier send came to, once it has."""
         while not await repeat.ended(KEEPALIVE_S):
             yield None

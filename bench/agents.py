@@ -31,6 +31,7 @@ class EchoAgent(asyncio.Protocol):
         self._session_id = session_id
         self._unread = bytearray()
         self._upgraded = False
+        self._left = False
         self._transport: Any = None
         self.welcomed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -57,7 +58,13 @@ class EchoAgent(asyncio.Protocol):
             self._on_frame(*frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._fail("the socket closed")
+        if not self._left:
+            self._fail("the socket closed")
+
+    def leave(self) -> None:
+        """Close the socket without a word, as a program that was killed."""
+        self._left = True
+        self._transport.close()
 
     def _next_frame(self) -> tuple[int, bytes] | None:
         """Opcode and payload of the next whole frame; a server's frames are not masked."""

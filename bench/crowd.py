@@ -35,23 +35,26 @@ DESCRIPTION = "What it knows, and how to ask for it. " * 12
 @transaction.atomic
 def seed(count: int) -> dict[str, str]:
     """Make them all: every tenth a draft, every twentieth limited; the first owner is the caller."""
-    _write(User, (User(login=f"owner-{number}") for number in range(count // AGENTS_AN_OWNER + 1)))
+    write_rows(User, (User(login=f"owner-{number}") for number in range(count // AGENTS_AN_OWNER + 1)))
     owners = list(User.objects.order_by("pk"))
-    _write(Session, (Session(owner=owners[n // AGENTS_AN_OWNER], routing_name=f"agent-{n}") for n in range(count)))
+    write_rows(
+        Session, (Session(owner=owners[n // AGENTS_AN_OWNER], routing_name=f"agent-{n}") for n in range(count))
+    )
     sessions = list(Session.objects.select_related("owner").order_by("pk"))
-    _write(Agent, (_agent(number, session) for number, session in enumerate(sessions)))
+    write_rows(Agent, (draft_or_published(number, session) for number, session in enumerate(sessions)))
     agents = list(Agent.objects.order_by("pk"))
     limited = [agent for agent in agents if agent.access == Agent.Access.LIMITED]
-    _write(AgentGrant, (AgentGrant(agent=agent, user=owners[0]) for agent in limited[::3]))
-    _write(DailyUsage, _usage(agents))
-    _write(Turn, _turns(agents, owners))
+    write_rows(AgentGrant, (AgentGrant(agent=agent, user=owners[0]) for agent in limited[::3]))
+    write_rows(DailyUsage, _usage(agents))
+    write_rows(Turn, _turns(agents, owners))
     return {
         "session_token": tokens.mint(owners[0], Credential.Kind.SESSION, "bench").token,
         "login": owners[0].login,
     }
 
 
-def _agent(number: int, session: Session) -> Agent:
+def draft_or_published(number: int, session: Session) -> Agent:
+    """An agent of the crowd, not yet written."""
     handle = f"{session.owner.login}/{session.routing_name}"
     agent = Agent(session=session, owner=session.owner, handle=handle, handle_key=handle, name=f"Agent {number}")
     agent.tagline, agent.description = TAGLINE, DESCRIPTION
@@ -85,7 +88,8 @@ def _turns(agents: Iterable[Agent], callers: list[User]) -> Iterator[Turn]:
             )
 
 
-def _write(model: type[Model], rows: Iterable[Any]) -> None:
+def write_rows(model: type[Model], rows: Iterable[Any]) -> None:
+    """Add many rows, some thousand at a time."""
     left = iter(rows)
     while batch := list(islice(left, AT_ONCE)):
         model._default_manager.bulk_create(batch)

@@ -36,15 +36,14 @@ class Run:
     generator_cpu: float
 
 
-def measure(target: Target, connections: int, seconds: int) -> Run:
-    """Load one target."""
-    templates = target.templates("SendMessage")
+def measure(
+    target: Target, connections: int, seconds: int, *, method: str = "SendMessage", kind: str = "say"
+) -> Run:
+    """Load one target; `kind` is the first word of each question."""
+    templates = target.templates(method, kind)
     cpu, busy, server_busy = target.server.cpu_s(), _busy_s(LOAD_CORE), _busy_s(SERVER_CORE)
     began = time.monotonic()
-    if wrk.is_there():
-        said = wrk.run(templates, target.port, connections, seconds)
-    else:
-        said = uvloop.run(_run(templates, target.port, connections, seconds))
+    said = generate(templates, target.port, connections, seconds)
     took = time.monotonic() - began
     server_cpu = (target.server.cpu_s() - cpu) / took
     return Run(
@@ -55,6 +54,13 @@ def measure(target: Target, connections: int, seconds: int) -> Run:
         load_core=(_busy_s(LOAD_CORE) - busy) / took,
         **said,
     )
+
+
+def generate(templates: list[Template], port: int, connections: int, seconds: int) -> wrk.Said:
+    """The load itself, by wrk where there is one, else by our own generator."""
+    if wrk.is_there():
+        return wrk.run(templates, port, connections, seconds)
+    return uvloop.run(_run(templates, port, connections, seconds))
 
 
 def _busy_s(core: int) -> float:

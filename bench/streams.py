@@ -2,8 +2,8 @@
 
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 
 from bench.targets import Target
 
@@ -24,9 +24,10 @@ def first_chunks_ms(target: Target, count: int) -> list[float]:
 
 
 @contextmanager
-def open_streams(target: Target, count: int, *, streams_a_caller: int) -> Iterator[None]:
+def open_streams(target: Target, count: int, *, streams_a_caller: int) -> Iterator[Sequence[socket.socket]]:
     """Hold streams whose agents never answer; inside, each has had its first event."""
     templates = target.templates("SendStreamingMessage", "hold")
+    connections = []
     with ExitStack() as stack:
         for number in range(count):
             connection = stack.enter_context(_connect(target))
@@ -34,7 +35,24 @@ def open_streams(target: Target, count: int, *, streams_a_caller: int) -> Iterat
             event = _read_until(connection, b'"state"', b"")
             if b"FAILED" in event:
                 raise StreamBroken(event[-300:])
-        yield
+            connections.append(connection)
+        yield connections
+
+
+def count_alive(connections: Sequence[socket.socket], within_s: float) -> int:
+    """How many streams say something within that time, and do not end; what they said before does not count."""
+    for connection in connections:
+        connection.settimeout(0)
+        with suppress(BlockingIOError):
+            while connection.recv(65536):
+                pass
+    deadline, alive = time.monotonic() + within_s, 0
+    for connection in connections:
+        connection.settimeout(max(0.01, deadline - time.monotonic()))
+        with suppress(TimeoutError, ConnectionError):
+            said = connection.recv(65536)
+            alive += bool(said) and LAST not in said
+    return alive
 
 
 def _first_chunk_ms(connection: socket.socket, request: bytes) -> float:

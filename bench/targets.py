@@ -6,7 +6,7 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ SDK = "a2a-sdk"
 HOMES = ("embedded", "postgres")
 DIALECTS = tuple(f"{home}{version}" for home in HOMES for version in ("", " 1.0"))
 COUNTER_DIGITS = 10
+SERVE = ("manage.py", "serve")
 
 _folders = itertools.count(1)
 
@@ -85,64 +86,80 @@ def sdk(folder: Path, *, short: bool = False) -> Iterator[Target]:
 
 
 @contextmanager
-def serving(home: str, folder: Path) -> Iterator[tuple[Child, dict[str, str]]]:
-    """A hub with nothing in it, and the environment that points to its home."""
+def serving(home: str, folder: Path, **settings: str) -> Iterator[tuple[Child, dict[str, str]]]:
+    """A hub with nothing in it, and the environment that points to its home; `settings` win over the bench's."""
     with ExitStack() as stack:
         mine = folder / f"{home}-{next(_folders)}"
         mine.mkdir(mode=0o755)
-        env = {"DATA_DIR": str(mine / "data"), "HOST": "127.0.0.1", "PORT": str(free_port()), "PUBLIC_URL": ""}
-        env |= {
-            "CALLER_RATE_PER_MINUTE": "0",
-            "DEMO": "0",
-            "DEV_LOGIN": "0",
-            "DRAIN_S": "1",
-            "LOG_LEVEL": "WARNING",
-        }
-        env |= {"DATABASE_URL": "", "REDIS_URL": "", "DJANGO_SETTINGS_MODULE": "hub.settings"}
+        env = environment(mine)
         if home == "postgres":
             env |= stack.enter_context(databases(mine))
             run(python("manage.py", "migrate", "--verbosity", "0"), env)
-        serve = python("manage.py", "serve")
-        server = stack.enter_context(
-            child(serve, _log(folder, home), core=SERVER_CORE, env=env, ready="ready http://")
-        )
+        server = stack.enter_context(process(home, folder, env | settings))
         yield server, env
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """The environment of an embedded hub whose state lies in a folder; all is on but the callers' rate limit."""
+    return {
+        "DATA_DIR": str(folder / "data"),
+        "HOST": "127.0.0.1",
+        "PORT": str(free_port()),
+        "PUBLIC_URL": "",
+        "CALLER_RATE_PER_MINUTE": "0",
+        "DEMO": "0",
+        "DEV_LOGIN": "0",
+        "DRAIN_S": "1",
+        "LOG_LEVEL": "WARNING",
+        "DATABASE_URL": "",
+        "REDIS_URL": "",
+        "DJANGO_SETTINGS_MODULE": "hub.settings",
+    }
+
+
 @contextmanager
-def hub(home: str, folder: Path) -> Iterator[Target]:
+def process(
+    name: str, folder: Path, env: Mapping[str, str], *, core: int = SERVER_CORE, command: Sequence[str] = SERVE
+) -> Iterator[Child]:
+    """One web process, ready."""
+    with child(python(*command), _log(folder, name), core=core, env=env, ready="ready http://") as server:
+        yield server
+
+
+@contextmanager
+def hub(home: str, folder: Path, *, users: int = USERS, **settings: str) -> Iterator[Target]:
     """A hub with nothing in it but the bench's users and their agents, which are online.
 
     `home`: embedded or postgres, asked in the hub's own dialect; with ` 1.0` behind it in that of A2A.
     """
     kind, _, version = home.partition(" ")
-    with serving(kind, folder) as (server, env):
-        seeded = json.loads(run(python("-m", "bench.seed", str(USERS)), env))
+    with serving(kind, folder, **settings) as (server, env):
+        seeded = json.loads(run(python("-m", "bench.seed", str(users)), env))
         port = int(env["PORT"])
         with agents(port, seeded, _log(folder, f"{home}-agents")) as connected:
-            spoken = f"A2A-Version: {version}\r\n" if version else ""
-            callers = tuple(
-                Caller(
-                    f"/api/a2a/v1/agents/{user['asks']}",
-                    f"Authorization: Bearer {user['session_token']}\r\n{spoken}",
-                )
-                for user in seeded
-            )
+            callers = tuple(caller_of(user, version) for user in seeded)
             yield Target(home, port, server, callers, connected, seeded[0]["channel_token"])
 
 
+def caller_of(user: Mapping[str, str], version: str = "") -> Caller:
+    """The way in of one seeded user; `version`: of A2A, empty for the hub's own dialect."""
+    spoken = f"A2A-Version: {version}\r\n" if version else ""
+    path = f"/api/a2a/v1/agents/{user['asks']}"
+    return Caller(path, f"Authorization: Bearer {user['session_token']}\r\n{spoken}")
+
+
 @contextmanager
-def agents(port: int, which: list[dict[str, str]], log: Path) -> Iterator[Child]:
+def agents(port: int, which: Sequence[dict[str, str]], log: Path) -> Iterator[Child]:
     """A process with these agents, all registered."""
     lines = "".join(json.dumps(one) + "\n" for one in which)
     with child(python("-m", "bench.agents", str(port)), log, ready="ready", stdin=lines) as running:
         yield running
 
 
-def run(command: list[str], env: Mapping[str, str]) -> str:
+def run(command: list[str], env: Mapping[str, str], stdin: str = "") -> str:
     """What a command prints; the bench ends when it fails."""
     done = subprocess.run(
-        command, env={**os.environ, **env}, cwd=ROOT, capture_output=True, text=True, check=False
+        command, env={**os.environ, **env}, cwd=ROOT, input=stdin, capture_output=True, text=True, check=False
     )
     if done.returncode:
         sys.exit(f"{' '.join(command[1:])} failed:\n{done.stderr}")

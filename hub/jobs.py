@@ -1,8 +1,9 @@
-"""The sweep, as an operator wants it: done, and known to be done."""
+"""What the hub does by itself, whatever process lives: sweeps that are known to be done, and accounts that go."""
 
 from celery import shared_task
 
 from agents import jobs
+from hub.estate import erasing
 from hub.models import JobRun
 from kit.clock import db_now
 
@@ -13,3 +14,9 @@ def sweep() -> dict[str, int]:
     counts = jobs.reap()
     JobRun.objects.update_or_create(name=JobRun.SWEEP, defaults={"ended_at": db_now()})
     return counts
+
+
+@shared_task(name="hub.erase_closed", ignore_result=True)
+def erase_closed() -> int:
+    """Erase what closed accounts left; how many accounts. May run twice, or late."""
+    return erasing.erase_closed()

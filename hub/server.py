@@ -13,6 +13,7 @@ from django.conf import settings
 
 from agents.links.channel.protocol import MAX_FRAME_BYTES
 from hub.asgi import runtime
+from hub.corked import HubHttp
 from hub.demo import Demo
 from hub.sockets import PING_EVERY_S, PONG_WITHIN_S, HubSockets
 from kit.tasks import TaskSet
@@ -30,7 +31,7 @@ def config() -> uvicorn.Config:
         host=settings.HOST,
         port=settings.PORT,
         loop="uvloop",
-        http="httptools",
+        http=HubHttp,
         ws=HubSockets,
         ws_max_size=MAX_FRAME_BYTES,
         ws_ping_interval=PING_EVERY_S,

@@ -27,7 +27,13 @@ REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
 DRAIN_S = env.seconds("DRAIN_S", 25)
 CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
 STREAMS_PER_CALLER = env.whole("STREAMS_PER_CALLER", 100, least=1)
+AGENTS_PER_OWNER = env.whole("AGENTS_PER_OWNER", 1000)
+SESSIONS_PER_OWNER = env.whole("SESSIONS_PER_OWNER", 5000)
+SOCKETS_PER_OWNER = env.whole("SOCKETS_PER_OWNER", 1000)
+TOKENS_PER_OWNER = env.whole("TOKENS_PER_OWNER", 200)
+STORAGE_PER_OWNER_MB = env.whole("STORAGE_PER_OWNER_MB", 2048)
 TURNS_KEPT_DAYS = env.whole("TURNS_KEPT_DAYS", 400, least=1)
+QUESTIONS_KEPT_DAYS = env.whole("QUESTIONS_KEPT_DAYS", 90, least=1, most=36_500)
 EVENTS_KEPT_DAYS = env.whole("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
 FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
 DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
@@ -224,6 +230,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"unacked_restore_interval": 5, "unacked_resto
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "hub.sweep", "schedule": 5.0, "options": {"expires": 10}},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
+    "erase": {"task": "hub.erase_closed", "schedule": 10.0, "options": {"expires": 10}},
+    "blank questions": {"task": "agents.blank_questions", "schedule": 3600.0, "args": [QUESTIONS_KEPT_DAYS]},
     "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
     "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},

@@ -34,7 +34,8 @@ from agents.links.choose import ChooseLink
 from agents.links.remote.link import RemoteLink
 from agents.live import LiveViews
 from agents.ports import Limits
-from agents.post import Attend, Cancel, Live, LocalPost, Message, Oust, Post
+from agents.post import Attend, Cancel, Join, Live, LocalPost, Message, Oust, Post
+from agents.transcript.storage import StorageMeter
 from agents.waiting import WaitingTurns
 from hub.courier import Courier
 from hub.job_thread import JobThread, pusher
@@ -65,9 +66,11 @@ class House:
     dispatcher: Dispatcher
     asking: Asking
     requests: Requests
+    meter: StorageMeter
     hook_events: HookEvents
     limits: Limits
     tasks: TaskStore
+    exchanges: Exchanges
     callers: Served
     bridge: Bridge
     http_json: HttpJson
@@ -87,6 +90,10 @@ class House:
             self.dispatcher.cancel(message.chat_id)
         elif isinstance(message, Attend):
             self.pushes.attend(message.task_id)
+        elif isinstance(message, Join):
+            self.link.start(
+                self.exchanges.show(message.caller_id, message.session_id, message.message_key), "join"
+            )
         else:
             await self.link.take(message)
 
@@ -94,7 +101,7 @@ class House:
         """What this process holds at this moment, for `/metrics`."""
         return {
             "process_turns": ("Turns of this process without an end.", lambda: self.dispatcher.open_turns),
-            "agent_sockets": ("Agents connected here.", lambda: len(self.link.connection_ids)),
+            "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
             "operator_sockets": ("Operators connected here.", lambda: self.room.sockets),
             "streams": ("Event streams open here.", lambda: self.streams.total),
             "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
@@ -106,6 +113,7 @@ class House:
             link=self.link,
             ledger=self.ledger,
             requests=self.requests,
+            meter=self.meter,
             process_id=self.process_id,
             clock=time.monotonic,
         )
@@ -146,7 +154,8 @@ def build() -> House:
     )
     asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=link)
     requests = Requests(asking)
-    hook_events = HookEvents(ledger=ledger, link=link)
+    meter = StorageMeter(settings.STORAGE_PER_OWNER_MB, time.monotonic)
+    hook_events = HookEvents(ledger=ledger, link=link, meter=meter)
     tasks = _tasks()
     feeds = Feeds()
     reader = TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S)
@@ -188,14 +197,16 @@ def build() -> House:
         dispatcher=dispatcher,
         limits=limits,
         tasks=tasks,
+        exchanges=exchanges,
         callers=callers,
         bridge=Bridge(door, counter),
         http_json=HttpJson(door, counter),
         asking=asking,
         requests=requests,
+        meter=meter,
         hook_events=hook_events,
         operators=Operators(switchboard, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
-        room=Room(),
+        room=Room(settings.STREAMS_PER_CALLER),
         pushes=pushes,
         pusher=push_thread,
         streams=streams,

@@ -6,9 +6,10 @@ those that are sampled where OpenTelemetry is set up.
 
 import random
 import re
-import secrets
 from collections.abc import Sequence
 from contextvars import ContextVar
+
+from kit.ids import random_hex
 
 HEADER = "traceparent"
 _FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
@@ -86,6 +87,6 @@ def _new_flags() -> str:
 
 
 def _id(size: int, none: str) -> str:
-    while (made := secrets.token_hex(size)) == none:
+    while (made := random_hex(size)) == none:
         pass
     return made

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from agents.announcing import Addressed, Carrier
 from agents.errors import Denied, Unavailable
@@ -25,6 +25,7 @@ from agents.ledger.lookup import Wanted
 from agents.ledger.work import Admit, Also, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.transcript.recording import NewEvent
 from agents.types import Ask, Ending, Failure, Found, OpenTurn, Outcome, SettledTurn
+from kit import sql
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ class Ledger:
 
         Raises:
             Denied, NotPublished: refused; the audit row of a Denied is durable too.
+            AlreadyAsked: an identical message is open; nothing was written.
             Unavailable: nothing was decided.
 
         When this is cancelled nobody will see the turn through: what is admitted all the same is withdrawn.
@@ -209,7 +211,7 @@ class Ledger:
         for attempt in range(TRIES):
             try:
                 committed = commit(batch, home=self._home, is_retry=is_retry or attempt > 0)
-            except (OperationalError, InterfaceError) as failure:
+            except sql.AWAY as failure:
                 is_away = not _is_lock_failure(failure)
                 _recover("ledger.batch_failed", failure, attempt)
             except Exception:

@@ -122,6 +122,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"/desk/connect/{found['token']}",
         agent,
         f"{agent}/delete",
+        f"{agent}/remote",
         f"{agent}/audit",
         f"{agent}/audit?{urlencode({'asker': hostile.text(), 'tz': hostile.text(), 'outcome': hostile.text()})}",
         session,

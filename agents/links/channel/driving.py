@@ -6,6 +6,7 @@ from agents.post import Prompt
 
 REPLY_GRACE_S = 5.0
 LONGEST_TURN_S = 900.0
+FORGETS_EVERY_S = 1.0
 
 
 @dataclass(slots=True)
@@ -48,13 +49,15 @@ class Driving:
         self._drives: dict[str, Drive] = {}
         self._has_hooks = False
         self._is_at_work = False  # as far as hooks say: its owner types, too
+        self._forgets_at = 0.0
 
     def begin(self, prompt: Prompt, now: float) -> None:
         """A prompt goes out."""
-        self._forget_old(now)
+        if now >= self._forgets_at:
+            self._forgets_at = now + FORGETS_EVERY_S
+            self._forget_old(now)
         until = now + max(prompt.wait_s, LONGEST_TURN_S)
-        ahead = max([int(self._is_at_work), *(drive.stops for drive in self._drives.values())])
-        self._drives[prompt.chat_id] = Drive(prompt, now + prompt.wait_s, until, stops=ahead + 1)
+        self._drives[prompt.chat_id] = Drive(prompt, now + prompt.wait_s, until, stops=self._stops_ahead() + 1)
 
     def resume(self, prompt: Prompt, for_s: float, now: float) -> None:
         """It went out over an earlier connection, and the agent may be at it still."""
@@ -106,6 +109,11 @@ class Driving:
         isolated = any(one.isolated for one in prompts) or any(one.asker_id != last.asker_id for one in prompts)
         deepest = max(prompts, key=lambda one: len(one.chain))
         return Driver(last.asker_id, last.asker, isolated, deepest.chain, last.traceparent)
+
+    def _stops_ahead(self) -> int:
+        """Ends of turns before one that begins now: stops grow from drive to drive, so the last has the most."""
+        last = next(reversed(self._drives.values()), None)
+        return max(int(self._is_at_work), last.stops if last else 0)
 
     def _forget_old(self, now: float) -> None:
         self._drives = {one: drive for one, drive in self._drives.items() if drive.until > now}
