@@ -8,13 +8,16 @@ PORT ?= 8787
 DATA_DIR ?= ./data
 export HOST PORT DATA_DIR
 
-.PHONY: help run setup test fast check format screenshots bench bench-scale soak lock migrations clean
+.PHONY: help run run-stack setup test fast check format screenshots bench bench-scale soak faults lock migrations clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: $(VENV)/.base ## Start a hub with a demo agent on http://HOST:PORT (Ctrl-C ends it)
 	@DEV_LOGIN=$${DEV_LOGIN:-1} DEMO=$${DEMO:-1} exec $(BIN)/python manage.py serve
+
+run-stack: $(VENV)/.dev ## Start the production shape: PostgreSQL, Redis, two web processes, worker, beat, proxy
+	@exec $(BIN)/python -m deploy.stack
 
 setup: $(VENV)/.sdks ## Install everything, also for tests and checks
 
@@ -34,7 +37,8 @@ check: $(VENV)/.dev ## Lint, types, imports, migrations, the API description
 	@$(BIN)/lint-imports
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations --check --dry-run
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
-	@DATA_DIR=$(VENV)/check PUBLIC_URL=https://hub.example $(BIN)/python manage.py check --deploy --fail-level WARNING
+	@DATA_DIR=$(VENV)/check PUBLIC_URL=https://hub.example TRUSTED_PROXIES=127.0.0.1 \
+	  $(BIN)/python manage.py check --deploy --fail-level WARNING
 
 format: $(VENV)/.dev ## Format and mend what can be mended
 	@$(BIN)/ruff check --fix .
@@ -59,6 +63,9 @@ bench-scale: $(VENV)/.dev ## Measure several processes, large and old hubs, crow
 
 soak: $(VENV)/.dev ## Ask a hub all kinds of things for half an hour, and see whether it grows
 	@$(BIN)/python -m bench.soak
+
+faults: $(VENV)/.dev ## Do faults to a grown hub under load, and count what broke (SET=short|long|F1,F3)
+	@$(BIN)/python -m faults --set $(or $(SET),short) $(if $(ASKS),--asks $(ASKS)) $(if $(OUT),--out $(OUT))
 
 migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations

@@ -14,7 +14,7 @@ from a2a_bridge.requests import Request, Send
 from accounts.served import Served
 from agents.errors import NotPublished, Unavailable
 from agents.types import Target
-from kit import trace
+from kit import sql, trace
 from kit.asgi import ClientLeft, Scope, header
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 
@@ -73,7 +73,7 @@ class Counter:
             await answer.refuse(error, as_stream=streams_errors())
         except NotPublished:
             await answer.refuse(errors.agent_not_found())
-        except Unavailable:
+        except (Unavailable, *sql.AWAY):  # what reads, out of the ledger's sight
             await answer.refuse(errors.unavailable())
         except (ClientLeft, OSError):
             return

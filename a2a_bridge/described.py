@@ -137,7 +137,7 @@ OPERATIONS = (
         answers={
             200: Answer(
                 shape=Either([RpcAnswer, *V1_ANSWERS, *V03_ANSWERS]),
-                streams=Either([StreamEvent, *EVENTS.shapes]),
+                streams=Either([StreamEvent, RpcFailure, *EVENTS.shapes]),
                 text="What the method gives, or an error; some methods answer with a stream.",
             ),
             401: _failure("No live credential came with it."),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_bridge.tasks.record import TERMINAL, State
-from agents.errors import Blocked, Busy, Cycle, Denied, Offline, OverBudget, OverCap, RateLimited, TooDeep
+from agents.errors import Blocked, Busy, Cycle, Denied, Halted, Offline, OverBudget, OverCap, RateLimited, TooDeep
 from agents.types import Failure
 from kit.jsonrpc import INVALID_PARAMS, RpcError
 
@@ -33,6 +33,9 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     OverCap: lambda denied, handle: f"agent already holds {denied.held} of your questions",
     OverBudget: lambda denied, handle: f"agent @{handle} hit its daily budget ({denied.budget})",
     Blocked: lambda denied, handle: f"agent @{handle} does not take your questions",
+    Halted: lambda denied, handle: (
+        "your questions are halted" if denied.is_caller else f"agent @{handle} is halted"
+    ),
     TooDeep: lambda denied, handle: "too many agents passed this question on",
     Cycle: lambda denied, handle: "this question came through the same agent already",
     RateLimited: lambda denied, handle: f"over your rate limit, retry in {denied.retry_in_s} s",
@@ -48,6 +51,7 @@ FAILURE_TEXT: dict[str, str] = {
     Failure.SHUTDOWN: "the hub stopped before the agent answered",
     Failure.NOT_RECORDED: "the hub could not record the answer",
     Failure.CANCELED: "canceled by its caller",
+    Failure.HALTED: "halted before the agent answered",
     Failure.AGENT_FAILED: "the agent failed",
     Failure.REJECTED: "the agent refused the question",
 }

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from contextlib import suppress
 
 import msgspec
 
@@ -16,9 +17,10 @@ from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskStore
 from accounts.authn import Identity
 from agents.dispatch import Dispatcher
-from agents.errors import Denied
+from agents.errors import AlreadyAsked, Denied, NotPublished, Unavailable
 from agents.types import Ask, SettledTurn, Target
 from kit.ids import time_ordered, unguessable
+from kit.jsonrpc import RpcError
 
 Key = tuple[int, int, bytes]
 
@@ -50,6 +52,7 @@ class Exchanges:
         """Ask, or join. `claim`: the send has an Idempotency-Key, and joins nothing but itself.
 
         Raises:
+            AlreadyAsked: the same message is open in another process.
             NotPublished, Unavailable: nothing was sent.
         """
         key = (identity.user_id, agent.session_id, claim.chat_id.encode() if claim else digest_of(send))
@@ -60,7 +63,8 @@ class Exchanges:
             run = self._run_of(self._new_task(identity, agent, send, claim), agent, send, claim)
             await self._keep_push(run, send)
             try:
-                await self._ask(run, key, self._ask_of(run.task, agent, identity, send, traceparent))
+                ask = self._ask_of(run.task, agent, identity, send, traceparent, "" if claim else key[2].hex())
+                await self._ask(run, key, ask)
             except Exception:
                 if send.push is not None:
                     await self._pushes.drop(run.task.id)
@@ -71,6 +75,13 @@ class Exchanges:
             raise
         started.set_result(run)
         return run
+
+    async def show(self, caller_id: int, session_id: int, message_key: str) -> None:
+        """Tell a task that runs here from now on: somebody in another process joined it."""
+        started = self._open.get((caller_id, session_id, bytes.fromhex(message_key)))
+        if started is not None:
+            with suppress(RpcError, NotPublished, AlreadyAsked, Unavailable):  # it was not asked after all
+                await (await asyncio.shield(started)).tell()
 
     def begun(self, identity: Identity, agent: Target, send: Send, claim: Claim) -> Task:
         """The task of an earlier send, as far as a repeated one says what it was."""
@@ -188,7 +199,9 @@ class Exchanges:
             task, history=said, message=None, chat_id=chat_id, home=self._me, turns=task.turns + 1
         )
 
-    def _ask_of(self, task: Task, agent: Target, identity: Identity, send: Send, traceparent: str) -> Ask:
+    def _ask_of(
+        self, task: Task, agent: Target, identity: Identity, send: Send, traceparent: str, message_key: str = ""
+    ) -> Ask:
         return Ask(
             chat_id=task.chat_id,
             target=agent,
@@ -201,6 +214,7 @@ class Exchanges:
             context_id=task.context_id,
             parts=send.parts,
             traceparent=traceparent,
+            message_key=message_key,
         )
 
 

@@ -5,7 +5,7 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -15,8 +15,10 @@ from a2a_bridge.models import SendKey
 from a2a_bridge.tasks.pieces import end_of
 from a2a_bridge.tasks.reader import end_of_turn
 from a2a_bridge.tasks.record import Task, after, timestamp
+from agents.errors import Unavailable
+from agents.models import Turn
 from agents.types import SettledTurn
-from kit import sql
+from kit import batches, sql
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.ids import time_ordered, unguessable
@@ -24,9 +26,9 @@ from kit.jsonrpc import RpcError
 
 KEPT = timedelta(hours=24)
 ADMITTED_WITHIN = timedelta(seconds=15)  # a claim without a turn for longer lost its process
+ABANDONED_AFTER = timedelta(seconds=60)  # and after this not even a ledger that waits for locks will admit it
 MAX_KEY_CHARS = 255
 LOOK_EVERY_S = 0.5
-DELETE_AT_ONCE = 1_000
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Task).decode
@@ -58,7 +60,11 @@ class Repeat:
         self._has_ended = False
 
     async def ended(self, within_s: float) -> bool:
-        """Wait for the end of the first; whether it came in time."""
+        """Wait for the end of the first; whether it came in time.
+
+        Raises:
+            Unavailable: the first came to nothing, nothing was sent; its key is free, or will be.
+        """
         until = time.monotonic() + within_s
         while not await self._look():
             left_s = until - time.monotonic()
@@ -104,16 +110,12 @@ async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: s
 
 async def let_go(claimed: Claim) -> None:
     """Nothing was sent: the key is free again."""
-    await db_call(_delete)(claimed.pk)
+    await db_call(_delete)(claimed.pk, claimed.chat_id)
 
 
 def forget_old() -> int:
     """Delete keys older than 24 h, in batches; how many went."""
-    gone = 0
-    old = SendKey.objects.filter(created_at__lt=db_now() - KEPT)
-    while ids := list(old.values_list("pk", flat=True)[:DELETE_AT_ONCE]):
-        gone += SendKey.objects.filter(pk__in=ids).delete()[0]
-    return gone
+    return batches.delete(SendKey.objects.filter(created_at__lt=db_now() - KEPT))
 
 
 def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Claim:
@@ -124,17 +126,40 @@ def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Cl
     row, is_new = SendKey.objects.get_or_create(**named, defaults={"body": body, "created_at": now, **ids})
     if row.body != body:
         raise RpcError(IDEMPOTENCY_KEY_REUSED, "this Idempotency-Key belongs to another message", status=200)
+    if not is_new and _was_abandoned(row, now) and _take_over(row, ids, now):
+        return Claim(row.pk, ids["task_id"], ids["chat_id"], is_new=True)
     return Claim(row.pk, row.task_id, row.chat_id, is_new)
+
+
+def _was_abandoned(row: SendKey, now: datetime) -> bool:
+    """Whether its process died, or lost the database, before it was admitted or could let go."""
+    is_old = not row.result and row.created_at < now - ABANDONED_AFTER
+    return is_old and not _was_admitted(row.chat_id)
+
+
+def _was_admitted(chat_id: str) -> bool:
+    return Turn.objects.filter(chat_id=chat_id).exclude(outcome=Turn.Outcome.DENIED).exists()
+
+
+def _take_over(row: SendKey, ids: dict[str, str], now: datetime) -> bool:
+    """Make an abandoned key this send's; False when another was first."""
+    same = SendKey.objects.filter(pk=row.pk, chat_id=row.chat_id)
+    return bool(same.update(created_at=now, **ids))
 
 
 def _read(claimed: Claim) -> tuple[SendKey | None, SettledTurn | None]:
     """The kept answer; or why there is none to come, as the turn says. A young claim may have no turn yet."""
-    row = SendKey.objects.filter(pk=claimed.pk).first()
-    if row is not None and row.result:
+    row = SendKey.objects.filter(pk=claimed.pk, chat_id=claimed.chat_id).first()
+    if row is None:
+        raise Unavailable("the first of these sends was refused")
+    if row.result:
         return row, None
-    is_young = row is not None and row.created_at > db_now() - ADMITTED_WITHIN
-    return None, None if is_young else end_of_turn(claimed.chat_id)
+    if _was_admitted(claimed.chat_id):
+        return None, end_of_turn(claimed.chat_id)
+    if row.created_at < db_now() - ADMITTED_WITHIN:
+        raise Unavailable("the first of these sends was never admitted")
+    return None, None
 
 
-def _delete(pk: int) -> None:
-    SendKey.objects.filter(pk=pk).delete()
+def _delete(pk: int, chat_id: str) -> None:
+    SendKey.objects.filter(pk=pk, chat_id=chat_id).delete()  # not one that another took over

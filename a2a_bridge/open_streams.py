@@ -12,6 +12,11 @@ class OpenStreams:
         self._per_caller = per_caller
         self._open: Counter[int] = Counter()
 
+    @property
+    def total(self) -> int:
+        """All that are open in this process."""
+        return self._open.total()
+
     def enter(self, caller_id: int) -> None:
         """Count a stream that opens; `leave` when it ends.
 

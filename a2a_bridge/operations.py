@@ -20,6 +20,7 @@ from a2a_bridge.errors import (
 )
 from a2a_bridge.exchange import Exchanges, digest_of
 from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
+from a2a_bridge.joining import Joined, join
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
 from a2a_bridge.requests import (
     Cancel,
@@ -42,7 +43,7 @@ from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskQuery, TaskStore
 from accounts.authn import Identity
 from agents.dispatch import Dispatcher
-from agents.errors import NotPublished
+from agents.errors import AlreadyAsked, NotPublished
 from agents.pieces import Json, Part
 from agents.post import Cancel as CancelMessage
 from agents.post import Post
@@ -104,7 +105,7 @@ class Done:
 class Waiting:
     """An answer that comes with the end of a turn."""
 
-    run: TaskRun | Repeat
+    run: TaskRun | Repeat | Joined
     call: Call
 
     @property
@@ -160,7 +161,10 @@ class Operations:
             return await self._again(call, streaming)
         if not send.question:
             return await self._nothing(call, send, streaming)
-        run = await self._keyed(call, send) if call.key else await self._start(call, send)
+        try:
+            run = await self._keyed(call, send) if call.key else await self._start(call, send)
+        except AlreadyAsked as same:
+            return await self._joined(call, send, same, streaming)
         if isinstance(run, Repeat):
             return await self._repeated(call, send, run, streaming)
         if call.operation is Operation.STREAM:
@@ -169,6 +173,16 @@ class Operations:
             return Waiting(run, call)
         await run.tell()
         return Done(call.dialect.sent(run.opening, send))
+
+    async def _joined(self, call: Call, send: Send, same: AlreadyAsked, streaming: Streaming) -> Outcome:
+        """The answer that another process waits for; when it has just come there, a new question."""
+        services = self.services
+        joined = await join(same, call.caller.identity.user_id, services.post, services.reader)
+        if joined is None:
+            return await self._send(call, send)
+        if call.operation is not Operation.STREAM:
+            return Waiting(joined, call) if send.waits else Done(call.dialect.sent(joined.task, send))
+        return Told(streaming.of_repeat(joined) if send.takes_direct else streaming.of_task(joined.feed))
 
     async def _nothing(self, call: Call, send: Send, streaming: Streaming) -> Outcome:
         """The hub's own answer to a message without anything an agent could take; nobody is asked."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -11,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.callers import Caller
 from accounts.device_names import device_name
-from accounts.models import Credential
+from accounts.models import MAX_KEPT_DAYS, Credential
 from accounts.oauth.pages import signed_in, to_signin
 from accounts.snippets import mcp_json
 from accounts.tokens import mint
@@ -63,8 +64,33 @@ def revoke(request: HttpRequest, credential_id: int) -> HttpResponse:
     return HttpResponseRedirect(reverse("account"))
 
 
+@never_cache
+@require_POST
+def retention(request: HttpRequest) -> HttpResponse:
+    """Say how long questions to one's agents are kept; an empty field leaves it to the hub."""
+    caller = signed_in(request)
+    if caller is None:
+        return to_signin(request)
+    typed = request.POST.get("days", "").strip()
+    is_number = typed.isascii() and typed.isdecimal() and len(typed) <= 5 and 1 <= int(typed) <= MAX_KEPT_DAYS
+    if typed and not is_number:
+        return _page(
+            request, caller, days_error=f"Give a number from 1 to {MAX_KEPT_DAYS}, or nothing.", status=400
+        )
+    caller.user.questions_kept_days = int(typed) if typed else None
+    caller.user.save(update_fields=["questions_kept_days"])
+    messages.success(request, "Saved. What is older is blanked within some hours.")
+    return HttpResponseRedirect(reverse("account"))
+
+
 def _page(
-    request: HttpRequest, caller: Caller, *, token: str = "", error: str = "", status: int = 200
+    request: HttpRequest,
+    caller: Caller,
+    *,
+    token: str = "",
+    error: str = "",
+    days_error: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     live = caller.user.credentials.live().order_by("-created_at", "-pk")
     rows = [Row(one, is_current=one.pk == caller.identity.credential_id) for one in live]
@@ -75,5 +101,8 @@ def _page(
         "token": token,
         "snippet": mcp_json(token or "ck_live_…"),
         "error": error,
+        "days_error": days_error,
+        "kept_days": settings.QUESTIONS_KEPT_DAYS,
+        "most_days": MAX_KEPT_DAYS,
     }
     return render(request, "account.html", context, status=status)

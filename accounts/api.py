@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -12,19 +13,20 @@ from rest_framework.views import APIView
 
 from accounts.authn import CALLER_KINDS, COOKIE
 from accounts.callers import presented_by
-from accounts.models import Credential, User
+from accounts.models import MAX_KEPT_DAYS, Credential, User
 from accounts.oauth import flows
 from accounts.rest import BySession, Conflict, caller_of, identity_of
 from accounts.shapes import (
     ApiToken,
     ApiUser,
     AuthSession,
+    Kept,
     MintedAppToken,
     MintedChannelToken,
     RevokedSession,
     SignedIn,
 )
-from accounts.tokens import Minted, mint
+from accounts.tokens import Minted, mint_channel
 from kit.describe import ErrorBody, Items
 from kit.iso import iso, iso_or_none
 
@@ -44,6 +46,38 @@ class Me(APIView):
         return Response(api_user(caller_of(request)))
 
 
+class RetentionBody(serializers.Serializer[Any]):
+    """How long to keep questions; null: as long as the hub does."""
+
+    questionsKeptDays = serializers.IntegerField(min_value=1, max_value=MAX_KEPT_DAYS, allow_null=True)
+
+
+class Retention(APIView):
+    """`/me/retention`"""
+
+    @extend_schema(responses=Kept)
+    def get(self, request: Request) -> Response:
+        """How long the text of questions to the caller's agents is kept."""
+        return Response(_kept(caller_of(request)))
+
+    @extend_schema(request=RetentionBody, responses=Kept)
+    def put(self, request: Request) -> Response:
+        """Keep it for another time; what is older is blanked within hours."""
+        body = RetentionBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        user = caller_of(request)
+        user.questions_kept_days = body.validated_data["questionsKeptDays"]
+        user.save(update_fields=["questions_kept_days"])
+        return Response(_kept(user))
+
+
+def _kept(user: User) -> Kept:
+    return {
+        "questionsKeptDays": user.questions_kept_days,
+        "hubsQuestionsKeptDays": settings.QUESTIONS_KEPT_DAYS,
+    }
+
+
 class NamedToken(serializers.Serializer[Any]):
     """The body of a mint."""
 
@@ -59,16 +93,10 @@ class ListQuery(serializers.Serializer[Any]):
 class ChannelTokens(APIView):
     """`/tokens/channel`"""
 
-    @extend_schema(request=NamedToken, responses={201: MintedChannelToken})
+    @extend_schema(request=NamedToken, responses={201: MintedChannelToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Make a channel token; its text is in this answer and nowhere else."""
-        minted = mint(
-            caller_of(request),
-            Kind.CHANNEL,
-            _name(request),
-            user_agent=user_agent_of(request),
-            source=Credential.Source.MINT,
-        )
+        minted = mint_channel(caller_of(request), _name(request), user_agent=user_agent_of(request))
         shown: MintedChannelToken = {**api_token(minted.credential), "token": minted.token}
         return Response(shown, status=201, headers=NO_STORE)
 

@@ -1,11 +1,17 @@
 """Answers to what never reaches a view, or breaks in one: JSON for programs, a plain page for people."""
 
+import sys
+
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
+
+from kit.sql import AWAY
 
 FORBIDDEN_ORIGIN = "forbidden_origin"
 FORBIDDEN_ORIGIN_TEXT = "a cookie counts only in requests from the hub's own pages; use a Bearer token"
 INTERNAL, INTERNAL_TEXT = "internal", "internal error"
+UNAVAILABLE_TEXT = "the hub's database is out of reach or takes no writes; nothing was done, try again shortly"
+RETRY_AFTER_S = 2
 CODES = {
     400: "validation_failed",
     401: "unauthorized",
@@ -18,12 +24,14 @@ CODES = {
     415: "unsupported_media_type",
     429: "rate_limited",
     500: INTERNAL,
+    503: "unavailable",
 }
 TEXTS = {
     400: ("Bad request", "The hub could not make sense of this request."),
     403: ("Not allowed", "This page is not yours to see, or the form you sent has expired."),
     404: ("Not found", "There is nothing at this address."),
     500: ("Something broke", INTERNAL_TEXT),
+    503: ("Not now", UNAVAILABLE_TEXT),
 }
 
 
@@ -58,7 +66,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500: Django has logged it; the body tells nothing of it."""
+    """500: Django has logged it; the body tells nothing of it. 503 when the database is what failed."""
+    if isinstance(sys.exc_info()[1], AWAY):
+        answer = _failed(request, 503)
+        answer["Retry-After"] = str(RETRY_AFTER_S)
+        return answer
     return _failed(request, 500)
 
 

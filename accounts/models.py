@@ -5,14 +5,19 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
-from django.db.models.functions import Lower
+from django.db.models.functions import Lower, Now
 from django.utils import timezone
 
 from accounts import revocation
 from accounts.oauth.models import DeviceGrant, LoginAttempt, LoginCode
+from kit.clock import near_now
 
 __all__ = ["Credential", "DeviceGrant", "LoginAttempt", "LoginCode", "SigningKey", "User"]
+
+
+MAX_KEPT_DAYS = 36_500
 
 
 class UserManager(BaseUserManager["User"]):
@@ -27,7 +32,8 @@ class UserManager(BaseUserManager["User"]):
 class User(AbstractBaseUser, PermissionsMixin):
     """A person or service. The GitHub id is the key to an account; the login is only its name.
 
-    `is_active` False suspends everything of theirs; `is_staff` opens all rows of the admin.
+    `is_active` False suspends everything of theirs; `is_staff` opens all rows of the admin. The text of questions
+    to their agents and sessions is blanked up to `questions_blanked_to`.
     """
 
     login = models.CharField(max_length=64, unique=True)
@@ -36,6 +42,22 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)
     is_service = models.BooleanField(default=False, db_default=False, help_text="A program, not a person.")
+    questions_kept_days = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_KEPT_DAYS)],
+        help_text="Days after which the text of questions to their agents is blanked; empty: the hub's own.",
+    )
+    questions_blanked_to = models.DateTimeField(null=True, editable=False)
+    closed_at = models.DateTimeField(null=True, editable=False, help_text="When the account was erased.")
+    former_login = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Of a closed account, until the last of it is erased.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects: ClassVar[UserManager] = UserManager()
@@ -58,14 +80,14 @@ class User(AbstractBaseUser, PermissionsMixin):
 class CredentialQuerySet(models.QuerySet["Credential"]):
     def live(self) -> "CredentialQuerySet":
         """Neither revoked nor expired."""
-        unexpired = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
+        unexpired = models.Q(expires_at=None) | models.Q(expires_at__gt=Now())
         return self.filter(unexpired, revoked_at=None)
 
     @transaction.atomic
     def revoke(self) -> int:
         """Refuse these from the next request on, and tell whoever depends on them; how many were still good."""
         ids = list(self.filter(revoked_at=None).values_list("pk", flat=True))
-        count = Credential.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=timezone.now())
+        count = Credential.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=Now())
         revocation.announce(ids)
         return int(count)
 
@@ -112,12 +134,12 @@ class Credential(models.Model):
     @property
     def is_live(self) -> bool:
         """Whether it would be accepted now."""
-        return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > near_now())
 
     @staticmethod
     def touch(ids: Iterable[int]) -> None:
         """Note that these were just used."""
-        Credential.objects.filter(id__in=list(ids)).update(last_used_at=timezone.now())
+        Credential.objects.filter(id__in=list(ids)).update(last_used_at=Now())
 
 
 class SigningKey(models.Model):

@@ -12,6 +12,7 @@ urlpatterns = [
     path("consent", oauth_pages.consent, name="consent"),
     path("device", oauth_pages.device, name="device"),
     path("account", account_page.account, name="account"),
+    path("account/retention", account_page.retention, name="account-retention"),
     path("account/revoke/<int:credential_id>", account_page.revoke, name="account-revoke"),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
 ]

@@ -22,6 +22,8 @@ from accounts.error_pages import (
     FORBIDDEN_ORIGIN_TEXT,
     INTERNAL,
     INTERNAL_TEXT,
+    RETRY_AFTER_S,
+    UNAVAILABLE_TEXT,
     bad_request,
     forbidden,
     not_found,
@@ -29,6 +31,7 @@ from accounts.error_pages import (
 )
 from accounts.models import User
 from accounts.oauth.errors import Refused, TooFast
+from kit.sql import AWAY
 
 __all__ = [  # hub/urls.py names the four handlers here
     "CredentialAuthentication",
@@ -60,6 +63,14 @@ class Conflict(exceptions.APIException):
 
     status_code = 409
     default_detail = "this is taken"
+
+
+class DatabaseAway(exceptions.APIException):
+    """Nothing was done; trying again soon is fine."""
+
+    status_code = 503
+    default_detail = UNAVAILABLE_TEXT
+    wait = RETRY_AFTER_S
 
 
 class PayloadTooLarge(exceptions.APIException):
@@ -165,6 +176,9 @@ def _as_api_failure(failure: Exception) -> Exception:
             return PayloadTooLarge()
         case SuspiciousOperation():
             return exceptions.ParseError()
+    if isinstance(failure, AWAY):
+        logger.warning("rest.database_away", extra={"failure": type(failure).__name__})
+        return DatabaseAway()
     return failure
 
 

@@ -15,6 +15,13 @@ class ApiUser(TypedDict):
     createdAt: Time
 
 
+class Kept(TypedDict):
+    """How long the text of questions to one's agents is kept, in days; null: as long as the hub keeps them."""
+
+    questionsKeptDays: int | None
+    hubsQuestionsKeptDays: int
+
+
 class ApiToken(TypedDict):
     """A channel or app token; `prefix` is its beginning, all of its text that is ever shown again."""
 

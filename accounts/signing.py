@@ -15,11 +15,11 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 from joserfc import jws
 from joserfc.jwk import ECKey
 
 from accounts.models import SigningKey
+from kit.clock import db_now
 from kit.sealing import Unreadable, seal, unseal
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def sign(payload: bytes, header: Mapping[str, Any]) -> str:
 def public_keys() -> dict[str, Any]:
     """The JWK Set of all that may have signed what is still around: the current key first."""
     _current() or _make()
-    since = timezone.now() - timedelta(days=VERIFIABLE_DAYS)
+    since = db_now() - timedelta(days=VERIFIABLE_DAYS)
     rows = SigningKey.objects.filter(Q(retired_at=None) | Q(retired_at__gt=since)).order_by("-created_at", "-pk")
     return {"keys": [row.public for row in rows]}
 
@@ -60,7 +60,7 @@ def public_keys() -> dict[str, Any]:
 @transaction.atomic
 def rotate() -> str:
     """Retire the key that signs and make another; its id. Keys nobody needs any more are forgotten."""
-    now = timezone.now()
+    now = db_now()
     SigningKey.objects.filter(retired_at=None).update(retired_at=now, sealed="")
     SigningKey.objects.filter(retired_at__lte=now - timedelta(days=VERIFIABLE_DAYS)).delete()
     return _make().kid

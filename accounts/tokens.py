@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from accounts.models import Credential, User
+from accounts.quotas import check_tokens
+from kit.clock import db_now
 from kit.ids import unguessable
 
 PREFIXES = {
@@ -50,13 +51,15 @@ def mint(
 ) -> Minted:
     """Make a credential for a user; a sign-in session lasts 30 days, the other kinds until revoked."""
     token = unguessable(PREFIXES[kind])
-    expires_at = timezone.now() + SESSION_LIFETIME if kind == Credential.Kind.SESSION else None
+    now = db_now()
+    expires_at = now + SESSION_LIFETIME if kind == Credential.Kind.SESSION else None
     credential = Credential.objects.create(
         user=user,
         kind=kind,
         name=name[:100],
         prefix=token[:SHOWN_CHARACTERS],
         digest=digest(token),
+        created_at=now,
         expires_at=expires_at,
         user_agent=user_agent.replace("\0", "")[:300],
         source=source,
@@ -64,6 +67,17 @@ def mint(
         app_name=app_name,
     )
     return Minted(credential, token)
+
+
+@transaction.atomic
+def mint_channel(user: User, name: str, *, user_agent: str) -> Minted:
+    """A channel token by its user's own hand.
+
+    Raises:
+        accounts.oauth.errors.QuotaExceeded: the user holds as many tokens as one may.
+    """
+    check_tokens(user)
+    return mint(user, Credential.Kind.CHANNEL, name, user_agent=user_agent, source=Credential.Source.MINT)
 
 
 def get_or_create_local_user(login: str) -> User:

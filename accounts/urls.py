@@ -7,6 +7,7 @@ from accounts.oauth import views
 
 urlpatterns = [
     path("me", api.Me.as_view(), name="me"),
+    path("me/retention", api.Retention.as_view(), name="retention"),
     path("tokens", api.Tokens.as_view(), name="tokens"),
     path("tokens/channel", api.ChannelTokens.as_view(), name="channel-tokens"),
     path("tokens/<int:token_id>", api.OneToken.as_view(), name="token"),

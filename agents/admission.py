@@ -4,7 +4,19 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
-from agents.errors import Blocked, Busy, Cycle, Denied, NotPublished, Offline, OverBudget, OverCap, TooDeep
+from agents.errors import (
+    AlreadyAsked,
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    Halted,
+    NotPublished,
+    Offline,
+    OverBudget,
+    OverCap,
+    TooDeep,
+)
 from agents.types import Ask
 
 MAX_DEPTH = 3
@@ -16,7 +28,7 @@ class AgentState:
     """One agent, or a session without, as the batch sees it; `spent` and the claims move as asks are admitted.
 
     `budget` None: asks to a session are not counted. `open_to_all`: else only its owner and the granted may ask.
-    `is_remote`: a remote server that answers; it needs no connection.
+    `is_remote`: a remote server that answers; it needs no connection. `halted`: it, its session or its owner is.
     """
 
     published: bool
@@ -30,6 +42,7 @@ class AgentState:
     open_to_all: bool = True
     spent: int = 0
     is_remote: bool = False
+    halted: bool = False
 
     @property
     def is_online(self) -> bool:
@@ -41,14 +54,17 @@ class AgentState:
 class House:
     """All that decides about a batch: agents and sessions by id, live claims by session and caller.
 
-    `granted` are pairs of agent and user, `blocked` of owner and caller.
+    `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers.
+    `open_asks`: by session, caller and message key, the chat id, task id and home of the turn that is open for it.
     """
 
     agents: Mapping[int, AgentState]
     sessions: Mapping[int, AgentState] = field(default_factory=dict)
     granted: Set[tuple[int, int]] = frozenset()
     blocked: Set[tuple[int, int]] = frozenset()
+    halted: Set[int] = frozenset()
     claims: dict[int, Counter[int]] = field(default_factory=dict)
+    open_asks: dict[tuple[int, int, str], tuple[str, str, str]] = field(default_factory=dict)
 
     def held(self, session_id: int) -> Counter[int]:
         """How many turns each caller holds of a session."""
@@ -66,7 +82,7 @@ class House:
         return agent if is_open or (target.agent_id, ask.caller_id) in self.granted else None
 
 
-def admit(ask: Ask, house: House) -> Denied | NotPublished | None:
+def admit(ask: Ask, house: House) -> Denied | NotPublished | AlreadyAsked | None:
     """Decide one ask; the first refusal answers, and an admitted ask takes its claim and its unit of budget.
 
     The budget is asked last because it is the only rule that spends.
@@ -76,6 +92,8 @@ def admit(ask: Ask, house: House) -> Denied | NotPublished | None:
         return NotPublished()
     if refusal := _refuse_caller(ask, asked, house):
         return refusal
+    if same := _find_same(ask, house):
+        return same
     if not asked.is_online:
         return Offline()
     held = house.held(asked.session_id)
@@ -90,8 +108,22 @@ def admit(ask: Ask, house: House) -> Denied | NotPublished | None:
     return None
 
 
+def _find_same(ask: Ask, house: House) -> AlreadyAsked | None:
+    """The open turn of an identical message (docs/adr/0062)."""
+    session_id = ask.target.session_id
+    found = house.open_asks.get((session_id, ask.caller_id, ask.message_key)) if ask.message_key else None
+    if found is None:
+        return None
+    chat_id, task_id, home = found
+    return AlreadyAsked(
+        chat_id=chat_id, task_id=task_id, home=home, session_id=session_id, message_key=ask.message_key
+    )
+
+
 def _refuse_caller(ask: Ask, asked: AgentState, house: House) -> Denied | None:
     """Rules about who asks and how the ask came here."""
+    if asked.halted or ask.caller_id in house.halted:
+        return Halted(is_caller=not asked.halted)
     if (asked.owner_id, ask.caller_id) in house.blocked:
         return Blocked()
     if ask.target.session_id in ask.chain:

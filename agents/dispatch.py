@@ -10,6 +10,7 @@ from agents.live import LiveViews, ReplyChunkMessage
 from agents.ports import Clock, Limits, Link
 from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
 from agents.waiting import OnChunk, RunningTurn, WaitingTurns
+from kit.failpoints import reach
 from kit.tasks import TaskSet
 from kit.waits import done_within
 
@@ -19,6 +20,7 @@ DRAIN_STEP_S = 0.05
 NO_REPLY = Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
 
 CANCELED = Ending(outcome=Outcome.FAILED, reason=Failure.CANCELED, keeps_claim=True)
+HALTED = Ending(outcome=Outcome.FAILED, reason=Failure.HALTED, keeps_claim=True)
 
 OnSettled = Callable[[SettledTurn], Awaitable[None]]
 
@@ -54,7 +56,7 @@ class Dispatcher:
 
         Raises:
             Denied: nothing was sent; the audit row says why.
-            NotPublished, Unavailable: nothing was sent, no row was written.
+            NotPublished, AlreadyAsked, Unavailable: nothing was sent, no row was written.
         """
         if self._draining:
             raise Unavailable("draining")
@@ -68,11 +70,12 @@ class Dispatcher:
             turn = await self._ledger.admit(ask)
         finally:
             self._admitting -= 1
+        reach("after-admission")
         running = RunningTurn(turn, self._show_chunk(turn) if turn.watchers else None)
         self._tasks.start(self._see_through(running, started, on_settled, also), name=f"turn {ask.chat_id}")
         return running
 
-    def cancel(self, chat_id: str) -> bool:
+    def cancel(self, chat_id: str, ending: Ending = CANCELED) -> bool:
         """End a turn of this process because its caller wants it no more; False when none is open here.
 
         It may end otherwise all the same: the first ending stands.
@@ -80,7 +83,7 @@ class Dispatcher:
         running = self._waiting.find(chat_id)
         if running is None or running.reply.done():
             return False
-        running.end(CANCELED)
+        running.end(ending)
         self._tasks.start(self._link.withdraw(running.turn), name=f"withdraw {chat_id}")
         return True
 
@@ -104,6 +107,7 @@ class Dispatcher:
         self._draining = True
         deadline = self._clock() + within_s
         while self.open_turns:
+            reach("while-draining")
             if self._clock() >= deadline:
                 for running in self._waiting:
                     running.end(Ending(outcome=Outcome.FAILED, reason=Failure.SHUTDOWN, keeps_claim=True))
@@ -128,7 +132,9 @@ class Dispatcher:
             ending = await self._reach_end(running)
         finally:
             self._waiting.forget(running)
+        reach("before-settling")
         settled = await self._settle(running, ending, started, also)
+        reach("after-settling")
         try:
             await on_settled(settled)
         except Exception:
@@ -140,6 +146,7 @@ class Dispatcher:
         try:
             async with asyncio.timeout(running.turn.ask.wait_s):
                 await self._link.deliver(running.turn)
+            reach("after-delivery")
             if await done_within(running.reply, deadline - self._clock()):
                 return running.reply.result()
             return NO_REPLY

@@ -57,6 +57,16 @@ class Blocked(Denied):
     reason = "blocked"
 
 
+class Halted(Denied):
+    """The agent, its owner or the caller was halted (`agents.halting`). `is_caller`: it is the caller."""
+
+    reason = "halted"
+
+    def __init__(self, *, is_caller: bool = False) -> None:
+        super().__init__()
+        self.is_caller = is_caller
+
+
 class TooDeep(Denied):
     """Agents passed the ask on more often than they may."""
 
@@ -71,6 +81,18 @@ class Cycle(Denied):
 
 class NotPublished(Exception):
     """Nothing there for this caller: absent, draft, deleted, not open to them, its owner suspended. No row."""
+
+
+class AlreadyAsked(Exception):
+    """An identical message of this caller's is being answered, by the process `home`. Nothing was sent, no row."""
+
+    def __init__(self, *, chat_id: str, task_id: str, home: str, session_id: int, message_key: str) -> None:
+        super().__init__()
+        self.chat_id = chat_id
+        self.task_id = task_id
+        self.home = home
+        self.session_id = session_id
+        self.message_key = message_key
 
 
 class FileGone(Exception):

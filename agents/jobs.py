@@ -1,21 +1,22 @@
 """Work that must be done whatever process lives: the reaper and retention. Every job may run twice, or late."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 from celery import shared_task
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, QuerySet
 
 from accounts.models import Credential
 from accounts.oauth import flows
-from agents import presence
+from agents import presence, questions
 from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Connection, Event, Process, RemoteName, Turn
 from agents.transcript import files
 from agents.types import NO_CONNECTION, Failure, Outcome
+from kit import batches
 from kit.clock import db_now
 
-DELETE_AT_ONCE = 1_000
 CREDENTIALS_KEPT = timedelta(days=90)
 
 
@@ -44,29 +45,36 @@ def retain(turns_kept_days: int) -> int:
     """Delete turns older than that, and credentials long revoked or expired; how many turns went."""
     now = db_now()
     flows.forget()
-    RemoteName.objects.filter(used_at__lt=now - timedelta(days=turns_kept_days)).delete()
-    Credential.objects.spent_before(now - CREDENTIALS_KEPT).filter(connections=None).delete()
-    old = Turn.objects.filter(asked_at__lt=now - timedelta(days=turns_kept_days)).exclude(Q(outcome=None))
-    gone = 0
-    while ids := list(old.values_list("pk", flat=True)[:DELETE_AT_ONCE]):
-        gone += Turn.objects.filter(pk__in=ids).delete()[0]
-    return gone
+    before = now - timedelta(days=turns_kept_days)
+    batches.delete(RemoteName.objects.filter(used_at__lt=before))
+    batches.delete(Credential.objects.spent_before(now - CREDENTIALS_KEPT).filter(connections=None))
+    return _delete_oldest(Turn.objects.exclude(outcome=None), "asked_at", before)
+
+
+@shared_task(name="agents.blank_questions", ignore_result=True)
+def blank_questions(questions_kept_days: int) -> int:
+    """Blank the text of questions their owners keep no longer; how many. The number is for who chose none."""
+    return questions.blank_old(questions_kept_days)
 
 
 @shared_task(name="agents.forget_events", ignore_result=True)
 def forget_events(events_kept_days: int) -> int:
-    """Delete events older than that, oldest first and in batches; how many went. Ids grow with time."""
-    before = db_now() - timedelta(days=events_kept_days)
-    gone = 0
-    while True:
-        oldest = list(Event.objects.order_by("pk").values_list("pk", "ts")[:DELETE_AT_ONCE])
-        old = [pk for pk, ts in oldest if ts < before]
-        gone += Event.objects.filter(pk__in=old).delete()[0] if old else 0
-        if len(old) < DELETE_AT_ONCE:
-            return gone
+    """Delete events older than that; how many went."""
+    return _delete_oldest(Event.objects.all(), "ts", db_now() - timedelta(days=events_kept_days))
 
 
 @shared_task(name="agents.expire_files", ignore_result=True)
 def expire_files() -> int:
     """Delete files whose time is up, and bytes that no file names; how many files went."""
     return files.expire()
+
+
+def _delete_oldest(rows: QuerySet[Any], moment: str, before: datetime) -> int:
+    """Delete what is older than that, oldest first and in batches; how many went. Ids grow with time."""
+
+    def find() -> list[Any]:
+        oldest = rows.order_by("pk").values_list("pk", moment)[: batches.AT_ONCE]
+        return [pk for pk, then in oldest if then < before]
+
+    manager = rows.model._default_manager
+    return sum(manager.filter(pk__in=ids).delete()[0] for ids in batches.resting(find))

@@ -124,6 +124,14 @@ class Attend(msgspec.Struct, frozen=True, tag="attend"):
     task_id: str
 
 
+class Join(msgspec.Struct, frozen=True, tag="join"):
+    """To the process that answers a message: it came again elsewhere, where somebody waits for its task too."""
+
+    caller_id: int
+    session_id: int
+    message_key: str
+
+
 class Dismiss(msgspec.Struct, frozen=True, tag="dismiss"):
     """The session of a connection is gone: the agent is told not to come back."""
 
@@ -156,6 +164,7 @@ Message = (
     | Cancel
     | Withdrawn
     | Attend
+    | Join
     | Evict
     | Tell
     | Hook
@@ -172,6 +181,9 @@ class Post(Protocol):
     async def send(self, process_id: str, message: Message) -> bool:
         """Send; False when it provably reached nobody, True when it may have."""
 
+    async def pass_on(self, process_id: str, message: Message) -> None:
+        """Send without waiting for it to arrive, in order with the rest; it may wait for room."""
+
     async def start(self, process_id: str, handler: Handler) -> None:
         """Receive for this process from now on; returns once messages can arrive."""
 
@@ -184,6 +196,9 @@ class LocalPost:
 
     async def send(self, process_id: str, message: Message) -> bool:
         return False
+
+    async def pass_on(self, process_id: str, message: Message) -> None:
+        return None
 
     async def start(self, process_id: str, handler: Handler) -> None:
         return None

@@ -4,14 +4,18 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from accounts.models import Credential, User
+from accounts import quotas
+from accounts.models import Credential
+from accounts.oauth.errors import QuotaExceeded
+from agents import halting
 from agents.ledger.statements import PROCESS_DEAD_S, release_sessions
 from agents.models import Connection, Process, Session
 from agents.transcript import lifecycle
@@ -19,6 +23,14 @@ from agents.transcript.deleting import delete_sessions
 from kit.clock import db_now
 
 ORPHAN_AFTER = timedelta(seconds=30)
+
+
+class MayNotConnect(Exception):
+    """An agent may not connect now; `code` is public. It may try again later."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,27 +71,39 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a heartbeat found out: own connections no longer in the table, others' connections that are gone."""
+    """What a heartbeat found out: own connections no longer in the table, others' connections that are gone.
+
+    `deleted`: the sessions of the missing ones that are gone too.
+    """
 
     missing: set[int]
     lost: set[int]
+    deleted: set[int]
 
 
 @transaction.atomic
 def register(registration: Registration, *, process_id: str) -> Registered:
-    """Bind a connection to its session, a new one when none of the owner's has that id. The newest wins."""
-    list(User.objects.select_for_update(no_key=True).filter(pk=registration.user_id))  # names are unique per owner
+    """Bind a connection to its session, a new one when none of the owner's has that id. The newest wins.
+
+    Raises:
+        MayNotConnect: its owner is halted, or has as much as one may.
+    """
+    quotas.hold(registration.user_id)  # names are unique per owner
     session = _find_session(registration)
     program = (registration.host, registration.pid)
     same_program = session is not None and registration.pid is not None and (session.host, session.pid) == program
     is_new = session is None
+    _check_may_connect(registration.user_id, session)
     if session is None:
         session = Session(owner_id=registration.user_id)
         session.routing_name = free_name(session, _wanted_name(registration))
     _describe(session, registration)
     evicted = _evict(session, same_program=same_program)
     connection = Connection.objects.create(
-        session=session, process_id=process_id, credential_id=registration.credential_id
+        session=session,
+        process_id=process_id,
+        credential_id=registration.credential_id,
+        connected_at=session.last_seen_at,
     )
     lifecycle.started(session, session.last_seen_at, took_over=evicted is not None)
     return Registered(
@@ -100,8 +124,8 @@ def leave(connection_id: int, *, delete_session: bool = False) -> None:
 
 
 @transaction.atomic
-def beat(process_id: str, *, mine: Collection[int], others: Collection[int]) -> Beat:
-    """Say that this process lives; learn which of these connections do not."""
+def beat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -> Beat:
+    """Say that this process lives; learn which of these connections do not. `mine`: each with its session."""
     now = db_now()
     start = {"host": socket.gethostname()[:255], "pid": os.getpid(), "started_at": now, "beat_at": now}
     Process.objects.update_or_create(id=process_id, defaults={"beat_at": now}, create_defaults=start)
@@ -111,10 +135,11 @@ def beat(process_id: str, *, mine: Collection[int], others: Collection[int]) -> 
     alive = now - timedelta(seconds=PROCESS_DEAD_S)
     present = set(rows.values_list("pk", flat=True))
     reachable = Connection.objects.filter(pk__in=others, process__beat_at__gt=alive)
-    return Beat(
-        missing=set(mine) - present,
-        lost=set(others) - set(reachable.values_list("pk", flat=True)),
-    )
+    missing = set(mine) - present
+    theirs = {mine[one] for one in missing}
+    kept = set(Session.objects.filter(pk__in=theirs).values_list("pk", flat=True)) if theirs else set()
+    lost = set(others) - set(reachable.values_list("pk", flat=True))
+    return Beat(missing=missing, lost=lost, deleted=theirs - kept)
 
 
 def find_revoked(process_id: str) -> list[int]:
@@ -180,6 +205,30 @@ def _drop(connections: QuerySet[Connection], now: datetime) -> None:
         lost = list(still.values_list("session_id", flat=True))
         still.delete()
         lifecycle.ended([sessions[pk] for pk in lost], now)
+
+
+def _check_may_connect(owner_id: int, session: Session | None) -> None:
+    if halting.is_halted(session.pk if session else None, owner_id):
+        raise MayNotConnect("halted", "this agent is halted: its owner or an administrator has to let it go on")
+    try:
+        if session is None:
+            check_sessions(owner_id)
+        if settings.SOCKETS_PER_OWNER:
+            others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
+            quotas.check(others.count(), settings.SOCKETS_PER_OWNER, "agents connected")
+    except QuotaExceeded as over:
+        raise MayNotConnect(over.code, str(over)) from None
+
+
+def check_sessions(owner_id: int) -> None:
+    """Refuse one session too many, archived ones counted; call it in the transaction that makes it.
+
+    Raises:
+        QuotaExceeded: the owner has as many as one may.
+    """
+    if settings.SESSIONS_PER_OWNER:
+        quotas.hold(owner_id)
+        quotas.check(Session.objects.filter(owner_id=owner_id).count(), settings.SESSIONS_PER_OWNER, "sessions")
 
 
 def _find_session(registration: Registration) -> Session | None:

@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
+from accounts import quotas
 from accounts.models import User
 from agents.granting import grant
 from agents.models import Agent, Session
 from agents.presence import slug_of
+from kit.clock import near_now
 
 
 class BadSlug(ValueError):
@@ -51,10 +53,11 @@ def publish(
     restored: what is not named stays as it was, but isolation, which is on unless asked otherwise.
 
     Raises:
-        BadSlug, Taken: nothing was written.
+        BadSlug, Taken, QuotaExceeded: nothing was written.
     """
     try:
         with transaction.atomic():
+            check_room_for_another(owner)
             place = find_place(owner, session, slug)
             agent = place.deleted or Agent(owner=owner, handle=place.handle, handle_key=place.handle.lower())
             agent.session, agent.deleted_at = session, None
@@ -64,6 +67,17 @@ def publish(
     except IntegrityError:  # somebody else published the handle or the session in this moment
         raise Taken("the handle or the session was published a moment ago") from None
     return Published(agent, restored=place.deleted is not None)
+
+
+def check_room_for_another(owner: User) -> None:
+    """Refuse one agent too many; call it in the transaction that publishes.
+
+    Raises:
+        accounts.oauth.errors.QuotaExceeded: the owner has as many, drafts counted, as one may.
+    """
+    if settings.AGENTS_PER_OWNER:
+        quotas.hold(owner.pk)
+        quotas.check(Agent.objects.kept().owned_by(owner).count(), settings.AGENTS_PER_OWNER, "agents")
 
 
 def find_place(owner: User, session: Session, slug: str | None) -> Place:
@@ -107,7 +121,7 @@ def _apply(agent: Agent, changes: Mapping[str, Any]) -> None:
     for field, value in changes.items():
         setattr(agent, field, value)
     agent.set_status(agent.status)
-    agent.revised_at = timezone.now()
+    agent.revised_at = near_now()
 
 
 def _slug(session: Session, wanted: str | None) -> str:

@@ -1,6 +1,6 @@
 """Why asks ended as they did, in the words of who owns the agent."""
 
-from agents.errors import Blocked, Busy, Cycle, Denied, Offline, OverBudget, OverCap, RateLimited, TooDeep
+from agents.errors import Blocked, Busy, Cycle, Denied, Halted, Offline, OverBudget, OverCap, RateLimited, TooDeep
 from agents.types import Failure, Interruption
 
 DENIED: dict[type[Denied], str] = {
@@ -9,6 +9,7 @@ DENIED: dict[type[Denied], str] = {
     OverCap: "the asker held as many questions as one may",
     OverBudget: "the day’s budget was spent",
     Blocked: "the asker is blocked",
+    Halted: "it or the asker was halted",
     TooDeep: "too many agents passed it on",
     Cycle: "it came through the same agent already",
     RateLimited: "the asker asked too fast",
@@ -24,6 +25,7 @@ WORDS: dict[str, str] = {
     Failure.SHUTDOWN: "the hub was shut down",
     Failure.NOT_RECORDED: "the answer could not be recorded",
     Failure.CANCELED: "its asker canceled it",
+    Failure.HALTED: "it or the asker was halted meanwhile",
     Failure.AGENT_FAILED: "the agent said that it failed",
     Failure.REJECTED: "the agent declined to answer",
     Interruption.INPUT_REQUIRED: "asked back",

@@ -27,6 +27,7 @@ class Failure(StrEnum):
     SHUTDOWN = "shutdown"
     NOT_RECORDED = "not_recorded"
     CANCELED = "canceled"
+    HALTED = "halted_meanwhile"
     AGENT_FAILED = "agent_failed"
     REJECTED = "rejected"
 
@@ -100,6 +101,7 @@ class Ask:
     from. `chain`: the sessions an onward ask came through, first to last. `files`: ids its text mentions.
     `task_id`, `context_id`: what its surface calls the task and the conversation. `parts`: the message's parts
     where they are more than text. `traceparent`: the span it is, in the trace of whoever asked (`kit.trace`).
+    `message_key`: the same for identical messages; while one is open, another joins it. Empty: joins nothing.
     """
 
     chat_id: str
@@ -117,6 +119,7 @@ class Ask:
     context_id: str = ""
     parts: tuple[Part, ...] = ()
     traceparent: str = ""
+    message_key: str = ""
 
     @property
     def depth(self) -> int:

@@ -8,6 +8,7 @@ from agents.rest.archiving import ArchiveSession, PruneSessions
 from agents.rest.blocks import Blocks, OneBlock
 from agents.rest.events import Events, OpMessages
 from agents.rest.files import FileContent, OneFile, SessionFiles
+from agents.rest.halts import HaltAgent
 from agents.rest.inbound import Inbound
 from agents.rest.peers import Peers
 from agents.rest.permission_decisions import ResolvePermission
@@ -25,6 +26,7 @@ urlpatterns = [
     path("agents/<int:agent_id>", OneAgent.as_view(), name="agent"),
     path("agents/<int:agent_id>/inbound", Inbound.as_view(), name="agent-inbound"),
     path("agents/<int:agent_id>/threads", Threads.as_view(), name="agent-threads"),
+    path("agents/<int:agent_id>/halt", HaltAgent.as_view(), name="agent-halt"),
     path("blocks", Blocks.as_view(), name="blocks"),
     path("blocks/<str:login>", OneBlock.as_view(), name="block"),
     path("admin/", include("agents.rest.administration.urls")),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from agents.pieces import Piece
 from agents.post import Chunk, Final, Said
 from agents.types import Ending, Failure, Interruption, OpenTurn, Outcome, SettledTurn
+from kit.failpoints import reach
 from kit.waits import done_within
 
 LATE_KEPT = 256
@@ -78,6 +79,7 @@ class RunningTurn:
             self.reply.set_result(_failed(Failure.REPLY_LOST, keeps_claim=True))
             return
         self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
+        reach("first-chunk")
         if self._on_chunk is not None and isinstance(message, Chunk):
             self._on_chunk(message.text)
         if self._on_piece is not None:

@@ -18,10 +18,18 @@ from hub import supervisor, wiring  # noqa: E402
 from hub.django_door import DjangoDoor  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
+from hub.watch.door import PATHS as WATCHED  # noqa: E402
+from hub.watch.door import WatchDoor  # noqa: E402
+from hub.watch.metrics import registry  # noqa: E402
 from kit.asgi import Receive, Scope, Send  # noqa: E402
 from operators.asgi import serves  # noqa: E402
 
 runtime = Runtime(wiring.build())
+watch_door = WatchDoor(
+    registry(str(settings.SPECTACULAR_SETTINGS["VERSION"]), runtime.house.counts, runtime.house.gauges()),
+    settings.METRICS_TOKEN,
+    runtime.ensure_started,
+)
 django_door = DjangoDoor(
     django_application, max_body_bytes=settings.MAX_BODY_BYTES, max_upload_bytes=settings.MAX_UPLOAD_BYTES
 )
@@ -32,6 +40,9 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         with suppress(asyncio.CancelledError):  # a forced exit: the loop is about to close
             await _lifespan(receive, send)
+        return
+    if scope["path"] in WATCHED and scope["type"] == "http":
+        await watch_door(scope, receive, send)
         return
     await runtime.ensure_started()
     if scope["type"] == "websocket":
@@ -67,5 +78,6 @@ async def _lifespan(receive: Receive, send: Send) -> None:
         if message["type"] == "lifespan.startup":
             await runtime.ensure_started()
             await send({"type": "lifespan.startup.complete"})
+    await watch_door.close()
     await runtime.stop()
     await send({"type": "lifespan.shutdown.complete"})

@@ -6,7 +6,7 @@ uvloop gives each `write` to the system at once, and a packet over loopback cost
 import asyncio
 from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from hub.patience import PatientHttp
 
 MOST_BYTES = 16_384
 
@@ -48,7 +48,7 @@ class Corked:
             self._transport.write(data)
 
 
-class HubHttp(HttpToolsProtocol):
+class HubHttp(PatientHttp):
     """Its sockets, too, write through the cork: uvicorn hands the transport on when it upgrades."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -60,6 +61,18 @@ def seconds(name: str, default: float) -> float:
     return value
 
 
+def share(name: str, default: float) -> float:
+    """A part of a whole, 0 to 1."""
+    raw = os.environ.get(name) or str(default)
+    try:
+        value = float(raw)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}={raw!r}: want a number from 0 to 1") from None
+    if not 0 <= value <= 1:
+        raise ImproperlyConfigured(f"{name}={raw!r}: want a number from 0 to 1")
+    return value
+
+
 def origin(name: str, default: str) -> str:
     """An http or https origin without path: scheme, host and port."""
     raw = (os.environ.get(name) or default).rstrip("/")
@@ -96,6 +109,19 @@ def ports(name: str, default: str) -> frozenset[int]:
     if not found or not all(one.isdecimal() and len(one) <= 5 and 0 < int(one) < 65536 for one in found):
         raise ImproperlyConfigured(f"{name}={raw!r}: want port numbers from 1 to 65535")
     return frozenset(map(int, found))
+
+
+def networks(name: str) -> tuple[str, ...]:
+    """Addresses and networks separated by spaces, such as `127.0.0.1 10.0.0.0/24`."""
+    found = tuple((os.environ.get(name) or "").split())
+    for one in found:
+        try:
+            ip_network(one)
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"{name}={one!r}: want addresses and networks like 127.0.0.1 10.0.0.0/24"
+            ) from None
+    return found
 
 
 def keys(name: str) -> tuple[str, ...]:
@@ -141,6 +167,10 @@ def postgres(url: str) -> dict[str, object]:
         "OPTIONS": {
             "options": "-c lock_timeout=4000 -c statement_timeout=30000 -c timezone=UTC",
             "connect_timeout": 5,
+            "tcp_user_timeout": 10_000,  # ms; a server that vanished without a word is noticed, not waited for
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
             **dict(parse_qsl(parts.query)),
             "pool": {"min_size": 1, "max_size": 10, "timeout": 3},
         },

@@ -12,8 +12,9 @@ from kombu.exceptions import OperationalError
 
 from a2a_bridge import jobs as bridge_jobs
 from a2a_bridge.pushes.queue import PUSHES
-from a2a_bridge.pushes.sweeping import sweep
+from a2a_bridge.pushes.sweeping import sweep as sweep_pushes
 from agents import jobs
+from hub.jobs import erase_closed, sweep
 from webhooks import jobs as webhook_jobs
 from webhooks.sending import Sender, client
 
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 EVERY_S = 5.0
 RETAIN_EVERY_S = 3600.0
+ERASE_EVERY_S = 10.0
 TRIM_EVERY_S = 300.0
 BREATH_S = 0.1  # what is woken a thousand times a second still runs ten times
 CALL_EXPIRES_S = 10
@@ -68,19 +70,25 @@ class JobThread:
 
 
 class Housekeeping:
-    """The reaper each time, callers' shares of the journal every five minutes, retention every hour."""
+    """The reaper each time; closed accounts every ten seconds, callers' shares of the journal every five minutes,
+    retention every hour.
+    """
 
     def __init__(self) -> None:
-        self._trim_at = self._retain_at = time.monotonic()
+        self._erase_at = self._trim_at = self._retain_at = time.monotonic()
 
     def __call__(self, stopping: threading.Event) -> None:
-        jobs.reap()
+        sweep()
+        if time.monotonic() >= self._erase_at:
+            self._erase_at = time.monotonic() + ERASE_EVERY_S
+            erase_closed()
         if time.monotonic() >= self._trim_at:
             self._trim_at = time.monotonic() + TRIM_EVERY_S
             bridge_jobs.trim_tasks()
         if time.monotonic() >= self._retain_at:
             self._retain_at = time.monotonic() + RETAIN_EVERY_S
             jobs.retain(settings.TURNS_KEPT_DAYS)
+            jobs.blank_questions(settings.QUESTIONS_KEPT_DAYS)
             jobs.forget_events(settings.EVENTS_KEPT_DAYS)
             jobs.expire_files()
             bridge_jobs.forget_keys()
@@ -109,7 +117,7 @@ def pusher() -> JobThread:
 
 
 def _push(stopping: threading.Event) -> None:
-    sweep()
+    sweep_pushes()
     Sender(client(), stopping, PUSHES).run()
 
 

@@ -1,13 +1,24 @@
-"""Logs are events: one line each, `event key=value`, never a token."""
+"""Logs are events: one line each, `event key=value` or a JSON object, never a token."""
 
 import logging
 import re
+import traceback
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
 
 from kit import trace
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
-_TOKEN = re.compile(r"(cw_sess_|cw_app_|cw_code_|cw_dev_|ck_live_|gh[a-z]_)\w{4,}")
+MOST_LINES = 200
+_turn: ContextVar[str] = ContextVar("turn", default="")
+
+_TOKEN = re.compile(r"(cw_sess_|cw_app_|cw_code_|cw_dev_|ck_live_|gh[a-z]_|whsec_)\w{4,}")
+_BEARER = re.compile(r"(bearer\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
+_PASSWORD_IN_URL = re.compile(r"(\w://[^\s:/@]*:)[^\s@/]+(@)")
 
 
 class EventFormatter(logging.Formatter):
@@ -15,10 +26,63 @@ class EventFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One event as a line, with the traceback below it when there is one."""
-        fields = [f"{key}={value!r}" for key, value in vars(record).items() if key not in _STANDARD]
-        if trace_id := trace.trace_id(trace.current()):
-            fields.append(f"trace_id={trace_id!r}")
+        fields = [f"{key}={value!r}" for key, value in fields_of(record).items()]
         line = " ".join([self.formatTime(record), record.levelname, record.name, record.getMessage(), *fields])
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
-        return _TOKEN.sub(r"\1…", line)  # nothing of ours logs one; what a library says is another matter
+        return without_secrets(line)
+
+
+class JsonFormatter(logging.Formatter):
+    """The same as one JSON object a line, for programs that collect logs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One event; `exception` says where and what, but not its text: a database quotes rows in it."""
+        event: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        event |= {key: value for key, value in fields_of(record).items() if key not in event}
+        if record.exc_info:
+            event["exception"] = shape_of(record.exc_info[1])
+        return msgspec.json.encode({key: _plain(value) for key, value in event.items()}).decode()
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """What `extra` gave, and `trace_id` where a request is being served."""
+    fields = {key: value for key, value in vars(record).items() if key not in _STANDARD}
+    if chat_id := _turn.get():
+        fields.setdefault("chat_id", chat_id)
+    if trace_id := trace.trace_id(trace.current()):
+        fields["trace_id"] = trace_id
+    return fields
+
+
+def about_turn(chat_id: str) -> None:
+    """From now on what this task, and those it starts, log is about that turn."""
+    _turn.set(chat_id)
+
+
+def shape_of(failure: BaseException | None) -> str:
+    """The types of an exception and of what led to it, each with its frames; no text of theirs."""
+    lines: list[str] = []
+    while failure is not None and len(lines) < MOST_LINES:
+        lines.append(f"{type(failure).__module__}.{type(failure).__qualname__}")
+        frames = traceback.extract_tb(failure.__traceback__)
+        lines += [f"  {frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        failure = failure.__cause__ or failure.__context__
+    return "\n".join(lines[:MOST_LINES])
+
+
+def without_secrets(text: str) -> str:
+    """Nothing of ours logs a secret; what a library says is another matter."""
+    text = _BEARER.sub(r"\1…", _TOKEN.sub(r"\1…", text))
+    return _PASSWORD_IN_URL.sub(r"\1…\2", text)
+
+
+def _plain(value: object) -> bool | int | float | str | None:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return without_secrets(str(value)).encode(errors="replace").decode()  # a lone surrogate is no JSON

@@ -3,13 +3,18 @@
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from agents.post import Handler, Message
+from kit.batcher import Batcher
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
@@ -19,34 +24,53 @@ AWAY_S = 1.0
 SILENCE_S = 5.0
 START_WITHIN_S = 15.0
 SEND_WITHIN_S = 2.0
+MOST_WAITING = 256  # pieces of replies, of at most 64 KiB each
 
 _decode = msgspec.json.Decoder(Message).decode
 _encode = msgspec.json.Encoder().encode
 
 
+@dataclass(slots=True)
+class _Sent:
+    """A message on its way; `reached` says whether it may have reached somebody."""
+
+    channel: str
+    data: bytes
+    reached: bool = True  # as long as nobody can tell
+
+
 class RedisPost:
-    """See `agents.post.Post`. A message is lost when Redis is; finals are sent again, the rest times out."""
+    """See `agents.post.Post`. A message is lost when Redis is; finals are sent again, the rest times out.
+
+    What is sent at the same time travels together, one batch after another: the order is kept, and a slow Redis
+    costs its delay once, not once a message. Nothing is tried twice: it might arrive twice.
+    """
 
     def __init__(self, url: str) -> None:
-        self._sending = Redis.from_url(url, socket_timeout=SEND_WITHIN_S, socket_connect_timeout=SEND_WITHIN_S)
+        self._sending = Redis.from_url(
+            url,
+            socket_timeout=SEND_WITHIN_S,
+            socket_connect_timeout=SEND_WITHIN_S,
+            retry=Retry(NoBackoff(), 0),
+        )
         self._listening = Redis.from_url(
             url, socket_timeout=None, socket_connect_timeout=SEND_WITHIN_S, socket_keepalive=True
         )
-        self._order = asyncio.Lock()
+        self._outgoing = Batcher(self._publish)
         self._away_until = 0.0
         self._tasks = TaskSet()
 
     async def send(self, process_id: str, message: Message) -> bool:
-        """One at a time, so that a reply's chunks arrive in order. While Redis is away: at once, to nobody."""
-        async with self._order:
-            if time.monotonic() < self._away_until:
-                return False
-            try:
-                return bool(await self._sending.publish(_channel(process_id), _encode(message)))
-            except (RedisError, OSError) as failure:
-                logger.warning("post.send_failed", extra={"failure": type(failure).__name__})
-                self._away_until = time.monotonic() + AWAY_S
-                return True  # nobody can tell whether it left
+        """While Redis is away: at once, to nobody."""
+        sent = _Sent(_channel(process_id), _encode(message))
+        await self._outgoing.add(sent)
+        return sent.reached
+
+    async def pass_on(self, process_id: str, message: Message) -> None:
+        """See `agents.post.Post`. With MOST_WAITING on their way it waits like `send`."""
+        written = self._outgoing.put(_Sent(_channel(process_id), _encode(message)))
+        if self._outgoing.waiting >= MOST_WAITING:
+            await asyncio.shield(written)
 
     async def start(self, process_id: str, handler: Handler) -> None:
         """Raises TimeoutError when Redis stays out of reach."""
@@ -60,6 +84,22 @@ class RedisPost:
         await self._tasks.cancel()
         await self._sending.aclose()
         await self._listening.aclose()
+
+    async def _publish(self, batch: Sequence[_Sent]) -> None:
+        """All of it in one trip."""
+        counts: Sequence[int] = [0] * len(batch)
+        if time.monotonic() >= self._away_until:
+            pipe = self._sending.pipeline(transaction=False)
+            for sent in batch:
+                pipe.publish(sent.channel, sent.data)
+            try:
+                counts = await pipe.execute()
+            except (RedisError, OSError) as failure:  # nobody can tell what left
+                logger.warning("post.send_failed", extra={"failure": type(failure).__name__, "count": len(batch)})
+                self._away_until = time.monotonic() + AWAY_S
+                return
+        for sent, count in zip(batch, counts, strict=True):
+            sent.reached = count > 0
 
     async def _listen(self, process_id: str, handler: Handler, subscribed: asyncio.Event) -> None:
         while True:

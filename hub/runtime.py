@@ -9,7 +9,10 @@ from django.conf import settings
 
 from accounts.authn import still_good
 from agents import announcing, jobs, presence
+from agents.post import Dismiss
 from agents.transcript import permissions
+from agents.transcript.deleting import DELETED
+from hub.halts import Halts
 from hub.health import draining
 from hub.job_thread import deliverer, housekeeper
 from hub.wiring import House
@@ -24,6 +27,7 @@ BEAT_EVERY_S = 5.0
 BEAT_TRIES = 3
 TEND_EVERY_S = 1.0
 WATCH_EVERY_S = 1.0
+HALTS_EVERY_S = 0.25
 DRAIN_STEP_S = 0.05
 LAST_WORDS_S = 5.0
 GOODBYE_WITHIN_S = 2.0
@@ -77,13 +81,15 @@ class Runtime:
         await self.house.limits.close()
         await db_call(presence.retire)(self.house.process_id)
         await asyncio.to_thread(self.house.ledger.close)
+        if self.house.spans is not None:
+            await asyncio.to_thread(self.house.spans.close)
 
     async def _start(self) -> None:
         house = self.house
         if settings.IS_EMBEDDED:
             await db_call(presence.retire_all)()
         await house.post.start(house.process_id, house.take)
-        await db_call(presence.beat)(house.process_id, mine=[], others=[])
+        await db_call(presence.beat)(house.process_id, mine={}, others=[])
         if settings.IS_EMBEDDED:
             await db_call(jobs.reap)()
         on_queued(self._deliverer.wake)
@@ -95,6 +101,7 @@ class Runtime:
         self._tasks.start(self._expire(), name="expire")
         self._tasks.start(self._tend(), name="tend")
         self._tasks.start(self._watch(), name="watch")
+        self._tasks.start(self._heed_halts(), name="halts")
         self._is_started = True
 
     async def _beat(self) -> None:
@@ -109,13 +116,17 @@ class Runtime:
 
     async def _beat_once(self) -> None:
         link, dispatcher = self.house.link, self.house.dispatcher
-        mine = link.connection_ids
+        mine = link.sessions
         others = dispatcher.connections() - set(mine)
         beat = await db_call(presence.beat)(self.house.process_id, mine=mine, others=others)
         dispatcher.lose(beat.lost)
         for connection_id in beat.missing:
             if socket := link.socket(connection_id):
-                self._tasks.start(socket.leave(SERVICE_RESTART, bye="reregister"), name="missing")
+                if socket.session_id in beat.deleted:  # the word of it is still on its way
+                    leaving = socket.take(Dismiss(connection_id, DELETED))
+                else:
+                    leaving = socket.leave(SERVICE_RESTART, bye="reregister")
+                self._tasks.start(leaving, name="missing")
 
     async def _expire(self) -> None:
         """Not with the beat: it waits for sessions that others hold, and a process that beats late is dead."""
@@ -135,9 +146,19 @@ class Runtime:
             except Exception:
                 logger.exception("watch.failed")
 
+    async def _heed_halts(self) -> None:
+        """End what was halted, in a second (docs/adr/0060)."""
+        halts = Halts(self.house)
+        while True:
+            await asyncio.sleep(HALTS_EVERY_S)
+            try:
+                await halts.look()
+            except Exception:
+                logger.exception("halts.failed")
+
     async def _watch_once(self) -> None:
         link, callers, room = self.house.link, self.house.callers, self.house.room
-        if link.connection_ids:
+        if link.sockets:
             for connection_id in await db_call(presence.find_revoked)(self.house.process_id):
                 if socket := link.socket(connection_id):
                     self._tasks.start(socket.refuse("token_revoked", "this token was revoked"), name="revoked")

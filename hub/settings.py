@@ -27,12 +27,25 @@ REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
 DRAIN_S = env.seconds("DRAIN_S", 25)
 CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
 STREAMS_PER_CALLER = env.whole("STREAMS_PER_CALLER", 100, least=1)
+AGENTS_PER_OWNER = env.whole("AGENTS_PER_OWNER", 1000)
+SESSIONS_PER_OWNER = env.whole("SESSIONS_PER_OWNER", 5000)
+SOCKETS_PER_OWNER = env.whole("SOCKETS_PER_OWNER", 1000)
+TOKENS_PER_OWNER = env.whole("TOKENS_PER_OWNER", 200)
+STORAGE_PER_OWNER_MB = env.whole("STORAGE_PER_OWNER_MB", 2048)
 TURNS_KEPT_DAYS = env.whole("TURNS_KEPT_DAYS", 400, least=1)
+QUESTIONS_KEPT_DAYS = env.whole("QUESTIONS_KEPT_DAYS", 90, least=1, most=36_500)
 EVENTS_KEPT_DAYS = env.whole("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
 FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
 DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
 TASKS_KEPT_DAYS = env.whole("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
+FORMATTERS = {"TEXT": "EventFormatter", "JSON": "JsonFormatter"}
+LOG_FORMAT = env.choice("LOG_FORMAT", "TEXT", tuple(FORMATTERS))
 LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
+
+# Who watches it.
+METRICS_TOKEN = env.text("METRICS_TOKEN")
+OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
+OTEL_SHARE = env.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
 
 # Whom it tells.
 WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
@@ -62,6 +75,11 @@ if DEV_LOGIN and not env.is_loopback(PUBLIC_URL):
     raise ImproperlyConfigured(
         f"DEV_LOGIN=1 lets anybody become anybody, but PUBLIC_URL={PUBLIC_URL} is not loopback: set DEV_LOGIN=0"
     )
+if env.flag("BEHIND_PROXY"):
+    raise ImproperlyConfigured(
+        "BEHIND_PROXY believed the headers of whoever came and is gone: name your proxies in TRUSTED_PROXIES,"
+        " such as TRUSTED_PROXIES=127.0.0.1"
+    )
 if bool(DATABASE_URL) != bool(REDIS_URL):
     raise ImproperlyConfigured("DATABASE_URL and REDIS_URL go together: set both, or neither for the embedded hub")
 
@@ -83,8 +101,7 @@ ALLOWED_HOSTS = [urlsplit(PUBLIC_URL).hostname or HOST, *env.LOOPBACK, "[::1]", 
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 CSRF_FAILURE_VIEW = "accounts.error_pages.csrf_failure"
 IS_HTTPS = PUBLIC_URL.startswith("https://")
-BEHIND_PROXY = env.flag("BEHIND_PROXY")
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")  # uvicorn reads their headers: hub/server.py
 SECURE_HSTS_SECONDS = 30 * 24 * 3600 if IS_HTTPS else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -211,8 +228,10 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
 CELERY_BEAT_SCHEDULE = {
-    "reap": {"task": "agents.reap", "schedule": 5.0, "options": {"expires": 10}},
+    "sweep": {"task": "hub.sweep", "schedule": 5.0, "options": {"expires": 10}},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
+    "erase": {"task": "hub.erase_closed", "schedule": 10.0, "options": {"expires": 10}},
+    "blank questions": {"task": "agents.blank_questions", "schedule": 3600.0, "args": [QUESTIONS_KEPT_DAYS]},
     "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
     "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
@@ -228,7 +247,7 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"event": {"()": "hub.logs.EventFormatter"}},
+    "formatters": {"event": {"()": f"hub.logs.{FORMATTERS[LOG_FORMAT]}"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "event"},
         "counts": {"class": "hub.error_counts.ErrorCounts", "level": "ERROR"},

@@ -3,25 +3,25 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from accounts.admin_site import site
-from hub import health, health_page
+from hub import health_page
 from hub.descriptions import views as descriptions
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.page_urls")),
     path("", include("accounts.page_urls")),
+    path("", include("hub.estate.page_urls")),
     path("", include("a2a_bridge.page_urls")),
     path("", include("a2a_bridge.well_known_urls")),
     path("", include("operators.page_urls")),
     path("", include("webhooks.page_urls")),
     path("health", health_page.health, name="hub-health"),
-    path("livez", health.livez),
-    path("readyz", health.readyz),
     path("docs", descriptions.docs, name="docs"),
     path("api/v1/schema", descriptions.schema, name="schema"),
     path("api/ws-docs/json", descriptions.sockets_json, name="sockets-json"),
     path("api/ws-docs/yaml", descriptions.sockets_yaml, name="sockets-yaml"),
     path("api/a2a/v1/", include("a2a_bridge.urls")),
     path("api/v1/", include("accounts.urls")),
+    path("api/v1/", include("hub.estate.urls")),
     path("api/v1/", include("agents.urls")),
     path("api/v1/", include("webhooks.urls")),
     path("api/channel/", include("agents.links.channel.urls")),

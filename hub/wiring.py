@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 
 from django.conf import settings
 
@@ -33,12 +34,17 @@ from agents.links.choose import ChooseLink
 from agents.links.remote.link import RemoteLink
 from agents.live import LiveViews
 from agents.ports import Limits
-from agents.post import Attend, Cancel, Live, LocalPost, Message, Oust, Post
+from agents.post import Attend, Cancel, Join, Live, LocalPost, Message, Oust, Post
+from agents.transcript.storage import StorageMeter
 from agents.waiting import WaitingTurns
 from hub.courier import Courier
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.redis_post import RedisPost
+from hub.watch.counts import Counts
+from hub.watch.ledger import Spans, WatchedLedger, WatchedLink
+from hub.watch.metrics import Gauges
+from kit import trace
 from kit.ids import unguessable
 from operators.asgi import Operators
 from operators.room import Room
@@ -60,9 +66,11 @@ class House:
     dispatcher: Dispatcher
     asking: Asking
     requests: Requests
+    meter: StorageMeter
     hook_events: HookEvents
     limits: Limits
     tasks: TaskStore
+    exchanges: Exchanges
     callers: Served
     bridge: Bridge
     http_json: HttpJson
@@ -70,6 +78,9 @@ class House:
     room: Room
     pushes: Pushes
     pusher: JobThread
+    streams: OpenStreams
+    counts: Counts
+    spans: Spans | None
 
     async def take(self, message: Message) -> None:
         """A message from another process, or from a thread of this one."""
@@ -79,8 +90,22 @@ class House:
             self.dispatcher.cancel(message.chat_id)
         elif isinstance(message, Attend):
             self.pushes.attend(message.task_id)
+        elif isinstance(message, Join):
+            self.link.start(
+                self.exchanges.show(message.caller_id, message.session_id, message.message_key), "join"
+            )
         else:
             await self.link.take(message)
+
+    def gauges(self) -> Gauges:
+        """What this process holds at this moment, for `/metrics`."""
+        return {
+            "process_turns": ("Turns of this process without an end.", lambda: self.dispatcher.open_turns),
+            "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
+            "operator_sockets": ("Operators connected here.", lambda: self.room.sockets),
+            "streams": ("Event streams open here.", lambda: self.streams.total),
+            "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
+        }
 
     def agent_socket(self) -> AgentSocket:
         """A consumer for one agent's socket."""
@@ -88,6 +113,7 @@ class House:
             link=self.link,
             ledger=self.ledger,
             requests=self.requests,
+            meter=self.meter,
             process_id=self.process_id,
             clock=time.monotonic,
         )
@@ -108,15 +134,18 @@ def build() -> House:
     """Put the parts together; nothing runs yet."""
     process_id = unguessable()
     courier = Courier()
-    ledger = Ledger(home=process_id, carry=courier.carry)
+    counts = Counts()
+    spans = _spans()
+    ledger = WatchedLedger(home=process_id, carry=courier.carry, counts=counts, spans=spans)
     waiting = WaitingTurns()
     limits = _limits()
     post = _post()
     link = ChannelLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
     remote = RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic)
     live = LiveViews(process_id=process_id, post=post)
+    chosen = ChooseLink(channel=link, remote=remote)
     dispatcher = Dispatcher(
-        link=ChooseLink(channel=link, remote=remote),
+        link=WatchedLink(chosen, spans) if spans else chosen,
         ledger=ledger,
         waiting=waiting,
         limits=limits,
@@ -125,7 +154,8 @@ def build() -> House:
     )
     asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=link)
     requests = Requests(asking)
-    hook_events = HookEvents(ledger=ledger, link=link)
+    meter = StorageMeter(settings.STORAGE_PER_OWNER_MB, time.monotonic)
+    hook_events = HookEvents(ledger=ledger, link=link, meter=meter)
     tasks = _tasks()
     feeds = Feeds()
     reader = TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S)
@@ -152,7 +182,8 @@ def build() -> House:
         ),
     )
     callers = Served()
-    counter = Counter(Operations(services), OpenStreams(settings.STREAMS_PER_CALLER), callers)
+    streams = OpenStreams(settings.STREAMS_PER_CALLER)
+    counter = Counter(Operations(services), streams, callers)
     door = Door(ledger, settings.PUBLIC_URL)
     switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
@@ -166,19 +197,33 @@ def build() -> House:
         dispatcher=dispatcher,
         limits=limits,
         tasks=tasks,
+        exchanges=exchanges,
         callers=callers,
         bridge=Bridge(door, counter),
         http_json=HttpJson(door, counter),
         asking=asking,
         requests=requests,
+        meter=meter,
         hook_events=hook_events,
         operators=Operators(switchboard, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
-        room=Room(),
+        room=Room(settings.STREAMS_PER_CALLER),
         pushes=pushes,
         pusher=push_thread,
+        streams=streams,
+        counts=counts,
+        spans=spans,
     )
     courier.address(process_id, house.take, post)
     return house
+
+
+def _spans() -> Spans | None:
+    if not settings.OTEL_ENDPOINT:
+        return None
+    telemetry = import_module("hub.watch.telemetry")  # nobody else pays for what it imports
+    trace.sample_new(settings.OTEL_SHARE)
+    spans: Spans = telemetry.TurnSpans(settings.SPECTACULAR_SETTINGS["VERSION"])
+    return spans
 
 
 def _post() -> Post:

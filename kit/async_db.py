@@ -6,7 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from channels.db import database_sync_to_async
-from django.db import InterfaceError, OperationalError, connection
+from django.db import connection
+
+from kit.sql import AWAY
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,7 +42,7 @@ class DbThread:
     def _run(self, function: Callable[[], R]) -> R:
         try:
             return function()
-        except (OperationalError, InterfaceError):
+        except AWAY:
             connection.close()
             raise
 

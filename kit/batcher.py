@@ -19,15 +19,24 @@ class Batcher(Generic[T]):
         self._is_running = False
         self._tasks = TaskSet()
 
+    @property
+    def waiting(self) -> int:
+        """Items that are not being written yet."""
+        return len(self._items)
+
     async def add(self, item: T) -> None:
         """Return when the batch that holds the item was written; raise what writing it raised."""
+        await asyncio.shield(self.put(item))
+
+    def put(self, item: T) -> asyncio.Future[None]:
+        """Have an item written with the next batch; the end of that, for who wants to wait. Never cancel it."""
         self._items.append(item)
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
             if not self._is_running:
                 self._is_running = True
                 self._tasks.start(self._run(), name="batcher")
-        await asyncio.shield(self._next)
+        return self._next
 
     async def _run(self) -> None:
         while self._next is not None:

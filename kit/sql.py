@@ -4,9 +4,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db import connection
+from django.db import InterfaceError, InternalError, OperationalError, connection
 
 Row = tuple[Any, ...]
+
+# The database is out of reach, full, or takes no writes (PostgreSQL then says InternalError): nothing was done.
+AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 class Query(NamedTuple):

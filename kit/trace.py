@@ -1,8 +1,10 @@
 """W3C Trace Context: whose trace something belongs to, and a span of its own for each step taken in it.
 
-https://www.w3.org/TR/trace-context/, version 00. The hub takes part in traces and records none.
+https://www.w3.org/TR/trace-context/, version 00. The hub takes part in traces, and records its steps of
+those that are sampled where OpenTelemetry is set up.
 """
 
+import random
 import re
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -14,7 +16,11 @@ _FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-
 _KNOWN_FLAGS = 0x03  # sampled, random trace id
 NO_TRACE, NO_SPAN = "0" * 32, "0" * 16
 
+SAMPLED = 0x01
+
 _current: ContextVar[str] = ContextVar("traceparent", default="")
+_step: ContextVar[tuple[str, str]] = ContextVar("step", default=("", ""))  # the last span made, and its parent
+_sampled_share = 0.0
 
 
 def read(values: Sequence[str]) -> str:
@@ -34,8 +40,28 @@ def read(values: Sequence[str]) -> str:
 def follow(parent: str) -> str:
     """A new span: in the parent's trace, with its flags; in a new trace, that nobody samples, without a parent."""
     if not parent:
-        return f"00-{_id(16, NO_TRACE)}-{_id(8, NO_SPAN)}-00"
-    return f"{parent[:36]}{_id(8, NO_SPAN)}{parent[52:]}"
+        made = f"00-{_id(16, NO_TRACE)}-{_id(8, NO_SPAN)}-{_new_flags()}"
+    else:
+        made = f"{parent[:36]}{_id(8, NO_SPAN)}{parent[52:]}"
+    _step.set((made, parent))
+    return made
+
+
+def parent_of(span: str) -> str:
+    """The parent of the span that was made last for what is being done; empty for none, and for any other span."""
+    made, parent = _step.get()
+    return parent if made == span else ""
+
+
+def sample_new(share: float) -> None:
+    """From now on so many of the traces that begin here are sampled, 0 to 1."""
+    global _sampled_share
+    _sampled_share = share
+
+
+def is_sampled(traceparent: str) -> bool:
+    """Whether somebody records its trace."""
+    return bool(traceparent) and bool(int(traceparent[53:55], 16) & SAMPLED)
 
 
 def enter(values: Sequence[str]) -> str:
@@ -52,6 +78,12 @@ def current() -> str:
 def trace_id(traceparent: str) -> str:
     """The trace it names; empty for none."""
     return traceparent[3:35]
+
+
+def _new_flags() -> str:
+    if not _sampled_share:
+        return "00"
+    return f"{int(random.random() < _sampled_share):02x}"  # noqa: S311  chooses, guards nothing
 
 
 def _id(size: int, none: str) -> str:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from django.db import InterfaceError, OperationalError
 
 from accounts.authn import CALLER_KINDS, ForeignOrigin, Identity, check_origin, presented
 from accounts.cors import allowing
@@ -19,7 +18,7 @@ from agents.asking import Asker
 from agents.errors import Unavailable
 from agents.ledger import Ledger
 from agents.types import Failure
-from kit import trace
+from kit import sql, trace
 from kit.asgi import (
     BodyTooLarge,
     BodyTooSlow,
@@ -88,7 +87,7 @@ class Operators:
             return
         except Broken as broken:
             answer = broken.answer
-        except (Unavailable, OperationalError, InterfaceError):
+        except (Unavailable, *sql.AWAY):
             answer = _refusal(Unavailable())
         except REFUSED as refused:
             answer = _refusal(refused)

@@ -13,6 +13,7 @@ from agents.errors import (
     Busy,
     Cycle,
     FileGone,
+    Halted,
     NotPublished,
     Offline,
     OverBudget,
@@ -66,6 +67,9 @@ REFUSALS: dict[type[Exception], Refusal] = {
     TooManyFiles: Refusal(400, "validation_failed", str),
     NotAllowed: Refusal(403, "forbidden", str),
     Blocked: Refusal(403, "blocked", lambda _: "the owner does not take your questions"),
+    Halted: Refusal(
+        403, "halted", lambda halted: "your questions are halted" if halted.is_caller else "it is halted"
+    ),
     NoSuchSession: Refusal(404, "not_found", lambda _: "no such session"),
     NoSuchTarget: Refusal(404, "not_found", lambda _: "no such peer"),
     NotPublished: Refusal(404, "not_found", lambda _: "there is nothing of that name any more"),
@@ -98,6 +102,7 @@ FAILURE_TEXT: dict[str, str] = {
     Failure.SHUTDOWN: "the hub stopped before it answered",
     Failure.NOT_RECORDED: "the hub could not record the answer",
     Failure.CANCELED: "canceled by its caller",
+    Failure.HALTED: "halted before it answered",
     Failure.AGENT_FAILED: "the agent failed",
     Failure.REJECTED: "the agent refused the question",
 }

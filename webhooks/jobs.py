@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from celery import shared_task
 
+from kit import batches
 from kit.clock import db_now
 from webhooks.models import Delivery
 from webhooks.sending import Sender, client
 
-DELETE_AT_ONCE = 1_000
 OVERDUE = timedelta(days=1)
 
 
@@ -27,7 +27,4 @@ def retain(deliveries_kept_days: int) -> int:
     now = db_now()
     old = Delivery.objects.filter(queued_at__lt=now - timedelta(days=deliveries_kept_days))
     over = old.exclude(next_attempt_at__gte=now - OVERDUE)
-    gone = 0
-    while ids := list(over.values_list("pk", flat=True)[:DELETE_AT_ONCE]):
-        gone += Delivery.objects.filter(pk__in=ids).delete()[0]
-    return gone
+    return batches.delete(over)

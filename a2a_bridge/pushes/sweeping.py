@@ -13,9 +13,11 @@ from a2a_bridge.tasks.record import State, Task, after, timestamp
 from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S
 from agents.models import Turn
 from agents.types import Outcome, SettledTurn
+from kit import batches
 from kit.clock import db_now
 
 AT_ONCE = 500
+FORGOTTEN_AT_ONCE = 100
 ENDED_KEPT = timedelta(seconds=ENDED_TTL_S)
 KEPT = timedelta(seconds=ASKING_TTL_S + OPEN_TTL_S)
 
@@ -38,9 +40,9 @@ def forget() -> int:
     ended = Q(ended_seq__isnull=False, touched_at__lt=now - ENDED_KEPT) & ~Exists(waiting)
     over = PushConfig.objects.filter(ended | Q(touched_at__lt=now - KEPT))
     gone = 0
-    while ids := list(over.values_list("pk", flat=True)[:AT_ONCE]):
-        PushConfig.objects.filter(pk__in=ids).delete()
-        gone += len(ids)
+    for ids in batches.of(over, FORGOTTEN_AT_ONCE):
+        batches.delete(Push.objects.filter(config__in=ids))
+        gone += PushConfig.objects.filter(pk__in=ids).delete()[1].get(PushConfig._meta.label, 0)
     return gone
 
 

@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 
 from a2a_bridge.tasks import journal_rows, journal_sql
 from a2a_bridge.tasks.journal_rows import Write
@@ -15,6 +15,7 @@ from agents.errors import Unavailable
 from kit import sql
 from kit.async_db import DbThread, db_call
 from kit.batcher import Batcher
+from kit.clock import near_now
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class JournalTaskStore:
         await self._thread.close()
 
     def _since(self) -> datetime:
-        return datetime.now(UTC) - self._kept
+        return near_now() - self._kept
 
     async def _do(self, write: Write) -> bool:
         """Write it, with others; whether it was done."""
@@ -92,7 +93,7 @@ class JournalTaskStore:
         """One transaction; one by one when a piece of it may be at fault."""
         try:
             await self._thread.call(lambda: journal_rows.write(writes))
-        except (OperationalError, InterfaceError):
+        except sql.AWAY:
             raise
         except DatabaseError:
             for write in writes:

@@ -5,8 +5,9 @@ from datetime import timedelta
 
 from django.db.models import Count, F, Q, Sum
 
-from a2a_bridge.models import StoredTask
+from a2a_bridge.models import StoredEvent, StoredTask
 from a2a_bridge.tasks.record import OPEN
+from kit import batches
 from kit.clock import db_now
 
 TASKS_A_CALLER = 10_000
@@ -19,10 +20,7 @@ _SIZE = F("snapshot_bytes") + F("events_bytes")
 def forget_old(kept_days: int) -> int:
     """Delete tasks whose state was set longer ago than that; how many went."""
     old = StoredTask.objects.filter(updated_at__lte=db_now() - timedelta(days=kept_days))
-    gone = 0
-    while ids := list(old.order_by("updated_at").values_list("pk", flat=True)[:DELETE_AT_ONCE]):
-        gone += _delete(ids)
-    return gone
+    return sum(_delete(ids) for ids in batches.of(old.order_by("updated_at"), DELETE_AT_ONCE))
 
 
 def trim(*, tasks_a_caller: int = TASKS_A_CALLER, bytes_a_caller: int = BYTES_A_CALLER) -> int:
@@ -48,6 +46,8 @@ def _spent(caller_id: int, most: int, most_bytes: int) -> Iterator[str]:
 
 
 def _delete(task_ids: list[str]) -> int:
-    """How many of these tasks went, each with its events."""
+    """How many of these tasks went, each with its events; those go first, a batch at a time."""
+    for events in batches.of(StoredEvent.objects.filter(task__in=task_ids)):
+        StoredEvent.objects.filter(pk__in=events).delete()
     deleted = StoredTask.objects.filter(pk__in=task_ids).delete()[1]
     return deleted.get(StoredTask._meta.label, 0)

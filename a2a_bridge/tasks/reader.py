@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.pieces import end_of
@@ -11,7 +11,7 @@ from a2a_bridge.tasks.store import TaskStore
 from agents.models import Turn
 from agents.types import Failure, Outcome, SettledTurn
 from kit.async_db import db_call
-from kit.clock import db_now
+from kit.clock import db_now, near_now
 
 TOLD_WITHIN = timedelta(seconds=30)
 LOOK_EVERY_S = 0.5
@@ -91,4 +91,4 @@ def end_of_turn(chat_id: str) -> SettledTurn | None:
 
 
 def _is_young(task: Task) -> bool:
-    return datetime.fromisoformat(task.updated_at) > datetime.now(UTC) - TOLD_WITHIN
+    return datetime.fromisoformat(task.updated_at) > near_now() - TOLD_WITHIN

@@ -5,13 +5,13 @@ States, messages and artifacts are those of A2A 1.0, section 4. Nothing here is 
 
 import sys
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from enum import StrEnum
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from agents.pieces import Json, Part
+from kit.clock import near_now
 
 
 class State(StrEnum):
@@ -174,7 +174,7 @@ def text_in(parts: Iterable[Part]) -> str:
 
 def timestamp() -> str:
     """Now, as A2A writes it: UTC, milliseconds, Z. Later ones sort behind."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return near_now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _with_status(task: Task, event: StatusEvent) -> Task:

@@ -1,6 +1,5 @@
 """A caller's tasks in Redis, a line each: enough to choose a page by, and to see what to give up."""
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import msgspec
 
 from a2a_bridge.tasks.record import OPEN, State, Task
 from a2a_bridge.tasks.store import TaskQuery, ttl_s
+from kit.clock import near_now
 
 KEEP_OF_TEN = 9  # when there are too many: so that they are not all counted again at once
 
@@ -69,4 +69,4 @@ def spent(lines: Sequence[Line], *, most: int, most_bytes: int) -> list[Line]:
 
 
 def _now_ms() -> int:
-    return int(time.time() * 1000)
+    return int(near_now().timestamp() * 1000)

@@ -85,7 +85,7 @@ class TaskRun:
     @property
     def is_promoted(self) -> bool:
         """Whether more came of it than a plain reply: then it is a task to whoever takes a message instead."""
-        return _is_promoted(self.task, self.pieces)
+        return is_promoted(self.task, self.pieces)
 
     @property
     def last_events(self) -> Sequence[TaskEvent]:
@@ -128,7 +128,7 @@ class TaskRun:
         end = self._ending(settled)
         writes = self._store.writes(end.task, end.events) if end.is_kept else ()
         self._is_written = bool(writes)
-        is_plain = not _is_promoted(end.task, self.pieces)
+        is_plain = not is_promoted(end.task, self.pieces)
         kept = self.keeper.writes(end.task, is_plain=is_plain) if self.keeper else ()
         told = telling(end.task, end.events, self._traceparent) if self.feed is not None else ()
         return [*writes, *kept, *told]
@@ -196,7 +196,7 @@ class TaskRun:
             events = self._new(task, taken)
             events += end_of(after(task, events), settled, wait_s=self._wait_s, at=timestamp())
             task = after(task, events)
-            is_kept = self._keeps_plain or self.feed is not None or _is_promoted(task, self.pieces)
+            is_kept = self._keeps_plain or self.feed is not None or is_promoted(task, self.pieces)
             self._end = End(settled, task, events, is_kept)
         return self._end
 
@@ -228,7 +228,8 @@ class TaskRun:
         logger.warning("task.not_kept", extra={"chat_id": task.chat_id})
 
 
-def _is_promoted(task: Task, pieces: Sequence[Piece]) -> bool:
+def is_promoted(task: Task, pieces: Sequence[Piece]) -> bool:
+    """Whether a task is more than a plain reply, given the pieces it came in."""
     if task.turns > 1 or not (task.is_open or task.state is State.COMPLETED):
         return True
     if task.state is State.COMPLETED and not (task.reply and text_in(task.reply.parts)):

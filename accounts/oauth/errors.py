@@ -80,7 +80,7 @@ class ExpiredToken(Refused):
 
 
 class QuotaExceeded(Refused):
-    """The user holds as many app tokens as one may."""
+    """The user has as many of these as one may."""
 
     code = "quota_exceeded"
 

@@ -22,7 +22,9 @@ from accounts.oauth.errors import (
     SlowDown,
 )
 from accounts.oauth.models import DeviceGrant, LoginAttempt, LoginCode
+from accounts.quotas import check_tokens
 from accounts.tokens import Minted, digest, mint
+from kit import batches
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -165,10 +167,16 @@ def _fits(verifier: str, challenge: str) -> bool:
 def _replace(
     user: User, kind: Credential.Kind, source: Credential.Source, name: str, machine_id: str, user_agent: str
 ) -> Minted:
-    """A new credential of a machine; the one it had goes."""
+    """A new credential of a machine; the one it had goes.
+
+    Raises:
+        QuotaExceeded: it is an app's, and the user holds as many tokens as one may.
+    """
     sources = [Source.CLI] if kind == Kind.SESSION else [Source.SPA, Source.DEVICE]
     if machine_id:
         user.credentials.filter(kind=kind, machine_id=machine_id, source__in=sources).revoke()
+    if kind == Kind.APP:
+        check_tokens(user)
     return mint(
         user,
         kind,
@@ -188,9 +196,10 @@ def mint_app(user: User, name: str, *, user_agent: str) -> Minted:
     """An app token by its user's own hand.
 
     Raises:
-        QuotaExceeded: the user holds MINTED_APPS live ones.
+        QuotaExceeded: the user holds MINTED_APPS live ones, or as many tokens as one may.
     """
     User.objects.select_for_update().get(pk=user.pk)
+    check_tokens(user)
     if user.credentials.live().filter(kind=Kind.APP, source=Source.MINT).count() >= MINTED_APPS:
         raise QuotaExceeded(f"you hold {MINTED_APPS} app tokens: revoke one first")
     return mint(user, Kind.APP, name, user_agent=user_agent, source=Source.MINT, app_name=name[:60])
@@ -284,4 +293,4 @@ def _user_code() -> str:
 def forget() -> None:
     """Delete what ran out a day ago; until then a second use of a code still revokes."""
     for model in (LoginAttempt, LoginCode, DeviceGrant):
-        model.objects.filter(expires_at__lt=db_now() - KEPT_AFTER_EXPIRY).delete()
+        batches.delete(model.objects.filter(expires_at__lt=db_now() - KEPT_AFTER_EXPIRY))

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.formats import date_format
 
 from accounts.admin_site import OwnedAdmin, site
+from accounts.oauth.errors import QuotaExceeded
 from agents import publishing
 from agents.facts import Facts, facts_of
 from agents.forms import EDITABLE, AgentForm, NewAgentForm
@@ -87,8 +88,8 @@ class AgentAdmin(OwnedAdmin):
         """Publish a session; who loses a race for its handle is told so."""
         try:
             return super().add_view(request, *args, **kwargs)
-        except publishing.Taken as taken:
-            self.message_user(request, f"Not published: {taken}.", messages.ERROR)
+        except (publishing.Taken, QuotaExceeded) as refused:
+            self.message_user(request, f"Not published: {refused}.", messages.ERROR)
             return HttpResponseRedirect(reverse("admin:agents_agent_add"))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:

@@ -6,6 +6,9 @@ from django import forms
 
 from accounts.models import User
 from agents.forms import users_of
+from agents.halting import NoSuchSubject, Subject, named
+from agents.models import Halt
+from agents.models.halt import REASON_CHARS
 
 
 class BlockForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -21,3 +24,18 @@ class BlockForm(forms.ModelForm):  # type: ignore[type-arg]
         if caller.pk == self.owner.pk:
             raise forms.ValidationError("This is you.")
         return caller
+
+
+class HaltForm(forms.ModelForm):  # type: ignore[type-arg]
+    """What to halt."""
+
+    kind = forms.ChoiceField(choices=Halt.Kind.choices)
+    name = forms.CharField(max_length=128, help_text="The agent's handle, or the login of the owner or caller.")
+    reason = forms.CharField(max_length=REASON_CHARS, required=False, help_text="For the record.")
+
+    def clean_name(self) -> Subject:
+        """What has the name."""
+        try:
+            return named(self.cleaned_data.get("kind", ""), self.cleaned_data["name"])
+        except NoSuchSubject as unknown:
+            raise forms.ValidationError(f"There is {unknown}.") from None

@@ -12,11 +12,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
-from agents import publishing
+from accounts.oauth.errors import QuotaExceeded
+from agents import halting, publishing
 from agents.desk.door import for_owner, own_agent
 from agents.desk.forms import edit_form, new_form
 from agents.forms import EDITABLE
-from agents.models import Agent, Session
+from agents.halting import Subject
+from agents.models import Agent, Halt, Session
 from agents.presence import slug_of
 
 PAGE = ["GET", "HEAD", "POST"]
@@ -45,6 +47,9 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     except publishing.Taken as taken:
         form.add_error("slug", f"{taken}.")
         return _page(request, form, session=session, status=409)
+    except QuotaExceeded as over:
+        form.add_error(None, f"{over}.")
+        return _page(request, form, session=session, status=429)
     say(request, made.agent, "is back, with its log" if made.restored else "is there")
     return HttpResponseRedirect(reverse("desk"))
 
@@ -53,12 +58,14 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
 @require_http_methods(PAGE)
 @for_owner
 def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
-    """Change an agent; the action `unpublish` closes it whatever else the form says."""
+    """Change an agent; the actions `unpublish` and `halt` close it whatever else the form says."""
     agent = own_agent(agent_id, owner)
     action = request.POST.get("action")
     if action in ("publish", "unpublish"):
         status = Status.PUBLISHED if action == "publish" else Status.DRAFT
         return _revised(request, publishing.revise(agent.pk, {"status": status}))
+    if action in ("halt", "resume"):
+        return _switched(request, owner, Subject(Halt.Kind.AGENT, agent=agent), is_off=action == "halt")
     form = edit_form()(request.POST or None, instance=agent)
     if request.method != "POST" or _is_preview(request):
         return _page(request, form, agent=own_agent(agent_id, owner))
@@ -83,6 +90,17 @@ def delete(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     return HttpResponseRedirect(reverse("desk"))
 
 
+def _switched(request: HttpRequest, owner: User, subject: Subject, *, is_off: bool) -> HttpResponse:
+    """Halt an agent of one's own, or let it go on; what an administrator halted stays so."""
+    if is_off:
+        halting.halt(subject, by=owner, by_staff=False)
+        messages.warning(request, f"{subject.agent} is halted: nobody can ask it, and its connection is closed.")
+    else:
+        halting.resume(subject.halts.filter(by_staff=False), by=owner)
+        messages.success(request, f"{subject.agent} goes on, once it has connected again.")
+    return HttpResponseRedirect(request.path)
+
+
 def _revised(request: HttpRequest, agent: Agent | None) -> HttpResponse:
     if agent is None:
         messages.error(request, "The agent was deleted meanwhile.")
@@ -99,8 +117,14 @@ def say(request: HttpRequest, agent: Agent, what: str) -> None:
         messages.warning(request, f"@{agent.handle} {what}. It is a draft: nobody can ask it yet.")
 
 
-def _page(request: HttpRequest, form: BaseForm, *, status: int = 200, **more: Any) -> HttpResponse:
+def _page(
+    request: HttpRequest, form: BaseForm, *, agent: Agent | None = None, status: int = 200, **more: Any
+) -> HttpResponse:
+    halts = list(Subject(Halt.Kind.AGENT, agent=agent).halts) if agent else []
     context = {
+        "agent": agent,
+        "is_halted": bool(halts),
+        "may_resume": not any(one.by_staff for one in halts),
         "form": form,
         "preview": _is_preview(request),
         "description": form["description"].value() or "",

@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
+from accounts.oauth.errors import QuotaExceeded
 from agents import publishing
 from agents.desk.door import for_owner, own_agent
 from agents.desk.publishing import PAGE, say
@@ -50,6 +51,9 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     except (publishing.Taken, publishing.BadSlug) as refused:
         form.add_error("slug", f"{refused}.")
         return _new_page(request, place, form, card=card, status=409)
+    except QuotaExceeded as over:
+        form.add_error(None, f"{over}.")
+        return _new_page(request, place, form, card=card, status=429)
     say(request, made.agent, "is back, with its log" if made.restored else "is there")
     return HttpResponseRedirect(reverse("desk"))
 

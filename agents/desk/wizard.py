@@ -11,7 +11,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts import snippets
 from accounts.error_pages import json_error
 from accounts.models import Credential, User
-from accounts.tokens import mint
+from accounts.oauth.errors import QuotaExceeded
+from accounts.tokens import mint_channel
 from agents.desk.door import for_owner, json_for_owner
 from agents.directory import live_connections
 from agents.models import Agent, Session
@@ -55,7 +56,10 @@ def connect(request: HttpRequest, owner: User) -> HttpResponse:
         context = {"name": name[:NAME_CHARS], "error": NO_NAME}
         return render(request, "desk/connect.html", context, status=400)
     agent = request.headers.get("User-Agent", "")
-    minted = mint(owner, Credential.Kind.CHANNEL, slug, user_agent=agent, source=Credential.Source.MINT)
+    try:
+        minted = mint_channel(owner, slug, user_agent=agent)
+    except QuotaExceeded as over:
+        return render(request, "desk/connect.html", {"name": name, "error": f"{over}."}, status=429)
     return _waiting(request, minted.credential, token=minted.token)
 
 

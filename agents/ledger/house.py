@@ -13,11 +13,19 @@ LEFT JOIN (agents_connection c JOIN agents_process p ON p.id = c.process_id AND 
   ON c.session_id = {session}
 LEFT JOIN agents_remoteserver r ON r.session_id = {session} AND (r.retry_at IS NULL OR r.retry_at <= %s)
 """
+_HALTED = """(
+  EXISTS (SELECT 1 FROM agents_halt h JOIN agents_agent ha ON ha.id = h.agent_id
+          WHERE h.lifted_at IS NULL AND h.kind = 'agent' AND ha.session_id = {session} AND ha.deleted_at IS NULL)
+  OR EXISTS (SELECT 1 FROM agents_halt h
+             WHERE h.lifted_at IS NULL AND h.kind = 'owner' AND h.user_id = {owner}))
+"""
 _AGENTS = (
     """
 SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id, a.owner_id,
        c.id, c.process_id, a.daily_budget, a.concurrency_cap, a.isolated, a.access = 'public',
-       COALESCE(d.queries, 0), r.id IS NOT NULL
+       COALESCE(d.queries, 0), r.id IS NOT NULL, """
+    + _HALTED.format(session="a.session_id", owner="a.owner_id")
+    + """
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
 """
     + _LIVE.format(session="a.session_id")
@@ -26,17 +34,22 @@ FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
 _SESSIONS = (
     f"""
 SELECT s.id, s.archived_at IS NULL AND u.is_active, s.id, s.owner_id, c.id, c.process_id,
-       NULL, {SESSION_CAP}, 0, 1, 0, r.id IS NOT NULL
+       NULL, {SESSION_CAP}, 0, 1, 0, r.id IS NOT NULL, {_HALTED.format(session="s.id", owner="s.owner_id")}
 FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id
 """
     + _LIVE.format(session="s.id")
     + "WHERE s.id IN ({marks})"
 )
 _CLAIMS = """
-SELECT session_id, caller_id FROM agents_turn
+SELECT session_id, caller_id, chat_id, task_id, home, CASE WHEN outcome IS NULL THEN message_key ELSE '' END
+FROM agents_turn
 WHERE released_at IS NULL AND claim_until > %s AND session_id IN ({marks})
 """
-_BLOCKS = "SELECT owner_id, caller_id FROM agents_callerblock WHERE caller_id IN ({marks})"
+_BLOCKS = """
+SELECT owner_id, caller_id FROM agents_callerblock WHERE caller_id IN ({marks})
+UNION ALL SELECT NULL, user_id FROM agents_halt
+WHERE lifted_at IS NULL AND kind = 'caller' AND user_id IN ({marks})
+"""
 _GRANTS = """
 SELECT g.agent_id, g.user_id FROM agents_agentgrant g JOIN agents_agent a ON a.id = g.agent_id
 WHERE a.access = 'limited' AND a.id IN ({marks})
@@ -52,10 +65,13 @@ def read_house(asks: Collection[Ask], now: datetime, day: object) -> House:
         agents={row[0]: _state(row) for row in agents},
         sessions={row[0]: _state(row) for row in sessions},
         granted=_granted([row[0] for row in agents if not row[9]]),
-        blocked=frozenset((row[0], row[1]) for row in blocks),
+        blocked=frozenset((row[0], row[1]) for row in blocks if row[0] is not None),
+        halted=frozenset(row[1] for row in blocks if row[0] is None),
     )
-    for session_id, caller_id in claims:
+    for session_id, caller_id, chat_id, task_id, home, message_key in claims:
         house.held(session_id)[caller_id] += 1
+        if message_key:
+            house.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
     return house
 
 
@@ -73,7 +89,7 @@ def _read(
         else None,
         sql.Query(_SESSIONS.format(marks=sql.marks(plain)), [alive, stored, *plain]) if plain else None,
         sql.Query(_CLAIMS.format(marks=sql.marks(held)), [stored, *held]),
-        sql.Query(_BLOCKS.format(marks=sql.marks(callers)), callers),
+        sql.Query(_BLOCKS.format(marks=sql.marks(callers)), [*callers, *callers]),
     ]
     found = iter(sql.rows_of_each([query for query in queries if query]))
     return [next(found) if query else [] for query in queries]
@@ -82,7 +98,7 @@ def _read(
 def _state(row: sql.Row) -> AgentState:
     """A row of agents or of sessions; SQLite has no booleans of its own."""
     published, isolated, open_to_all = bool(row[1]), bool(row[8]), bool(row[9])
-    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, is_remote = row
+    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, is_remote, halted = row
     return AgentState(
         published=published,
         session_id=session_id,
@@ -95,6 +111,7 @@ def _state(row: sql.Row) -> AgentState:
         open_to_all=open_to_all,
         spent=spent,
         is_remote=bool(is_remote),
+        halted=bool(halted),
     )
 
 

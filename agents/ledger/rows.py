@@ -49,6 +49,8 @@ def open_row(turn: OpenTurn, home: str, moment: Moment) -> TurnRow:
         source_session_id=ask.source.session_id if ask.source else None,
         depth=ask.depth,
         traceparent=ask.traceparent,
+        message_key=ask.message_key,
+        task_id=ask.task_id,
     )
 
 
@@ -74,4 +76,6 @@ def refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
         source_session_id=ask.source.session_id if ask.source else None,
         depth=ask.depth,
         traceparent=ask.traceparent,
+        message_key=ask.message_key,
+        task_id=ask.task_id,
     )

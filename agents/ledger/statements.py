@@ -35,6 +35,8 @@ class TurnRow(NamedTuple):
     source_session_id: int | None
     depth: int
     traceparent: str
+    message_key: str
+    task_id: str
 
 
 class EndingRow(NamedTuple):

@@ -10,12 +10,12 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from agents.announcing import Addressed, Carrier
 from agents.errors import Denied, Unavailable
@@ -25,6 +25,7 @@ from agents.ledger.lookup import Wanted
 from agents.ledger.work import Admit, Also, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.transcript.recording import NewEvent
 from agents.types import Ask, Ending, Failure, Found, OpenTurn, Outcome, SettledTurn
+from kit import sql
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ TRIES = 3
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
 LOCK_FAILURES = frozenset({"40P01", "55P03"})
+OnBatch = Callable[[int], None]  # how many pieces of work were taken at once; called by the thread
 
 
 @dataclass(slots=True)
@@ -56,12 +58,18 @@ class Item:
 class Ledger:
     """Admits and settles turns durably. All methods but `close` belong to the event loop."""
 
-    def __init__(self, *, home: str, carry: Carrier | None = None) -> None:
+    def __init__(self, *, home: str, carry: Carrier | None = None, on_batch: OnBatch | None = None) -> None:
         self._home = home
+        self._on_batch = on_batch
         self._carry = carry
         self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._postponed: list[Item] = []
         self._thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many pieces of work wait for the thread."""
+        return self._queue.qsize()
 
     async def look_up(self, digest: str | None, handle: str | None, session: UUID | None = None) -> Found:
         """Find an identity, a published agent and the token's own session; each None when there is none.
@@ -81,6 +89,7 @@ class Ledger:
 
         Raises:
             Denied, NotPublished: refused; the audit row of a Denied is durable too.
+            AlreadyAsked: an identical message is open; nothing was written.
             Unavailable: nothing was decided.
 
         When this is cancelled nobody will see the turn through: what is admitted all the same is withdrawn.
@@ -176,6 +185,8 @@ class Ledger:
         return items
 
     def _serve(self, items: Sequence[Item]) -> None:
+        if self._on_batch is not None:
+            self._on_batch(len(items))
         looks = [item for item in items if isinstance(item.work, LookUp)]
         works = [item for item in items if not isinstance(item.work, LookUp)]
         if looks:
@@ -200,7 +211,7 @@ class Ledger:
         for attempt in range(TRIES):
             try:
                 committed = commit(batch, home=self._home, is_retry=is_retry or attempt > 0)
-            except (OperationalError, InterfaceError) as failure:
+            except sql.AWAY as failure:
                 is_away = not _is_lock_failure(failure)
                 _recover("ledger.batch_failed", failure, attempt)
             except Exception:

@@ -2,6 +2,7 @@
 
 from agents.models.agent import Agent, AgentGrant, CallerBlock, DailyUsage
 from agents.models.file import Blob, File
+from agents.models.halt import Halt
 from agents.models.permission import PermissionRequest
 from agents.models.presence import Attachment, Connection, Process
 from agents.models.remote import RemoteName, RemoteServer
@@ -20,6 +21,7 @@ __all__ = [
     "DailyUsage",
     "Event",
     "File",
+    "Halt",
     "OpMessage",
     "PermissionRequest",
     "Process",

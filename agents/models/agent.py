@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from agents.models.session import Session
+from kit.clock import near_now
 
 MAX_BUDGET = 100_000
 MAX_CAP = 20
@@ -126,7 +127,7 @@ class Agent(models.Model):
         """Publish or unpublish; the first publishing is remembered."""
         self.status = status
         if status == self.Status.PUBLISHED and self.published_at is None:
-            self.published_at = timezone.now()
+            self.published_at = near_now()
 
     def soft_delete(self) -> None:
         """Free the handle and stop every ask from the next request on; the log stays."""

@@ -32,6 +32,7 @@ class Turn(models.Model):
 
     Open while `outcome` is null. It holds its session for its caller until `released_at`, or until
     `claim_until` passes. `usage_day` is the day it was counted on; null when it was never counted or given back.
+    `question` is blank once it was kept as long as the owner wants (`agents.jobs.blank_questions`).
     """
 
     class Surface(models.TextChoices):
@@ -88,6 +89,12 @@ class Turn(models.Model):
         db_default="",
         help_text="Its span, in the trace of whoever asked (W3C Trace Context).",
     )
+    message_key = models.CharField(
+        max_length=32, blank=True, default="", db_default="", help_text="The same for identical messages."
+    )
+    task_id = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="Of the task it is of."
+    )
     repeats = models.PositiveIntegerField(default=1, help_text="Like refusals within one minute share a row.")
 
     objects: ClassVar[Any] = TurnQuerySet.as_manager()
@@ -104,6 +111,7 @@ class Turn(models.Model):
         indexes = [
             models.Index(fields=["agent", "asked_at"], name="turn_by_agent"),
             models.Index(fields=["session"], condition=Q(released_at=None), name="turn_holding_a_session"),
+            models.Index(fields=["session", "asked_at"], condition=Q(agent=None), name="turn_of_a_session"),
             models.Index(
                 fields=["source_session"], condition=Q(source_session__isnull=False), name="turn_asked_from"
             ),

@@ -102,6 +102,23 @@ class PublishedAgent(ApiAgent):
     restored: bool
 
 
+class ApiHalt(TypedDict):
+    """Who stands still, by whom and why; `liftedAt` is null as long as they do.
+
+    `name`: the agent's handle, or the login of the owner or caller. `madeBy` is null for the command line.
+    """
+
+    id: int
+    kind: Literal["agent", "owner", "caller"]
+    name: str
+    reason: str
+    byStaff: bool
+    madeBy: str | None
+    madeAt: Time
+    liftedBy: str | None
+    liftedAt: Time | None
+
+
 class ApiBlock(TypedDict):
     """A caller whom the owner does not answer."""
 

@@ -16,6 +16,7 @@ from agents.models import File, Session
 from agents.transcript import blobs, happenings
 from agents.transcript.file_names import clean_mime, clean_name
 from agents.transcript.shown_files import show_file
+from agents.transcript.storage import check_room
 from kit.clock import db_now
 
 MAX_FILE_BYTES = 10_485_760
@@ -51,9 +52,14 @@ class Forgotten:
 
 
 def store(session: Session, uploader: User, upload: Upload, scope: str = File.Scope.ATTACHMENT) -> File:
-    """Add a file to a session, and tell its operators."""
+    """Add a file to a session, and tell its operators.
+
+    Raises:
+        accounts.oauth.errors.QuotaExceeded: the uploader has no room for it.
+    """
     sha256 = hashlib.sha256(upload.data).hexdigest()  # before the transaction: it takes a while
     with transaction.atomic():
+        check_room(uploader, len(upload.data))
         blobs.keep(sha256, upload.data)
         now = db_now()
         file: File = File.objects.create(

@@ -13,6 +13,14 @@ class Health(TypedDict):
     ok: bool
     database: NotRequired[str]
     draining: NotRequired[bool]
+    starting: NotRequired[bool]
+
+
+class Gone(TypedDict):
+    """What everybody else gets."""
+
+    error: str
+    message: str
 
 
 def _document(path: str, name: str, summary: str, *media_types: str, **more: Any) -> Operation:
@@ -46,7 +54,22 @@ OPERATIONS = (
         summary="Whether the database answers and the process takes new work.",
         tag="health",
         security=(),
-        answers={200: Health, 503: Answer(shape=Health, text="It drains, or the database is out of reach.")},
+        answers={
+            200: Health,
+            503: Answer(shape=Health, text="It starts or drains, or the database gave no answer in a second."),
+        },
+    ),
+    Operation(
+        method="get",
+        path="/metrics",
+        name="getMetrics",
+        summary="Figures for Prometheus: from this machine, or with METRICS_TOKEN as Bearer token.",
+        tag="health",
+        security=(),
+        answers={
+            200: Answer(shape=str, text="Prometheus' text format.", media_types=("text/plain",)),
+            404: Answer(shape=Gone, text="Not for who asks."),
+        },
     ),
     _document(
         "/api/v1/schema",

@@ -176,6 +176,7 @@ PAGES = [
     Listed("signin", "/signin"),
     Listed("signin-refused", "/signin", act=_no_such_login, complaint="400"),
     Listed("account", "/account", "alice"),
+    Listed("account-erase", "/account/erase", "alice"),
     Listed("account-new-token", "/account", "alice", _mint),
     Listed("device", "/device", "alice"),
     Listed("device-unknown-code", "/device", "alice", _no_such_code, complaint="400"),

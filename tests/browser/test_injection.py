@@ -56,8 +56,7 @@ async def test_nothing_an_agent_answers_runs(visitor: Visitor, site: HubProcess,
         await visitor.go(f"/demos/a2a/?agent={echo.handle}")
         page = visitor.page
         for number, vector in enumerate(VECTORS):
-            streaming = "SendStreamingMessage" if number % 2 else "SendMessage"
-            await page.locator(f"input[value={streaming}]").check()
+            await page.locator(f"input[name=how][value={'stream' if number % 2 else 'send'}]").check()
             await page.get_by_role(
                 "radio", name=["HTTP", "curl", "Python", "TypeScript"][number % 4], exact=True
             ).check()

@@ -34,7 +34,7 @@ NO_PAGES = {
     "signout", "account-revoke", "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv",
     "desk-chart", "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
     "webhook-page-replay",
-    "webhook-page-roll-secret", "webhook-page-delete", "livez", "readyz", "schema", "sockets-json", "sockets-yaml",
+    "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
     "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info",
 }  # fmt: skip
 
@@ -122,6 +122,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"/desk/connect/{found['token']}",
         agent,
         f"{agent}/delete",
+        f"{agent}/remote",
         f"{agent}/audit",
         f"{agent}/audit?{urlencode({'asker': hostile.text(), 'tz': hostile.text(), 'outcome': hostile.text()})}",
         session,

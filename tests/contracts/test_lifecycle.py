@@ -137,9 +137,9 @@ def test_the_end_of_a_process_ends_its_visits(how: str, told: list[Addressed]) -
 def test_a_connection_whose_socket_nobody_holds_ends_too() -> None:
     here = register()
     Connection.objects.update(connected_at=timezone.now() - presence.ORPHAN_AFTER * 2)
-    presence.beat(HOME, mine=[here.connection_id], others=[])
+    presence.beat(HOME, mine={here.connection_id: here.session_id}, others=[])
     assert tails(here.session_id) == ["SessionStart"]
-    presence.beat(HOME, mine=[], others=[])
+    presence.beat(HOME, mine={}, others=[])
     assert tails(here.session_id) == ["SessionStart", "SessionEnd"]
 
 

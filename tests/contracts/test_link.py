@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.grown, pytest.mark.slow]
 class Desk:
     """An agent's socket that only notes what it is given."""
 
+    session_id = 1
+
     def __init__(self) -> None:
         self.prompts: list[Prompt] = []
         self.withdrawn: list[str] = []

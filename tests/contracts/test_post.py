@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agents.post import Chunk, Final, LocalPost, Message
+from faults.proxy import proxied
 from hub.redis_post import RedisPost
 from tests.homes import GrownHomes
 from tests.servers import free_port
@@ -80,3 +81,60 @@ async def test_a_lost_redis_is_no_proof_that_nothing_left() -> None:
 
 async def test_a_hub_of_one_process_reaches_no_other() -> None:
     assert await LocalPost().send("there", Chunk("c", 0, "x")) is False
+
+
+@pytest.mark.grown
+@pytest.mark.slow
+async def test_a_slow_redis_costs_its_delay_once_and_not_once_a_message(grown_homes: GrownHomes) -> None:
+    """A hundred pieces and the end of a reply, each way 100 ms late: one by one they would take 20 s."""
+    arrived: list[Message] = []
+
+    async def take(message: Message) -> None:
+        arrived.append(message)
+
+    with proxied(grown_homes.servers.redis_port) as proxy:
+        post = RedisPost(f"redis://127.0.0.1:{proxy.port}/501")
+        await post.start("there", take)
+        proxy.spoil(latency_s=0.1)
+        sent: list[Message] = [Chunk("c", number, "piece") for number in range(100)]
+        sent.append(Final("c", 100, reply_to="here"))
+        async with asyncio.timeout(10):
+            for piece in sent[:-1]:
+                await post.pass_on("there", piece)
+            assert await post.send("there", sent[-1]) is True
+
+            async def all_came() -> bool:
+                return len(arrived) == len(sent)
+
+            await eventually(all_came, "every message")
+        await post.close()
+    assert arrived == sent
+
+
+@pytest.mark.grown
+@pytest.mark.slow
+async def test_a_message_whose_answer_is_late_is_not_sent_again(grown_homes: GrownHomes) -> None:
+    """A prompt that arrived twice would be answered twice."""
+    arrived: list[Message] = []
+
+    async def take(message: Message) -> None:
+        arrived.append(message)
+
+    with proxied(grown_homes.servers.redis_port) as proxy:
+        here = RedisPost(f"redis://127.0.0.1:{proxy.port}/501")
+        there = RedisPost(grown_homes.servers.redis_url(501))
+        await there.start("there", take)
+        await here.send("there", Chunk("c", 0, "before"))
+        proxy.spoil(latency_s=1.2)  # there and back is more than a sender waits
+        assert await here.send("there", Chunk("c", 1, "late")) is True
+        proxy.heal()
+        await asyncio.sleep(1.2)  # until a second try would have come as well
+
+        async def the_last_came() -> bool:
+            await here.send("there", Final("c", 2, reply_to="here"))
+            return any(isinstance(message, Final) for message in arrived)
+
+        await eventually(the_last_came, "the last message")
+        await here.close()
+        await there.close()
+    assert [message.seq for message in arrived if isinstance(message, Chunk)] == [0, 1]

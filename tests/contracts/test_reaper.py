@@ -9,6 +9,7 @@ from accounts.models import Credential, User
 from accounts.tokens import mint
 from agents import jobs, presence
 from agents.models import Connection, Event, Process, Session, Turn
+from agents.transcript.deleting import delete_sessions
 from agents.types import Ending, Failure, Outcome
 from tests.contracts.house import HOME, admitted, ask, beating, decide, end, published, user
 
@@ -63,12 +64,17 @@ def test_the_dead_are_forgotten_with_their_connections() -> None:
 
 
 def test_a_beat_tells_what_was_lost() -> None:
-    mine, other = published(), published()
-    kept = Connection.objects.get(session_id=mine.ref.session_id)
-    gone = Connection.objects.get(session_id=other.ref.session_id).pk
-    Connection.objects.filter(pk=gone).delete()
-    beat = presence.beat(HOME, mine=[kept.pk, gone], others=[gone])
-    assert (beat.missing, beat.lost) == ({gone}, {gone})
+    mine, other, third = published(), published(), published()
+    kept, gone, deleted = [Connection.objects.get(session_id=one.ref.session_id) for one in (mine, other, third)]
+    held = {one.pk: one.session_id for one in (kept, gone, deleted)}
+    Connection.objects.filter(pk=gone.pk).delete()
+    delete_sessions([deleted.session_id])
+    beat = presence.beat(HOME, mine=held, others=[gone.pk])
+    assert (beat.missing, beat.lost, beat.deleted) == (
+        held.keys() - {kept.pk},
+        {gone.pk},
+        {deleted.session_id},
+    )
 
 
 def test_a_revoked_token_is_found_by_the_process_that_holds_its_socket() -> None:

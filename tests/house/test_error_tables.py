@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from a2a_bridge.errors import DENIED_TEXT, FAILURE_TEXT, denied_text, failure_text
-from agents.errors import Blocked, Busy, Cycle, Denied, Offline, OverBudget, OverCap, RateLimited, TooDeep
+from agents.errors import Blocked, Busy, Cycle, Denied, Halted, Offline, OverBudget, OverCap, RateLimited, TooDeep
 from agents.models import Turn
 from agents.types import Failure
 
@@ -15,6 +15,8 @@ SAID = [
     (OverCap(3), "agent already holds 3 of your questions"),
     (OverBudget(50), "agent @owner/slug hit its daily budget (50)"),
     (Blocked(), "agent @owner/slug does not take your questions"),
+    (Halted(), "agent @owner/slug is halted"),
+    (Halted(is_caller=True), "your questions are halted"),
     (TooDeep(), "too many agents passed this question on"),
     (Cycle(), "this question came through the same agent already"),
     (RateLimited(7), "over your rate limit, retry in 7 s"),

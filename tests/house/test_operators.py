@@ -65,7 +65,7 @@ def test_every_error_frame_and_close_code_has_its_line() -> None:
     section = page("frames.md").partition("### Errors and close codes of /cli\n")[2].partition("\n## ")[0]
     sources = "".join(path.read_text() for path in named("operators/*.py"))
     codes = set(re.findall(r"(?:BadFrame|refuse)\(\"(\w+)\"", sources))
-    assert {"auth_failed", "token_revoked", "bad_frame", "unknown_type"} == codes
+    assert {"auth_failed", "halted", "token_revoked", "bad_frame", "unknown_type"} == codes
     assert all(f"`{code}`" in section for code in codes)
     closes = {socket.POLICY_VIOLATION, socket.SERVICE_RESTART, socket.TRY_AGAIN_LATER}
     assert {str(code) for code in closes} | {"1009", "1011"} == set(

@@ -382,7 +382,9 @@ def test_two_processes_count_together(start_hub: StartHub, make_home: MakeHome, 
 def test_behind_a_proxy_each_caller_counts_for_themselves(
     start_hub: StartHub, make_home: MakeHome, github: GitHub
 ) -> None:
-    hub = start_hub(make_home("embedded"), **github.settings, SIGNIN_RATE_PER_MINUTE=20, BEHIND_PROXY=1)
+    hub = start_hub(
+        make_home("embedded"), **github.settings, SIGNIN_RATE_PER_MINUTE=20, TRUSTED_PROXIES="127.0.0.1"
+    )
 
     def start(forwarded: str) -> int:
         with program(hub.url) as client:

@@ -127,6 +127,8 @@ AGENTS: dict[str, Rule] = {
     f"DELETE {V}/agents/{{agent_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
     f"GET {V}/agents/{{agent_id}}/inbound": Rule(may=May.MINE),
     f"GET {V}/agents/{{agent_id}}/threads": Rule(may=May.MINE),
+    f"POST {V}/agents/{{agent_id}}/halt": Rule(may=May.MINE, body={}, ok=(200, 201), writes=True),
+    f"DELETE {V}/agents/{{agent_id}}/halt": Rule(may=May.MINE, ok=(204,), writes=True),
     f"GET {V}/blocks": Rule(may=May.SIGNED_IN),
     f"POST {V}/blocks": Rule(may=May.SIGNED_IN, body={"login": "gus"}, ok=(200, 201)),
     f"DELETE {V}/blocks/{{login}}": Rule(may=May.SIGNED_IN, names={"login": "zoe"}),
@@ -134,6 +136,10 @@ AGENTS: dict[str, Rule] = {
 
 ACCOUNTS: dict[str, Rule] = {
     f"GET {V}/me": Rule(may=May.SIGNED_IN),
+    f"GET {V}/me/export": Rule(may=May.BY_SESSION),
+    f"DELETE {V}/me/account": Rule(may=May.BY_HAND, test="test_erasing_takes_the_login_and_a_session"),
+    f"GET {V}/me/retention": Rule(may=May.SIGNED_IN),
+    f"PUT {V}/me/retention": Rule(may=May.SIGNED_IN, body={"questionsKeptDays": None}),
     f"GET {V}/tokens": Rule(may=May.SIGNED_IN),
     f"POST {V}/tokens/channel": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),
     f"DELETE {V}/tokens/{{token_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
@@ -157,6 +163,9 @@ ADMINISTRATION: dict[str, Rule] = {
     f"GET {V}/admin/sessions": ADMIN,
     f"GET {V}/admin/sessions/{{public_id}}": ADMIN,
     f"GET {V}/admin/sessions/{{public_id}}/timeline": ADMIN,
+    f"GET {V}/admin/halts": ADMIN,
+    f"POST {V}/admin/halts": Rule(may=May.STAFF, body={"kind": "caller", "name": "nobody-here"}, ok=(404,)),
+    f"DELETE {V}/admin/halts/{{halt_id}}": Rule(may=May.STAFF, ok=(404,), names={"halt_id": "999999"}),
     f"GET {V}/admin/shares": ADMIN,
     f"GET {V}/admin/agents": ADMIN,
     f"GET {V}/admin/tokens": ADMIN,
@@ -224,6 +233,7 @@ BRIDGE: dict[str, Rule] = {
 PAGES: dict[str, Rule] = {
     "GET /livez": WHOEVER,
     "GET /readyz": WHOEVER,
+    "GET /metrics": WHOEVER,  # from this machine: tests/deploy
     "GET /api/v1/schema": WHOEVER,
     "GET /api/ws-docs/json": WHOEVER,
     "GET /api/ws-docs/yaml": WHOEVER,
@@ -270,6 +280,9 @@ PAGES: dict[str, Rule] = {
     "PAGE /webhooks/{webhook_id}/roll-secret": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/test": OWN_PAGE,
     "PAGE /health": Rule(may=May.BY_HAND, test="test_the_hubs_health_is_for_the_staff"),
+    "PAGE /account/export": Rule(may=May.BROWSER),
+    "PAGE /account/erase": Rule(may=May.BROWSER),
+    "PAGE /account/retention": Rule(may=May.BY_HAND, test="test_the_account_page_says_how_long"),
     "PAGE /account/revoke/{credential_id}": Rule(
         may=May.BY_HAND, test="test_the_account_page_revokes_ones_own_only"
     ),

@@ -19,7 +19,7 @@ RESTS = [name for name in ASKED if not name.startswith("METHOD")]
 EVERY_RULE = pytest.mark.parametrize("name", RESTS)
 MASKED = re.compile(r'name="csrfmiddlewaretoken" value="\w+"')  # new in each answer
 CANARY = re.compile(r"canary-\w+")
-VOLATILE = {"date", "content-length", "set-cookie"}  # the cookie is that of forms
+VOLATILE = {"date", "content-length", "set-cookie", "traceparent"}  # the cookie is that of forms
 NOT_AN_OBJECT = {"metric", "desktop", "login", "owner"}
 NOBODYS = {May.ANYBODY, May.STAFF, May.AGENT}  # of a suspended owner no agent has a live token
 

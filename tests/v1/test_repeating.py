@@ -4,7 +4,7 @@ import asyncio
 
 from tests.hub_process import HubProcess
 from tests.peers import Echo, Held, TaskPeer, online
-from tests.v1.caller import Caller, message, reply_of
+from tests.v1.caller import Caller, message, reply_of, texts
 
 
 async def test_a_key_gets_the_same_answer_again_and_asks_once(hub: HubProcess, alice: str) -> None:
@@ -57,6 +57,21 @@ async def test_a_refused_send_leaves_its_key_free(hub: HubProcess, alice: str) -
         assert refused["status"]["state"] == "TASK_STATE_FAILED"
         await agent.connect()
         assert reply_of((await caller.call("SendMessage", asked, Idempotency_Key="k-4"))["task"]) == "echo: hi"
+
+
+async def test_sends_at_once_that_are_refused_are_all_told_so(hub: HubProcess, alice: str) -> None:
+    """Those that waited for the first of them may be told to ask again: nothing was sent, and the key is free."""
+    async with online(hub, Echo) as agent:
+        callers = [Caller(url, agent.handle, alice) for url in (hub.urls[0], hub.urls[-1]) * 8]
+        asked = {"message": message("hi")}
+        await agent.leave()
+        sending = (one.post("SendMessage", asked, Idempotency_Key="k-6") for one in callers)
+        answers = [response.json() for response in await asyncio.gather(*sending)]
+        refusals = [one["result"]["task"] for one in answers if "result" in one]
+        assert {texts(one["status"]["message"]["parts"]) for one in refusals} == {"agent channel offline"}
+        assert {one["error"]["code"] for one in answers if "error" in one} <= {-32013}
+        await agent.connect()
+        assert reply_of((await callers[0].call("SendMessage", asked, Idempotency_Key="k-6"))["task"]) == "echo: hi"
 
 
 async def test_a_key_makes_an_answer_to_a_task_repeatable(hub: HubProcess, alice: str) -> None:

@@ -35,10 +35,11 @@ from agents.links.channel.requests import Requests, on_behalf
 from agents.links.channel.task_frames import TaskArtifact, TaskStatus, kept_of
 from agents.ports import Clock
 from agents.post import Dismiss, Evict, Final, Hook, Prompt, Tell, Withdrawn
-from agents.presence import Registered
+from agents.presence import MayNotConnect, Registered
 from agents.transcript import permissions
 from agents.transcript.permissions import NoSuchRequest, TooManyPending
 from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean
+from agents.transcript.storage import NO_ROOM, StorageMeter
 from kit.async_db import db_call
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ FEATURES = ["cancel", "task_artifact", "task_status"]
 
 POLICY_VIOLATION = 1008
 SERVICE_RESTART = 1012
+TRY_AGAIN_LATER = 1013
 NORMAL = 1000
 GOING_AWAY = 1001
 SUPERSEDED = frames.Bye(reason="superseded", retry=False)
@@ -60,11 +62,19 @@ class AgentSocket(FrameSocket):
     """`/channel`, frame for frame (docs/reference/frames.md)."""
 
     def __init__(
-        self, *, link: ChannelLink, ledger: Ledger, requests: Requests, process_id: str, clock: Clock
+        self,
+        *,
+        link: ChannelLink,
+        ledger: Ledger,
+        requests: Requests,
+        meter: StorageMeter,
+        process_id: str,
+        clock: Clock,
     ) -> None:
         super().__init__()
         self._link = link
         self._ledger = ledger
+        self._meter = meter
         self._process_id = process_id
         self._clock = clock
         self._protocol = ChannelProtocol()
@@ -112,6 +122,12 @@ class AgentSocket(FrameSocket):
             await asyncio.shield(self._leave(self._registered.connection_id))
 
     # From the link.
+
+    @property
+    def session_id(self) -> int:
+        """See `agents.links.channel.link.Socket`."""
+        assert self._registered is not None  # noqa: S101  for the type checker: the link holds registered ones
+        return self._registered.session_id
 
     async def prompt(self, prompt: Prompt) -> None:
         """Send a question. See `agents.links.channel.link.Socket`."""
@@ -248,6 +264,10 @@ class AgentSocket(FrameSocket):
 
     async def _record(self, kind: str, type_: str, payload: Raw, session_id: int) -> None:
         """Keep an event. One that cannot be kept now is lost, not the connection and what its agent is asked."""
+        assert self._identity is not None  # noqa: S101  for the type checker
+        if not await self._meter.takes(self._identity.user_id, len(bytes(payload))):
+            await self._send(Error(code="quota_exceeded", message=NO_ROOM))
+            return
         try:
             await self._ledger.record(NewEvent(session_id, kind, type_[:MAX_TYPE_CHARS], clean(bytes(payload))))
         except BadPayload as bad:
@@ -305,8 +325,14 @@ class AgentSocket(FrameSocket):
         assert self._identity is not None  # noqa: S101  for the type checker
         if self._timer is not None:
             self._timer.cancel()
-        async with self._link.registering:
-            arrival = await db_call(arrive)(registration_of(frame, self._identity), process_id=self._process_id)
+        try:
+            async with self._link.registering:
+                register = registration_of(frame, self._identity)
+                arrival = await db_call(arrive)(register, process_id=self._process_id)
+        except MayNotConnect as reason:
+            await self._send(Error(code=reason.code, message=str(reason)))
+            await self.leave(TRY_AGAIN_LATER, bye=reason.code)
+            return
         self._registered = registered = arrival.registered
         self._deletes_session = frame.delete_on_disconnect
         self._hears_cancel = "cancel" in (frame.features or ())

@@ -21,6 +21,7 @@ from agents.ledger import Ledger
 from agents.links.channel.link import ChannelLink
 from agents.post import Hook
 from agents.transcript.recording import BadPayload, NewEvent, clean
+from agents.transcript.storage import NO_ROOM, StorageMeter
 from agents.transcript.turn_usage import add, usage_in
 from agents.types import HookedSession
 from kit.asgi import BodyTooLarge, BodyTooSlow, ClientLeft, Receive, Scope, Send, header, read_body, respond
@@ -62,16 +63,18 @@ class HookEvent(Struct, frozen=True, rename="camel"):
 
 
 class _Refusal(Exception):
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, code: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.code = code or REFUSED[status]
 
 
 class HookEvents:
     """The door for hooks. It tells each connection once that its program has hooks, and of each turn's ends."""
 
-    def __init__(self, *, ledger: Ledger, link: ChannelLink) -> None:
+    def __init__(self, *, ledger: Ledger, link: ChannelLink, meter: StorageMeter) -> None:
         self._ledger = ledger
+        self._meter = meter
         self._link = link
         self._hooked: OrderedDict[int, None] = OrderedDict()
 
@@ -80,7 +83,7 @@ class HookEvents:
         try:
             await self._take(*await self._read(scope, receive))
         except _Refusal as refusal:
-            await _refuse(send, refusal.status, str(refusal))
+            await _refuse(send, refusal.status, str(refusal), refusal.code)
         except Unavailable:
             await _refuse(send, 503, "the hub cannot write now, try again shortly")
         except (ClientLeft, OSError):
@@ -91,8 +94,8 @@ class HookEvents:
         else:
             await respond(send, 202, TAKEN)
 
-    async def _read(self, scope: Scope, receive: Receive) -> tuple[HookedSession, HookEvent, str]:
-        """A sound event, its session, and its payload as it is kept."""
+    async def _read(self, scope: Scope, receive: Receive) -> tuple[int, HookedSession, HookEvent, str]:
+        """A sound event: whose it is, its session, and its payload as it is kept."""
         _check_form(scope)
         try:
             body = await read_body(scope, receive, limit_bytes=MAX_BODY_BYTES, within_s=BODY_WITHIN_S)
@@ -111,15 +114,23 @@ class HookEvents:
         if found.session is None:
             raise _Refusal(404, "no such session of this token")
         try:
-            return found.session, event, clean(bytes(event.payload))
+            return found.identity.user_id, found.session, event, clean(bytes(event.payload))
         except BadPayload as bad:
             raise _Refusal(400, str(bad)) from None
 
-    async def _take(self, session: HookedSession, event: HookEvent, payload: str) -> None:
-        await self._ledger.record(NewEvent(session.session_id, event.kind, event.type, payload))
+    async def _take(self, owner_id: int, session: HookedSession, event: HookEvent, payload: str) -> None:
+        has_room = await self._meter.takes(owner_id, len(payload))
+        if has_room:
+            await self._ledger.record(NewEvent(session.session_id, event.kind, event.type, payload))
         if event.is_stop:
             await self._ledger.release_session(session.session_id)
             await _add_usage(session.session_id, payload)
+        await self._tell(session, event)
+        if not has_room:
+            raise _Refusal(429, NO_ROOM, "quota_exceeded")
+
+    async def _tell(self, session: HookedSession, event: HookEvent) -> None:
+        """What the agent's connection has to know."""
         if session.connection_id is None or session.process_id is None:
             return
         if event.is_stop or event.begins or session.connection_id not in self._hooked:
@@ -163,6 +174,6 @@ async def _add_usage(session_id: int, payload: str) -> None:
             logger.exception("hook.usage_lost")
 
 
-async def _refuse(send: Send, status: int, message: str) -> None:
-    body = msgspec.json.encode({"error": REFUSED[status], "message": message})
+async def _refuse(send: Send, status: int, message: str, code: str = "") -> None:
+    body = msgspec.json.encode({"error": code or REFUSED[status], "message": message})
     await respond(send, status, body, HEADERS.get(status, ()))

@@ -46,6 +46,10 @@ ToSocket = Evict | Tell | Hook | Dismiss | Withdrawn
 class Socket(Protocol):
     """One registered agent socket of this process."""
 
+    @property
+    def session_id(self) -> int:
+        """The session it speaks for."""
+
     async def prompt(self, prompt: Prompt) -> None:
         """Send the question; its reply is reported to `prompt.home`.
 
@@ -88,9 +92,9 @@ class ChannelLink:
         self.registering = asyncio.Semaphore(REGISTERING_AT_ONCE)
 
     @property
-    def connection_ids(self) -> list[int]:
-        """The connections this process holds."""
-        return list(self._sockets)
+    def sessions(self) -> dict[int, int]:
+        """The connections this process holds, each with its session."""
+        return {connection_id: socket.session_id for connection_id, socket in self._sockets.items()}
 
     @property
     def sockets(self) -> list[Socket]:
@@ -143,7 +147,7 @@ class ChannelLink:
             if one.home == self._me:
                 self._reply_to(one.message)
             elif not isinstance(one.message, Final):
-                await self._post.send(one.home, one.message)
+                await self._post.pass_on(one.home, one.message)
             else:
                 await self._send_final(one.home, one.message)
 

@@ -13,6 +13,7 @@ from agents.errors import (
     Cycle,
     Denied,
     FileGone,
+    Halted,
     NotPublished,
     Offline,
     OverBudget,
@@ -49,6 +50,7 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     OverCap: lambda denied, name: f"@{name} already holds {denied.held} questions of the same caller",
     OverBudget: lambda denied, name: f"@{name} hit its daily budget ({denied.budget})",
     Blocked: lambda denied, name: f"@{name} does not take questions of this caller",
+    Halted: lambda denied, name: "the caller's questions are halted" if denied.is_caller else f"@{name} is halted",
     TooDeep: lambda denied, name: "too many agents passed this question on, answer without asking another",
     Cycle: lambda denied, name: f"the question came through @{name} already, answer without asking it again",
     RateLimited: lambda denied, name: f"the caller is over the rate limit, retry in {denied.retry_in_s} s",
@@ -64,6 +66,7 @@ FAILURE_TEXT: dict[str, str] = {
     Failure.SHUTDOWN: "the hub stopped before @{name} replied",
     Failure.NOT_RECORDED: "the hub could not record the reply of @{name}",
     Failure.CANCELED: "the question to @{name} was canceled",
+    Failure.HALTED: "@{name} or the caller was halted before it replied",
     Failure.AGENT_FAILED: "@{name} failed",
     Failure.REJECTED: "@{name} refused the question",
 }

@@ -12,7 +12,7 @@ from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credenti
 from agents.links.remote.card import Card, find_card
 from agents.links.remote.names import forget
 from agents.models import RemoteServer, Session
-from agents.presence import free_name, slug_of
+from agents.presence import check_sessions, free_name, slug_of
 
 
 @transaction.atomic
@@ -28,8 +28,9 @@ def publish_remote(
     """Make an agent of the server of a card, with a session of its own. See `agents.publishing.publish`.
 
     Raises:
-        publishing.BadSlug, publishing.Taken: nothing was written.
+        publishing.BadSlug, publishing.Taken, QuotaExceeded: nothing was written.
     """
+    check_sessions(owner.pk)
     session = Session(owner=owner, **_place(card))
     session.routing_name = free_name(session, slug_of(slug or card.name) or "remote")
     session.save()

@@ -7,6 +7,7 @@ from agents.rest.administration.overview import StatsOverview
 from agents.rest.administration.sessions import AdminSession, AdminSessions, AdminTimeline
 from agents.rest.administration.timeseries import StatsTimeseries
 from agents.rest.administration.users import AdminUsers, StatsActiveUsers
+from agents.rest.halts import AdminHalt, AdminHalts
 
 urlpatterns = [
     path("stats/overview", StatsOverview.as_view(), name="admin-overview"),
@@ -15,6 +16,8 @@ urlpatterns = [
     path("sessions", AdminSessions.as_view(), name="admin-sessions"),
     path("sessions/<uuid:public_id>", AdminSession.as_view(), name="admin-session"),
     path("sessions/<uuid:public_id>/timeline", AdminTimeline.as_view(), name="admin-timeline"),
+    path("halts", AdminHalts.as_view(), name="admin-halts"),
+    path("halts/<int:halt_id>", AdminHalt.as_view(), name="admin-halt"),
     path("shares", AdminShares.as_view(), name="admin-shares"),
     path("agents", AdminAgents.as_view(), name="admin-agents"),
     path("tokens", AdminTokens.as_view(), name="admin-tokens"),

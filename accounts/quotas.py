@@ -1,0 +1,35 @@
+"""How much one owner may have. Counted under a lock on the owner's row, so that a race passes no limit."""
+
+from django.conf import settings
+
+from accounts.models import Credential, User
+from accounts.oauth.errors import QuotaExceeded
+
+TOKENS = (Credential.Kind.CHANNEL, Credential.Kind.APP)
+
+
+def hold(user_id: int) -> None:
+    """Whoever else counts what this user has waits until the transaction ends."""
+    list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))
+
+
+def check(held: int, most: int, what: str) -> None:
+    """Refuse one more; `most` 0: there is no limit.
+
+    Raises:
+        QuotaExceeded: `held` is as many as one may have.
+    """
+    if most and held >= most:
+        raise QuotaExceeded(f"you have {held} {what}, and {most} are the most: remove some first")
+
+
+def check_tokens(user: User) -> None:
+    """Refuse another channel or app token; call it in the transaction that makes it.
+
+    Raises:
+        QuotaExceeded: there are as many live ones as one may have.
+    """
+    if settings.TOKENS_PER_OWNER:
+        hold(user.pk)
+        held = Credential.objects.live().filter(user=user, kind__in=TOKENS).count()
+        check(held, settings.TOKENS_PER_OWNER, "live tokens")

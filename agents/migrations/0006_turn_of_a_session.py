@@ -1,0 +1,20 @@
+from django.db import migrations, models
+
+from kit.gentle_index import AddIndexGently
+
+
+class Migration(migrations.Migration):
+
+    atomic = False  # the index is built beside the writes
+    dependencies = [
+        ("agents", "0005_remote"),
+    ]
+
+    operations = [
+        AddIndexGently(
+            model_name="turn",
+            index=models.Index(
+                condition=models.Q(("agent", None)), fields=["session", "asked_at"], name="turn_of_a_session"
+            ),
+        ),
+    ]

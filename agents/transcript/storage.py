@@ -1,0 +1,101 @@
+"""How much of the hub's storage one owner takes: files they uploaded, events of their sessions."""
+
+from collections import OrderedDict
+from typing import Any
+
+from django.conf import settings
+from django.db.models import BigIntegerField, Func, Sum
+
+from accounts import quotas
+from accounts.models import User
+from accounts.oauth.errors import QuotaExceeded
+from agents.models import Event, File
+from agents.ports import Clock
+from kit.async_db import db_call
+
+MEBIBYTE = 1_048_576
+NO_ROOM = "your transcripts and files fill your share of the hub: delete some first; this was not kept"
+FULL_FOR_S = 60.0
+KNOWN_OWNERS = 10_000
+
+
+class Bytes(Func):
+    """The size of a text, in bytes as it is stored."""
+
+    output_field = BigIntegerField()
+    template = "OCTET_LENGTH(%(expressions)s)"
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """SQLite before 3.43 knows it by another name."""
+        return self.as_sql(compiler, connection, template="LENGTH(CAST(%(expressions)s AS BLOB))", **context)
+
+
+def files_bytes(user_id: int) -> int:
+    """Live files that this user uploaded or handed on; the same bytes twice count twice."""
+    return int(File.objects.live().filter(uploader_id=user_id).aggregate(held=Sum("size", default=0))["held"])
+
+
+def events_bytes(user_id: int) -> int:
+    """Events of this user's sessions."""
+    events = Event.objects.filter(session__owner_id=user_id)
+    return int(events.aggregate(held=Sum(Bytes("payload"), default=0))["held"])
+
+
+def check_room(user: User, size: int) -> None:
+    """Refuse a file; call it in the transaction that stores it.
+
+    Raises:
+        QuotaExceeded: with it the user would have more than STORAGE_PER_OWNER_MB.
+    """
+    most = settings.STORAGE_PER_OWNER_MB
+    if not most:
+        return
+    quotas.hold(user.pk)
+    if files_bytes(user.pk) + events_bytes(user.pk) + size > most * MEBIBYTE:
+        raise QuotaExceeded(f"with this file you would have over {most} MiB here: delete some first")
+
+
+class StorageMeter:
+    """Says whether a session's events still fit, without asking the database for each.
+
+    It asks when an owner wrote a hundredth of their share since it asked last, so each process may let that much
+    too much pass. Questions and replies are always kept, and count. `most_mb` 0: everything fits.
+    """
+
+    def __init__(self, most_mb: int, clock: Clock) -> None:
+        self._most = most_mb * MEBIBYTE
+        self._clock = clock
+        self._owners: OrderedDict[int, _Share] = OrderedDict()
+
+    async def takes(self, owner_id: int, size: int) -> bool:
+        """Count an event of so many bytes; False when there is no room for it."""
+        if not self._most:
+            return True
+        share = self._owners.pop(owner_id, None) or _Share()
+        self._owners[owner_id] = share
+        if len(self._owners) > KNOWN_OWNERS:
+            self._owners.popitem(last=False)
+        share.unseen += size
+        if share.is_due(self._clock(), self._most // 100):
+            share.looked_at, share.unseen = self._clock(), 0
+            held = await db_call(_held)(owner_id)
+            share.is_full = held + size > self._most
+        return not share.is_full
+
+
+class _Share:
+    """What is known of one owner. `unseen`: bytes written since the database was asked."""
+
+    def __init__(self) -> None:
+        self.unseen = 0
+        self.looked_at: float | None = None
+        self.is_full = False
+
+    def is_due(self, now: float, step: int) -> bool:
+        if self.looked_at is None:
+            return True
+        return now - self.looked_at > FULL_FOR_S if self.is_full else self.unseen > step
+
+
+def _held(owner_id: int) -> int:
+    return files_bytes(owner_id) + events_bytes(owner_id)

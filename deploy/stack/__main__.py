@@ -1,0 +1,91 @@
+"""Start the stack, watch it, end it. Ctrl-C drains it; a second one leaves at once."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from deploy.stack.children import Child, CouldNotStart, tell
+from deploy.stack.shape import ROOT, Stack
+
+LOOK_EVERY_S = 0.25
+AGAIN_AFTER_S = 1.0
+TOO_SOON_S = 10.0
+MOST_FALLS = 3  # what ends so often soon after its start will end again
+DEFAULTS = {"DEV_LOGIN": "1", "DEMO": "1"}
+
+
+def main() -> int:
+    """The exit code: 0 after an ordinary end, 1 when something could not start or did not stay."""
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    stack = _stack()
+    try:
+        return run(stack)
+    finally:
+        end(stack)
+
+
+def run(stack: Stack) -> int:
+    """Start and watch, until told to end or something does not stay."""
+    try:
+        stack.start()
+        tell(f"ready {stack.env['PUBLIC_URL']}\n{stack.demo_lines()}\n")
+        tell(f"logs: {stack.folder / 'logs'}; Ctrl-C ends everything")
+        watch(stack)
+    except KeyboardInterrupt:
+        tell("\nending: open questions may finish, press Ctrl-C again to leave at once")
+        return 0
+    except CouldNotStart as failure:
+        tell(str(failure))
+        return 1
+
+
+def end(stack: Stack) -> None:
+    """End what runs; at once when told a second time."""
+    try:
+        stack.stop()
+    except KeyboardInterrupt:
+        stack.kill()
+
+
+def watch(stack: Stack) -> NoReturn:
+    """Tell of whatever ends by itself, and start it again as a supervisor would.
+
+    Raises:
+        CouldNotStart: it ends again and again.
+    """
+    while True:
+        time.sleep(LOOK_EVERY_S)
+        for child in stack.children:
+            if child.has_ended:
+                _again(child)
+
+
+def _again(child: Child) -> None:
+    child.falls = child.falls + 1 if time.monotonic() < child.started_at + TOO_SOON_S else 1
+    if child.falls >= MOST_FALLS:
+        raise CouldNotStart(child.last_words())
+    tell(f"{child.last_words()}\nstarting {child.name} again")
+    time.sleep(AGAIN_AFTER_S)
+    child.start()
+    tell(f"{child.name} runs again")
+
+
+def _stack() -> Stack:
+    data = Path(os.environ.get("DATA_DIR") or ROOT / "data").resolve()
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    env = {**DEFAULTS, **os.environ, "DATA_DIR": str(data)}
+    port = int(os.environ.get("PORT") or 8787)
+    return Stack(folder=data / "stack", env=env, host=os.environ.get("HOST") or "127.0.0.1", port=port)
+
+
+def _as_interrupt(sig: int, frame: FrameType | None) -> None:
+    del sig, frame
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

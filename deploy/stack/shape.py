@@ -1,0 +1,118 @@
+"""What the stack consists of, and in which order it comes and goes."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deploy.stack.children import Child, CouldNotStart, says, tell
+from deploy.stack.proxy import find_proxy, proxy
+from deploy.stack.servers import postgres, redis_server
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = sys.executable
+CELERY = [PYTHON, "-m", "celery", "-A", "hub"]
+
+
+@dataclass
+class Stack:
+    """Everything that runs. `env` is what the hub's programs get; `port` is the one to visit."""
+
+    folder: Path
+    env: dict[str, str]
+    host: str
+    port: int
+    servers: list[Child] = field(default_factory=list)
+    jobs: list[Child] = field(default_factory=list)
+    webs: list[Child] = field(default_factory=list)
+    front: list[Child] = field(default_factory=list)
+    urls: list[str] = field(default_factory=list)
+
+    @property
+    def children(self) -> list[Child]:
+        """All of them, first come first."""
+        return [*self.servers, *self.jobs, *self.webs, *self.front]
+
+    def start(self) -> None:
+        """Bring it up, one after the other.
+
+        Raises:
+            CouldNotStart: one of them did not; those before it run.
+        """
+        self._start_servers()
+        self._migrate()
+        program = find_proxy()
+        first = self.port + 1 if program else self.port
+        addresses = [f"{self.host}:{first}", f"{self.host}:{first + 1}"]
+        self.urls = [f"http://{address}" for address in addresses]
+        self.env["PUBLIC_URL"] = os.environ.get("PUBLIC_URL") or f"http://{self.host}:{self.port}"
+        if program:
+            self.env["TRUSTED_PROXIES"] = self.host
+        for child in self._jobs():
+            self._start(child, self.jobs)
+        for number, url in enumerate(self.urls, start=1):
+            self._start(self._web(number, url), self.webs, url)
+        if program:
+            front = proxy(program, self.folder, f"{self.host}:{self.port}", addresses)
+            self._start(front, self.front, self.env["PUBLIC_URL"])
+        else:
+            tell(f"no Caddy or nginx is installed: ask either process, {self.urls[0]} or {self.urls[1]}")
+
+    def stop(self) -> None:
+        """End all in the order that loses nothing: questions end first, the database is last."""
+        for step in [self.webs, self.front, self.jobs[::-1], self.servers]:
+            running = [child for child in step if not child.has_ended]
+            for child in running:
+                child.ask_to_leave()
+            for child in running:
+                tell(f"{child.name} left" if child.wait() else f"{child.name} did not leave in time: killed")
+
+    def kill(self) -> None:
+        """End all at once."""
+        for child in self.children:
+            if child.process is not None and not child.has_ended:
+                child.process.kill()
+                child.process.wait()
+
+    def demo_lines(self) -> str:
+        """What the first process says of its demo agent: a token and a curl."""
+        return self.webs[0].said.partition(f"ready {self.urls[0]}\n")[2].rstrip()
+
+    def _start_servers(self) -> None:
+        if self.env.get("DATABASE_URL") and self.env.get("REDIS_URL"):
+            tell("PostgreSQL and Redis are those of DATABASE_URL and REDIS_URL")
+            return
+        if self.env.get("DATABASE_URL") or self.env.get("REDIS_URL"):
+            raise CouldNotStart("DATABASE_URL and REDIS_URL go together: set both, or neither")
+        for name, make in {"DATABASE_URL": postgres, "REDIS_URL": redis_server}.items():
+            child, self.env[name] = make(self.folder)
+            self._start(child, self.servers)
+
+    def _migrate(self) -> None:
+        tell("migrating the database")
+        command = [PYTHON, "manage.py", "migrate", "--verbosity", "0"]
+        done = subprocess.run(command, env=self.env, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise CouldNotStart(f"migrate failed:\n{done.stderr}")
+
+    def _web(self, number: int, url: str) -> Child:
+        port, is_first = url.rpartition(":")[2], number == 1
+        env = {**self.env, "HOST": self.host, "PORT": port, "DEMO": self.env["DEMO"] if is_first else "0"}
+        return self._program(f"web {number}", [PYTHON, "manage.py", "serve"], f"ready {url}", env)
+
+    def _jobs(self) -> Iterator[Child]:
+        worker = [*CELERY, "worker", "--concurrency", "3", "-l", "INFO", "-n", f"stack-{os.getpid()}@%h"]
+        yield self._program("worker", worker, " ready.", self.env)
+        schedule = str(self.folder / "beat-schedule")
+        yield self._program("beat", [*CELERY, "beat", "-s", schedule, "-l", "INFO"], "Starting", self.env)
+
+    def _program(self, name: str, command: list[str], ready: str, env: Mapping[str, str]) -> Child:
+        log = self.folder / "logs" / f"{name.replace(' ', '-')}.log"
+        return Child(name, command, log, says(ready), env=env, options={"cwd": ROOT})
+
+    def _start(self, child: Child, group: list[Child], at: str = "") -> None:
+        group.append(child)
+        child.start()
+        tell(f"{child.name} runs{f' on {at}' if at else ''}")

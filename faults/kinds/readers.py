@@ -1,0 +1,200 @@
+"""F13: callers who read a stream byte by byte, or not at all."""
+
+import asyncio
+import json
+import re
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import psutil
+from websockets.asyncio.client import ClientConnection
+
+from faults.agents import EchoAgent
+from faults.fault import Fault, Scene
+from faults.guests import caller, guest, note, question, say
+from faults.probe import process_of
+from faults.ways import Answer, Question
+from tests.callers import Json, bearer, envelope, rpc_path, web
+
+AT_ONCE = 10
+PIECES, PIECE_CHARS = 900, 1_000
+PIECE = "\x01" * PIECE_CHARS  # six bytes each on the wire: more than the kernel holds for who reads nothing
+WHOLE = re.compile(rb"^id: \S+\.(\d+)\ndata: [^\n]*\n\n", re.MULTILINE)
+LITTLE_ROOM = 4_096
+MEMORY_EACH = 2 * 1024 * 1024
+CLOSED_WITHIN_S = 60.0
+SLACK_S = 10.0
+FOLLOWED_WITHIN_S = 60.0
+
+
+class Teller(EchoAgent):
+    """Streams a long reply once it may."""
+
+    def __init__(self, *args: object, **named: object) -> None:
+        super().__init__(*args, **named)  # type: ignore[arg-type]
+        self.may_tell = asyncio.Event()
+
+    async def answer(self, socket: ClientConnection, prompt: Json) -> None:
+        await self.may_tell.wait()
+        for _ in range(PIECES):
+            await say(socket, "reply_chunk", chatId=prompt["chatId"], text=PIECE, done=False)
+        await say(socket, "reply_chunk", chatId=prompt["chatId"], text="", done=True)
+
+
+@dataclass
+class Reader:
+    """One stream by hand. `reads`: a byte a second, or nothing; `seqs`: the events it knows of."""
+
+    url: str
+    reads: bool
+    seqs: list[int] = field(default_factory=list)
+    port: int = 0
+    _raw: bytes = b""
+    _socket: socket.socket | None = None
+
+    async def open(self, asked: Question, task_id: str) -> None:
+        """Subscribe, with as little room as the kernel allows."""
+        body = json.dumps(envelope("SubscribeToTask", {"id": task_id})).encode()
+        host, _, port = self.url.removeprefix("http://").partition(":")
+        head = f"POST {rpc_path(asked.handle)} HTTP/1.1\r\nHost: {host}\r\nA2A-Version: 1.0\r\n"
+        head += f"Authorization: Bearer {asked.token}\r\nContent-Type: application/json\r\n"
+        self._socket = one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, LITTLE_ROOM)
+        one.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(one, (host, int(port)))
+        self.port = one.getsockname()[1]
+        await loop.sock_sendall(one, f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        async with asyncio.timeout(FOLLOWED_WITHIN_S):
+            while b"\nid: " not in self._raw:  # it follows: the task as it is
+                self._raw += await loop.sock_recv(one, 256)
+
+    async def dawdle(self) -> None:
+        """Read a byte a second, or wait."""
+        assert self._socket is not None
+        while True:
+            await asyncio.sleep(1)
+            if self.reads:
+                self._raw += await asyncio.get_running_loop().sock_recv(self._socket, 1)
+
+    async def close(self) -> None:
+        """Read what is still to be had, and know which events came whole."""
+        assert self._socket is not None
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(SLACK_S):
+                while more := await asyncio.get_running_loop().sock_recv(self._socket, 65_536):
+                    self._raw += more
+        self._socket.close()
+        self.seqs = [int(seq) for seq in WHOLE.findall(self._raw)]
+
+
+async def slow_readers(scene: Scene) -> None:
+    """Ten followers of one long reply at once, half of them a byte a second and half not at all."""
+    done = 0
+    while done < scene.count:
+        readers = [
+            Reader(scene.stack.url, reads=number % 2 == 0) for number in range(min(AT_ONCE, scene.count - done))
+        ]
+        async with guest(scene, Teller) as teller:
+            await _tell_once(scene, teller, done)  # what the task itself costs is not the streams'
+            teller.may_tell.clear()
+            await _be_slow(scene, teller, readers, number=done)
+        done += len(readers)
+
+
+async def _tell_once(scene: Scene, teller: Teller, number: int) -> None:
+    asked = question(scene, teller, number)
+    task_id = await _begin(scene, asked)
+    note(scene, asked, number, task_id=task_id)
+    teller.may_tell.set()
+    await _follow(scene, asked, task_id, 0)
+
+
+async def _be_slow(scene: Scene, teller: Teller, readers: list[Reader], number: int) -> None:
+    asked = question(scene, teller, number)
+    task_id = await _begin(scene, asked)
+    note(scene, asked, number, task_id=task_id)
+    for reader in readers:
+        await reader.open(asked, task_id)
+    hub = process_of(scene)
+    before = hub.memory_info().rss
+    dawdling = [asyncio.get_running_loop().create_task(reader.dawdle()) for reader in readers]
+    began = time.monotonic()
+    teller.may_tell.set()
+    others = asyncio.get_running_loop().create_task(_ask_meanwhile(scene, number))
+    good = await _follow(scene, asked, task_id, 0)
+    most, closed_after_s = await _until_closed(hub, readers)
+    for task in dawdling:
+        task.cancel()
+    await asyncio.gather(*dawdling, return_exceptions=True)
+    each = (most - before) / len(readers)
+    scene.saw("memory of a stream that is not read: at most 2 MiB", each <= MEMORY_EACH, f"{each / 2**20:.2f} MiB")
+    in_time = closed_after_s <= CLOSED_WITHIN_S + SLACK_S
+    scene.saw("streams that are not read are closed within 60 s", in_time, f"{closed_after_s:.0f} s")
+    scene.saw("who reads gets each event once, beside those who do not", _is_whole(good), f"{len(good)} events")
+    ok, detail = await others
+    scene.saw("others are answered meanwhile", ok, detail)
+    for reader in readers:
+        await reader.close()
+        rest = await _follow(scene, asked, task_id, reader.seqs[-1] if reader.seqs else 0)
+        told = reader.seqs + rest
+        how = "a byte a second" if reader.reads else "not at all"
+        detail = f"{len(reader.seqs)} events, then {len(rest)}; {time.monotonic() - began:.0f} s"
+        scene.saw(f"read {how}, then taken up by Last-Event-ID: each event once", _is_whole(told), detail)
+
+
+async def _begin(scene: Scene, asked: Question) -> str:
+    async with web(scene.stack.url) as client:
+        params = asked.params(configuration={"returnImmediately": True})
+        headers = asked.headers | {"A2A-Version": "1.0"}
+        began = await client.post(rpc_path(asked.handle), json=envelope("SendMessage", params), headers=headers)
+    return str(began.json()["result"]["task"]["id"])
+
+
+async def _follow(scene: Scene, asked: Question, task_id: str, after: int) -> list[int]:
+    """The numbers of the events after that one, to the end."""
+    headers = bearer(asked.token) | {"A2A-Version": "1.0", "Last-Event-ID": f"{task_id}.{after}"}
+    body = envelope("SubscribeToTask", {"id": task_id})
+    async with (
+        asyncio.timeout(FOLLOWED_WITHIN_S),
+        web(scene.stack.url) as client,
+        client.stream("POST", rpc_path(asked.handle), json=body, headers=headers) as response,
+    ):
+        ids = [line async for line in response.aiter_lines() if line.startswith("id: ")]
+    return [int(line.rpartition(".")[2]) for line in ids]
+
+
+def _is_whole(seqs: list[int]) -> bool:
+    """A snapshot may come first; then every event once, to the end: the pieces, and what ends them."""
+    first = seqs[0] if seqs else 0
+    return seqs == list(range(first, first + len(seqs))) and first <= 1 and len(seqs) >= PIECES
+
+
+async def _until_closed(hub: psutil.Process, readers: list[Reader]) -> tuple[int, float]:
+    """The most memory there was, and how long it took until the hub held none of these connections."""
+    began, most = time.monotonic(), 0
+    ports = {reader.port for reader in readers}
+    while time.monotonic() < began + CLOSED_WITHIN_S + SLACK_S:
+        most = max(most, hub.memory_info().rss)
+        held = await asyncio.to_thread(hub.net_connections, "tcp")
+        if not any(one.raddr and one.raddr.port in ports and one.status == "ESTABLISHED" for one in held):
+            break
+        await asyncio.sleep(0.5)
+    return most, time.monotonic() - began
+
+
+async def _ask_meanwhile(scene: Scene, number: int) -> tuple[bool, str]:
+    took: list[float] = []
+    answers: list[Answer] = []
+    async with guest(scene, EchoAgent) as other:
+        for turn in range(20):
+            began = time.monotonic()
+            answers.append(await scene.load.ask_once(other, caller(scene, number + turn), "v1", 0))
+            took.append(time.monotonic() - began)
+    ok = all(answer.outcome == "completed" for answer in answers)
+    return ok, f"p95 {sorted(took)[18]:.2f} s, {[one.text for one in answers if one.outcome != 'completed']}"
+
+
+FAULTS = [Fault("F13", "slow and stopped readers of a stream", 10, 200, slow_readers)]

@@ -1,0 +1,169 @@
+"""A TCP way to a port that can be spoilt while it is in use: delay, silence, resets, late ends, little room."""
+
+import asyncio
+import socket
+import struct
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+PIECE_BYTES = 65_536
+PIECES_UNDER_WAY = 64
+STEPS_PER_S = 20
+Done = TypeVar("Done")
+Pieces = asyncio.Queue[tuple[float, bytes]]  # each with the moment it is due
+
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: the kernel sends RST instead of FIN
+
+
+@dataclass(frozen=True, slots=True)
+class Spoilt:
+    """How the way is. Both directions alike; connections that are open feel a change at their next piece.
+
+    `latency_s`: added to each piece, the order kept. `bytes_per_s`: of each direction of each connection; 0 is
+    unbounded. `end_after_s`: how long the end of one side is kept from the other. `is_silent`: nothing passes and
+    nothing is refused; what was sent meanwhile arrives afterwards, as TCP would resend it.
+    """
+
+    latency_s: float = 0.0
+    bytes_per_s: int = 0
+    end_after_s: float = 0.0
+    is_silent: bool = False
+
+
+SOUND = Spoilt()
+
+
+class Proxy:
+    """Listens on `port` and passes everything on to `to_port`; any thread may spoil it."""
+
+    def __init__(self, to_port: int) -> None:
+        self.to_port = to_port
+        self.port = 0
+        self.connections = 0  # ever taken
+        self._way = SOUND
+        self._loop = asyncio.new_event_loop()
+        self._passable = asyncio.Event()
+        self._passable.set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def spoil(self, **how: Any) -> None:
+        """From now on the way is like this; see `Spoilt`."""
+        self._call(self._set(Spoilt(**how)))
+
+    def silence(self) -> None:
+        """Nothing passes any more, and nobody is told: a blackhole without RST."""
+        self.spoil(is_silent=True)
+
+    def heal(self) -> None:
+        """As good as none; what waited passes on."""
+        self._call(self._set(SOUND))
+
+    def reset(self) -> int:
+        """Tear every open connection down by RST on both sides; how many sides there were."""
+        return self._call(self._reset())
+
+    async def _set(self, way: Spoilt) -> None:
+        self._way = way
+        (self._passable.clear if way.is_silent else self._passable.set)()
+
+    async def _reset(self) -> int:
+        for writer in (open_now := list(self._writers)):
+            connection: socket.socket = writer.get_extra_info("socket")
+            with suppress(OSError):
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            writer.transport.abort()
+        return len(open_now)
+
+    def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        task = self._loop.create_task(self._join(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass on both ways. When one side is gone, or nobody listens there, so is the other."""
+        self._writers.add(writer)
+        far: asyncio.StreamWriter | None = None
+        try:
+            await self._passable.wait()
+            far_reader, far = await asyncio.open_connection("127.0.0.1", self.to_port)
+            self._writers.add(far)
+            async with asyncio.TaskGroup() as group:
+                for source, sink in ((reader, far), (far_reader, writer)):
+                    pieces: Pieces = asyncio.Queue(PIECES_UNDER_WAY)
+                    group.create_task(self._read(source, pieces))  # reading apart from writing:
+                    group.create_task(self._write(sink, pieces))  # a delay does not narrow the way
+        except* OSError:
+            pass
+        finally:
+            for one in filter(None, (writer, far)):
+                one.transport.abort()
+                self._writers.discard(one)
+
+    async def _read(self, reader: asyncio.StreamReader, pieces: Pieces) -> None:
+        piece = b"-"
+        while piece:
+            with suppress(ConnectionError):  # a reset is an end, told like one
+                piece = b""
+                piece = await reader.read(PIECE_BYTES)
+            wait_s = self._way.latency_s if piece else self._way.end_after_s
+            await pieces.put((self._loop.time() + wait_s, piece))
+
+    async def _write(self, writer: asyncio.StreamWriter, pieces: Pieces) -> None:
+        while True:
+            due, piece = await pieces.get()
+            await asyncio.sleep(due - self._loop.time())
+            await self._passable.wait()
+            if not piece:
+                break
+            await self._send(writer, piece)
+        if writer.can_write_eof():
+            writer.write_eof()
+
+    async def _send(self, writer: asyncio.StreamWriter, piece: bytes) -> None:
+        while piece:
+            room = max(1, self._way.bytes_per_s // STEPS_PER_S) if self._way.bytes_per_s else len(piece)
+            writer.write(piece[:room])
+            await writer.drain()
+            piece = piece[room:]
+            if self._way.bytes_per_s:
+                await asyncio.sleep(room / self._way.bytes_per_s)
+
+    def _call(self, work: Coroutine[Any, Any, Done]) -> Done:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def serve(self, listening: threading.Event, ending: asyncio.Event) -> None:
+        """Listen until `ending`."""
+        server = await asyncio.start_server(self._take, "127.0.0.1", self.port)
+        self.port = server.sockets[0].getsockname()[1]
+        listening.set()
+        await ending.wait()
+        server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@contextmanager
+def proxied(to_port: int) -> Iterator[Proxy]:
+    """A proxy in a thread of its own, so that nothing its user does delays it."""
+    proxy, listening, ending = Proxy(to_port), threading.Event(), asyncio.Event()
+    loop = proxy._loop
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(proxy.serve(listening, ending))
+
+    thread = threading.Thread(target=run, name="proxy", daemon=True)
+    thread.start()
+    if not listening.wait(10):
+        raise TimeoutError("the proxy does not listen")
+    try:
+        yield proxy
+    finally:
+        loop.call_soon_threadsafe(ending.set)
+        thread.join(10)

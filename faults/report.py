@@ -1,0 +1,49 @@
+"""The table: one line for each invariant, and one for each figure a fault must meet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+SHOWN = 5
+
+
+@dataclass
+class Row:
+    """`n` cases looked at, and those that broke it, in words."""
+
+    name: str
+    says: str
+    n: int = 0
+    violations: list[str] = field(default_factory=list)
+
+    def case(self, ok: bool, detail: str = "") -> None:
+        """One more case."""
+        self.n += 1
+        if not ok:
+            self.violations.append(detail)
+
+
+def merged(tables: Sequence[Sequence[Row]]) -> list[Row]:
+    """Tables of several hubs as one, invariants first; rows of one name and saying are added up."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in (row for table in tables for row in table):
+        whole = found.setdefault((row.name, row.says), Row(row.name, row.says))
+        whole.n += row.n
+        whole.violations += row.violations
+    return sorted(found.values(), key=lambda row: (row.name[0] != "I", int(row.name[1:] or 0)))
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    """`invariant | n | violations`."""
+    lines = ["| invariant | n | violations |", "|---|---:|---:|"]
+    lines += [f"| **{row.name}** {row.says} | {row.n:,} | {len(row.violations):,} |" for row in rows]
+    return "\n".join(lines)
+
+
+def examples(rows: Sequence[Row]) -> str:
+    """The first violations of each row, to look into."""
+    lines = []
+    for row in rows:
+        lines += [f"{row.name}: {one}" for one in row.violations[:SHOWN]]
+        if len(row.violations) > SHOWN:
+            lines.append(f"{row.name}: … {len(row.violations) - SHOWN} more")
+    return "\n".join(lines)

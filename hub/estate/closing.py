@@ -1,0 +1,42 @@
+"""Closing an account: from the next request on it is nobody's. Its rows are erased after that (`erasing`)."""
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from accounts.models import Credential, User
+from agents.models import Agent
+from kit.clock import db_now
+from kit.ids import unguessable
+
+PREFIX = "erased-"
+
+
+class LastAdministrator(Exception):
+    """Nobody would be left to administer the hub."""
+
+
+@transaction.atomic
+def close(user_id: int) -> User:
+    """Refuse its tokens, close its sockets, unpublish its agents, free its login and GitHub id.
+
+    What it was called is kept until the rest is erased; closing again is fine.
+
+    Raises:
+        LastAdministrator: nothing was changed.
+    """
+    staff = set(
+        User.objects.select_for_update().filter(is_staff=True, is_active=True).values_list("pk", flat=True)
+    )
+    user = User.objects.select_for_update().get(pk=user_id)
+    if user.closed_at is not None:
+        return user
+    if staff == {user.pk}:
+        raise LastAdministrator("the last administrator cannot be erased: make another one first")
+    Credential.objects.filter(user=user).revoke()
+    Agent.objects.owned_by(user).kept().update(deleted_at=Now(), status=Agent.Status.DRAFT)
+    user.former_login, user.login = user.login, unguessable(PREFIX)
+    user.github_id, user.avatar_url, user.password = None, "", ""
+    user.is_active = user.is_staff = user.is_superuser = False
+    user.closed_at = db_now()
+    user.save()
+    return user

@@ -1,0 +1,104 @@
+"""Erasing what a closed account left, in batches. May run twice, and goes on where an earlier run was cut off."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib.admin.models import LogEntry
+from django.db.models import QuerySet
+
+from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
+from accounts.models import Credential, DeviceGrant, LoginCode, User
+from agents.models import (
+    AgentGrant,
+    Attachment,
+    CallerBlock,
+    File,
+    OpMessage,
+    PermissionRequest,
+    RemoteName,
+    Session,
+    Share,
+    TokenUsage,
+    Turn,
+)
+from agents.transcript import blobs, files
+from agents.transcript.deleting import delete_sessions
+from hub.estate.scrubbing import scrub_others
+from hub.estate.traces import traces_of
+from kit import batches
+from webhooks.models import Delivery, Subscription
+
+ERASED = "(erased)"
+
+
+def erase_closed() -> int:
+    """Erase the accounts that were closed and are not erased yet; how many are now."""
+    return sum(erase(user) for user in User.objects.exclude(former_login="").exclude(closed_at=None))
+
+
+def erase(user: User) -> bool:
+    """Erase all of a closed account but a row without a name, which others' audits point to.
+
+    False: a question of theirs is still open; try again when it has ended.
+    """
+    if Turn.objects.open().filter(caller=user).exists():
+        return False
+    traces = traces_of(user)
+    scrub_others(user, traces)
+    for ids in batches.of(File.objects.filter(uploader=user).exclude(filename=ERASED)):
+        File.objects.filter(pk__in=ids).update(filename=ERASED)  # before others hear that they are deleted
+    for handle in traces.handles:
+        _delete_tasks(StoredTask.objects.filter(handle__iexact=handle))
+        batches.delete(SendKey.objects.filter(handle__iexact=handle))
+    delete_sessions(list(Session.objects.filter(owner=user).values_list("pk", flat=True)))
+    _delete_files(user)
+    _delete_tasks(StoredTask.objects.filter(caller=user))
+    for rows in _deleted_whole(user):
+        batches.delete(rows)
+    _make_nameless(user)
+    blobs.sweep_spent()
+    User.objects.filter(pk=user.pk).update(former_login="", questions_blanked_to=None, questions_kept_days=None)
+    return True
+
+
+def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
+    yield Delivery.objects.filter(subscription__owner=user)
+    yield Subscription.objects.filter(owner=user)
+    yield Push.objects.filter(config__caller=user)
+    yield PushConfig.objects.filter(caller=user)
+    yield SendKey.objects.filter(caller=user)
+    yield OpMessage.objects.filter(author=user)
+    yield TokenUsage.objects.filter(owner=user)
+    yield RemoteName.objects.filter(caller=user)
+    yield Attachment.objects.filter(user=user)
+    for column in ("user", "shared_by"):
+        yield Share.objects.filter(**{column: user})
+    for column in ("owner", "caller"):
+        yield CallerBlock.objects.filter(**{column: user})
+    yield AgentGrant.objects.filter(user=user)
+    yield LoginCode.objects.filter(user=user)
+    yield DeviceGrant.objects.filter(user=user)
+    yield Credential.objects.filter(user=user)
+
+
+def _make_nameless(user: User) -> None:
+    """What others keep: that somebody asked, and that somebody decided."""
+    for ids in batches.of(Turn.objects.filter(caller=user).exclude(question="")):
+        Turn.objects.filter(pk__in=ids).update(question="")
+    PermissionRequest.objects.filter(resolver=user).exclude(message="").update(message="")
+    LogEntry.objects.filter(object_repr__icontains=user.former_login).update(object_repr=ERASED)
+    user.groups.clear()
+    user.user_permissions.clear()
+
+
+def _delete_files(user: User) -> None:
+    """Those in others' sessions; a row names its file, so it goes too."""
+    for ids in batches.of(File.objects.filter(uploader=user), at_once=files.DELETED_AT_ONCE):
+        for file in File.objects.filter(pk__in=ids).select_related("session", "uploader"):
+            files.delete(file)
+        File.objects.filter(pk__in=ids).delete()
+
+
+def _delete_tasks(tasks: QuerySet[StoredTask]) -> None:
+    batches.delete(StoredEvent.objects.filter(task__in=tasks))
+    batches.delete(tasks)

@@ -1,0 +1,22 @@
+"""What the hub does by itself, whatever process lives: sweeps that are known to be done, and accounts that go."""
+
+from celery import shared_task
+
+from agents import jobs
+from hub.estate import erasing
+from hub.models import JobRun
+from kit.clock import db_now
+
+
+@shared_task(name="hub.sweep", ignore_result=True)
+def sweep() -> dict[str, int]:
+    """Reap, then note when; counts of what was reaped. Twice at once is fine."""
+    counts = jobs.reap()
+    JobRun.objects.update_or_create(name=JobRun.SWEEP, defaults={"ended_at": db_now()})
+    return counts
+
+
+@shared_task(name="hub.erase_closed", ignore_result=True)
+def erase_closed() -> int:
+    """Erase what closed accounts left; how many accounts. May run twice, or late."""
+    return erasing.erase_closed()

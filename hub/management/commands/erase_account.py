@@ -1,0 +1,38 @@
+"""`manage.py erase_account`: erase one user."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.models import User
+from hub.estate.closing import LastAdministrator, close
+from hub.estate.erasing import erase
+
+
+class Command(BaseCommand):
+    help = (
+        "Erase an account for good: tokens, agents, sessions, transcripts, files, webhooks, tasks. Works while the"
+        " hub runs."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Its options."""
+        parser.add_argument("--login", required=True, help="whose account")
+        parser.add_argument("--yes", action="store_true", help="do it; without this, say what would go")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Say what became of it."""
+        user = User.objects.named(options["login"])
+        if user is None:
+            raise CommandError(f"there is no account @{options['login']}")
+        if not options["yes"]:
+            raise CommandError(f"this erases @{user.login} for good; say so with --yes, after export_account")
+        try:
+            closed = close(user.pk)
+        except LastAdministrator as last:
+            raise CommandError(str(last)) from None
+        left = (
+            "" if erase(closed) else "; a question of theirs is still open: the hub erases the rest when it ended"
+        )
+        self.stdout.write(f"@{user.login} is erased{left}")

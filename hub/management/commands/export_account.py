@@ -1,0 +1,25 @@
+"""`manage.py export_account`: everything of one user."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.models import User
+from hub.estate.exporting import lines
+
+
+class Command(BaseCommand):
+    help = "Write everything of one user as lines of JSON to standard output. Works while the hub runs."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Its options."""
+        parser.add_argument("--login", required=True, help="whose account")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """A line for each row."""
+        user = User.objects.named(options["login"])
+        if user is None:
+            raise CommandError(f"there is no account @{options['login']}")
+        for line in lines(user):
+            self.stdout.write(line, ending="")

@@ -1,0 +1,22 @@
+"""`manage.py resume`: lift a halt."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from agents import halting
+from hub.management.subjects import add_subject, subject_of
+
+
+class Command(BaseCommand):
+    help = "Let a halted agent, owner or caller go on, whoever halted them. Works while the hub runs."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Its options."""
+        add_subject(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Say what is now so."""
+        count = halting.resume(subject_of(options).halts, by=None)
+        self.stdout.write("lifted" if count else "was not halted")

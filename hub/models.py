@@ -1,0 +1,15 @@
+"""What the hub remembers of its own running."""
+
+from django.db import models
+
+
+class JobRun(models.Model):
+    """When a job of this name was last done, by any process. Old means that nobody does it."""
+
+    SWEEP = "sweep"
+
+    name = models.CharField(max_length=32, primary_key=True)
+    ended_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.ended_at:%Y-%m-%d %H:%M:%S}"

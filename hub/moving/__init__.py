@@ -1,0 +1,1 @@
+"""`manage.py move_database`: from SQLite to PostgreSQL."""

@@ -1,0 +1,136 @@
+"""Carries a grown SQLite hub over to an empty PostgreSQL in one transaction, and checks it before the commit."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth.models import Permission
+from django.contrib.contenttypes.models import ContentType
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import AutoField, BinaryField, Model
+
+from hub.moving.sums import Sum, without_nul
+from hub.moving.target import TARGET, CannotMove, check_release
+
+ROWS_AT_ONCE = 500
+BINARY_ROWS_AT_ONCE = 4
+TELL_EVERY = 20_000
+MADE_BY_MIGRATE: Sequence[type[Model]] = (Permission, ContentType)  # in the order they can be deleted
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One table: what was read here, and what was read back there."""
+
+    table: str
+    here: Sum
+    there: Sum
+    cleaned: int
+
+    @property
+    def is_right(self) -> bool:
+        """Whether every row is there, with every value."""
+        return self.here == self.there
+
+
+def move(tell: Tell) -> list[Moved]:
+    """Copy every table to the target; nothing is kept there unless all of it is right.
+
+    Raises:
+        CannotMove: a database is of another release, or the target is not empty.
+    """
+    models = _models()
+    check_release(DEFAULT_DB_ALIAS, "start the hub on it once")
+    check_release(TARGET, "run `manage.py migrate` there")
+    with transaction.atomic(), transaction.atomic(using=TARGET):  # nobody writes on either side meanwhile
+        _take(models)
+        copied = [_copy(model, tell) for model in models]
+        connections[TARGET].check_constraints()
+        _set_sequences(models)
+        moved = [
+            Moved(model._meta.db_table, here, _read_back(model, tell), cleaned)
+            for model, (here, cleaned) in zip(models, copied, strict=True)
+        ]
+        if not all(one.is_right for one in moved):
+            transaction.set_rollback(True, using=TARGET)
+    return moved
+
+
+def _models() -> list[type[Model]]:
+    known = apps.get_models(include_auto_created=True)
+    return sorted(
+        (model for model in known if model._meta.managed and not model._meta.proxy),
+        key=lambda model: model._meta.db_table,
+    )
+
+
+def _take(models: Sequence[type[Model]]) -> None:
+    """Lock the target's tables, and see that they hold nothing but what `migrate` puts there."""
+    connection = connections[TARGET]
+    tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models)
+    with connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE")
+    for model in models:
+        if model not in MADE_BY_MIGRATE and model._base_manager.using(TARGET).exists():
+            raise CannotMove(f"the PostgreSQL database is not empty: {model._meta.db_table} has rows")
+    for model in MADE_BY_MIGRATE:
+        model._base_manager.using(TARGET).all()._raw_delete(TARGET)
+
+
+def _copy(model: type[Model], tell: Tell) -> tuple[Sum, int]:
+    """Stream one table; what it adds up to, and how many values lost a NUL, which PostgreSQL has no room for."""
+    target, total, cleaned = connections[TARGET], Sum(), 0
+    fields, count = model._meta.concrete_fields, model._base_manager.count()
+    with target.cursor() as cursor, cursor.copy(_statement(model, target)) as copy:
+        for row in _rows(model, DEFAULT_DB_ALIAS):
+            clean = [without_nul(value) for value in row]
+            cleaned += sum(before != after for before, after in zip(row, clean, strict=True))
+            copy.write_row(list(map(_stored, fields, clean)))
+            total.add(clean)
+            if total.rows % TELL_EVERY == 0:
+                tell(f"{model._meta.db_table}: {total.rows} of {count}")
+    tell(f"{model._meta.db_table}: {total.rows} rows")
+    return total, cleaned
+
+
+def _statement(model: type[Model], target: BaseDatabaseWrapper) -> str:
+    quote = target.ops.quote_name
+    columns = ", ".join(quote(str(field.column)) for field in model._meta.concrete_fields)
+    return f"COPY {quote(model._meta.db_table)} ({columns}) FROM STDIN"
+
+
+def _stored(field: Any, value: Any) -> Any:
+    return field.get_db_prep_save(value, connection=connections[TARGET])
+
+
+def _rows(model: type[Model], alias: str) -> Iterator[Sequence[Any]]:
+    fields = model._meta.concrete_fields
+    at_once = BINARY_ROWS_AT_ONCE if any(isinstance(one, BinaryField) for one in fields) else ROWS_AT_ONCE
+    found = model._base_manager.using(alias).order_by("pk")
+    return found.values_list(*(field.attname for field in fields)).iterator(chunk_size=at_once)
+
+
+def _read_back(model: type[Model], tell: Tell) -> Sum:
+    total = Sum()
+    for row in _rows(model, TARGET):
+        total.add(row)
+    tell(f"{model._meta.db_table}: {total.rows} rows read back")
+    return total
+
+
+def _set_sequences(models: Sequence[type[Model]]) -> None:
+    """Go on after the highest number ever given: of some rows that are gone, others still know the number."""
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute("SELECT name, seq FROM sqlite_sequence")
+        given: dict[str, int] = dict(cursor.fetchall())
+    with connections[TARGET].cursor() as cursor:
+        for model in models:
+            key = model._meta.pk
+            if isinstance(key, AutoField) and (last := given.get(model._meta.db_table)):
+                sequence = "pg_get_serial_sequence(%s, %s)"
+                table = connections[TARGET].ops.quote_name(model._meta.db_table)
+                cursor.execute(f"SELECT setval({sequence}, %s)", [table, str(key.column), last])

@@ -1,0 +1,1 @@
+"""What operators watch: health, figures for Prometheus, spans for OpenTelemetry."""

@@ -1,0 +1,136 @@
+"""`/livez`, `/readyz` and `/metrics`: plain ASGI before Django, so that nothing else can hold them up.
+
+They look at no Host: whoever asks by an address of the machine or the pod is answered.
+"""
+
+import asyncio
+import hmac
+import ipaddress
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import msgspec
+from django.db import DatabaseError, connection
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from hub.health import draining
+from hub.watch.figures import hub_figures
+from hub.watch.looking import Look
+from hub.watch.metrics import HubWide
+from kit.asgi import Header, Receive, Scope, Send, header, respond
+
+logger = logging.getLogger(__name__)
+
+EnsureStarted = Callable[[], Awaitable[None]]
+
+ANSWER_WITHIN_S = 1.0
+PATHS = frozenset({"/livez", "/readyz", "/metrics"})
+FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via")
+NO_STORE: list[Header] = [(b"cache-control", b"no-store")]
+ABSENT = b'{"error":"not_found","message":"There is nothing at this address."}'
+NOT_THIS_VERB = b'{"error":"method_not_allowed","message":"want GET or HEAD"}'
+
+
+def probe() -> None:
+    """Ask the database the least there is to ask.
+
+    Raises:
+        DatabaseError: it refuses, or is out of reach.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+class WatchDoor:
+    """Answers those who watch. `token`: what opens `/metrics` from elsewhere than this machine."""
+
+    def __init__(self, registry: CollectorRegistry, token: str, ensure_started: EnsureStarted) -> None:
+        self._registry = registry
+        self._token = token.encode()
+        self._ensure_started = ensure_started
+        self._probe = Look(probe, "readyz", within_s=ANSWER_WITHIN_S)
+        self._figures = Look(hub_figures, "metrics", within_s=ANSWER_WITHIN_S)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request for one of PATHS."""
+        if scope["path"] == "/metrics" and not self._may_read(scope):
+            await respond(send, 404, ABSENT)
+        elif scope["method"] not in ("GET", "HEAD"):
+            await respond(send, 405, NOT_THIS_VERB, [(b"allow", b"GET, HEAD")])
+        elif scope["path"] == "/livez":
+            await _tell(send, {"ok": True})
+        elif scope["path"] == "/readyz":
+            await _tell(send, await self._readiness())
+        else:
+            await _show(send, await self._metrics())
+
+    async def _readiness(self) -> dict[str, object]:
+        if draining.is_set():
+            return {"ok": False, "draining": True}
+        if not await self._has_started():
+            return {"ok": False, "starting": True}
+        try:
+            await self._probe()
+        except TimeoutError:
+            return {"ok": False, "database": f"no answer in {ANSWER_WITHIN_S:g} s"}
+        except DatabaseError:
+            return {"ok": False, "database": "out of reach"}
+        return {"ok": True, "database": "ok"}
+
+    async def _has_started(self) -> bool:
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                await self._ensure_started()
+        except Exception as failure:  # noqa: BLE001  whatever keeps it from starting, it cannot serve
+            logger.warning("start.failed", extra={"failure": type(failure).__name__})
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Let go of the database; not waited for when it hangs."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                await self._probe.close()
+                await self._figures.close()
+
+    async def _metrics(self) -> bytes:
+        try:
+            found = await self._figures()
+        except (TimeoutError, DatabaseError) as failure:
+            logger.warning("metrics.no_figures", extra={"failure": type(failure).__name__})
+            found = None
+        wide = CollectorRegistry(auto_describe=False)
+        wide.register(HubWide(found))
+        return generate_latest(self._registry) + generate_latest(wide)
+
+    def _may_read(self, scope: Scope) -> bool:
+        given = header(scope, b"authorization").removeprefix("Bearer ").encode()
+        if self._token and hmac.compare_digest(given, self._token):
+            return True
+        return _is_local(scope) and not any(header(scope, name) for name in FORWARDED)
+
+
+async def _tell(send: Send, state: dict[str, object]) -> None:
+    await respond(send, 200 if state["ok"] else 503, msgspec.json.encode(state), NO_STORE)
+
+
+async def _show(send: Send, text: bytes) -> None:
+    headers = [(b"content-type", CONTENT_TYPE_PLAIN_0_0_4.encode()), (b"content-length", b"%d" % len(text))]
+    await send({"type": "http.response.start", "status": 200, "headers": [*headers, *NO_STORE]})
+    await send({"type": "http.response.body", "body": text})
+
+
+def _is_local(scope: Scope) -> bool:
+    """Whether it comes from this machine and names this machine: not by a page that a browser here has open."""
+    client = scope.get("client") or ("", 0)
+    name = header(scope, b"host").rpartition(":")[0] or header(scope, b"host")
+    return _is_loopback(str(client[0])) and (name == "localhost" or _is_loopback(name.strip("[]")))
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        return ipaddress.ip_address(text).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,69 @@
+"""What the database knows of the whole hub, for `/metrics`: few queries, each along an index, each bounded."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from a2a_bridge.push_models import Push
+from agents.ledger.statements import PROCESS_DEAD_S
+from agents.models import Process, Turn
+from hub.models import JobRun
+from kit.clock import db_now
+from webhooks.models import Delivery, Sendable
+
+MOST = 10_000
+NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What waits to be sent, and how long the longest due one is overdue."""
+
+    pending: int
+    overdue_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubFigures:
+    """As every process sees them. Counts stop at MOST; `sweep_age_s` is infinite when nobody ever swept."""
+
+    open_turns: int
+    processes: int
+    sweep_age_s: float
+    deliveries: Queue
+    pushes: Queue
+
+
+def hub_figures() -> HubFigures:
+    """Look once."""
+    now = db_now()
+    alive = now - timedelta(seconds=PROCESS_DEAD_S)
+    return HubFigures(
+        open_turns=Turn.objects.open().order_by()[:MOST].count(),
+        processes=Process.objects.filter(beat_at__gt=alive).count(),
+        sweep_age_s=_sweep_age_s(now),
+        deliveries=_queue(Delivery, now),
+        pushes=_queue(Push, now),
+    )
+
+
+def pool_figures() -> dict[str, int]:
+    """The database pool of this process, by what is counted; nothing on SQLite. No query is made."""
+    pool = getattr(connection, "pool", None)
+    stats: dict[str, int] = pool.get_stats() if pool is not None else {}
+    wanted = {"pool_size": "open", "pool_available": "idle", "requests_waiting": "waiting", "pool_max": "most"}
+    return {name: stats.get(key, 0) for key, name in wanted.items()} if stats else {}
+
+
+def _sweep_age_s(now: datetime) -> float:
+    swept = JobRun.objects.filter(name=JobRun.SWEEP).values_list("ended_at", flat=True).first()
+    return max(0.0, (now - swept).total_seconds()) if swept else NEVER
+
+
+def _queue(rows: type[Sendable], now: datetime) -> Queue:
+    unsettled: Any = rows._default_manager.filter(status__in=Sendable.UNSETTLED)
+    first = unsettled.order_by("next_attempt_at").values_list("next_attempt_at", flat=True).first()
+    overdue = (now - first).total_seconds() if first else 0.0
+    return Queue(unsettled.order_by()[:MOST].count(), max(0.0, overdue))

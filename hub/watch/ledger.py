@@ -1,0 +1,98 @@
+"""The ledger, and whoever wants to know what passes through it."""
+
+import time
+from typing import Protocol
+
+from agents.announcing import Carrier
+from agents.errors import Denied, NotPublished, Unavailable
+from agents.ledger import Also, Ledger
+from agents.ports import Link
+from agents.types import Ask, Ending, OpenTurn, Outcome, SettledTurn
+from hub.logs import about_turn
+from hub.watch.counts import Counts
+
+
+class Spans(Protocol):
+    """Records what a turn took its time with. Times are nanoseconds since 1970."""
+
+    def admitted(self, ask: Ask, began_ns: int, reason: str = "") -> None:
+        """The decision is durable; a `reason` when it was no."""
+
+    def delivered(self, turn: OpenTurn, began_ns: int, failure: str = "") -> None:
+        """The prompt was handed over; a `failure` when it was not."""
+
+    def settled(self, turn: OpenTurn, ending: Ending, settled: SettledTurn, began_ns: int) -> None:
+        """The end is durable: the whole ask is over."""
+
+    def close(self) -> None:
+        """Send what is left; takes a few seconds at most."""
+
+
+class WatchedLedger(Ledger):
+    """Counts what it decides and settles; with `spans`, times it too."""
+
+    def __init__(self, *, home: str, carry: Carrier | None, counts: Counts, spans: Spans | None = None) -> None:
+        super().__init__(home=home, carry=carry, on_batch=counts.committed)
+        self._counts = counts
+        self._spans = spans
+
+    async def admit(self, ask: Ask) -> OpenTurn:
+        """See `Ledger.admit`."""
+        began_ns = time.time_ns() if self._spans else 0
+        try:
+            turn = await super().admit(ask)
+        except Denied as denied:
+            self._refused(ask, began_ns, Outcome.DENIED, denied.reason)
+            raise
+        except NotPublished:
+            self._refused(ask, began_ns, "not_taken", "not_published")
+            raise
+        except Unavailable:
+            self._refused(ask, began_ns, "not_taken", "unavailable")
+            raise
+        about_turn(ask.chat_id)
+        if self._spans:
+            self._spans.admitted(ask, began_ns)
+        return turn
+
+    async def deny(self, ask: Ask, denied: Denied) -> None:
+        """See `Ledger.deny`."""
+        await super().deny(ask, denied)
+        self._refused(ask, time.time_ns(), Outcome.DENIED, denied.reason)
+
+    async def settle(self, turn: OpenTurn, ending: Ending, also: Also | None = None) -> SettledTurn:
+        """See `Ledger.settle`."""
+        began_ns = time.time_ns() if self._spans else 0
+        settled = await super().settle(turn, ending, also)
+        self._counts.ended(settled.outcome, settled.reason, ending.latency_ms)
+        if self._spans:
+            self._spans.settled(turn, ending, settled, began_ns)
+        return settled
+
+    def _refused(self, ask: Ask, began_ns: int, outcome: str, reason: str) -> None:
+        self._counts.refused(outcome, reason)
+        if self._spans:
+            self._spans.admitted(ask, began_ns, reason)
+
+
+class WatchedLink:
+    """A link whose deliveries are timed. See `agents.ports.Link`."""
+
+    def __init__(self, link: Link, spans: Spans) -> None:
+        self._link = link
+        self._spans = spans
+
+    async def deliver(self, turn: OpenTurn) -> None:
+        """See `agents.ports.Link`."""
+        began_ns, failure = time.time_ns(), ""
+        try:
+            await self._link.deliver(turn)
+        except BaseException as why:
+            failure = type(why).__name__
+            raise
+        finally:
+            self._spans.delivered(turn, began_ns, failure)
+
+    async def withdraw(self, turn: OpenTurn) -> None:
+        """See `agents.ports.Link`."""
+        await self._link.withdraw(turn)

@@ -1,0 +1,44 @@
+"""Named places at which a process can be told to die, for the fault suite; nothing at all without `FAIL_POINTS`.
+
+`FAIL_POINTS=after-admission:3` kills the process (SIGKILL, so nothing is cleaned up) the third time it gets there.
+Several are separated by commas. The names are the arguments of `reach`, wherever it is called.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+
+def _nothing(name: str) -> None:
+    """What `reach` is in every hub that runs for real."""
+
+
+def _read(points: str) -> dict[str, int]:
+    """How many times each may still be reached before it kills."""
+    pairs = (point.strip().partition(":") for point in points.split(",") if point.strip())
+    return {name: int(nth or 1) for name, _, nth in pairs}
+
+
+def armed(points: str) -> Callable[[str], None]:
+    """A `reach` that dies as `points` says."""
+    left = _read(points)
+
+    def reach(name: str) -> None:
+        if name in left:
+            left[name] -= 1
+            if left[name] <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return reach
+
+
+def _chosen() -> Callable[[str], None]:
+    points = os.environ.get("FAIL_POINTS", "")
+    if not points:
+        return _nothing
+    sys.stderr.write(f"FAIL_POINTS={points}: this process will kill itself\n")
+    return armed(points)
+
+
+reach = _chosen()

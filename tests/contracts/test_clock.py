@@ -1,0 +1,60 @@
+"""The database's clock decides: a host whose clock is wrong by hours changes nothing that is compared."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.homes import ROOT, MakeHome, hub_env
+
+SKEWED = ROOT / "faults" / "skewed"
+LOOK = """
+import json, time
+import django
+django.setup()
+from django.core.management import call_command
+from accounts.models import Credential, User
+from accounts.tokens import get_or_create_local_user, mint
+from kit.clock import db_now, near_now
+call_command("migrate", verbosity=0)
+before = near_now()
+now = db_now()
+minted = mint(get_or_create_local_user("ann"), Credential.Kind.SESSION, "x").credential
+seen = {
+    "before": (before - now).total_seconds(), "after": (near_now() - now).total_seconds(),
+    "host": time.time() - now.timestamp(), "lives": (minted.expires_at - now).total_seconds(),
+    "is_live": minted.is_live, "listed": Credential.objects.live().count(),
+}
+Credential.objects.filter(pk=minted.pk).revoke()
+minted.refresh_from_db()
+print(json.dumps(seen | {"revoked": (minted.revoked_at - now).total_seconds()}))
+"""
+NEAR_S = 30  # however busy the machine is; the clocks are hours apart
+DAYS_30_S = 30 * 24 * 3600
+
+
+def look(env: dict[str, str], offset_s: int) -> dict[str, Any]:
+    """What a program sees whose host's clock is that wrong."""
+    env |= {"DJANGO_SETTINGS_MODULE": "hub.settings", "CLOCK_OFFSET_S": str(offset_s)}
+    env["PYTHONPATH"] = os.pathsep.join([str(SKEWED), str(Path(ROOT))])
+    done = subprocess.run([sys.executable, "-c", LOOK], env=env, cwd=ROOT, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return seen
+
+
+@pytest.mark.grown
+@pytest.mark.slow
+@pytest.mark.parametrize("offset_s", [90_000, -90_000])
+def test_times_are_the_databases_whatever_the_host_says(make_home: MakeHome, offset_s: int) -> None:
+    seen = look(hub_env(dict(make_home("grown").env)), offset_s)
+    assert abs(seen["host"] - offset_s) < NEAR_S
+    assert abs(seen["before"] - offset_s) < NEAR_S  # nothing was asked of the database yet
+    assert abs(seen["after"]) < NEAR_S
+    assert abs(seen["lives"] - DAYS_30_S) < NEAR_S
+    assert abs(seen["revoked"]) < NEAR_S
+    assert (seen["is_live"], seen["listed"]) == (True, 1)

@@ -1,0 +1,231 @@
+"""One account: everything of it to take away, and nothing of it left."""
+
+import json
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from accounts.models import Credential, User
+from accounts.oauth.github import Profile
+from accounts.oauth.people import admit
+from agents.models import Agent, Blob, Event, OpMessage, Turn
+from hub import jobs
+from hub.estate.closing import LastAdministrator, close
+from hub.estate.erasing import erase
+from hub.estate.exporting import lines
+from hub.estate.parts import PARTS, SECRET
+from tests.data.house import owner_of_everything, places_of
+from tests.native.house import Person, api, browser, make_agent, make_turn, person
+
+pytestmark = pytest.mark.django_db
+
+WORD, OTHERS_WORD = "canaryone", "canarytwo"
+EXPORT, ACCOUNT = "/api/v1/me/export", "/api/v1/me/account"
+NOT_EXPORTED = {
+    "LogEntry",  # what staff did is the hub's record
+    "Permission",
+    "Group",
+    "ContentType",
+    "Session",  # Django's own table of sessions; it stays empty
+    "LoginAttempt",  # a sign-in under way has no user yet
+    "LoginCode",  # minutes old, and a hash
+    "DeviceGrant",
+    "SigningKey",
+    "Blob",  # its bytes are in the file
+    "Process",
+    "Connection",
+    "Attachment",
+    "User_groups",
+    "User_user_permissions",
+    "Group_permissions",
+}
+
+
+@pytest.fixture
+def estate(bob: Person) -> Person:
+    """Somebody with everything; bob dealt with them, and so did carol, who has everything too."""
+    owner_of_everything(OTHERS_WORD, bob)
+    return owner_of_everything(WORD, bob)
+
+
+def read(text: str) -> tuple[Any, list[Any], Any]:
+    head, *rows, end = map(json.loads, text.splitlines())
+    return head, rows, end
+
+
+# Export.
+
+
+def test_everything_of_theirs_is_in_an_export_and_nothing_of_others(estate: Person) -> None:
+    text = "".join(lines(estate.user))
+    head, rows, end = read(text)
+    assert (head["format"], head["login"]) == ("clawbridge-export", estate.user.login)
+    assert end == {"end": True, "rows": len(rows)}
+    assert {row["table"] for row in rows} == {part.name for part in PARTS}
+    assert OTHERS_WORD not in text
+    [file, other_file] = [row["row"] for row in rows if row["table"] == "file"]
+    assert file["data"] == other_file["data"] == "Y2FuYXJ5b25l"
+
+
+def test_no_secret_is_in_an_export(estate: Person) -> None:
+    text = "".join(lines(estate.user))
+    secrets = {one.digest for one in Credential.objects.all()} | {"sealed", estate.session, estate.channel}
+    assert not [one for one in secrets if f'"{one}"' in text]
+    assert all(name not in row["row"] for row in read(text)[1] for name in SECRET)
+
+
+def test_every_table_is_exported_or_said_not_to_be() -> None:
+    """A new table: put it into hub/estate/parts.py and hub/estate/erasing.py, or here with a reason."""
+    exported = {part.model for part in PARTS}
+    for model in apps.get_models(include_auto_created=True):
+        is_left_out = model.__name__ in NOT_EXPORTED and (
+            model.__name__ != "Session" or model._meta.app_label != "agents"
+        )
+        assert (model in exported) is not is_left_out, model
+
+
+def test_an_export_is_for_sessions_over_rest_and_on_the_page(estate: Person) -> None:
+    answer: Any = api(estate.session).get(EXPORT)
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == "application/x-ndjson"
+    assert f'filename="{estate.user.login}-' in answer["Content-Disposition"]
+    assert api(estate.app).get(EXPORT).status_code == 403
+    assert api(estate.channel).get(EXPORT).status_code == 401
+    assert browser(None).get("/account/export").status_code == 302
+    assert browser(estate.session).get("/account/export").status_code == 200
+
+
+async def read_async(user: User) -> str:
+    from hub.estate.exporting import stream  # noqa: PLC0415
+
+    return "".join([piece async for piece in stream(user)])
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_stream_says_what_the_command_says(db: None) -> None:
+    from kit.async_db import db_call  # noqa: PLC0415
+
+    who = await db_call(lambda: person("alice"))()
+    await db_call(lambda: make_turn(make_agent(who.user), who.user))()
+    told = read(await read_async(who.user))
+    assert told[1:] == (await db_call(lambda: read("".join(lines(who.user))))())[1:]
+
+
+def test_the_command_writes_the_same(estate: Person, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("export_account", login=estate.user.login.upper())
+    assert read(capsys.readouterr().out)[1:] == read("".join(lines(estate.user)))[1:]
+    with pytest.raises(CommandError, match="there is no account @nobody"):
+        call_command("export_account", login="nobody")
+
+
+# Erasure.
+
+
+def test_nothing_of_an_erased_account_is_left_in_any_table(estate: Person) -> None:
+    before = places_of(WORD)
+    assert len(before) >= 40, before
+    others = places_of(OTHERS_WORD)
+    close(estate.user.pk)
+    assert jobs.erase_closed() == 1
+    assert places_of(WORD) == set()
+    assert places_of(OTHERS_WORD) == others
+
+
+def test_others_keep_their_audit_without_a_name(estate: Person, bob: Person) -> None:
+    asked = Turn.objects.get(caller=estate.user)
+    assert erase(close(estate.user.pk))
+    asked.refresh_from_db()
+    assert asked.caller is not None
+    assert asked.caller.login.startswith("erased-")
+    assert (asked.question, asked.outcome) == ("", "completed")
+    kept = Event.objects.get(session=asked.session, type="note")
+    assert json.loads(kept.payload)["kept"] == "a plain word"
+    told = OpMessage.objects.get(session=asked.session)
+    assert (told.author, told.text) == (bob.user, f"{asked.caller.login}, look")
+    assert not Agent.objects.filter(owner=estate.user).exists()
+    assert Blob.objects.count() == 1  # that of the other estate
+
+
+def test_tokens_die_and_agents_go_at_once(estate: Person, bob: Person) -> None:
+    handle = Agent.objects.get(owner=estate.user).handle
+    close(estate.user.pk)
+    for token in (estate.session, estate.app):
+        assert api(token).get("/api/v1/me").status_code == 401
+    assert api(bob.session).get(f"/api/v1/agents/by-handle/{handle}").status_code == 404
+    assert not Credential.objects.live().filter(user=estate.user).exists()
+
+
+def test_login_and_github_id_are_free_at_once(estate: Person) -> None:
+    login, github_id = estate.user.login, estate.user.github_id
+    assert github_id is not None
+    close(estate.user.pk)
+    again = admit(Profile(id=github_id, login=login, avatar_url=None), is_member=lambda org: True)
+    assert again.pk != estate.user.pk
+    assert jobs.erase_closed() == 1
+    again.refresh_from_db()
+    assert (again.login, again.github_id) == (login, github_id)
+
+
+def test_the_last_administrator_stays(alice: Person, staff: Person) -> None:
+    with pytest.raises(LastAdministrator):
+        close(staff.user.pk)
+    refused = api(staff.session).delete(f"{ACCOUNT}?login=root")
+    assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
+    assert browser(staff.session).post("/account/erase", {"login": "root"}).status_code == 409
+    assert api(staff.session).get("/api/v1/me").status_code == 200
+    person("chief", is_staff=True)
+    close(staff.user.pk)
+
+
+def test_erasing_takes_the_login_and_a_session(alice: Person, bob: Person) -> None:
+    wanted = f"{ACCOUNT}?login=alice"
+    assert api(alice.app).delete(wanted).status_code == 403
+    assert api(None).delete(wanted).status_code == 401
+    assert api(bob.session).delete(wanted).status_code == 400
+    for wrong in (ACCOUNT, f"{ACCOUNT}?login=", f"{ACCOUNT}?login=%00", f"{ACCOUNT}?login=bob"):
+        assert api(alice.session).delete(wrong).status_code == 400, wrong
+    assert api(alice.session).delete(wanted).status_code == 204
+    assert api(alice.session).delete(wanted).status_code == 401
+    assert User.objects.filter(closed_at=None).count() == 1
+
+
+def test_erasing_on_the_page_takes_the_typed_login(alice: Person) -> None:
+    page = browser(alice.session)
+    assert "Type <strong>alice</strong>" in page.get("/account/erase").content.decode()
+    for wrong in ("", "bob", "alice\0", "Alice"):
+        assert page.post("/account/erase", {"login": wrong}).status_code == 400, wrong
+    assert Client().post("/account/erase", {"login": "alice"})["Location"].startswith("/signin")
+    done = page.post("/account/erase", {"login": "@alice"})
+    assert (done.status_code, done["Location"]) == (302, "/")
+    assert User.objects.named("alice") is None
+
+
+def test_an_account_with_an_open_question_waits_for_its_end(alice: Person, bob: Person) -> None:
+    turn = make_turn(make_agent(bob.user), alice.user, outcome=None)
+    close(alice.user.pk)
+    assert jobs.erase_closed() == 0
+    Turn.objects.filter(pk=turn.pk).update(outcome="failed", settled_at=turn.asked_at, released_at=turn.asked_at)
+    assert jobs.erase_closed() == 1
+    assert jobs.erase_closed() == 0
+
+
+def test_the_record_of_staff_forgets_the_name(alice: Person, staff: Person) -> None:
+    kind = ContentType.objects.get_for_model(User)
+    LogEntry.objects.create(
+        user=staff.user, content_type=kind, object_id=str(alice.user.pk), object_repr="alice", action_flag=2
+    )
+    erase(close(alice.user.pk))
+    assert LogEntry.objects.get().object_repr == "(erased)"
+
+
+def test_the_command_asks_to_be_told_twice(alice: Person, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(CommandError, match="--yes"):
+        call_command("erase_account", login="alice")
+    call_command("erase_account", login="alice", yes=True)
+    assert capsys.readouterr().out == "@alice is erased\n"
+    assert User.objects.get().former_login == ""

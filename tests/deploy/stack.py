@@ -1,0 +1,74 @@
+"""`make run-stack` as somebody who tries it: started, watched by what it prints, ended by Ctrl-C."""
+
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from tests.homes import hub_env
+from tests.hub_process import Program
+from tests.servers import free_port
+from tests.waiting import until
+
+READY_WITHIN_S = 100
+
+
+class Stack:
+    """What it said, and whom to ask."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @property
+    def urls(self) -> list[str]:
+        """The web processes' addresses."""
+        return re.findall(r"^web \d runs on (\S+)$", self.program.said, re.MULTILINE)
+
+    @property
+    def token(self) -> str:
+        return re.findall(r"^  (cw_sess_\w+)$", self.program.said, re.MULTILINE)[0]
+
+    def find(self, url: str) -> psutil.Process:
+        """The web process that listens there."""
+        port = url.rpartition(":")[2]
+        children = psutil.Process(self.program.process.pid).children()
+        found = [one for one in children if "serve" in one.cmdline() and one.environ()["PORT"] == port]
+        assert len(found) == 1, [one.cmdline() for one in children]
+        return found[0]
+
+    def wait_for(self, line: str) -> None:
+        until(lambda: self.program.says(line), line, within_s=READY_WITHIN_S)
+
+    def leave(self) -> int:
+        """Ctrl-C; the exit code."""
+        self.program.process.send_signal(signal.SIGINT)
+        return self.program.exit_code(within_s=90)
+
+
+@contextmanager
+def running_stack(folder: Path, path: str = "", **env: str) -> Iterator[Stack]:
+    """`path`: where to look for programs first, such as a proxy."""
+    search = f"{path}:{os.environ['PATH']}" if path else os.environ["PATH"]
+    settings = {"DATA_DIR": str(folder / "data"), "PORT": str(free_port()), "PATH": search, **env}
+    program = Program.start([sys.executable, "-m", "deploy.stack"], hub_env(settings), folder / "stack.log")
+    try:
+        stack = Stack(program)
+        stack.wait_for("Ctrl-C ends everything")
+        yield stack
+    finally:
+        if program.process.poll() is None:
+            stack.leave()
+        program.discard()
+        _forget(folder / "data" / "stack" / "postgres")
+
+
+def _forget(home: Path) -> None:
+    """What root keeps elsewhere, because PostgreSQL runs as nobody."""
+    if home.is_symlink():
+        shutil.rmtree(home.resolve().parent, ignore_errors=True)

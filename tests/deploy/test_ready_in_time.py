@@ -1,0 +1,45 @@
+"""Health is answered in time, whatever the database does."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from tests.callers import web
+from tests.deploy.stalling import way_to
+from tests.homes import GrownHomes, MakeHome
+from tests.hub_process import StartHub
+from tests.waiting import eventually
+
+ASKS, WITHIN_S = 8, 1.5
+
+
+@pytest.mark.slow
+@pytest.mark.grown
+async def test_a_database_that_hangs_makes_the_process_unready_in_time(
+    make_home: MakeHome, grown_homes: GrownHomes, start_hub: StartHub
+) -> None:
+    home, server = make_home("grown"), grown_homes.servers.postgres_port
+    with way_to(server) as way:
+        url = home.env["DATABASE_URL"].replace(f":{server}/", f":{way.port}/")
+        hub = start_hub(replace(home, env={**home.env, "DATABASE_URL": url}))
+        async with web(hub.url) as client:
+            assert (await client.get("/readyz")).json() == {"ok": True, "database": "ok"}
+            way.stall()
+            took = []
+            for _ in range(ASKS):
+                began = time.monotonic()
+                answer = await client.get("/readyz")
+                took.append(time.monotonic() - began)
+                assert (answer.status_code, answer.json()["ok"]) == (503, False)
+                assert (await client.get("/livez")).status_code == 200
+            assert max(took) < WITHIN_S
+            began = time.monotonic()
+            assert "clawbridge_database_up 0.0" in (await client.get("/metrics")).text
+            assert time.monotonic() - began < WITHIN_S
+            way.resume()
+
+            async def ready() -> bool:
+                return (await client.get("/readyz")).status_code == 200
+
+            await eventually(ready, "the process is ready again", within_s=30)

@@ -1,0 +1,47 @@
+"""`make run-stack` brings the production shape up, tells of what breaks, and takes it down in order."""
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.callers import reply_text, send
+from tests.deploy.stack import running_stack
+from tests.waiting import eventually
+
+LEAVING = ["web 1", "web 2", "beat", "worker", "PostgreSQL", "Redis"]
+pytestmark = [pytest.mark.slow, pytest.mark.grown, pytest.mark.timeout(300)]
+
+
+async def test_both_processes_answer_also_after_one_was_killed(tmp_path: Path) -> None:
+    with running_stack(tmp_path) as stack:
+        first, second = stack.urls
+        for url in (first, second):
+            assert reply_text(await send(url, "demo/echo", "hello", stack.token)) == "hello"
+        stack.find(second).kill()
+        stack.wait_for("web 2 ended with -9")
+        stack.wait_for("web 2 runs again")
+        await eventually(_answering(second, stack.token), "web 2 answers again")
+        children = psutil.Process(stack.program.process.pid).children(recursive=True)
+        assert stack.leave() == 0
+        said = stack.program.said
+    left = re.findall(r"^(.+) left$", said, re.MULTILINE)
+    assert [one for one in left if one in LEAVING] == LEAVING
+    assert not [one for one in children if one.is_running()]
+
+
+def _answering(url: str, token: str) -> Callable[[], Awaitable[bool]]:
+    async def answers() -> bool:
+        return reply_text(await send(url, "demo/echo", "again", token)) == "again"
+
+    return answers
+
+
+def test_what_cannot_start_is_told_and_nothing_stays(tmp_path: Path) -> None:
+    with (
+        pytest.raises(AssertionError, match="go together"),
+        running_stack(tmp_path, DATABASE_URL="postgres://x/y"),
+    ):
+        pass

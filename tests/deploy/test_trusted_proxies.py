@@ -1,0 +1,101 @@
+"""What proxies say of callers is believed from the proxies that the operator named, and from nobody else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.callers import TLS
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess
+from tests.surfaces.test_serving import start_and_fail
+
+START = "/api/v1/auth/oauth/start"
+LIMIT = 20
+SETTINGS = {"GITHUB_CLIENT_ID": "app", "GITHUB_CLIENT_SECRET": "secret", "SIGNIN_RATE_PER_MINUTE": LIMIT}
+HSTS = "strict-transport-security"
+Headers = list[tuple[str, str]]
+
+
+def get(hub: HubProcess, path: str, headers: Headers) -> httpx.Response:
+    with httpx.Client(base_url=hub.url, trust_env=False, verify=TLS, timeout=30) as client:
+        return client.get(path, headers=headers)
+
+
+def starts(hub: HubProcess, *headers: Headers) -> list[int]:
+    return [get(hub, START, one).status_code for one in headers]
+
+
+def forwarded(*values: str) -> Headers:
+    return [("X-Forwarded-For", value) for value in values]
+
+
+@pytest.fixture(scope="module")
+def behind(make_home: MakeHome) -> Iterator[HubProcess]:
+    """A hub whose proxies are this machine and 10.0.0.0/24."""
+    settings = SETTINGS | {"TRUSTED_PROXIES": "127.0.0.1 10.0.0.0/24", "PUBLIC_URL": "https://hub.example"}
+    hub = HubProcess.start(make_home("embedded"), **settings)
+    yield hub
+    hub.stop()
+
+
+@pytest.fixture(scope="module")
+def direct(make_home: MakeHome) -> Iterator[HubProcess]:
+    """A hub whose proxy is elsewhere: whoever calls from here is a caller."""
+    settings = SETTINGS | {"TRUSTED_PROXIES": "192.0.2.1", "PUBLIC_URL": "https://hub.example"}
+    hub = HubProcess.start(make_home("embedded"), **settings)
+    yield hub
+    hub.stop()
+
+
+def test_a_caller_who_makes_up_addresses_is_counted_as_who_they_are(direct: HubProcess) -> None:
+    made_up = [forwarded(f"203.0.113.{number}") for number in range(LIMIT)]
+    made_up.append([("Forwarded", "for=203.0.113.77"), ("X-Real-IP", "203.0.113.78")])
+    assert starts(direct, *made_up) == [302] * LIMIT + [429]
+
+
+@pytest.mark.parametrize(
+    ("caller", "lines"),
+    [
+        ("198.51.100.1", ["198.51.100.1"]),
+        ("198.51.100.2", ["203.0.113.1, 198.51.100.2"]),  # what the caller made up comes first
+        ("198.51.100.3", ["203.0.113.2", "198.51.100.3"]),  # in a line of its own
+        ("198.51.100.4", ["203.0.113.3, 198.51.100.4, 10.0.0.7"]),  # through a second proxy of ours
+        ("198.51.100.5", ["10.0.0.9, 198.51.100.5"]),  # a caller who claims to be a proxy
+        ("198.51.100.6", ["198.51.100.6:51234"]),
+        ("2001:db8:1::1", ["nonsense, 2001:db8:1::2"]),  # one /64 is one caller
+    ],
+)
+def test_the_last_address_that_is_no_proxy_counts(behind: HubProcess, caller: str, lines: list[str]) -> None:
+    assert starts(behind, *[forwarded(caller)] * LIMIT) == [302] * LIMIT
+    assert starts(behind, forwarded(*lines)) == [429]
+
+
+def test_what_is_no_address_is_one_caller(behind: HubProcess) -> None:
+    words = [forwarded(f"word-{number}") for number in range(LIMIT + 1)]
+    assert starts(behind, *words) == [302] * LIMIT + [429]
+
+
+def test_https_is_believed_from_the_proxy_alone(behind: HubProcess, direct: HubProcess) -> None:
+    claimed = [("X-Forwarded-Proto", "https")]
+    assert HSTS in get(behind, "/signin", claimed).headers
+    assert HSTS not in get(behind, "/signin", [("X-Forwarded-Proto", "gopher")]).headers
+    assert HSTS not in get(behind, "/signin", []).headers
+    assert HSTS not in get(direct, "/signin", claimed).headers
+
+
+@pytest.mark.parametrize(
+    ("env", "sentence"),
+    [
+        ({"BEHIND_PROXY": "1"}, "TRUSTED_PROXIES=127.0.0.1"),
+        ({"TRUSTED_PROXIES": "proxy.example"}, "want addresses and networks"),
+        ({"TRUSTED_PROXIES": "10.0.0.1/8"}, "want addresses and networks"),
+        ({"TRUSTED_PROXIES": "*"}, "want addresses and networks"),
+    ],
+)
+def test_what_would_trust_blindly_stops_the_start(tmp_path: Path, env: dict[str, str], sentence: str) -> None:
+    code, said = start_and_fail(tmp_path, **env)
+    assert code != 0
+    assert sentence in said
+    assert "Traceback" not in said

@@ -1,0 +1,133 @@
+"""How much one owner may have: refused on every surface in the same words, and for that owner alone."""
+
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from accounts.oauth.errors import QuotaExceeded
+from accounts.tokens import mint_channel
+from agents import presence
+from agents.models import Agent, Event, Session
+from agents.presence import MayNotConnect, Registration
+from agents.transcript.storage import MEBIBYTE, StorageMeter, events_bytes, files_bytes
+from kit.async_db import db_call
+from kit.clock import db_now
+from tests.native.house import Person, api, browser, connect, make_agent, make_session, person
+
+pytestmark = pytest.mark.django_db
+
+
+def check_refused(answer: Any, what: str) -> None:
+    assert (answer.status_code, answer.json()["error"]) == (429, "quota_exceeded"), answer.content
+    assert what in answer.json()["message"]
+
+
+def registration(person: Person, session_id: str | None = None) -> Registration:
+    return Registration(
+        user_id=person.user.pk,
+        credential_id=person.user.credentials.get(kind="channel", name="test").pk,
+        session_id=session_id,
+        routing_name="new",
+        host="here",
+        cwd="/",
+        os_user="",
+        pid=1,
+        channel_version="t",
+    )
+
+
+def test_one_agent_too_many_is_refused_everywhere(alice: Person, bob: Person, settings: Any) -> None:
+    settings.AGENTS_PER_OWNER = 1
+    make_agent(alice.user, "first", status="draft")
+    spare = make_session(alice.user, "spare")
+    body = {"sessionId": str(spare.public_id), "name": "x", "slug": "x"}
+    check_refused(api(alice.session).post("/api/v1/agents", body, format="json"), "1 agents, and 1 are the most")
+    fields = {"session": spare.pk, "slug": "x", "name": "x", "status": "published", "access": "public"}
+    fields |= {"daily_budget": 1, "concurrency_cap": 1, "agent_style": "hybrid", "suggested_prompts": "[]"}
+    page = browser(alice.session).post("/desk/publish", fields)
+    assert page.status_code == 429, page.content.decode()
+    assert "1 agents, and 1 are the most" in page.content.decode()
+    admin = browser(alice.session).post("/admin/agents/agent/add/", fields, follow=True)
+    assert "1 agents, and 1 are the most" in admin.content.decode()
+    assert Agent.objects.count() == 1
+    theirs = {**body, "sessionId": str(make_session(bob.user).public_id)}
+    assert api(bob.session).post("/api/v1/agents", theirs, format="json").status_code == 201
+
+
+def test_a_deleted_agent_makes_room(alice: Person, settings: Any) -> None:
+    settings.AGENTS_PER_OWNER = 1
+    agent = make_agent(alice.user)
+    agent.soft_delete()
+    body = {"sessionId": str(agent.session.public_id), "name": "x"}
+    assert api(alice.session).post("/api/v1/agents", body, format="json").status_code == 201
+
+
+def test_one_token_too_many_is_refused_everywhere(alice: Person, settings: Any) -> None:
+    settings.TOKENS_PER_OWNER = alice.user.credentials.exclude(kind="session").count() + 1
+    client = api(alice.session)
+    made = client.post("/api/v1/tokens/channel", {"name": "last"}, format="json")
+    assert made.status_code == 201
+    for path in ("/api/v1/tokens/channel", "/api/v1/auth/apps/mint"):
+        check_refused(client.post(path, {"name": "more"}, format="json"), "live tokens")
+    page = browser(alice.session).post("/desk/connect", {"name": "more"})
+    assert page.status_code == 429
+    assert "live tokens" in page.content.decode()
+    client.delete(f"/api/v1/tokens/{made.json()['id']}")
+    assert client.post("/api/v1/tokens/channel", {"name": "room"}, format="json").status_code == 201
+
+
+def test_a_limit_of_zero_is_none(alice: Person, settings: Any) -> None:
+    settings.TOKENS_PER_OWNER = 0
+    assert mint_channel(alice.user, "one", user_agent="").token
+    settings.TOKENS_PER_OWNER = 1
+    with pytest.raises(QuotaExceeded):
+        mint_channel(alice.user, "two", user_agent="")
+
+
+def test_sessions_and_connections_are_counted_when_an_agent_registers(alice: Person, settings: Any) -> None:
+    settings.SESSIONS_PER_OWNER, settings.SOCKETS_PER_OWNER = 2, 1
+    known, other = make_session(alice.user, "known"), make_session(alice.user, "other")
+    with pytest.raises(MayNotConnect, match="2 sessions") as refused:
+        presence.register(registration(alice), process_id="p")
+    assert refused.value.code == "quota_exceeded"
+    connect(other)
+    process = other.connection.process_id
+    with pytest.raises(MayNotConnect, match="1 agents connected"):
+        presence.register(registration(alice, str(known.public_id)), process_id=process)
+    presence.register(registration(alice, str(other.public_id)), process_id=process)  # it takes its own place
+    assert Session.objects.count() == 2
+
+
+def test_a_file_that_does_not_fit_is_refused(alice: Person, bob: Person, settings: Any) -> None:
+    settings.STORAGE_PER_OWNER_MB = 1
+    session = make_session(alice.user)
+    Event.objects.create(session=session, kind="tail", type="x", payload='"é"' + "x" * 600_000, ts=db_now())
+
+    def upload(size: int) -> Any:
+        file = SimpleUploadedFile("a.txt", b"x" * size, content_type="text/plain")
+        return api(alice.session).post(f"/api/v1/sessions/{session.public_id}/files", {"file": file})
+
+    assert upload(400_000).status_code == 201
+    check_refused(upload(100_000), "over 1 MiB")
+    assert (files_bytes(alice.user.pk), events_bytes(alice.user.pk)) == (400_000, 600_004)
+    assert files_bytes(bob.user.pk) == events_bytes(bob.user.pk) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_meter_asks_now_and_then_and_opens_again() -> None:
+    alice = await db_call(person)("alice")
+    session = await db_call(make_session)(alice.user)
+    now = 0.0
+    meter = StorageMeter(1, lambda: now)
+    kept = 0
+    while await meter.takes(alice.user.pk, 50_000):
+        await db_call(Event.objects.create)(
+            session=session, kind="tail", type="x", payload="x" * 50_000, ts=await db_call(db_now)()
+        )
+        kept += 50_000
+    assert MEBIBYTE - 50_000 <= kept <= MEBIBYTE * 1.01
+    await db_call(Event.objects.all().delete)()
+    assert not await meter.takes(alice.user.pk, 1)
+    now = 61.0
+    assert await meter.takes(alice.user.pk, 1)

@@ -1,0 +1,18 @@
+"""A hub as it is run when it has outgrown one process."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess
+
+
+@pytest.fixture(scope="package")
+def worked_hub(make_home: MakeHome) -> Iterator[HubProcess]:
+    """Two web processes and a Celery worker on PostgreSQL and Redis; webhooks may go to this machine."""
+    hub = HubProcess.start(
+        make_home("grown"), processes=2, worker=True, WEBHOOK_ALLOW_PRIVATE="1", REPLY_WAIT_S=30
+    )
+    yield hub
+    hub.stop()

@@ -1,0 +1,185 @@
+"""The kill switch: within a second everywhere, whoever holds the socket or waits; and back again."""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests.callers import Json, bearer, call, failed_text, question, reply_text, send, web
+from tests.homes import manage
+from tests.hub_process import HubProcess
+from tests.operators.operator import Operator
+from tests.peer import dial
+from tests.peers import Echo, Held, Stall, online
+from tests.v1.caller import Caller, message
+
+WITHIN_S = 1.0
+
+
+async def rest(hub: HubProcess, verb: str, path: str, token: str, **body: Any) -> Any:
+    """One REST call that succeeds; its answer."""
+    async with web(hub.urls[-1]) as client:
+        answer = await client.request(verb, f"/api/v1{path}", json=body or None, headers=bearer(token))
+    assert answer.status_code in (200, 201, 204), answer.text
+    return answer.json() if answer.content else None
+
+
+async def halted(hub: HubProcess, kind: str, name: str) -> Json:
+    """The halt an administrator makes."""
+    staff = hub.mint("root", "session", admin=True)
+    made: Json = await rest(hub, "POST", "/admin/halts", staff, kind=kind, name=name, reason="a test")
+    assert made["liftedAt"] is None
+    return made
+
+
+async def lift(hub: HubProcess, halt: Json) -> None:
+    await rest(hub, "DELETE", f"/admin/halts/{halt['id']}", hub.mint("root", "session", admin=True))
+
+
+async def end_of(asking: "asyncio.Task[Json]", since: float) -> str:
+    """Why a waiting question failed; it did so in time."""
+    text = failed_text(await asking)
+    assert time.monotonic() - since < WITHIN_S
+    return text
+
+
+async def check_closed(agent: Echo, since: float) -> None:
+    bye = await agent.heard("bye")
+    assert (bye["reason"], bye["retry"]) == ("halted", True)
+    await agent.closed.wait()
+    assert time.monotonic() - since < WITHIN_S
+    assert agent.socket.close_code == 1013
+
+
+async def refusal_of(agent: Echo) -> str:
+    """The code a connection of this agent is refused with."""
+    async with await dial(agent.url, agent.token) as socket:
+        await socket.send(
+            json.dumps({"type": "register", "osUser": None, "sessionId": agent.session_id, **agent.register})
+        )
+        code: str = json.loads(await socket.recv())["code"]
+        await socket.wait_closed()
+        assert socket.close_code == 1013
+    return code
+
+
+@pytest.mark.parametrize("by", ["its owner", "staff", "staff, by its owner"])
+async def test_a_halted_agent_stands_still_and_comes_back(hub: HubProcess, alice: str, by: str) -> None:
+    owner = hub.mint("owner", "session")
+    async with online(hub, Held) as agent:
+        asking = [
+            asyncio.create_task(send(url, agent.handle, "one", alice)) for url in (hub.urls[0], hub.urls[-1])
+        ]
+        await agent.heard("prompt")
+        if by == "its owner":
+            await rest(hub, "POST", f"/agents/{agent.agent['id']}/halt", owner, reason="enough")
+        elif by == "staff":
+            halt = await halted(hub, "agent", agent.handle)
+        else:
+            halt = await halted(hub, "owner", "owner")
+        since = time.monotonic()
+        for url in {*hub.urls}:
+            assert failed_text(await send(url, agent.handle, "two", alice)) == f"agent @{agent.handle} is halted"
+        assert [await end_of(one, since) for one in asking] == ["halted before the agent answered"] * 2
+        await check_closed(agent, since)
+        assert await refusal_of(agent) == "halted"
+        if by == "its owner":
+            await rest(hub, "DELETE", f"/agents/{agent.agent['id']}/halt", owner)
+        else:
+            await lift(hub, halt)
+        agent.release.set()
+        await agent.connect()
+        assert reply_text(await send(hub.url, agent.handle, "three", alice)) == "echo: three"
+
+
+async def test_a_halted_callers_streams_sockets_and_asks_end(hub: HubProcess, bob: str) -> None:
+    alice = hub.mint("halted-asker", "session")
+    async with online(hub, Stall, agent={"concurrencyCap": 5}) as agent, online(hub, Echo) as other:
+        asker = Caller(hub.urls[-1], agent.handle, alice)
+        async with (
+            asker.open("SendStreamingMessage", {"message": message("wait")}) as events,
+            Operator(hub.urls[-1], alice) as operator,
+        ):
+            assert (await anext(events)).kind == "task"
+            halt = await halted(hub, "caller", "halted-asker")
+            since = time.monotonic()
+            seen = [event async for event in events]
+            await operator.closed.wait()
+            assert time.monotonic() - since < WITHIN_S
+            assert seen[-1].state == "FAILED"
+        refused = [failed_text(await send(url, other.handle, "now?", alice)) for url in {*hub.urls}]
+        assert {*refused} == {"your questions are halted"}
+        assert reply_text(await send(hub.url, other.handle, "I may", bob)) == "echo: I may"
+        await lift(hub, halt)
+        assert reply_text(await send(hub.url, other.handle, "back", alice)) == "echo: back"
+
+
+async def test_the_command_line_halts_and_resumes(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Stall) as agent:
+        asking = asyncio.create_task(send(hub.urls[0], agent.handle, "one", alice))
+        await agent.heard("prompt")
+        halting = asyncio.to_thread(manage, hub.home.env, "halt", "--agent", f"@{agent.handle}", "--reason", "bad")
+        assert await halting == f"@{agent.handle}: halted\n"
+        since = time.monotonic()
+        await end_of(asking, since)
+        await check_closed(agent, since)
+        assert await asyncio.to_thread(manage, hub.home.env, "resume", "--agent", agent.handle) == "lifted\n"
+        await agent.connect()
+    log = await rest(hub, "GET", f"/agents/{agent.agent['id']}/inbound", hub.mint("owner", "session"))
+    assert [row["deniedReason"] for row in log["recent"]] == ["halted_meanwhile"]
+
+
+async def test_an_owner_does_not_lift_what_staff_halted(hub: HubProcess, alice: str, bob: str) -> None:
+    owner = hub.mint("owner", "session")
+    async with online(hub, Echo) as agent, web(hub.url) as client:
+        halt = await halted(hub, "agent", agent.handle)
+        await rest(hub, "POST", f"/agents/{agent.agent['id']}/halt", owner)
+        await rest(hub, "DELETE", f"/agents/{agent.agent['id']}/halt", owner)
+        assert failed_text(await send(hub.url, agent.handle, "?", alice)).endswith("is halted")
+        for token in (alice, bob):  # and nobody else halts it, or learns that it is there
+            path = f"/api/v1/agents/{agent.agent['id']}/halt"
+            assert (await client.post(path, json={}, headers=bearer(token))).status_code == 404
+            assert (await client.post("/api/v1/admin/halts", json={}, headers=bearer(token))).status_code == 403
+        await lift(hub, halt)
+        listed = await rest(hub, "GET", "/admin/halts", hub.mint("root", "session", admin=True))
+        assert [(one["byStaff"], one["liftedBy"]) for one in listed["items"][:2]] == [
+            (False, "owner"),
+            (True, "root"),
+        ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"kind": "everybody", "name": "alice"},
+        {"kind": "caller", "name": "no\0body"},
+        {"kind": "agent", "name": ["a"]},
+        {"kind": "caller", "name": "\ud800"},
+        {"kind": "caller", "name": "alice", "reason": "x" * 201},
+        {"kind": "caller", "name": "alice", "reason": "\0"},
+    ],
+)
+async def test_a_halt_of_nothing_is_refused(embedded_hub: HubProcess, body: Json) -> None:
+    staff = embedded_hub.mint("root", "session", admin=True)
+    headers = bearer(staff) | {"Content-Type": "application/json"}
+    async with web(embedded_hub.url) as client:
+        answer = await client.post("/api/v1/admin/halts", content=json.dumps(body), headers=headers)
+    assert answer.status_code in (400, 404), answer.text
+
+
+async def test_a_halt_is_told_on_every_way_to_ask(embedded_hub: HubProcess) -> None:
+    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
+    async with online(hub, Echo) as agent:
+        await rest(hub, "POST", f"/agents/{agent.agent['id']}/halt", hub.mint("owner", "session"))
+        answer = (await call(hub.url, agent.handle, alice, "SendMessage", question("?"))).json()
+        assert failed_text(answer["result"]) == f"agent @{agent.handle} is halted"
+        task = await Caller(hub.url, agent.handle, alice).send("?")
+        assert task["status"]["state"] == "TASK_STATE_FAILED"
+        async with web(hub.url) as client:
+            body = {"prompt": "?", "mode": "ask"}
+            path = f"/api/v1/peers/{agent.handle.replace('/', '%2F')}/route"
+            routed = await client.post(path, json=body, headers=bearer(alice))
+        assert (routed.status_code, routed.json()["error"]) == (403, "halted")

@@ -1,0 +1,147 @@
+"""A message that is sent again while it is answered, to another process: one task, one question, one answer."""
+
+import asyncio
+
+import pytest
+
+from tests.callers import Json, bearer, call, envelope, question, reply_text, rpc_path, web
+from tests.hub_process import HubProcess
+from tests.peers import Held, Slow, TaskPeer, online
+from tests.v1.caller import Caller, message, reply_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.grown]
+ROUNDS = 40
+
+
+def callers(hub: HubProcess, handle: str) -> list[Caller]:
+    """Alice, at each process."""
+    return [Caller(url, handle, hub.mint("alice", "session")) for url in hub.urls]
+
+
+@pytest.mark.parametrize("at", [0, 1])
+async def test_a_send_joins_a_send_on_the_other_process(worked_hub: HubProcess, at: int) -> None:
+    async with online(worked_hub, Held, at=at) as agent:
+        here, there = callers(worked_hub, agent.handle)
+        asked = {"message": message("hi")}
+        first = asyncio.create_task(here.call("SendMessage", asked))
+        await agent.heard("prompt")
+        second = asyncio.create_task(there.call("SendMessage", asked))
+        begun = (await there.call("SendMessage", asked | {"configuration": {"returnImmediately": True}}))["task"]
+        async with there.open("SendStreamingMessage", asked) as events:
+            seen = [await anext(events)]
+            agent.release.set()
+            seen += [event async for event in events]
+        tasks = [(await one)["task"] for one in (first, second)]
+        assert tasks[0] == tasks[1]
+        assert reply_of(tasks[0]) == "echo: hi"
+        assert {begun["id"], seen[0].content["id"], tasks[0]["id"]} == {tasks[0]["id"]}
+        assert seen[-1].state == "COMPLETED"
+        assert len(agent.prompts) == 1
+        later = (await there.call("SendMessage", asked))["task"]
+        assert later["id"] != tasks[0]["id"]
+        assert len(agent.prompts) == 2
+
+
+async def test_the_hubs_own_dialect_joins_too(worked_hub: HubProcess) -> None:
+    alice = worked_hub.mint("alice", "session")
+    async with online(worked_hub, Held, at=1) as agent:
+        params = question("hi", "hub-join")
+        sends = [call(url, agent.handle, alice, "SendMessage", params) for url in worked_hub.urls]
+        first = asyncio.create_task(sends[0])
+        await agent.heard("prompt")
+        second = asyncio.create_task(sends[1])
+        async with web(worked_hub.urls[1]) as client:
+            body = envelope("SendStreamingMessage", params)
+            streamed = asyncio.create_task(client.post(rpc_path(agent.handle), json=body, headers=bearer(alice)))
+            await asyncio.wait([streamed], timeout=0.5)
+            agent.release.set()
+            assert '"COMPLETED"' in (await streamed).text
+        tasks = [(await one).json()["result"] for one in (first, second)]
+        assert [reply_text(one) for one in tasks] == ["echo: hi"] * 2
+        assert tasks[0]["id"] == tasks[1]["id"]
+        assert len(agent.prompts) == 1
+
+
+async def test_an_older_client_that_takes_a_message_gets_it(worked_hub: HubProcess) -> None:
+    alice = worked_hub.mint("alice", "session")
+    params = {
+        "message": {
+            "messageId": "old-join",
+            "role": "user",
+            "kind": "message",
+            "parts": [{"kind": "text", "text": "hi"}],
+        }
+    }
+
+    async def send(url: str) -> Json:
+        async with web(url) as client:
+            body = envelope("message/send", params)
+            answer = await client.post(rpc_path(agent.handle), json=body, headers=bearer(alice))
+            result: Json = answer.json()["result"]
+            return result
+
+    async with online(worked_hub, Held, at=0) as agent:
+        first = asyncio.create_task(send(worked_hub.urls[0]))
+        await agent.heard("prompt")
+        second = asyncio.create_task(send(worked_hub.urls[1]))
+        await asyncio.wait([second], timeout=1)
+        agent.release.set()
+        answers = [await first, await second]
+        assert [one["kind"] for one in answers] == ["message", "message"]
+        assert answers[0]["parts"] == answers[1]["parts"]
+        assert len(agent.prompts) == 1
+
+
+async def test_of_identical_messages_at_one_moment_one_is_asked(worked_hub: HubProcess) -> None:
+    async with online(worked_hub, Slow, delay_s=0.2, agent={"dailyBudgetQueries": ROUNDS}) as agent:
+        both = callers(worked_hub, agent.handle) * 2
+        for number in range(ROUNDS):
+            asked = {"message": message(f"round {number}")}
+            answers = await asyncio.gather(*(one.call("SendMessage", asked) for one in both))
+            assert {reply_of(one["task"]) for one in answers} == {f"echo: round {number}"}
+            assert len({one["task"]["id"] for one in answers}) == 1
+        assert len(agent.prompts) == ROUNDS
+
+
+async def test_another_callers_message_of_the_same_id_joins_nothing(worked_hub: HubProcess) -> None:
+    async with online(worked_hub, Held, at=0) as agent:
+        asked = {"message": message("hi")}
+        alice = Caller(worked_hub.urls[0], agent.handle, worked_hub.mint("alice", "session"))
+        bob = Caller(worked_hub.urls[1], agent.handle, worked_hub.mint("bob", "session"))
+        first = asyncio.create_task(alice.call("SendMessage", asked))
+        await agent.heard("prompt")
+        refused = (await bob.call("SendMessage", asked))["task"]
+        assert refused["status"]["state"] == "TASK_STATE_FAILED"
+        agent.release.set()
+        assert (await first)["task"]["id"] != refused["id"]
+
+
+async def test_a_question_back_is_told_to_both(worked_hub: HubProcess) -> None:
+    async with online(worked_hub, TaskPeer, at=0) as agent:
+        here, there = callers(worked_hub, agent.handle)
+        asked = {"message": message("hold | ask which one?")}
+        first = asyncio.create_task(here.call("SendMessage", asked))
+        await agent.heard("prompt")
+        second = asyncio.create_task(there.call("SendMessage", asked))
+        await asyncio.wait([second], timeout=1)
+        agent.release.set()
+        tasks = [(await one)["task"] for one in (first, second)]
+        assert tasks[0] == tasks[1]
+        assert tasks[0]["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+        answered = await there.send("the red one", taskId=tasks[0]["id"])
+        assert reply_of(answered) == "you said: the red one"
+
+
+async def test_a_stream_that_broke_is_joined_on_the_other_process(worked_hub: HubProcess) -> None:
+    async with online(worked_hub, Held, at=0) as agent:
+        here, there = callers(worked_hub, agent.handle)
+        asked = {"message": message("again")}
+        async with here.open("SendStreamingMessage", asked) as events:
+            begun = await anext(events)
+        async with there.open("SendStreamingMessage", asked) as events:
+            seen = [await anext(events)]
+            agent.release.set()
+            seen += [event async for event in events]
+        assert {begun.content["id"], seen[0].content["id"]} == {begun.content["id"]}
+        assert seen[-1].state == "COMPLETED"
+        assert len(agent.prompts) == 1
