@@ -57,16 +57,22 @@ def main() -> None:
     with ExitStack() as stack:
         folder = stack.enter_context(scale.folder())
         env = stack.enter_context(homes(options.home, folder))() | SETTINGS
-        online = -(-options.streams // STREAMS_A_CALLER) + 1
+        online = -(-options.streams // STREAMS_A_CALLER) + 2
         users = seed(env, max(online, agents // AGENTS_AN_OWNER))
         crowd = crowded(stack.enter_context(hubs(1, env, folder, users[:online])), users, agents, folder, options)
     scale.publish(report(crowd, options.home), options.results)
 
 
 def crowded(target: Hubs, owners: Users, count: int, folder: Path, options: argparse.Namespace) -> Crowd:
-    """Fill the first process of a hub with agents of these owners. Its last user asks, the others hold streams."""
+    """Fill the first process of a hub with agents of these owners.
+
+    Whom its last user asks may be away: the last but one asks, the others hold streams.
+    """
     process = target.asked("any")[0]
-    asker, holders = replace(process, callers=process.callers[-1:]), replace(process, callers=process.callers[:-1])
+    asker, holders = (
+        replace(process, callers=process.callers[-2:-1]),
+        replace(process, callers=process.callers[:-2]),
+    )
     quiet = first_chunks_ms(asker, options.times)
     rest = _settled_kib(process)
     with ExitStack() as stack:

@@ -107,6 +107,8 @@ def environment(folder: Path) -> dict[str, str]:
         "PORT": str(free_port()),
         "PUBLIC_URL": "",
         "CALLER_RATE_PER_MINUTE": "0",
+        "SOCKETS_PER_OWNER": "100000",
+        "SESSIONS_PER_OWNER": "100000",
         "DEMO": "0",
         "DEV_LOGIN": "0",
         "DRAIN_S": "1",
