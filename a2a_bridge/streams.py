@@ -1,6 +1,6 @@
 """What a stream shows: a task as it is, then what happens to it, in the caller's dialect."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from a2a_bridge.dialects.dialect import Dialect
@@ -103,8 +103,8 @@ class Streaming:
             wait_s = KEEPALIVE_S if feed.is_fed else LOOK_EVERY_S
             if await feed.news(seq, wait_s):
                 frames, seq = await self._news(feed, seq, stays=stays)
-                quiet_s = 0.0 if frames else quiet_s
                 for frame in frames:
+                    quiet_s = 0.0
                     yield frame
             else:
                 quiet_s += wait_s
@@ -114,7 +114,7 @@ class Streaming:
             if not feed.is_fed and not await self.reader.refresh(feed):
                 return
 
-    async def _news(self, feed: Feed, seq: int, *, stays: bool) -> tuple[list[Frame], int]:
+    async def _news(self, feed: Feed, seq: int, *, stays: bool) -> tuple[Iterable[Frame], int]:
         """What happened after that event, and its last; the task as it is when not all of that is known."""
         events = feed.since(seq)
         if events is None:
@@ -133,14 +133,15 @@ class Streaming:
         frame_id = self.dialect.frame_id(task.id, task.seq)
         return [(frame_id, shown) for shown in self.dialect.opening(task, self.request)]
 
-    def _events(self, task: Task, events: Sequence[TaskEvent], *, stays: bool) -> list[Frame]:
-        """Of events that end more than one turn only the last can end the stream."""
-        frames: list[Frame] = []
+    def _events(self, task: Task, events: Sequence[TaskEvent], *, stays: bool) -> Iterator[Frame]:
+        """Of events that end more than one turn only the last can end the stream.
+
+        Made as they are taken: a caller who takes nothing costs no memory for what it has not taken.
+        """
         for event in events:
             is_last = event.seq == task.seq and self._is_over(task, stays=stays)
-            shown = self.dialect.event(task, event, is_last=is_last)
-            frames += [(self.dialect.frame_id(task.id, event.seq), one) for one in shown]
-        return frames
+            for shown in self.dialect.event(task, event, is_last=is_last):
+                yield self.dialect.frame_id(task.id, event.seq), shown
 
     def _is_over(self, task: Task, *, stays: bool) -> bool:
         return task.is_terminal or (task.is_interrupted and not stays)

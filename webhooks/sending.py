@@ -6,6 +6,7 @@ import time
 from queue import Empty, SimpleQueue
 
 from django.conf import settings
+from django.db import connection, transaction
 
 from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
 from webhooks.leases import Leased, Outcome, lease, settle
@@ -16,7 +17,6 @@ from webhooks.subscriptions import WEBHOOKS
 logger = logging.getLogger(__name__)
 
 RUN_FOR_S = 10.0
-LAST_WORDS_S = 12.0  # the client gives up after 10
 STOP_WITHIN_S = 2.0
 LOOK_EVERY_S = 0.5
 
@@ -40,9 +40,10 @@ def attempt(http: SafeHttp, leased: Leased) -> Outcome:
 
 
 class Sender:
-    """Takes what is due for 10 s, then ends what it began. One thread talks to the database, the others send.
+    """Takes what is due for 10 s. One thread talks to the database, the others send.
 
-    What is under way when it must stop stays leased, and is sent again by whoever comes next.
+    What is still under way then is ended by its own thread: nobody waits for a receiver that hangs, and whoever
+    runs next takes what is due. When it must stop, that stays leased, and is sent again by whoever comes next.
     """
 
     def __init__(self, http: SafeHttp, stopping: threading.Event | None = None, queue: Queue = WEBHOOKS) -> None:
@@ -52,21 +53,27 @@ class Sender:
         self._places = Places(each_receiver=queue.each_receiver)
         self._under_way = 0
         self._ended: SimpleQueue[tuple[Leased, Outcome]] = SimpleQueue()
+        self._handing_over = threading.Lock()
+        self._has_left = False
 
     def run(self) -> int:
-        """How many attempts were made and written down."""
+        """How many attempts were made and written down; once for each sender."""
         count = 0
-        take_until = time.monotonic() + RUN_FOR_S
-        leave_at = take_until + LAST_WORDS_S
+        leave_at = time.monotonic() + RUN_FOR_S
         while True:
-            now = time.monotonic()
             if self._stopping.is_set():
-                leave_at = min(leave_at, now + STOP_WITHIN_S)
-            elif now < take_until:
+                leave_at = min(leave_at, time.monotonic() + STOP_WITHIN_S)
+            else:
                 self._start_due()
-            if not self._under_way or now > leave_at:
-                return count
+            if not self._under_way or time.monotonic() > leave_at:
+                return count + self._leave()
             count += self._settle_next()
+
+    def _leave(self) -> int:
+        """From now on whoever ends writes it down alone; how many had ended before."""
+        with self._handing_over:
+            self._has_left = True
+        return self._settle_next() if not self._ended.empty() else 0
 
     def _start_due(self) -> None:
         for leased in lease(self._places, self._deliveries):
@@ -79,14 +86,37 @@ class Sender:
         except Exception:
             logger.exception("webhook.failed", extra={"delivery": str(leased.delivery)})
             outcome = Outcome(None, "the hub could not send it")
-        self._ended.put((leased, outcome))
+        with self._handing_over:
+            if not self._has_left:
+                self._ended.put((leased, outcome))
+                return
+        self._settle_alone(leased, outcome)
+
+    def _settle_alone(self, leased: Leased, outcome: Outcome) -> None:
+        """On a connection of this thread's own; when that fails the lease runs out, and it is sent again."""
+        try:
+            settle(leased, outcome)
+        except Exception:
+            logger.exception("webhook.not_settled", extra={"delivery": str(leased.delivery)})
+        finally:
+            connection.close()
 
     def _settle_next(self) -> int:
+        """Write down what has ended by now, in one transaction; how many that were."""
+        ended = self._ended_by_now()
+        with transaction.atomic():
+            for leased, outcome in ended:
+                settle(leased, outcome)
+        for leased, _ in ended:
+            self._under_way -= 1
+            self._places.leave(leased.receiver_id, leased.owner_id)
+        return len(ended)
+
+    def _ended_by_now(self) -> list[tuple[Leased, Outcome]]:
+        ended: list[tuple[Leased, Outcome]] = []
         try:
-            leased, outcome = self._ended.get(timeout=LOOK_EVERY_S)
+            ended.append(self._ended.get(timeout=LOOK_EVERY_S))
+            while True:
+                ended.append(self._ended.get_nowait())
         except Empty:
-            return 0
-        self._under_way -= 1
-        self._places.leave(leased.receiver_id, leased.owner_id)
-        settle(leased, outcome)
-        return 1
+            return ended

@@ -40,13 +40,10 @@ CREATE FUNCTION faults.statement_timestamp() RETURNS timestamptz LANGUAGE sql ST
 CREATE FUNCTION faults.now() RETURNS timestamptz LANGUAGE sql STABLE
   AS 'SELECT pg_catalog.now() + by FROM faults.shift';
 ALTER DATABASE hub SET search_path = faults, pg_catalog, public;
-UPDATE accounts_credential SET expires_at = NULL;
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'hub' AND pid <> pg_backend_pid()
+UPDATE accounts_credential SET expires_at = NULL
 """
-JUMP = """
-UPDATE faults.shift SET by = %s::timestamptz - pg_catalog.clock_timestamp();
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'hub' AND pid <> pg_backend_pid()
-"""
+JUMP = "UPDATE faults.shift SET by = %s::timestamptz - pg_catalog.clock_timestamp()"
+AFRESH = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'hub' AND pid <> pg_backend_pid()"
 EVES = ("2028-02-28", "2028-02-29", "2028-12-31", "2029-03-24", "2029-10-27")  # leap days, a year, clock changes
 BEFORE_S = 25  # of which agents need some to be back: their connections were of another day
 ROLL_CALLERS = 100
@@ -79,11 +76,18 @@ async def skew(scene: Scene) -> None:
 
 async def midnight(scene: Scene) -> None:
     """The database's clock passes midnight while 100 callers spend one agent's budget of two days."""
-    await scene.load.stop()
+    loops = scene.load.loops
+    await _load(scene, 0)  # a turn that is open while the clock jumps would last a day
     await scene.no_turn_open(SERVED_WITHIN_S)
     scene.stack.sql(SHIFTED)
     for number in range(scene.count):
         await _roll(scene, EVES[number % len(EVES)], number)
+    await _load(scene, loops)
+
+
+async def _load(scene: Scene, loops: int) -> None:
+    await scene.load.stop()
+    scene.load.loops = loops
     scene.load.start()
 
 
@@ -136,6 +140,7 @@ async def _roll(scene: Scene, eve: str, number: int) -> None:
     seconds = 60 - BEFORE_S
     year = int(eve[:4]) + 10 * (number // len(EVES))  # on and on, never back
     scene.stack.sql(JUMP, f"{year}{_leap_safe(eve, year)} 23:59:{seconds:02}+00")
+    scene.stack.sql(AFRESH)
     await scene.all_online(SERVED_WITHIN_S)
     async with AsyncExitStack() as guests:
         agents = [

@@ -29,14 +29,15 @@ LEFT_BYTES = (0, 200, 4_000, 9_000, 20_000)
 async def nothing_written(scene: Scene) -> None:
     """PostgreSQL refuses every write for a while; then a hub of its own gets a full disk."""
     for number in range(scene.count):
-        await _read_only(scene)
-        await asyncio.to_thread(_in_a_loop, scene, number)
+        await read_only(scene)
+        await full_disk(scene, number)
 
 
 # PostgreSQL.
 
 
-async def _read_only(scene: Scene) -> None:
+async def read_only(scene: Scene) -> None:
+    """Asks are refused, reads answered; afterwards all is as it was."""
     scene.stack.sql(NEVER_USED)
     _set_read_only(scene, "on")
     try:
@@ -78,6 +79,11 @@ def _set_read_only(scene: Scene, value: str) -> None:
 
 
 # SQLite.
+
+
+async def full_disk(scene: Scene, number: int) -> None:
+    """An embedded hub of its own; the number chooses how much room is left."""
+    await asyncio.to_thread(_in_a_loop, scene, number)
 
 
 def _in_a_loop(scene: Scene, number: int) -> None:
