@@ -7,7 +7,7 @@ import pytest
 
 from faults.report import as_markdown, examples
 from faults.run import run
-from faults.table import chosen
+from faults.table import OF_NETWORK, chosen
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
 
@@ -15,8 +15,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.grown]
 @pytest.mark.timeout(400)
 async def test_no_invariant_breaks_in_the_short_set() -> None:
     said: list[str] = []
+    todo = [one for one in chosen("short") if one[0].name not in OF_NETWORK]  # those: test_short_network.py
     with tempfile.TemporaryDirectory(prefix="hub-faults-") as folder:
         Path(folder).chmod(0o755)  # PostgreSQL runs as somebody else when we are root
-        outcome = await run(chosen("short"), Path(folder), asks=0, say=said.append)
+        outcome = await run(todo, Path(folder), asks=0, say=said.append)
     assert outcome.asks > 100, said
     assert not outcome.violations, f"{as_markdown(outcome.rows)}\n{examples(outcome.rows)}"
