@@ -37,7 +37,8 @@ check: $(VENV)/.dev ## Lint, types, imports, migrations, the API description
 	@$(BIN)/lint-imports
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations --check --dry-run
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
-	@DATA_DIR=$(VENV)/check PUBLIC_URL=https://hub.example $(BIN)/python manage.py check --deploy --fail-level WARNING
+	@DATA_DIR=$(VENV)/check PUBLIC_URL=https://hub.example TRUSTED_PROXIES=127.0.0.1 \
+	  $(BIN)/python manage.py check --deploy --fail-level WARNING
 
 format: $(VENV)/.dev ## Format and mend what can be mended
 	@$(BIN)/ruff check --fix .

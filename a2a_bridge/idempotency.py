@@ -110,7 +110,7 @@ async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: s
 
 async def let_go(claimed: Claim) -> None:
     """Nothing was sent: the key is free again."""
-    await db_call(_delete)(claimed.pk)
+    await db_call(_delete)(claimed.pk, claimed.chat_id)
 
 
 def forget_old() -> int:
@@ -132,9 +132,13 @@ def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Cl
 
 
 def _was_abandoned(row: SendKey, now: datetime) -> bool:
-    """Whether its process died, or lost the database, before it was admitted and could let go."""
+    """Whether its process died, or lost the database, before it was admitted or could let go."""
     is_old = not row.result and row.created_at < now - ABANDONED_AFTER
-    return is_old and not Turn.objects.filter(chat_id=row.chat_id).exists()
+    return is_old and not _was_admitted(row.chat_id)
+
+
+def _was_admitted(chat_id: str) -> bool:
+    return Turn.objects.filter(chat_id=chat_id).exclude(outcome=Turn.Outcome.DENIED).exists()
 
 
 def _take_over(row: SendKey, ids: dict[str, str], now: datetime) -> bool:
@@ -150,12 +154,12 @@ def _read(claimed: Claim) -> tuple[SendKey | None, SettledTurn | None]:
         raise Unavailable("the first of these sends was refused")
     if row.result:
         return row, None
-    if row.created_at > db_now() - ADMITTED_WITHIN:
-        return None, None
-    if not Turn.objects.filter(chat_id=claimed.chat_id).exists():
+    if _was_admitted(claimed.chat_id):
+        return None, end_of_turn(claimed.chat_id)
+    if row.created_at < db_now() - ADMITTED_WITHIN:
         raise Unavailable("the first of these sends was never admitted")
-    return None, end_of_turn(claimed.chat_id)
+    return None, None
 
 
-def _delete(pk: int) -> None:
-    SendKey.objects.filter(pk=pk).delete()
+def _delete(pk: int, chat_id: str) -> None:
+    SendKey.objects.filter(pk=pk, chat_id=chat_id).delete()  # not one that another took over

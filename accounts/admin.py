@@ -3,11 +3,15 @@
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from accounts.acts import READ
 from accounts.admin_site import OwnedAdmin, StaffAdmin, site
 from accounts.models import Credential, User
+
+ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted", READ: "read"}
 
 
 class GoodFilter(admin.SimpleListFilter):
@@ -105,3 +109,27 @@ class UserAdmin(StaffAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Only the suspension; the rest of the row may have moved since."""
         obj.save(update_fields=["is_active"])
+
+
+@admin.register(LogEntry, site=site)
+class ActAdmin(StaffAdmin):
+    """Who did what in the admin, and which questions staff looked at; nothing here changes or goes."""
+
+    list_display = ("action_time", "user", "did", "content_type", "object_repr", "how")
+    list_display_links = None
+    list_filter = ("user__is_staff", "content_type", "action_time")
+    list_select_related = ("user", "content_type")
+    search_fields = ("user__login", "object_repr")
+    search_help_text = "In who, and to what"
+    ordering = ("-action_time", "-pk")
+    fields = ("action_time", "user", "did", "content_type", "object_repr", "how")
+
+    @admin.display(description="did")
+    def did(self, act: LogEntry) -> str:
+        """Django's three, and reading."""
+        return ACTS.get(act.action_flag, "did")
+
+    @admin.display(description="how")
+    def how(self, act: LogEntry) -> str:
+        """Which fields, or which action."""
+        return act.get_change_message()

@@ -13,9 +13,12 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import URLPattern, URLResolver, reverse
 
+from accounts import acts
 from accounts.browser import sign_out
+from accounts.models import User
 
 MAX_ROW_DIGITS = 18
+DELETE_SELECTED = "delete_selected"
 
 
 class OwnersAdminSite(admin.AdminSite):
@@ -74,9 +77,28 @@ def is_row_number(text: str) -> bool:
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Rows to look at. Subclasses open single doors."""
+    """Rows to look at. Subclasses open single doors. What is done here is written down (`accounts.acts`)."""
 
     show_full_result_count = False
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
+        """Run an action on rows chosen by number, and note it; Django breaks on anything else."""
+        chosen, action = request.POST.getlist(ACTION_CHECKBOX_NAME), request.POST.get("action", "")
+        if not all(map(self.is_key, chosen)):
+            raise SuspiciousOperation("a row is chosen by its number")
+        everything = request.POST.get("select_across") == "1"
+        some = queryset if everything else queryset.filter(pk__in=chosen)
+        rows = acts.name_rows(list(some[: acts.ROWS_NAMED])) if action in self.get_actions(request) else []
+        response = super().response_action(request, queryset, *args, **kwargs)
+        if rows and action != DELETE_SELECTED and isinstance(request.user, User):  # Django notes its own
+            acts.note(request.user, self.model, rows, action)
+        return response
+
+    def is_key(self, text: str) -> bool:
+        """Whether a text can be a row's key."""
+        return is_row_number(text)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """No."""
@@ -95,14 +117,6 @@ class OwnedAdmin(ReadOnlyAdmin):
     """Rows of owners: each sees their own, staff see all. `owner_path` leads from a row to its owner."""
 
     owner_path = "owner"
-
-    def response_action(
-        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse | None:
-        """Run an action on rows chosen by number; Django breaks on anything else."""
-        if not all(map(is_row_number, request.POST.getlist(ACTION_CHECKBOX_NAME))):
-            raise SuspiciousOperation("a row is chosen by its number")
-        return super().response_action(request, queryset, *args, **kwargs)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """What this visitor may see; rows outside of it do not exist for them."""

@@ -22,7 +22,7 @@ class Link(Protocol):
 
 
 class Limits(Protocol):
-    """How fast one caller may ask, over all processes. Opens when its memory is out of reach."""
+    """How fast one caller may ask, over all processes; by each for itself when its memory is out of reach."""
 
     async def retry_in_s(self, caller_id: int) -> int:
         """Count one ask; 0 when it is within the rate, else seconds until the next would be."""

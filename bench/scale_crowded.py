@@ -1,6 +1,7 @@
 """`python -m bench.scale_crowded`: thousands of idle agents and open streams on one machine."""
 
 import argparse
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -27,7 +28,9 @@ ALIVE_WITHIN_S = 10.0
 TIMES = 200
 SETTLE_S = 2.0
 SETTINGS = {"REPLY_WAIT_S": "3600"}
-AT_ONCE = 1_000
+AT_ONCE = 500
+AGENTS_AN_OWNER = 20
+Users = Sequence[dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Crowd:
     agents_left: int
     streams: int
     streams_left: int
+    came_in_s: float
     rest_kib: int
     agents_kib: int
     streams_kib: int
@@ -53,21 +57,23 @@ def main() -> None:
     with ExitStack() as stack:
         folder = stack.enter_context(scale.folder())
         env = stack.enter_context(homes(options.home, folder))() | SETTINGS
-        users = seed(env, -(-options.streams // STREAMS_A_CALLER) + 1)
-        crowd = crowded(stack.enter_context(hubs(1, env, folder, users)), agents, folder, options)
+        online = -(-options.streams // STREAMS_A_CALLER) + 1
+        users = seed(env, max(online, agents // AGENTS_AN_OWNER))
+        crowd = crowded(stack.enter_context(hubs(1, env, folder, users[:online])), users, agents, folder, options)
     scale.publish(report(crowd, options.home), options.results)
 
 
-def crowded(target: Hubs, count: int, folder: Path, options: argparse.Namespace) -> Crowd:
-    """Fill the first process of a hub. The last user asks, the others hold streams."""
+def crowded(target: Hubs, owners: Users, count: int, folder: Path, options: argparse.Namespace) -> Crowd:
+    """Fill the first process of a hub with agents of these owners. Its last user asks, the others hold streams."""
     process = target.asked("any")[0]
     asker, holders = replace(process, callers=process.callers[-1:]), replace(process, callers=process.callers[:-1])
     quiet = first_chunks_ms(asker, options.times)
     rest = _settled_kib(process)
-    token = target.users[0]["channel_token"]
     with ExitStack() as stack:
         say(f"connecting {count} agents")
-        connected = [stack.enter_context(each) for each in _idle(process, token, count, folder)]
+        began = time.monotonic()
+        connected = [stack.enter_context(each) for each in _idle(process, owners, count, folder)]
+        came_in_s = time.monotonic() - began
         with_agents = _settled_kib(process)
         say(f"opening {options.streams} streams")
         held = stack.enter_context(open_streams(holders, options.streams, streams_a_caller=STREAMS_A_CALLER))
@@ -83,6 +89,7 @@ def crowded(target: Hubs, count: int, folder: Path, options: argparse.Namespace)
             agents_left=count - lost,
             streams=options.streams,
             streams_left=count_alive(held, ALIVE_WITHIN_S),
+            came_in_s=came_in_s,
             rest_kib=rest,
             agents_kib=with_agents - rest,
             streams_kib=with_streams - with_agents,
@@ -102,6 +109,7 @@ def report(crowd: Crowd, home: str) -> Result:
     rows = [
         ["agents that stayed", f"{crowd.agents_left} of {crowd.agents}"],
         ["streams that stayed", f"{crowd.streams_left} of {crowd.streams}"],
+        ["agents that came a second, one process", f"{crowd.agents / crowd.came_in_s:.0f}"],
         ["web process at rest, MiB", f"{crowd.rest_kib / 1024:.0f}"],
         ["with all of them, MiB", f"{(crowd.rest_kib + crowd.agents_kib + crowd.streams_kib) / 1024:.0f}"],
         ["an agent's socket, KiB", f"{socket_kib:.1f}"],
@@ -131,11 +139,11 @@ def _settled_kib(process: Target) -> int:
     return process.server.rss_kib()
 
 
-def _idle(process: Target, token: str, count: int, folder: Path) -> Iterator[AbstractContextManager[Child]]:
-    """Programs with a thousand agents each, which only answer pings."""
-    newcomer = {"channel_token": token, "session_id": ""}
+def _idle(process: Target, owners: Users, count: int, folder: Path) -> Iterator[AbstractContextManager[Child]]:
+    """Programs with some hundred agents each, which only answer pings."""
+    tokens = itertools.cycle(owner["channel_token"] for owner in owners)
     for first in range(0, count, AT_ONCE):
-        some = [newcomer] * min(AT_ONCE, count - first)
+        some = [{"channel_token": next(tokens), "session_id": ""} for _ in range(min(AT_ONCE, count - first))]
         yield targets.agents(process.port, some, folder / f"idle-{first}.log")
 
 

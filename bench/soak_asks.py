@@ -45,7 +45,8 @@ async def cancel(port: int, caller: Caller, number: int) -> str:
     task_id = await _begin(port, caller, number)
     reader, writer = await post(port, caller, "SubscribeToTask", {"id": task_id})
     try:
-        await reader.readuntil(b"\r\n\r\n")
+        if b"text/event-stream" not in await reader.readuntil(b"\r\n\r\n"):
+            return "over before it was followed"  # its agent was away
         await _call(port, caller, "CancelTask", {"id": task_id})
         return _state(await reader.readuntil(LAST))
     finally:

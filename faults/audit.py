@@ -30,6 +30,7 @@ SELECT task_id, count(*) FILTER (WHERE body::json->>'type' = 'status' AND body::
   count(*) AS events, max(seq) AS last, max(seq) FILTER (WHERE body::json->>'state' = ANY(%s)) AS ended
 FROM a2a_bridge_storedevent GROUP BY task_id
 """
+ADMITTED = ("reply was lost", "did not reply", "stopped before")  # of these a refusal knows nothing
 ENDS = ["completed", "failed", "canceled", "rejected"]
 
 
@@ -114,7 +115,8 @@ def one_end(found: Evidence) -> Row:
             continue
         ends = {turn["outcome"] for turn in found.turns_of.get(ask["nonce"], [])}
         as_stored = "completed" if ask["outcome"] == "completed" else "failed"
-        row.case(not ends or as_stored in ends or (as_stored == "failed" and "denied" in ends),
+        is_denied = as_stored == "failed" and "denied" in ends and not any(one in ask["text"] for one in ADMITTED)
+        row.case(not ends or as_stored in ends or is_denied,
                  f"{ask['nonce']}: told {ask['outcome']} ({ask['text']}), stored {ends}")  # fmt: skip
         if ask["task_id"]:
             before = said.setdefault(ask["task_id"], (ask["outcome"], ask["text"]))

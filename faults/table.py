@@ -25,7 +25,6 @@ _all = sorted(
     (fault for module in MODULES for fault in module.FAULTS), key=lambda one: (one.name[0], int(one.name[1:]))
 )
 TABLE: dict[str, Fault] = {fault.name: fault for fault in _all}
-OF_NETWORK = frozenset(fault.name for module in NETWORK for fault in module.FAULTS)
 
 
 def chosen(names: str) -> list[tuple[Fault, int]]:

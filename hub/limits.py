@@ -9,11 +9,13 @@ from typing import Any
 from limits import RateLimitItemPerMinute
 from limits.aio.storage import MemoryStorage, RedisStorage, Storage
 from limits.aio.strategies import MovingWindowRateLimiter
-from redis.asyncio import ConnectionPool
+from redis.asyncio import BlockingConnectionPool
 
 logger = logging.getLogger(__name__)
 
-STORE_WITHIN_S = 0.05
+STORE_WITHIN_S = 1.0
+AWAY_S = 5.0
+MOST_CONNECTIONS = 4
 
 
 class NoLimits:
@@ -30,34 +32,45 @@ class NoLimits:
 class CallerRate:
     """At most so many asks a minute of one caller, over all processes that name the same Redis.
 
-    Opens when Redis does not answer within 50 ms: a lost Redis costs the limit, never the service. The budget
-    does not depend on it.
+    When Redis does not answer within a second this process counts for itself, and asks again 5 s later: a lost
+    Redis makes the limit one for each process, and costs no ask more than that second.
     """
 
     def __init__(self, per_minute: int, redis_url: str = "") -> None:
-        self._pool = ConnectionPool.from_url(redis_url) if redis_url else None
+        self._pool = _pool(redis_url) if redis_url else None
         self._item = RateLimitItemPerMinute(per_minute)
-        self._limiter = MovingWindowRateLimiter(self._storage(redis_url))
+        self._alone = MovingWindowRateLimiter(MemoryStorage())
+        self._limiter = MovingWindowRateLimiter(self._storage(redis_url)) if redis_url else self._alone
+        self._away_until = 0.0
 
     async def retry_in_s(self, caller_id: int) -> int:
         """See `agents.ports.Limits`."""
+        if self._limiter is self._alone or time.monotonic() < self._away_until:
+            return await self._ask(self._alone, caller_id)
         try:
             async with asyncio.timeout(STORE_WITHIN_S):
-                if await self._limiter.hit(self._item, "caller", str(caller_id)):
-                    return 0
-                window = await self._limiter.get_window_stats(self._item, "caller", str(caller_id))
-        except Exception as failure:  # noqa: BLE001  any failure of the store opens the limit
-            logger.warning("rate.open", extra={"failure": type(failure).__name__})
-            return 0
-        return max(1, math.ceil(window.reset_time - time.time()))
+                return await self._ask(self._limiter, caller_id)
+        except Exception as failure:  # noqa: BLE001  whatever fails the store
+            logger.warning("rate.alone", extra={"failure": type(failure).__name__})
+            self._away_until = time.monotonic() + AWAY_S
+            return await self._ask(self._alone, caller_id)
 
     async def close(self) -> None:
         """See `agents.ports.Limits`."""
         if self._pool is not None:
             await self._pool.aclose()
 
+    async def _ask(self, limiter: MovingWindowRateLimiter, caller_id: int) -> int:
+        if await limiter.hit(self._item, "caller", str(caller_id)):
+            return 0
+        window = await limiter.get_window_stats(self._item, "caller", str(caller_id))
+        return max(1, math.ceil(window.reset_time - time.time()))
+
     def _storage(self, redis_url: str) -> Storage:
-        if self._pool is None:
-            return MemoryStorage()
         options: dict[str, Any] = {"connection_pool": self._pool}
         return RedisStorage(f"async+{redis_url}", implementation="redispy", **options)
+
+
+def _pool(redis_url: str) -> BlockingConnectionPool:
+    """Few connections, for which a burst of asks waits: opening one for each would take longer."""
+    return BlockingConnectionPool.from_url(redis_url, max_connections=MOST_CONNECTIONS, timeout=STORE_WITHIN_S)

@@ -13,12 +13,13 @@ from django.conf import settings
 
 from agents.links.channel.protocol import MAX_FRAME_BYTES
 from hub.asgi import runtime
-from hub.corked import HubHttp
 from hub.demo import Demo
+from hub.heads import BoundedHeads, look_after
 from hub.sockets import PING_EVERY_S, PONG_WITHIN_S, HubSockets
 from kit.tasks import TaskSet
 
 SAME_SIGNAL_S = 0.5
+TICKS_A_SECOND = 10  # of uvicorn
 
 # WhiteNoise's files are small and read in the thread that Django gives them anyway.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
@@ -31,7 +32,7 @@ def config() -> uvicorn.Config:
         host=settings.HOST,
         port=settings.PORT,
         loop="uvloop",
-        http=HubHttp,
+        http=BoundedHeads,
         ws=HubSockets,
         ws_max_size=MAX_FRAME_BYTES,
         ws_ping_interval=PING_EVERY_S,
@@ -64,6 +65,12 @@ class HubServer(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         if self.started:
             self._tasks.start(self._say_ready(), name="ready")
+
+    async def on_tick(self, counter: int) -> bool:
+        """uvicorn's, and once a second an end to patience with slow clients."""
+        if counter % TICKS_A_SECOND == 0:
+            look_after(self.server_state.connections, asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """First signal: drain, then exit. Another, unless it is the same one delivered twice: exit now."""

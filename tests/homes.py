@@ -78,12 +78,12 @@ def hub_env(extra: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in OURS} | dict(extra)
 
 
-def manage(env: Mapping[str, str], *arguments: str) -> str:
-    """Run one management command against a home; its standard output."""
+def manage(env: Mapping[str, str], *arguments: str, at: Path = ROOT) -> str:
+    """Run one management command against a home; its standard output. `at`: another checkout's."""
     done = subprocess.run(
         [sys.executable, "manage.py", *arguments],
         env=hub_env(env),
-        cwd=ROOT,
+        cwd=at,
         capture_output=True,
         text=True,
         timeout=120,

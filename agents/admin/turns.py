@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 
+from accounts.acts import note_reading
 from accounts.admin_site import OwnedAdmin, is_row_number, site
 from agents.models import Agent, Turn
 from agents.reasons import WORDS
@@ -76,6 +77,19 @@ class TurnAdmin(OwnedAdmin):
         "settled_at",
         "chat_id",
     )
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        """The list; staff who look at others' questions are written down."""
+        if request.user.is_staff and request.method != "POST":
+            note_reading(request.user, Turn, f"a list: {request.META.get('QUERY_STRING', '')[:200]}")
+        return super().changelist_view(request, extra_context)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Turn | None:
+        """One turn; so are they here."""
+        turn: Turn | None = super().get_object(request, object_id, from_field)
+        if turn is not None and request.user.is_staff:
+            note_reading(request.user, Turn, "a question", turn)
+        return turn
 
     def owned_by(self, rows: Any, user_id: int | None) -> QuerySet[Turn]:
         """What the agents and the sessions of one owner were asked."""

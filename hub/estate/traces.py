@@ -8,7 +8,7 @@ from agents.models import Agent, File, OpMessage, Session, Share, Turn
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """Login and handles; turns they asked, files they sent; others' sessions that may speak of them, and own ones.
+    """Login and handles; turns they asked, files they sent; others' sessions that may speak of them, and theirs.
 
     Sessions of others by row, their own by public id.
     """

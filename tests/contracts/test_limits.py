@@ -1,5 +1,6 @@
-"""The callers' rate, in memory and over a real Redis; open when Redis is gone."""
+"""The callers' rate, in memory and over a real Redis; by each process for itself when Redis is gone."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -56,9 +57,21 @@ async def test_the_rate_is_one_over_all_processes(make_rate: MakeRate, grown_hom
     assert await second.retry_in_s(1)
 
 
-async def test_the_limit_opens_when_redis_is_out_of_reach(make_rate: MakeRate) -> None:
-    rate = make_rate(1, f"redis://127.0.0.1:{free_port()}/0")
-    assert [await rate.retry_in_s(1) for _ in range(3)] == [0, 0, 0]
+async def test_each_process_counts_for_itself_while_redis_is_out_of_reach(make_rate: MakeRate) -> None:
+    url = f"redis://127.0.0.1:{free_port()}/0"
+    for rate in (make_rate(2, url), make_rate(2, url)):
+        assert [await rate.retry_in_s(1) for _ in range(2)] == [0, 0]
+        assert 1 <= await rate.retry_in_s(1) <= 60
+
+
+@pytest.mark.grown
+@pytest.mark.slow
+async def test_a_burst_passes_no_more_than_the_rate(make_rate: MakeRate, grown_homes: GrownHomes) -> None:
+    url = grown_homes.servers.redis_url(504)
+    rates = [make_rate(20, url), make_rate(20, url)]
+    assert [await rate.retry_in_s(99) for rate in rates] == [0, 0]  # connected
+    waits = await asyncio.gather(*(rates[number % 2].retry_in_s(1) for number in range(100)))
+    assert waits.count(0) == 20
 
 
 async def test_no_limit_lets_everybody_pass() -> None:

@@ -68,7 +68,7 @@ def test_an_ask_without_its_row_is_seen(asks: list[Line], turns: list[Line], bro
         ({}, False),
         ({"released_at": NOW + timedelta(seconds=60)}, False),
         ({"released_at": NOW + timedelta(seconds=90)}, True),
-        ({"released_at": None}, False),
+        ({"released_at": None, "claim_until": NOW + timedelta(hours=1)}, False),
         ({"released_at": None, "claim_until": NOW - timedelta(seconds=30)}, True),
     ],
 )

@@ -7,15 +7,16 @@ import pytest
 
 from faults.report import as_markdown, examples
 from faults.run import run
-from faults.table import OF_NETWORK, chosen
+from faults.table import chosen
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
+NAMES = {"F1", "F2", "F3", "F6", "F7", "F9", "F10", "F15", "F19", "I13"}  # the rest: test_short_network.py
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 async def test_no_invariant_breaks_in_the_short_set() -> None:
+    todo = [(fault, count) for fault, count in chosen("short") if fault.name in NAMES]
     said: list[str] = []
-    todo = [one for one in chosen("short") if one[0].name not in OF_NETWORK]  # those: test_short_network.py
     with tempfile.TemporaryDirectory(prefix="hub-faults-") as folder:
         Path(folder).chmod(0o755)  # PostgreSQL runs as somebody else when we are root
         outcome = await run(todo, Path(folder), asks=0, say=said.append)

@@ -139,7 +139,7 @@ ACCOUNTS: dict[str, Rule] = {
     f"GET {V}/me/export": Rule(may=May.BY_SESSION),
     f"DELETE {V}/me/account": Rule(may=May.BY_HAND, test="test_erasing_takes_the_login_and_a_session"),
     f"GET {V}/me/retention": Rule(may=May.SIGNED_IN),
-    f"PUT {V}/me/retention": Rule(may=May.SIGNED_IN, body={"questionsKeptDays": 30}),
+    f"PUT {V}/me/retention": Rule(may=May.SIGNED_IN, body={"questionsKeptDays": None}),
     f"GET {V}/tokens": Rule(may=May.SIGNED_IN),
     f"POST {V}/tokens/channel": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),
     f"DELETE {V}/tokens/{{token_id}}": Rule(may=May.MINE, ok=(204,), writes=True),

@@ -13,6 +13,8 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.acts import note_reading
+from accounts.rest import caller_of
 from agents.directory import online_sessions
 from agents.models import Agent, Event, PermissionRequest, Session, Share
 from agents.rest.administration.shapes import ListedSession, ListedTimeline, TimelineEntry
@@ -60,6 +62,7 @@ class AdminTimeline(StaffView):
         """Its newest events and permission requests, oldest first."""
         limit = min(read_query(TimelineQuery, request)["limit"], MOST)
         session = _get_session(public_id)
+        note_reading(caller_of(request), Session, "its timeline", session)
         events = Event.objects.filter(session=session).order_by("-pk")[:limit]
         requests = PermissionRequest.objects.filter(session=session).select_related("resolver")
         newest = [*map(_show_event, events), *map(_show_permission, requests.order_by("-pk")[:limit])]

@@ -1,0 +1,42 @@
+"""What people did in the admin, and what staff looked at: who, when, what. Rows are only ever added."""
+
+from collections.abc import Sequence
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Model
+
+from accounts.models import User
+
+READ = 4  # beside Django's ADDITION, CHANGE and DELETION
+ROWS_NAMED = 100
+REPR_CHARS = 200
+
+Row = tuple[str, str]  # its key and its name
+
+
+def name_rows(rows: Sequence[Model]) -> list[Row]:
+    """Before an act changes them."""
+    return [(str(row.pk), str(row)[:REPR_CHARS]) for row in rows]
+
+
+def note(user: User, model: type[Model], rows: Sequence[Row], what: str, *, flag: int = CHANGE) -> None:
+    """Somebody did this to these rows; beyond 100 the last entry says that there were more."""
+    kind = ContentType.objects.get_for_model(model)
+    named = list(rows[:ROWS_NAMED]) or [("", "")]
+    LogEntry.objects.bulk_create(
+        LogEntry(
+            user_id=user.pk,
+            content_type=kind,
+            object_id=key,
+            object_repr=name,
+            action_flag=flag,
+            change_message=what if number < ROWS_NAMED else f"{what} (and more rows)",
+        )
+        for number, (key, name) in enumerate(named, start=1)
+    )
+
+
+def note_reading(user: User, model: type[Model], what: str, row: Model | None = None) -> None:
+    """A member of the staff looked at what others wrote."""
+    note(user, model, name_rows([row]) if row is not None else [], what, flag=READ)

@@ -1,0 +1,30 @@
+"""Users once more, with what takes the whole house: everything of one of them as a file."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase
+
+from accounts.admin import UserAdmin
+from accounts.admin_site import site
+from accounts.models import User
+from hub.estate.answers import export_of
+
+site.unregister(User)
+
+
+@admin.register(User, site=site)
+class WholeUserAdmin(UserAdmin):
+    """For whoever asks the hub's staff for their data."""
+
+    actions = ("export",)
+
+    @admin.action(description="Download everything of the chosen user")
+    def export(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
+        """One at a time; it is written down like every act."""
+        chosen = list(queryset[:2])
+        if len(chosen) == 1:
+            return export_of(chosen[0])
+        self.message_user(request, "Choose one user.", messages.ERROR)
+        return None

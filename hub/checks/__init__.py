@@ -1,0 +1,38 @@
+"""What `manage.py check --deploy` looks at besides Django's own; every id is in docs/reference/checks.md."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.core import checks
+
+from hub.checks import database, redis_server, settings
+
+TAG = "clawbridge"
+CHECKS = (
+    settings.check_address,
+    settings.check_sign_in,
+    settings.check_proxies,
+    settings.check_hosts,
+    settings.check_secrets,
+    settings.check_folder,
+    database.check_sqlite,
+    database.check_postgresql,
+    database.check_worker,
+    redis_server.check_redis,
+)
+
+
+def register() -> None:
+    """Make them part of `check --deploy`."""
+    for one in CHECKS:
+        checks.register(_as_django_calls(one), TAG, deploy=True)
+
+
+def _as_django_calls(
+    find: Callable[[], Iterator[checks.CheckMessage]],
+) -> Callable[..., list[checks.CheckMessage]]:
+    def called(app_configs: Any = None, **options: Any) -> list[checks.CheckMessage]:
+        del app_configs, options
+        return list(find())
+
+    return called

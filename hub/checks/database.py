@@ -1,0 +1,90 @@
+"""What the database says of a hub that runs on it. An empty or absent one is told once, not by each check."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error
+from django.core.checks import Warning as Caution
+from django.db import DatabaseError, connection
+
+from agents.ledger.statements import PROCESS_DEAD_S
+from agents.models import Process
+from hub.models import JobRun
+from kit.clock import db_now
+
+CONNECTIONS_EACH = 10  # of a process: hub/env.py
+SWEEP_LATE_S = 60
+DURABLE = {"fsync": ("on",), "synchronous_commit": ("on", "local", "remote_write", "remote_apply")}
+
+
+def check_sqlite() -> Iterator[CheckMessage]:
+    """One process on SQLite: the lock on DATA_DIR sees to it, unless the folder is shared between machines."""
+    if not settings.IS_EMBEDDED:
+        return
+    try:
+        living = _living()
+    except DatabaseError:
+        return  # before the first start
+    if living > 1:
+        yield Error(
+            f"{living} processes live on one SQLite database: what one does the others do not see.",
+            hint="Run one, or use PostgreSQL and Redis (DATABASE_URL and REDIS_URL).",
+            id="clawbridge.E006",
+        )
+
+
+def check_postgresql() -> Iterator[CheckMessage]:
+    """PostgreSQL keeps what it answered, and has room for every process."""
+    if connection.vendor != "postgresql":
+        return
+    try:
+        values = {name: _shown(name) for name in (*DURABLE, "max_connections")}
+        needed = (_living() + 1) * CONNECTIONS_EACH
+    except DatabaseError as failure:
+        yield Caution(
+            f"The database could not be asked ({type(failure).__name__}).",
+            hint="Check DATABASE_URL and that the server runs; then `manage.py migrate`.",
+            id="clawbridge.W006",
+        )
+        return
+    for name, good in DURABLE.items():
+        if values[name] not in good:
+            yield Error(
+                f"PostgreSQL runs with {name}={values[name]}: asks that were answered may be lost in a crash.",
+                hint=f"Set {name}=on.",
+                id="clawbridge.E007",
+            )
+    if int(values["max_connections"]) < needed:
+        yield Caution(
+            f"PostgreSQL takes {values['max_connections']} connections; this hub may open {needed}.",
+            hint="Raise max_connections, or run fewer processes: each opens up to 10, and so does the worker.",
+            id="clawbridge.W007",
+        )
+
+
+def check_worker() -> Iterator[CheckMessage]:
+    """Somebody sweeps."""
+    if settings.IS_EMBEDDED:
+        return
+    try:
+        swept = JobRun.objects.filter(name=JobRun.SWEEP).values_list("ended_at", flat=True).first()
+        late = swept is None or db_now() - swept > timedelta(seconds=SWEEP_LATE_S)
+    except DatabaseError:
+        return  # W006 says so
+    if late:
+        yield Caution(
+            f"No worker has swept in the last {SWEEP_LATE_S} s: webhooks, retention and dead processes wait.",
+            hint="Run `celery -A hub worker` and one `celery -A hub beat`.",
+            id="clawbridge.W008",
+        )
+
+
+def _living() -> int:
+    return Process.objects.filter(beat_at__gt=db_now() - timedelta(seconds=PROCESS_DEAD_S)).count()
+
+
+def _shown(name: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting(%s)", [name])
+        return str(cursor.fetchone()[0])

@@ -1,0 +1,71 @@
+"""Heads of requests within bounds, and connections that leave when they are told to.
+
+uvicorn waits for ever for the rest of a head, and for a client to take the last of an answer before it closes.
+Bodies have bounds of their own (`kit.asgi`), and so has what a client takes (`hub.patience`).
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from hub.corked import HubHttp
+
+HEAD_WITHIN_S = 10.0
+MAX_HEAD_BYTES = 65_536
+LEAVE_WITHIN_S = 10.0
+LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class BoundedHeads(HubHttp):
+    """Notes since when it waits for a head, or to be closed; `look_after` ends it. 0.0: it does not wait."""
+
+    head_since = closing_since = 0.0
+    head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client connected; its first head is awaited."""
+        super().connection_made(transport)
+        self.head_since = self.loop.time()
+
+    def data_received(self, data: bytes) -> None:
+        """What comes after an answer and begins no request, such as the rest of a body, is awaited like a head."""
+        super().data_received(data)
+        if self.head_since:
+            self.head_bytes += len(data)
+            if self.head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+                self.transport.write(LARGE)
+                self.transport.close()
+        elif self._has_answered:
+            self.head_since, self.head_bytes = self.loop.time(), 0
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self.head_since, self.head_bytes = self.loop.time(), 0
+
+    def on_headers_complete(self) -> None:
+        """Its head is whole."""
+        self.head_since = 0.0
+        super().on_headers_complete()
+
+    @property
+    def _has_answered(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle  # none before the first request
+        return cycle is not None and cycle.response_complete and not self.pipeline
+
+    def look_after(self, now: float) -> None:
+        """End it when it was waited for too long; call it about once a second."""
+        if self.transport.is_closing():
+            self.closing_since = self.closing_since or now
+            if now - self.closing_since > LEAVE_WITHIN_S:
+                self.transport.abort()
+        elif self.head_since and now - self.head_since > HEAD_WITHIN_S:
+            self.transport.close()
+
+
+def look_after(connections: Iterable[object], now: float) -> None:
+    """Look after every connection of a server that is HTTP."""
+    for connection in list(connections):
+        if isinstance(connection, BoundedHeads):
+            connection.look_after(now)

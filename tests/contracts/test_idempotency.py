@@ -1,0 +1,86 @@
+"""Keys of sends that came to nothing: whoever waits is told so, and in time the key is somebody else's."""
+
+from datetime import timedelta
+
+import pytest
+
+from a2a_bridge.idempotency import ABANDONED_AFTER, ADMITTED_WITHIN, Claim, Repeat, let_go, take
+from a2a_bridge.models import SendKey
+from a2a_bridge.tasks.record import State, Task, timestamp
+from accounts.models import User
+from accounts.tokens import get_or_create_local_user
+from agents.errors import Unavailable
+from agents.models import Session, Turn
+from kit.async_db import db_call
+from kit.clock import db_now
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+BODY = b"\x01" * 16
+SECOND = timedelta(seconds=1)
+
+
+def caller() -> User:
+    return get_or_create_local_user("ann")
+
+
+async def taken() -> Claim:
+    user = await db_call(caller)()
+    return await take(user.pk, "bob/a", "k", BODY)
+
+
+def make_older(claim: Claim, by: timedelta) -> None:
+    SendKey.objects.filter(pk=claim.pk).update(created_at=db_now() - by)
+
+
+def end_turn(claim: Claim, outcome: str) -> None:
+    session = Session.objects.create(owner=caller(), routing_name="a")
+    now = db_now()
+    Turn.objects.create(
+        chat_id=claim.chat_id, session=session, caller=caller(), surface="a2a", question="hi", asked_at=now,
+        outcome=outcome, reason="busy", settled_at=now,
+    )  # fmt: skip
+
+
+def repeat_of(claim: Claim) -> Repeat:
+    begun = Task(
+        id=claim.task_id, caller_id=1, handle="bob/a", context_id="c", chat_id=claim.chat_id, home="p",
+        state=State.SUBMITTED, updated_at=timestamp(), history=(),
+    )  # fmt: skip
+    return Repeat(claim, begun, wait_s=60)
+
+
+async def test_while_the_first_may_still_be_admitted_the_second_waits() -> None:
+    claim = await taken()
+    assert not await repeat_of(claim).ended(0)
+
+
+async def test_when_the_first_was_refused_and_let_go_the_second_is_told_to_ask_again() -> None:
+    claim = await taken()
+    await let_go(claim)
+    with pytest.raises(Unavailable):
+        await repeat_of(claim).ended(0)
+
+
+@pytest.mark.parametrize("is_denied", [False, True])
+async def test_when_the_first_died_before_it_could_let_go_the_key_is_free_in_time(is_denied: bool) -> None:
+    claim = await taken()
+    if is_denied:
+        await db_call(end_turn)(claim, "denied")
+    await db_call(make_older)(claim, ADMITTED_WITHIN + SECOND)
+    with pytest.raises(Unavailable):
+        await repeat_of(claim).ended(0)
+    assert not (await taken()).is_new
+    await db_call(make_older)(claim, ABANDONED_AFTER + SECOND)
+    second = await taken()
+    assert second.is_new
+    assert second.chat_id != claim.chat_id
+    await let_go(claim)  # it was only slow: what is not its own any more stays
+    assert not (await taken()).is_new
+
+
+async def test_the_key_of_an_ask_that_failed_is_never_free() -> None:
+    claim = await taken()
+    await db_call(end_turn)(claim, "failed")
+    await db_call(make_older)(claim, 2 * ABANDONED_AFTER)
+    assert not (await taken()).is_new
+    assert await repeat_of(claim).ended(0)

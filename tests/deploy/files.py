@@ -1,0 +1,20 @@
+"""The files of `deploy/`, read."""
+
+from typing import Any
+
+import yaml
+
+from tests.homes import ROOT
+
+DEPLOY = ROOT / "deploy"
+Json = dict[str, Any]
+
+
+def documents(name: str) -> list[Json]:
+    """Every document of a YAML file."""
+    return [one for one in yaml.safe_load_all((DEPLOY / name).read_text()) if one]
+
+
+def document(name: str) -> Json:
+    (one,) = documents(name)
+    return one

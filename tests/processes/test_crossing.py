@@ -1,0 +1,177 @@
+"""Every step may land on another process than the one before, and than the agent's: nothing is sticky."""
+
+import asyncio
+from collections import Counter
+
+import httpx
+import pytest
+
+from tests.callers import bearer, envelope, failed_text, inbound, question, rpc_path, send, web
+from tests.homes import MakeHome
+from tests.http_json import Client
+from tests.hub_process import HubProcess, StartHub
+from tests.openclaw.caller import Caller as OlderCaller
+from tests.openclaw.caller import message as older_message
+from tests.peers import Echo, Slow, TaskPeer, online
+from tests.pushes.house import CREATE, heard, states
+from tests.receivers import receiving
+from tests.v1.caller import Caller, message, reply_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.grown]
+REPEATS = 1_000
+AT_ONCE = 40
+RATE = 20
+ASKS = 60
+
+
+def alices(hub: HubProcess, handle: str) -> tuple[Caller, Caller]:
+    """Alice at the one process and at the other."""
+    here, there = (Caller(url, handle, hub.mint("alice", "session")) for url in hub.urls)
+    return here, there
+
+
+@pytest.mark.parametrize("at", [0, 1])
+async def test_a_broken_stream_goes_on_elsewhere_with_every_event_once(worked_hub: HubProcess, at: int) -> None:
+    async with online(worked_hub, TaskPeer, at=at) as agent:
+        here, there = alices(worked_hub, agent.handle)
+        asked = {"message": message("note one | text a chapter | hold | say more | say and more")}
+        seen = []
+        async with here.open("SendStreamingMessage", asked) as events:
+            async for event in events:
+                seen.append(event)
+                if event.kind == "artifactUpdate":
+                    break
+        async with there.open("SendStreamingMessage", asked, Last_Event_ID=seen[-1].id) as events:
+            agent.release.set()
+            seen += [event async for event in events]
+        assert [event.seq for event in seen] == list(range(len(seen)))
+        assert seen[-1].state == "COMPLETED"
+        async with here.open("SendStreamingMessage", asked, Last_Event_ID=seen[0].id) as events:
+            again = [event async for event in events]
+        assert [(event.seq, event.content) for event in again] == [(one.seq, one.content) for one in seen[1:]]
+        assert len(agent.prompts) == 1
+
+
+@pytest.mark.parametrize("at", [0, 1])
+async def test_a_task_is_read_listed_followed_and_canceled_elsewhere(worked_hub: HubProcess, at: int) -> None:
+    alice = worked_hub.mint("alice", "session")
+    async with (
+        online(worked_hub, TaskPeer, at=at) as agent,
+        web(worked_hub.urls[0]) as a,
+        web(worked_hub.urls[1]) as b,
+    ):
+        here, there = Client(a, agent.handle, alice), Client(b, agent.handle, alice)
+        task = await here.send("note reading | wait", now=True)
+        assert (await there.get(f"tasks/{task['id']}"))["id"] == task["id"]
+        assert task["id"] in [one["id"] for one in (await there.get("tasks"))["tasks"]]
+        async with there.stream("POST", f"tasks/{task['id']}:subscribe") as events:
+            told = aiter(events)
+            following = [await anext(told)]
+            canceled = await there.post(f"tasks/{task['id']}:cancel")
+            following += [event async for event in told]
+        assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
+        assert following[-1][1]["statusUpdate"]["status"]["state"] == "TASK_STATE_CANCELED"
+        await agent.heard("cancel")
+        assert (await here.get(f"tasks/{task['id']}"))["status"]["state"] == "TASK_STATE_CANCELED"
+
+
+async def test_an_older_client_resubscribes_elsewhere(worked_hub: HubProcess) -> None:
+    alice = worked_hub.mint("alice", "session")
+    async with online(worked_hub, TaskPeer, at=0, agent={"agentStyle": "task-generating"}) as agent:
+        here, there = (OlderCaller(url, agent.handle, alice) for url in worked_hub.urls)
+        begun = await here.call(
+            "message/send", {"message": older_message("hold | say done"), "configuration": {"blocking": False}}
+        )
+        async with web(worked_hub.urls[1]) as client:
+            body = envelope("tasks/resubscribe", {"id": begun["id"]}, 7)
+            following = asyncio.create_task(client.post(there.path, json=body, headers=there.headers))
+            await asyncio.wait([following], timeout=1)
+            agent.release.set()
+            told = (await following).text
+        assert '"final":true' in told
+        assert '"state":"completed"' in told
+        assert (await there.call("tasks/get", {"id": begun["id"]}))["status"]["state"] == "completed"
+
+
+async def test_a_question_back_is_answered_elsewhere(worked_hub: HubProcess) -> None:
+    async with online(worked_hub, TaskPeer, at=0) as agent:
+        here, there = alices(worked_hub, agent.handle)
+        task = await there.send("ask which one?")
+        assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+        first, second = await asyncio.gather(
+            *(one.post("SendMessage", {"message": message("red", taskId=task["id"])}) for one in (here, there))
+        )
+        answers = [first.json(), second.json()]
+        (answered,) = [one["result"]["task"] for one in answers if "result" in one]
+        (refused,) = [one["error"]["code"] for one in answers if "error" in one]
+        assert (reply_of(answered), refused) == ("you said: red", -32004)
+        assert len(agent.prompts) == 2
+
+
+async def test_an_address_kept_elsewhere_is_told_by_the_worker(worked_hub: HubProcess) -> None:
+    with receiving() as receiver:
+        async with online(worked_hub, TaskPeer, at=1) as agent:
+            here, there = alices(worked_hub, agent.handle)
+            task = await here.begin("hold | text a chapter")
+            await there.call(CREATE, {"taskId": task["id"], "url": receiver.url})
+            agent.release.set()
+            assert states(await heard(receiver, 1)) == ["COMPLETED"]
+
+
+async def test_a_webhook_hears_of_a_question_on_any_process(worked_hub: HubProcess) -> None:
+    owner, alice = worked_hub.mint("owner", "session"), worked_hub.mint("alice", "session")
+    with receiving() as receiver:
+        async with online(worked_hub, Echo, at=0) as agent, web(worked_hub.urls[0]) as client:
+            body = {"url": receiver.url, "events": ["chat.event"]}
+            made = await client.post("/api/v1/webhooks", json=body, headers=bearer(owner))
+            assert made.status_code == 201, made.text
+            await send(worked_hub.urls[1], agent.handle, "tell the receiver", alice)
+            await asyncio.to_thread(receiver.heard, 2)
+            await client.delete(f"/api/v1/webhooks/{made.json()['id']}", headers=bearer(owner))
+    assert any(b"tell the receiver" in one.body for one in receiver.received)
+
+
+async def test_a_thousand_sends_with_one_key_are_one_ask(worked_hub: HubProcess) -> None:
+    """Before, while and after it is answered, over both processes at once."""
+    alice = worked_hub.mint("alice", "session")
+    headers = bearer(alice) | {"A2A-Version": "1.0", "Idempotency-Key": "a-thousand-times"}
+    body = envelope("SendMessage", {"message": message("only once")}, 7)
+    seen: Counter[str] = Counter()
+
+    async def repeat(client: httpx.AsyncClient) -> None:
+        for _ in range(REPEATS // AT_ONCE):
+            answer = (await client.post(rpc_path(agent.handle), json=body, headers=headers)).json()
+            assert reply_of(answer["result"]["task"]) == "echo: only once"
+            seen[answer["result"]["task"]["id"]] += 1
+
+    async with (
+        online(worked_hub, Slow, at=1, delay_s=1.0) as agent,
+        web(worked_hub.urls[0]) as a,
+        web(worked_hub.urls[1]) as b,
+    ):
+        await asyncio.gather(*(repeat([a, b][number % 2]) for number in range(AT_ONCE)))
+        log = await inbound(worked_hub.urls[0], agent.agent["id"], worked_hub.mint("owner", "session"))
+        assert len(agent.prompts) == 1
+    assert list(seen.values()) == [REPEATS]
+    assert log["agent"]["queriesToday"] == log["summary"]["total"] == 1
+
+
+async def test_a_callers_rate_holds_over_processes(make_home: MakeHome, start_hub: StartHub) -> None:
+    hub = start_hub(make_home("grown"), processes=2, CALLER_RATE_PER_MINUTE=RATE)
+    alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
+    async with (
+        online(hub, Echo, at=0, agent={"concurrencyCap": 20}) as agent,
+        web(hub.urls[0]) as a,
+        web(hub.urls[1]) as b,
+    ):
+
+        async def ask(client: httpx.AsyncClient) -> str:
+            body = envelope("SendMessage", question("within?"))
+            task = (await client.post(rpc_path(agent.handle), json=body, headers=bearer(alice))).json()["result"]
+            return "" if task["status"]["state"] == "COMPLETED" else failed_text(task)
+
+        for url in hub.urls:  # each has asked Redis before
+            assert await send(url, agent.handle, "another caller", bob)
+        answers = await asyncio.gather(*(ask([a, b][number % 2]) for number in range(ASKS)))
+        passed = [text for text in answers if not text.startswith("over your rate limit")]
+        assert RATE <= len(passed) <= RATE + 1
