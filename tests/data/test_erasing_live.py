@@ -15,7 +15,7 @@ from tests.peers import Echo, online
 from tests.receivers import receiving
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 WORD = "canaryword"
 

@@ -22,7 +22,7 @@ from tests.peers import TaskPeer, online
 from tests.pushes.house import client, heard
 from tests.receivers import receiving
 
-pytestmark = [pytest.mark.slow, pytest.mark.grown]
+pytestmark = [pytest.mark.slow, pytest.mark.grown, pytest.mark.timeout(300)]
 
 OPTIONS = {"TASK_STORE": "journal", "WEBHOOK_ALLOW_PRIVATE": 1}
 ODD = "né\0te \U0001f980 'quoted' \\N \t tab"

@@ -15,7 +15,7 @@ from tests.hub_process import HubProcess, Program
 from tests.peers import Echo, online
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 RELEASE = "ae5309f"  # that of tests/house/test_migrations.py
 
