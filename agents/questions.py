@@ -8,6 +8,7 @@ from django.db.models import Q, QuerySet
 from accounts.models import User
 from agents.models import Agent, Session, Turn
 from kit import batches
+from kit.alone import alone
 from kit.clock import db_now
 
 BLANK_AT_ONCE = 500
@@ -21,6 +22,11 @@ def blank_old(default_days: int) -> int:
 
     Each owner is looked at every few hours, from where the last look ended.
     """
+    with alone("blanking questions") as is_alone:
+        return _blank_all(default_days) if is_alone else 0
+
+
+def _blank_all(default_days: int) -> int:
     now, blanked = db_now(), 0
     for days in list(User.objects.values_list("questions_kept_days", flat=True).distinct()):
         until = now - timedelta(days=days or default_days)

@@ -149,10 +149,14 @@ def _may_be_written(ask: Line) -> bool:
 
 
 def deaths_are_cleaned_up(found: Evidence) -> list[Row]:
-    """What a killed process left open ends, and what it held is free, in time."""
+    """What a killed process left open ends, and what it held is free, in time. F19 has no beat when one dies."""
     ended = Row("F1", "what a killed process left open ends within 45 s")
     freed = Row("F1", "what it held is free within 35 s, and 5 for a busy machine")
-    died = {line["process"]: datetime.fromtimestamp(line["at"], UTC) for line in found.lines["death"]}
+    died = {
+        line["process"]: datetime.fromtimestamp(line["at"], UTC)
+        for line in found.lines["death"]
+        if line["fault"] == "F1"
+    }
     for turn in found.turns:
         at = died.get(turn["home"])
         if at is None or (turn["settled_at"] and turn["settled_at"] <= at):

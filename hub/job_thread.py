@@ -70,15 +70,12 @@ class JobThread:
 
 
 class Housekeeping:
-    """The reaper each time; closed accounts every ten seconds, callers' shares of the journal every five minutes,
-    retention every hour.
-    """
+    """Closed accounts every ten seconds, shares of the journal every five minutes, retention every hour."""
 
     def __init__(self) -> None:
         self._erase_at = self._trim_at = self._retain_at = time.monotonic()
 
     def __call__(self, stopping: threading.Event) -> None:
-        sweep()
         if time.monotonic() >= self._erase_at:
             self._erase_at = time.monotonic() + ERASE_EVERY_S
             erase_closed()
@@ -97,9 +94,12 @@ class Housekeeping:
             bridge_jobs.forget_pushes()
 
 
-def housekeeper() -> JobThread:
-    """The jobs of the embedded hub: the same functions Celery runs, in the one process."""
-    return JobThread("jobs", Housekeeping())
+def housekeepers() -> list[JobThread]:
+    """The jobs of the embedded hub: the same functions Celery runs, in the one process.
+
+    The reaper has a thread of its own: what goes in batches may take long.
+    """
+    return [JobThread("jobs", lambda stopping: sweep()), JobThread("housekeeping", Housekeeping())]
 
 
 def deliverer() -> JobThread:

@@ -14,7 +14,7 @@ from agents.transcript import permissions
 from agents.transcript.deleting import DELETED
 from hub.halts import Halts
 from hub.health import draining
-from hub.job_thread import deliverer, housekeeper
+from hub.job_thread import deliverer, housekeepers
 from hub.wiring import House
 from kit.async_db import db_call
 from kit.tasks import TaskSet
@@ -43,7 +43,7 @@ class Runtime:
         self._starting: asyncio.Task[None] | None = None
         self._is_started = False
         self._deliverer = deliverer()
-        self._threads = [self._deliverer, house.pusher, *([housekeeper()] if settings.IS_EMBEDDED else [])]
+        self._threads = [self._deliverer, house.pusher, *(housekeepers() if settings.IS_EMBEDDED else [])]
 
     async def ensure_started(self) -> None:
         """Ready when this returns; cheap once it was."""

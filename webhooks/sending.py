@@ -102,8 +102,11 @@ class Sender:
             connection.close()
 
     def _settle_next(self) -> int:
-        """Write down what has ended by now, in one transaction; how many that were."""
-        ended = self._ended_by_now()
+        """Write down what has ended by now, in one transaction; how many that were.
+
+        In the order of receivers, whose rows are written too: another sender may be at the same.
+        """
+        ended = sorted(self._ended_by_now(), key=lambda one: one[0].receiver_id)
         with transaction.atomic():
             for leased, outcome in ended:
                 settle(leased, outcome)

@@ -35,10 +35,16 @@ class JournalTaskStore:
         self._thread = DbThread("journal")
 
     async def put(self, task: Task) -> None:
-        """See `TaskStore`. When the database is away that is logged: it is kept when more happens to it."""
+        """See `TaskStore`. When the database is away that is logged: it is kept when more happens to it.
+
+        Raises:
+            Unavailable: nothing more will, it has ended; try again.
+        """
         try:
             await self._do(Write(task))
         except Unavailable:
+            if task.is_terminal:
+                raise
             logger.warning("task.not_put", extra={"task_id": task.id})
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:

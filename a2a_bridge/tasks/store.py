@@ -75,7 +75,11 @@ class TaskStore(Protocol):
     """
 
     async def put(self, task: Task) -> None:
-        """Keep a new task, or one nobody was told of before its end. It may be lost with what the store is in."""
+        """Keep a new task, or one nobody was told of before its end. It may be lost with what the store is in.
+
+        Raises:
+            Unavailable: an ended one is not kept; try again. Not every store says so.
+        """
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """Keep what happened to a task that is kept; `task` is what it became.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, cast
 
+from django.contrib.admin.models import ADDITION
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
@@ -10,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.acts import name_rows, note
 from accounts.rest import caller_of
 from agents import halting
 from agents.halting import Subject
@@ -74,7 +76,10 @@ class AdminHalts(StaffView):
             subject = halting.named(wanted["kind"], wanted["name"])
         except halting.NoSuchSubject as unknown:
             raise NotFound(str(unknown)) from None
-        made, is_new = halting.halt(subject, by=caller_of(request), by_staff=True, reason=wanted["reason"])
+        staff = caller_of(request)
+        made, is_new = halting.halt(subject, by=staff, by_staff=True, reason=wanted["reason"])
+        if is_new:
+            note(staff, Halt, name_rows([made]), f"halted {made.whom}", flag=ADDITION)
         return _made(made, is_new)
 
 
@@ -87,7 +92,9 @@ class AdminHalt(StaffView):
         found = Halt.objects.filter(pk=halt_id)
         if not found.exists():
             raise NotFound("no such halt")
-        halting.resume(found, by=caller_of(request))
+        staff = caller_of(request)
+        if halting.resume(found, by=staff):
+            note(staff, Halt, name_rows(list(found)), "lifted")
         return Response(status=204)
 
 

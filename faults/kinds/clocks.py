@@ -47,7 +47,7 @@ AFRESH = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname =
 EVES = ("2028-02-28", "2028-02-29", "2028-12-31", "2029-03-24", "2029-10-27")  # leap days, a year, clock changes
 BEFORE_S = 25  # of which agents need some to be back: their connections were of another day
 ROLL_CALLERS = 100
-CAP = 40
+CAP = 20
 SPENT = """
 SELECT u.day::text, u.queries, a.daily_budget,
   (SELECT count(*) FROM agents_turn t WHERE t.agent_id = a.id AND t.usage_day = u.day)

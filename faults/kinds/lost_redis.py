@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from faults.agents import EchoAgent
@@ -42,12 +43,14 @@ async def slow_redis(scene: Scene) -> None:
 
 async def _silence(scene: Scene, for_s: float) -> None:
     async with AsyncExitStack() as looks:
-        near = await looks.enter_async_context(guest(scene, EchoAgent, at=scene.stack.urls[0]))
+        here = scene.stack.urls[0]
+        near = await looks.enter_async_context(guest(scene, EchoAgent, at=here))
+        far = await looks.enter_async_context(guest(scene, EchoAgent, at=here))
         BETWEEN.redis.silence()
         try:
             ready = [await looks.enter_async_context(looking(url, "/readyz")) for url in scene.stack.urls]
             read = await looks.enter_async_context(looking(scene.stack.url, "/api/v1/agents"))
-            await _while_silent(scene, near, for_s)
+            await _while_silent(scene, (near, far), for_s)
         finally:
             BETWEEN.redis.heal()
         for seen in ready:
@@ -57,21 +60,22 @@ async def _silence(scene: Scene, for_s: float) -> None:
     await scene.check_served("every process serves after Redis was silent", SERVED_WITHIN_S)
 
 
-async def _while_silent(scene: Scene, near: EchoAgent, for_s: float) -> None:
+async def _while_silent(scene: Scene, agents: Sequence[EchoAgent], for_s: float) -> None:
+    """Asks, through each process, of an agent of its own: both are at the first."""
     until, number = time.monotonic() + for_s, 0
     while time.monotonic() < until:
         number += 1
-        for url in range(len(scene.stack.urls)):
+        for url, agent in enumerate(agents):
             began = time.monotonic()
-            answer = await scene.load.ask_once(near, caller(scene, number), "v1", url)
+            answer = await scene.load.ask_once(agent, caller(scene, url), "v1", url)
             took_s = time.monotonic() - began
             detail = f"{answer.outcome} {answer.text} {took_s:.1f} s"
             if url == 0:
-                scene.saw("an agent of the same process is reached while Redis is silent",
-                          answer.outcome == "completed", detail)  # fmt: skip
+                what = "an agent of the same process is reached while Redis is silent"
+                scene.saw(what, answer.outcome == "completed", detail)
             else:
-                scene.saw("an agent of another process: an answer or a clear end within 10 s",
-                          took_s < ENDED_WITHIN_S, detail)  # fmt: skip
+                what = "an agent of another process: an answer or a clear end within 10 s"
+                scene.saw(what, took_s < ENDED_WITHIN_S, detail)
         await _sign_in(scene)
 
 

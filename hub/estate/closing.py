@@ -4,25 +4,34 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from accounts.models import Credential, User
-from agents.models import Agent
+from agents.models import Agent, Halt
 from kit.clock import db_now
 from kit.ids import unguessable
 
 PREFIX = "erased-"
 
 
-class LastAdministrator(Exception):
+class CannotClose(Exception):
+    """Nothing was changed; the text says why."""
+
+
+class LastAdministrator(CannotClose):
     """Nobody would be left to administer the hub."""
 
 
+class Halted(CannotClose):
+    """An administrator halted the user, who would come back by the same GitHub account as somebody new."""
+
+
 @transaction.atomic
-def close(user_id: int) -> User:
+def close(user_id: int, *, by_operator: bool = False) -> User:
     """Refuse its tokens, close its sockets, unpublish its agents, free its login and GitHub id.
 
     What it was called is kept until the rest is erased; closing again is fine.
 
     Raises:
-        LastAdministrator: nothing was changed.
+        LastAdministrator: it is theirs.
+        Halted: it was not the hub's operator who asked for it.
     """
     staff = set(
         User.objects.select_for_update().filter(is_staff=True, is_active=True).values_list("pk", flat=True)
@@ -32,6 +41,8 @@ def close(user_id: int) -> User:
         return user
     if staff == {user.pk}:
         raise LastAdministrator("the last administrator cannot be erased: make another one first")
+    if not by_operator and Halt.objects.active().filter(by_staff=True, user=user).exists():
+        raise Halted("an administrator halted this account: ask them to erase it")
     Credential.objects.filter(user=user).revoke()
     Agent.objects.owned_by(user).kept().update(deleted_at=Now(), status=Agent.Status.DRAFT)
     user.former_login, user.login = user.login, unguessable(PREFIX)

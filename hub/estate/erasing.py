@@ -13,6 +13,7 @@ from agents.models import (
     Attachment,
     CallerBlock,
     File,
+    Halt,
     OpMessage,
     PermissionRequest,
     RemoteName,
@@ -26,14 +27,17 @@ from agents.transcript.deleting import delete_sessions
 from hub.estate.scrubbing import scrub_others
 from hub.estate.traces import traces_of
 from kit import batches
+from kit.alone import alone
 from webhooks.models import Delivery, Subscription
 
 ERASED = "(erased)"
 
 
 def erase_closed() -> int:
-    """Erase the accounts that were closed and are not erased yet; how many are now."""
-    return sum(erase(user) for user in User.objects.exclude(former_login="").exclude(closed_at=None))
+    """Erase the accounts that were closed and are not erased yet; how many are now. One job at a time does."""
+    with alone("erasing") as is_alone:
+        waiting = User.objects.exclude(former_login="").exclude(closed_at=None)
+        return sum(erase(user) for user in waiting) if is_alone else 0
 
 
 def erase(user: User) -> bool:
@@ -75,6 +79,7 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
         yield Share.objects.filter(**{column: user})
     for column in ("owner", "caller"):
         yield CallerBlock.objects.filter(**{column: user})
+    yield Halt.objects.filter(user=user)
     yield AgentGrant.objects.filter(user=user)
     yield LoginCode.objects.filter(user=user)
     yield DeviceGrant.objects.filter(user=user)
@@ -85,6 +90,7 @@ def _make_nameless(user: User) -> None:
     """What others keep: that somebody asked, and that somebody decided."""
     for ids in batches.of(Turn.objects.filter(caller=user).exclude(question="")):
         Turn.objects.filter(pk__in=ids).update(question="")
+    Halt.objects.filter(made_by=user).exclude(reason="").update(reason="")
     PermissionRequest.objects.filter(resolver=user).exclude(message="").update(message="")
     LogEntry.objects.filter(object_repr__icontains=user.former_login).update(object_repr=ERASED)
     user.groups.clear()

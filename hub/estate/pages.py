@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.browser import sign_out
 from accounts.oauth.pages import signed_in, to_signin
 from hub.estate.answers import export_of
-from hub.estate.closing import LastAdministrator, close
+from hub.estate.closing import CannotClose, close
 
 GONE = "@{login} is erased. Its tokens are refused from now on; the last of its rows goes within minutes."
 OTHERWISE = "This is not the login of this account."
@@ -37,8 +37,8 @@ def erase(request: HttpRequest) -> HttpResponse:
         return render(request, "erase.html", {"me": me, "error": OTHERWISE}, status=400)
     try:
         close(me.pk)
-    except LastAdministrator as last:
-        return render(request, "erase.html", {"me": me, "error": f"{str(last).capitalize()}."}, status=409)
+    except CannotClose as cannot:
+        return render(request, "erase.html", {"me": me, "error": f"{str(cannot).capitalize()}."}, status=409)
     response = HttpResponseRedirect("/")
     sign_out(request, response)
     messages.success(request, GONE.format(login=me.login))

@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 from accounts.rest import BySession, Conflict, caller_of
 from agents.rest.files import AnyType
 from hub.estate.answers import export_of
-from hub.estate.closing import LastAdministrator, close
+from hub.estate.closing import CannotClose, close
 from hub.estate.exporting import MEDIA_TYPE
 from kit.describe import ErrorBody
 
@@ -42,6 +42,6 @@ class Account(APIView):
             raise ValidationError({"login": "want your own login, to be sure"})
         try:
             close(user.pk)
-        except LastAdministrator as last:
-            raise Conflict(str(last)) from None
+        except CannotClose as cannot:
+            raise Conflict(str(cannot)) from None
         return Response(status=204)

@@ -246,6 +246,8 @@ async def test_a_journal_whose_database_is_locked_says_so_and_is_there_again_aft
         with pytest.raises(Unavailable):
             await store.append(after(made, story()), story())
         await store.put(task("task-2"))
+        with pytest.raises(Unavailable):  # nothing more will happen to it
+            await store.put(after(task("task-3"), story()))
 
     loop = asyncio.get_running_loop()
     await in_database(hold)

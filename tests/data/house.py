@@ -14,6 +14,7 @@ from agents.models import (
     CallerBlock,
     DailyUsage,
     Event,
+    Halt,
     OpMessage,
     PermissionRequest,
     RemoteName,
@@ -69,6 +70,8 @@ def owner_of_everything(word: str, other: Person) -> Person:
     DailyUsage.objects.create(agent=agent, day=now.date(), queries=1)
     AgentGrant.objects.create(agent=theirs, user=user)
     AgentGrant.objects.create(agent=agent, user=other.user)
+    Halt.objects.create(kind="agent", agent=agent, by_staff=False, reason=word, made_by=user)
+    Halt.objects.create(kind="caller", user=other.user, by_staff=True, reason=word, made_by=user, lifted_at=now)
     CallerBlock.objects.create(owner=user, caller=other.user)
     remote = RemoteServer.objects.create(session=theirs.session, card_url="https://far.example")
     RemoteName.objects.create(server=remote, caller=user, kind="context", ours=word, theirs=word, used_at=now)

@@ -9,16 +9,18 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import Credential, User
 from accounts.oauth.github import Profile
 from accounts.oauth.people import admit
-from agents.models import Agent, Blob, Event, OpMessage, Turn
+from agents.models import Agent, Blob, Event, Halt, OpMessage, Turn
 from hub import jobs
 from hub.estate.closing import LastAdministrator, close
 from hub.estate.erasing import erase
-from hub.estate.exporting import lines
+from hub.estate.exporting import lines, stream
 from hub.estate.parts import PARTS, SECRET
+from kit.async_db import db_call
 from tests.data.house import owner_of_everything, places_of
 from tests.native.house import Person, api, browser, make_agent, make_turn, person
 
@@ -28,6 +30,7 @@ WORD, OTHERS_WORD = "canaryone", "canarytwo"
 EXPORT, ACCOUNT = "/api/v1/me/export", "/api/v1/me/account"
 NOT_EXPORTED = {
     "LogEntry",  # what staff did is the hub's record
+    "Halt",  # and so is whom they halted, and why
     "Permission",
     "Group",
     "ContentType",
@@ -38,6 +41,7 @@ NOT_EXPORTED = {
     "SigningKey",
     "Blob",  # its bytes are in the file
     "Process",
+    "JobRun",
     "Connection",
     "Attachment",
     "User_groups",
@@ -101,15 +105,11 @@ def test_an_export_is_for_sessions_over_rest_and_on_the_page(estate: Person) -> 
 
 
 async def read_async(user: User) -> str:
-    from hub.estate.exporting import stream  # noqa: PLC0415
-
     return "".join([piece async for piece in stream(user)])
 
 
 @pytest.mark.django_db(transaction=True)
 async def test_the_stream_says_what_the_command_says(db: None) -> None:
-    from kit.async_db import db_call  # noqa: PLC0415
-
     who = await db_call(lambda: person("alice"))()
     await db_call(lambda: make_turn(make_agent(who.user), who.user))()
     told = read(await read_async(who.user))
@@ -180,6 +180,20 @@ def test_the_last_administrator_stays(alice: Person, staff: Person) -> None:
     assert api(staff.session).get("/api/v1/me").status_code == 200
     person("chief", is_staff=True)
     close(staff.user.pk)
+
+
+def test_who_was_halted_by_staff_does_not_come_back_as_somebody_new(alice: Person) -> None:
+    halt = Halt.objects.create(kind="caller", user=alice.user, by_staff=True)
+    assert api(alice.session).delete(f"{ACCOUNT}?login=alice").status_code == 409
+    halt.lifted_at = timezone.now()
+    halt.save()
+    assert api(alice.session).delete(f"{ACCOUNT}?login=alice").status_code == 204
+
+
+def test_the_operator_erases_whom_staff_halted(alice: Person) -> None:
+    Halt.objects.create(kind="owner", user=alice.user, by_staff=True)
+    call_command("erase_account", login="alice", yes=True)
+    assert not Halt.objects.exists()
 
 
 def test_erasing_takes_the_login_and_a_session(alice: Person, bob: Person) -> None:

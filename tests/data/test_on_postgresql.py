@@ -12,6 +12,7 @@ AGAIN = ["test_retention.py", "test_estate.py", "test_acts.py"]
 
 
 @pytest.mark.grown
+@pytest.mark.timeout(300)
 @pytest.mark.slow
 def test_what_is_kept_and_what_goes_is_the_same_on_postgresql(grown_homes: GrownHomes) -> None:
     servers = grown_homes.servers
@@ -19,6 +20,6 @@ def test_what_is_kept_and_what_goes_is_the_same_on_postgresql(grown_homes: Grown
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += [f"tests/data/{name}" for name in AGAIN]
     env = os.environ | {"KEEP_HOME": "1"} | urls
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert " passed" in done.stdout

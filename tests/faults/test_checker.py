@@ -83,7 +83,7 @@ def test_an_ask_that_does_not_end_is_seen() -> None:
 
 
 def test_what_a_dead_process_leaves_open_is_seen() -> None:
-    death = {"process": "p1", "at": NOW.timestamp()}
+    death = {"fault": "F1", "process": "p1", "at": NOW.timestamp()}
     soon, late = NOW + timedelta(seconds=25), NOW + timedelta(seconds=50)
     for at, broken in ((soon, False), (late, True)):
         found = evidence([], [turn(settled_at=at, released_at=at, claim_until=late)], death=[death])

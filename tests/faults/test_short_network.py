@@ -10,7 +10,7 @@ import pytest
 from faults.fault import Fault, Scene
 from faults.kinds.full import full_disk, read_only
 from faults.kinds.half_open import half_open
-from faults.kinds.lost_redis import VIA, silence_redis, slow_redis
+from faults.kinds.lost_redis import VIA, silence_redis
 from faults.kinds.readers import slow_readers
 from faults.kinds.receivers import bad_receivers
 from faults.kinds.replies import bad_replies
@@ -19,17 +19,20 @@ from faults.run import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
 
-AT_ONCE = ((half_open, 2), (slow_readers, 10), (bad_replies, 5), (bad_receivers, 8))
 LOOPS = 4
 
 
 async def together(scene: Scene) -> None:
     """What does not disturb the rest at once, then Redis and PostgreSQL, one after the other."""
-    work = (run_one(replace(scene, count=count)) for run_one, count in AT_ONCE)
-    await asyncio.gather(full_disk(scene, 0), *work)
-    for each in (slow_redis, silence_redis):
-        await each(replace(scene, count=1))
+    await asyncio.gather(half_open(replace(scene, count=2)), _measured(scene))
+    await silence_redis(replace(scene, count=1))
     await read_only(scene)
+
+
+async def _measured(scene: Scene) -> None:
+    """What is measured has the hub for itself, but for agents that say nothing."""
+    await asyncio.gather(slow_readers(replace(scene, count=10)), full_disk(scene, 0))
+    await asyncio.gather(bad_receivers(replace(scene, count=8)), bad_replies(replace(scene, count=5)))
 
 
 @pytest.mark.timeout(400)

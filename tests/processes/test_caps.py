@@ -3,13 +3,15 @@
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.callers import bearer, reply_text, send, web
-from tests.homes import Home
-from tests.hub_process import HubProcess, StartHub
+from tests.conftest import HOMES
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess
 from tests.operators.operator import Operator
 from tests.peer import dial
 from tests.peers import Echo, online
@@ -25,10 +27,13 @@ LIMITS = {
 AT_ONCE = 12
 
 
-@pytest.fixture
-def hub(home: Home, start_hub: StartHub) -> HubProcess:
-    """With little room for anybody."""
-    return start_hub(home, processes=2 if home.is_grown else 1, **LIMITS)
+@pytest.fixture(params=HOMES, scope="module")
+def hub(request: pytest.FixtureRequest, make_home: MakeHome) -> Iterator[HubProcess]:
+    """With little room for anybody, on each home; grown up it is two processes."""
+    home = make_home(request.param)
+    started = HubProcess.start(home, processes=2 if home.is_grown else 1, **LIMITS)
+    yield started
+    started.stop()
 
 
 async def register(url: str, token: str) -> tuple[str, Any]:

@@ -31,9 +31,11 @@ def alices(hub: HubProcess, handle: str) -> tuple[Caller, Caller]:
 
 
 @pytest.mark.parametrize("at", [0, 1])
-async def test_a_broken_stream_goes_on_elsewhere_with_every_event_once(worked_hub: HubProcess, at: int) -> None:
-    async with online(worked_hub, TaskPeer, at=at) as agent:
-        here, there = alices(worked_hub, agent.handle)
+async def test_a_broken_stream_goes_on_elsewhere_with_every_event_once(
+    two_process_hub: HubProcess, at: int
+) -> None:
+    async with online(two_process_hub, TaskPeer, at=at) as agent:
+        here, there = alices(two_process_hub, agent.handle)
         asked = {"message": message("note one | text a chapter | hold | say more | say and more")}
         seen = []
         async with here.open("SendStreamingMessage", asked) as events:
@@ -53,12 +55,12 @@ async def test_a_broken_stream_goes_on_elsewhere_with_every_event_once(worked_hu
 
 
 @pytest.mark.parametrize("at", [0, 1])
-async def test_a_task_is_read_listed_followed_and_canceled_elsewhere(worked_hub: HubProcess, at: int) -> None:
-    alice = worked_hub.mint("alice", "session")
+async def test_a_task_is_read_listed_followed_and_canceled_elsewhere(two_process_hub: HubProcess, at: int) -> None:
+    alice = two_process_hub.mint("alice", "session")
     async with (
-        online(worked_hub, TaskPeer, at=at) as agent,
-        web(worked_hub.urls[0]) as a,
-        web(worked_hub.urls[1]) as b,
+        online(two_process_hub, TaskPeer, at=at) as agent,
+        web(two_process_hub.urls[0]) as a,
+        web(two_process_hub.urls[1]) as b,
     ):
         here, there = Client(a, agent.handle, alice), Client(b, agent.handle, alice)
         task = await here.send("note reading | wait", now=True)
@@ -75,14 +77,14 @@ async def test_a_task_is_read_listed_followed_and_canceled_elsewhere(worked_hub:
         assert (await here.get(f"tasks/{task['id']}"))["status"]["state"] == "TASK_STATE_CANCELED"
 
 
-async def test_an_older_client_resubscribes_elsewhere(worked_hub: HubProcess) -> None:
-    alice = worked_hub.mint("alice", "session")
-    async with online(worked_hub, TaskPeer, at=0, agent={"agentStyle": "task-generating"}) as agent:
-        here, there = (OlderCaller(url, agent.handle, alice) for url in worked_hub.urls)
+async def test_an_older_client_resubscribes_elsewhere(two_process_hub: HubProcess) -> None:
+    alice = two_process_hub.mint("alice", "session")
+    async with online(two_process_hub, TaskPeer, at=0, agent={"agentStyle": "task-generating"}) as agent:
+        here, there = (OlderCaller(url, agent.handle, alice) for url in two_process_hub.urls)
         begun = await here.call(
             "message/send", {"message": older_message("hold | say done"), "configuration": {"blocking": False}}
         )
-        async with web(worked_hub.urls[1]) as client:
+        async with web(two_process_hub.urls[1]) as client:
             body = envelope("tasks/resubscribe", {"id": begun["id"]}, 7)
             following = asyncio.create_task(client.post(there.path, json=body, headers=there.headers))
             await asyncio.wait([following], timeout=1)
@@ -93,9 +95,9 @@ async def test_an_older_client_resubscribes_elsewhere(worked_hub: HubProcess) ->
         assert (await there.call("tasks/get", {"id": begun["id"]}))["status"]["state"] == "completed"
 
 
-async def test_a_question_back_is_answered_elsewhere(worked_hub: HubProcess) -> None:
-    async with online(worked_hub, TaskPeer, at=0) as agent:
-        here, there = alices(worked_hub, agent.handle)
+async def test_a_question_back_is_answered_elsewhere(two_process_hub: HubProcess) -> None:
+    async with online(two_process_hub, TaskPeer, at=0) as agent:
+        here, there = alices(two_process_hub, agent.handle)
         task = await there.send("ask which one?")
         assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
         first, second = await asyncio.gather(
@@ -131,9 +133,9 @@ async def test_a_webhook_hears_of_a_question_on_any_process(worked_hub: HubProce
     assert any(b"tell the receiver" in one.body for one in receiver.received)
 
 
-async def test_a_thousand_sends_with_one_key_are_one_ask(worked_hub: HubProcess) -> None:
+async def test_a_thousand_sends_with_one_key_are_one_ask(two_process_hub: HubProcess) -> None:
     """Before, while and after it is answered, over both processes at once."""
-    alice = worked_hub.mint("alice", "session")
+    alice = two_process_hub.mint("alice", "session")
     headers = bearer(alice) | {"A2A-Version": "1.0", "Idempotency-Key": "a-thousand-times"}
     body = envelope("SendMessage", {"message": message("only once")}, 7)
     seen: Counter[str] = Counter()
@@ -145,12 +147,12 @@ async def test_a_thousand_sends_with_one_key_are_one_ask(worked_hub: HubProcess)
             seen[answer["result"]["task"]["id"]] += 1
 
     async with (
-        online(worked_hub, Slow, at=1, delay_s=1.0) as agent,
-        web(worked_hub.urls[0]) as a,
-        web(worked_hub.urls[1]) as b,
+        online(two_process_hub, Slow, at=1, delay_s=1.0) as agent,
+        web(two_process_hub.urls[0]) as a,
+        web(two_process_hub.urls[1]) as b,
     ):
         await asyncio.gather(*(repeat([a, b][number % 2]) for number in range(AT_ONCE)))
-        log = await inbound(worked_hub.urls[0], agent.agent["id"], worked_hub.mint("owner", "session"))
+        log = await inbound(two_process_hub.urls[0], agent.agent["id"], two_process_hub.mint("owner", "session"))
         assert len(agent.prompts) == 1
     assert list(seen.values()) == [REPEATS]
     assert log["agent"]["queriesToday"] == log["summary"]["total"] == 1

@@ -10,7 +10,7 @@ from tests.peers import Held, Slow, TaskPeer, online
 from tests.v1.caller import Caller, message, reply_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
-ROUNDS = 40
+ROUNDS = 25
 
 
 def callers(hub: HubProcess, handle: str) -> list[Caller]:
@@ -19,9 +19,9 @@ def callers(hub: HubProcess, handle: str) -> list[Caller]:
 
 
 @pytest.mark.parametrize("at", [0, 1])
-async def test_a_send_joins_a_send_on_the_other_process(worked_hub: HubProcess, at: int) -> None:
-    async with online(worked_hub, Held, at=at) as agent:
-        here, there = callers(worked_hub, agent.handle)
+async def test_a_send_joins_a_send_on_the_other_process(two_process_hub: HubProcess, at: int) -> None:
+    async with online(two_process_hub, Held, at=at) as agent:
+        here, there = callers(two_process_hub, agent.handle)
         asked = {"message": message("hi")}
         first = asyncio.create_task(here.call("SendMessage", asked))
         await agent.heard("prompt")
@@ -42,15 +42,15 @@ async def test_a_send_joins_a_send_on_the_other_process(worked_hub: HubProcess, 
         assert len(agent.prompts) == 2
 
 
-async def test_the_hubs_own_dialect_joins_too(worked_hub: HubProcess) -> None:
-    alice = worked_hub.mint("alice", "session")
-    async with online(worked_hub, Held, at=1) as agent:
+async def test_the_hubs_own_dialect_joins_too(two_process_hub: HubProcess) -> None:
+    alice = two_process_hub.mint("alice", "session")
+    async with online(two_process_hub, Held, at=1) as agent:
         params = question("hi", "hub-join")
-        sends = [call(url, agent.handle, alice, "SendMessage", params) for url in worked_hub.urls]
+        sends = [call(url, agent.handle, alice, "SendMessage", params) for url in two_process_hub.urls]
         first = asyncio.create_task(sends[0])
         await agent.heard("prompt")
         second = asyncio.create_task(sends[1])
-        async with web(worked_hub.urls[1]) as client:
+        async with web(two_process_hub.urls[1]) as client:
             body = envelope("SendStreamingMessage", params)
             streamed = asyncio.create_task(client.post(rpc_path(agent.handle), json=body, headers=bearer(alice)))
             await asyncio.wait([streamed], timeout=0.5)
@@ -62,8 +62,8 @@ async def test_the_hubs_own_dialect_joins_too(worked_hub: HubProcess) -> None:
         assert len(agent.prompts) == 1
 
 
-async def test_an_older_client_that_takes_a_message_gets_it(worked_hub: HubProcess) -> None:
-    alice = worked_hub.mint("alice", "session")
+async def test_an_older_client_that_takes_a_message_gets_it(two_process_hub: HubProcess) -> None:
+    alice = two_process_hub.mint("alice", "session")
     params = {
         "message": {
             "messageId": "old-join",
@@ -80,10 +80,10 @@ async def test_an_older_client_that_takes_a_message_gets_it(worked_hub: HubProce
             result: Json = answer.json()["result"]
             return result
 
-    async with online(worked_hub, Held, at=0) as agent:
-        first = asyncio.create_task(send(worked_hub.urls[0]))
+    async with online(two_process_hub, Held, at=0) as agent:
+        first = asyncio.create_task(send(two_process_hub.urls[0]))
         await agent.heard("prompt")
-        second = asyncio.create_task(send(worked_hub.urls[1]))
+        second = asyncio.create_task(send(two_process_hub.urls[1]))
         await asyncio.wait([second], timeout=1)
         agent.release.set()
         answers = [await first, await second]
@@ -92,9 +92,9 @@ async def test_an_older_client_that_takes_a_message_gets_it(worked_hub: HubProce
         assert len(agent.prompts) == 1
 
 
-async def test_of_identical_messages_at_one_moment_one_is_asked(worked_hub: HubProcess) -> None:
-    async with online(worked_hub, Slow, delay_s=0.2, agent={"dailyBudgetQueries": ROUNDS}) as agent:
-        both = callers(worked_hub, agent.handle) * 2
+async def test_of_identical_messages_at_one_moment_one_is_asked(two_process_hub: HubProcess) -> None:
+    async with online(two_process_hub, Slow, delay_s=0.2, agent={"dailyBudgetQueries": ROUNDS}) as agent:
+        both = callers(two_process_hub, agent.handle) * 2
         for number in range(ROUNDS):
             asked = {"message": message(f"round {number}")}
             answers = await asyncio.gather(*(one.call("SendMessage", asked) for one in both))
@@ -103,11 +103,11 @@ async def test_of_identical_messages_at_one_moment_one_is_asked(worked_hub: HubP
         assert len(agent.prompts) == ROUNDS
 
 
-async def test_another_callers_message_of_the_same_id_joins_nothing(worked_hub: HubProcess) -> None:
-    async with online(worked_hub, Held, at=0) as agent:
+async def test_another_callers_message_of_the_same_id_joins_nothing(two_process_hub: HubProcess) -> None:
+    async with online(two_process_hub, Held, at=0) as agent:
         asked = {"message": message("hi")}
-        alice = Caller(worked_hub.urls[0], agent.handle, worked_hub.mint("alice", "session"))
-        bob = Caller(worked_hub.urls[1], agent.handle, worked_hub.mint("bob", "session"))
+        alice = Caller(two_process_hub.urls[0], agent.handle, two_process_hub.mint("alice", "session"))
+        bob = Caller(two_process_hub.urls[1], agent.handle, two_process_hub.mint("bob", "session"))
         first = asyncio.create_task(alice.call("SendMessage", asked))
         await agent.heard("prompt")
         refused = (await bob.call("SendMessage", asked))["task"]
@@ -116,9 +116,9 @@ async def test_another_callers_message_of_the_same_id_joins_nothing(worked_hub: 
         assert (await first)["task"]["id"] != refused["id"]
 
 
-async def test_a_question_back_is_told_to_both(worked_hub: HubProcess) -> None:
-    async with online(worked_hub, TaskPeer, at=0) as agent:
-        here, there = callers(worked_hub, agent.handle)
+async def test_a_question_back_is_told_to_both(two_process_hub: HubProcess) -> None:
+    async with online(two_process_hub, TaskPeer, at=0) as agent:
+        here, there = callers(two_process_hub, agent.handle)
         asked = {"message": message("hold | ask which one?")}
         first = asyncio.create_task(here.call("SendMessage", asked))
         await agent.heard("prompt")
@@ -132,9 +132,9 @@ async def test_a_question_back_is_told_to_both(worked_hub: HubProcess) -> None:
         assert reply_of(answered) == "you said: the red one"
 
 
-async def test_a_stream_that_broke_is_joined_on_the_other_process(worked_hub: HubProcess) -> None:
-    async with online(worked_hub, Held, at=0) as agent:
-        here, there = callers(worked_hub, agent.handle)
+async def test_a_stream_that_broke_is_joined_on_the_other_process(two_process_hub: HubProcess) -> None:
+    async with online(two_process_hub, Held, at=0) as agent:
+        here, there = callers(two_process_hub, agent.handle)
         asked = {"message": message("again")}
         async with here.open("SendStreamingMessage", asked) as events:
             begun = await anext(events)

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
-from hub.estate.closing import LastAdministrator, close
+from hub.estate.closing import CannotClose, close
 from hub.estate.erasing import erase
 
 
@@ -29,9 +29,9 @@ class Command(BaseCommand):
         if not options["yes"]:
             raise CommandError(f"this erases @{user.login} for good; say so with --yes, after export_account")
         try:
-            closed = close(user.pk)
-        except LastAdministrator as last:
-            raise CommandError(str(last)) from None
+            closed = close(user.pk, by_operator=True)
+        except CannotClose as cannot:
+            raise CommandError(str(cannot)) from None
         left = (
             "" if erase(closed) else "; a question of theirs is still open: the hub erases the rest when it ended"
         )

