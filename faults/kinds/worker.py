@@ -24,11 +24,11 @@ async def _kill_once(scene: Scene) -> None:
     go_on = threading.Event()
 
     def hold(one: Received) -> int:
+        is_first = not held
         if not go_on.is_set():
             held.append(one)
             go_on.wait(HELD_WITHIN_S)
-            return 503
-        return 204
+        return 503 if is_first else 204  # nobody hears the first: its worker is dead
 
     scene.estate.answer_webhook = hold
     try:
