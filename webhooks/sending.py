@@ -6,7 +6,7 @@ import time
 from queue import Empty, SimpleQueue
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
 from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
 from webhooks.leases import Leased, Outcome, lease, settle
@@ -107,9 +107,13 @@ class Sender:
         In the order of receivers, whose rows are written too: another sender may be at the same.
         """
         ended = sorted(self._ended_by_now(), key=lambda one: one[0].receiver_id)
-        with transaction.atomic():
+        try:
+            with transaction.atomic():
+                for leased, outcome in ended:
+                    settle(leased, outcome)
+        except OperationalError:  # one of these webhooks is just being deleted: the others are not at fault
             for leased, outcome in ended:
-                settle(leased, outcome)
+                self._settle_alone(leased, outcome)
         for leased, _ in ended:
             self._under_way -= 1
             self._places.leave(leased.receiver_id, leased.owner_id)
