@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 RUN_FOR_S = 10.0
 STOP_WITHIN_S = 2.0
+SETTLE_TRIES = 3
 LOOK_EVERY_S = 0.5
 
 
@@ -94,12 +95,14 @@ class Sender:
 
     def _settle_alone(self, leased: Leased, outcome: Outcome) -> None:
         """On a connection of this thread's own; when that fails the lease runs out, and it is sent again."""
-        try:
-            settle(leased, outcome)
-        except Exception:
-            logger.exception("webhook.not_settled", extra={"delivery": str(leased.delivery)})
-        finally:
-            connection.close()
+        for _ in range(SETTLE_TRIES):
+            try:
+                settle(leased, outcome)
+                return
+            except OperationalError:  # a Celery child closes its pool after each job, this thread may outlast it
+                logger.warning("webhook.settle_failed", extra={"delivery": str(leased.delivery)})
+            finally:
+                connection.close()
 
     def _settle_next(self) -> int:
         """Write down what has ended by now, in one transaction; how many that were.
