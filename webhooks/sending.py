@@ -6,7 +6,7 @@ import time
 from queue import Empty, SimpleQueue
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
 from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
 from webhooks.leases import Leased, Outcome, lease, settle
@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 RUN_FOR_S = 10.0
 STOP_WITHIN_S = 2.0
+SETTLE_TRIES = 3
 LOOK_EVERY_S = 0.5
 
 
@@ -94,12 +95,14 @@ class Sender:
 
     def _settle_alone(self, leased: Leased, outcome: Outcome) -> None:
         """On a connection of this thread's own; when that fails the lease runs out, and it is sent again."""
-        try:
-            settle(leased, outcome)
-        except Exception:
-            logger.exception("webhook.not_settled", extra={"delivery": str(leased.delivery)})
-        finally:
-            connection.close()
+        for _ in range(SETTLE_TRIES):
+            try:
+                settle(leased, outcome)
+                return
+            except OperationalError:  # a Celery child closes its pool after each job, this thread may outlast it
+                logger.warning("webhook.settle_failed", extra={"delivery": str(leased.delivery)})
+            finally:
+                connection.close()
 
     def _settle_next(self) -> int:
         """Write down what has ended by now, in one transaction; how many that were.
@@ -107,9 +110,13 @@ class Sender:
         In the order of receivers, whose rows are written too: another sender may be at the same.
         """
         ended = sorted(self._ended_by_now(), key=lambda one: one[0].receiver_id)
-        with transaction.atomic():
+        try:
+            with transaction.atomic():
+                for leased, outcome in ended:
+                    settle(leased, outcome)
+        except OperationalError:  # one of these webhooks is just being deleted: the others are not at fault
             for leased, outcome in ended:
-                settle(leased, outcome)
+                self._settle_alone(leased, outcome)
         for leased, _ in ended:
             self._under_way -= 1
             self._places.leave(leased.receiver_id, leased.owner_id)

@@ -98,18 +98,18 @@ async def slow_readers(scene: Scene) -> None:
             Reader(scene.stack.url, reads=number % 2 == 0) for number in range(min(AT_ONCE, scene.count - done))
         ]
         async with guest(scene, Teller) as teller:
-            await _tell_once(scene, teller, done)  # what the task itself costs is not the streams'
+            await _tell_once(scene, teller, done, len(readers))  # what the task itself costs is not the streams'
             teller.may_tell.clear()
             await _be_slow(scene, teller, readers, number=done)
         done += len(readers)
 
 
-async def _tell_once(scene: Scene, teller: Teller, number: int) -> None:
+async def _tell_once(scene: Scene, teller: Teller, number: int, followers: int) -> None:
     asked = question(scene, teller, number)
     task_id = await _begin(scene, asked)
     note(scene, asked, number, task_id=task_id)
     teller.may_tell.set()
-    await _follow(scene, asked, task_id, 0)
+    await asyncio.gather(*(_follow(scene, asked, task_id, 0) for _ in range(followers)))
 
 
 async def _be_slow(scene: Scene, teller: Teller, readers: list[Reader], number: int) -> None:

@@ -162,4 +162,4 @@ async def _longest_held(scene: Scene) -> float:
     return longest
 
 
-FAULTS = [Fault("F17", "bad webhook receivers", 8, 80, bad_receivers)]
+FAULTS = [Fault("F17", "bad webhook receivers", 8, 80, bad_receivers, loops=2)]
