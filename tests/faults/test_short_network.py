@@ -31,7 +31,7 @@ async def together(scene: Scene) -> None:
 
 async def _measured(scene: Scene) -> None:
     """What is measured has the hub for itself, but for agents that say nothing."""
-    await asyncio.gather(slow_readers(replace(scene, count=10)), full_disk(scene, 0))
+    await asyncio.gather(slow_readers(replace(scene, count=20)), full_disk(scene, 0))
     await asyncio.gather(bad_receivers(replace(scene, count=8)), bad_replies(replace(scene, count=5)))
 
 
