@@ -6,6 +6,7 @@ import random
 import re
 import time
 from collections.abc import Callable
+from itertools import takewhile
 
 from faults.agents import EchoAgent
 from faults.fault import Fault, Scene
@@ -104,7 +105,7 @@ async def restart_everything(scene: Scene) -> None:
         for path, shown in before.items():
             now = after.get(path, "no such task")
             ok = now == shown
-            scene.saw("the API answers after a restart as before it", ok, f"{path}: {shown[:200]} {now[:200]}")
+            scene.saw("the API answers after a restart as before it", ok, f"{path}: {_difference(shown, now)}")
 
 
 async def _kill_and_start(scene: Scene) -> None:
@@ -135,6 +136,13 @@ async def _snapshot(scene: Scene) -> dict[str, str]:
         answer = await estate.get_task(login, handle, task_id)
         shown[f"{login} {task_id}"] = json.dumps(answer, sort_keys=True)
     return shown
+
+
+def _difference(shown: str, now: str) -> str:
+    """Where two answers part."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(shown, now, strict=False)))
+    around = slice(max(0, same - 60), same + 60)
+    return f"…{shown[around]}… became …{now[around]}…"
 
 
 def _without_times(answer: Json) -> str:
