@@ -31,7 +31,8 @@ AT_ONCE = 5
 TYPEABLE = [vector.replace("\x01", "") for vector in VECTORS]  # REST refuses this one character
 # Routes that show no page: they act, or answer a script or a download.
 NO_PAGES = {
-    "signout", "account-revoke", "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv",
+    "signout", "account-revoke", "account-retention", "account-export",
+    "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv",
     "desk-chart", "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
     "webhook-page-replay",
     "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
@@ -114,6 +115,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"{CONSENT.replace('Notebook', quote(hostile.text(60)))}",
         f"/device?{urlencode({'user_code': hostile.text()})}",
         "/account",
+        "/account/erase",
         "/docs",
         f"/desk?{urlencode({'agents': hostile.text(), 'sessions': hostile.text()})}",
         f"/desk/publish?session={found['session']}",
