@@ -27,6 +27,7 @@ invariant broke. The folder with the logs of all processes and operations is kep
 def main() -> int:
     """Run, print, and say by the exit code whether everything held."""
     options = _options()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs in the background deaf to it
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))  # both end what was started
     began = time.monotonic()
 

@@ -20,6 +20,7 @@ DEFAULTS = {"DEV_LOGIN": "1", "DEMO": "1"}
 
 def main() -> int:
     """The exit code: 0 after an ordinary end, 1 when something could not start or did not stay."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs in the background deaf to it
     signal.signal(signal.SIGTERM, _as_interrupt)
     stack = _stack()
     try:
