@@ -13,7 +13,7 @@ from tests.peer import Peer
 
 WITHIN_S = 30
 HOOK = "http://127.0.0.1:9/hook"  # nobody listens there
-CHANGED = {"patchOneAgent", "deleteOneAgent"}  # these get an agent of their own
+CHANGED = {"patchOneAgent", "deleteOneAgent", "postHaltAgent", "deleteHaltAgent"}  # on agents of their own
 ENDED = {"deleteOneSession", "postArchiveSession"}  # these a session
 ASKED = {"postResolvePermission"}  # these one whose agent asks leave
 LEAVE = "leave-1"

@@ -43,6 +43,9 @@ NEVER_BY_CHANCE = {  # these take a code that somebody was given, or a server th
     "postSpaExchange",
     "postDeviceToken",
     "postRemoteCards",
+    "postAdminHalts",  # or the name of somebody who is there, or one's own
+    "deleteAdminHalt",
+    "deleteAccount",
     "sendMessage",  # and these a sound message, or a task that has not ended
     "streamMessage",
     "cancelTask",

@@ -21,7 +21,7 @@ from webhooks.models import Delivery, Subscription
 ADMIN = "/api/v1/admin"
 SOMEWHERE = uuid.UUID(int=7)
 PATHS = [str(one.pattern).replace("<uuid:public_id>", str(SOMEWHERE)) for one in urlpatterns]
-PATHS = [path.replace("<str:metric>", "events.total") for path in PATHS]
+PATHS = [path.replace("<str:metric>", "events.total") for path in PATHS if not path.startswith("halts")]  # acts
 LISTS = ["stats/users/active", "sessions", "shares", "agents", "tokens", "users"]
 DAY = timedelta(days=1)
 
