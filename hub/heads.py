@@ -22,6 +22,7 @@ class BoundedHeads(HubHttp):
 
     head_since = closing_since = 0.0
     head_bytes = 0
+    is_in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client connected; its first head is awaited."""
@@ -29,24 +30,27 @@ class BoundedHeads(HubHttp):
         self.head_since = self.loop.time()
 
     def data_received(self, data: bytes) -> None:
-        """What comes after an answer and begins no request, such as the rest of a body, is awaited like a head."""
+        """What comes after an answer and begins no request, such as the rest of a body, is awaited like a head.
+
+        Only a head is bounded in bytes: whoever sends the rest of a refused body must live to read the refusal.
+        """
         super().data_received(data)
-        if self.head_since:
+        if self.head_since and self.is_in_head:
             self.head_bytes += len(data)
             if self.head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
                 self.transport.write(LARGE)
                 self.transport.close()
-        elif self._has_answered:
-            self.head_since, self.head_bytes = self.loop.time(), 0
+        elif not self.head_since and self._has_answered:
+            self.head_since = self.loop.time()
 
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
-        self.head_since, self.head_bytes = self.loop.time(), 0
+        self.head_since, self.head_bytes, self.is_in_head = self.loop.time(), 0, True
 
     def on_headers_complete(self) -> None:
         """Its head is whole."""
-        self.head_since = 0.0
+        self.head_since, self.is_in_head = 0.0, False
         super().on_headers_complete()
 
     @property

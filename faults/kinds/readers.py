@@ -197,4 +197,4 @@ async def _ask_meanwhile(scene: Scene, number: int) -> tuple[bool, str]:
     return ok, f"p95 {sorted(took)[18]:.2f} s, {[one.text for one in answers if one.outcome != 'completed']}"
 
 
-FAULTS = [Fault("F13", "slow and stopped readers of a stream", 20, 200, slow_readers)]
+FAULTS = [Fault("F13", "slow and stopped readers of a stream", 40, 200, slow_readers)]

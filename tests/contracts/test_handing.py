@@ -94,7 +94,7 @@ def test_a_reply_ends_its_turn_although_the_session_that_asked_is_gone(text: str
     settled = end(turn, Ending(outcome=Outcome.COMPLETED, text=text.format(made.pk), latency_ms=1))
     connection.check_constraints()
     assert settled == SettledTurn(Outcome.COMPLETED, "", text.format(made.pk))
-    assert [event.type for event in agent.agent.session.events.all()] == ["prompt", "reply"]
+    assert [event.type for event in agent.agent.session.events.order_by("pk")] == ["prompt", "reply"]
 
 
 def test_a_question_is_asked_although_the_session_it_comes_from_is_gone() -> None:

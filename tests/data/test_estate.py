@@ -30,7 +30,6 @@ WORD, OTHERS_WORD = "canaryone", "canarytwo"
 EXPORT, ACCOUNT = "/api/v1/me/export", "/api/v1/me/account"
 NOT_EXPORTED = {
     "LogEntry",  # what staff did is the hub's record
-    "Halt",  # and so is whom they halted, and why
     "Permission",
     "Group",
     "ContentType",

@@ -73,10 +73,15 @@ async def test_asks_are_counted_by_how_they_ended(watched: Watched) -> None:
             during = await figures(hub)
         assert (during["clawbridge_agent_sockets"], during["clawbridge_streams"]) == (2, 1)
         assert during["clawbridge_process_turns"] >= 1
-    await send(hub.url, agent.handle, QUESTION, token)  # it left
+
+    async def are_gone() -> bool:
+        return (await figures(hub))["clawbridge_agent_sockets"] == 0
 
     async def was_swept() -> bool:
         return (await figures(hub))["clawbridge_sweep_age_seconds"] < 60
+
+    await eventually(are_gone, "the hub knows that they left")
+    await send(hub.url, agent.handle, QUESTION, token)
 
     await eventually(was_swept, "the first sweep is noted")
     after = await figures(hub)

@@ -22,6 +22,8 @@ def is_served(case: Case, response: Response) -> bool:
     kind = response.headers.get("content-type", "").partition(";")[0]
     if case.may_hang_up and response.status == 400 and kind == "text/plain":
         return False  # the server's own words on what is no HTTP
+    if response.status == 431:
+        return False  # so are these: the head was over its bound
     if case.verb in ("OPTIONS", "HEAD") or response.status in NO_BODY:
         assert not response.body
         return False

@@ -473,7 +473,8 @@ def test_no_token_is_ever_in_a_log_a_page_or_a_url(browser: Browser, make_cli: M
 
 
 def test_the_deploy_check_is_clean_in_the_production_settings(make_home: MakeHome, github: GitHub) -> None:
-    env = hub_env(dict(make_home("embedded").env) | github.settings | {"PUBLIC_URL": "https://hub.example"})
+    served = {"PUBLIC_URL": "https://hub.example", "TRUSTED_PROXIES": "127.0.0.1"}
+    env = hub_env(dict(make_home("embedded").env) | github.settings | served)
     command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,7 @@ NOT_LOOKED_AT = {
     "agents_process",
     "agents_connection",
     "agents_attachment",
+    "hub_jobrun",
     "django_session",
     "django_migrations",
     "sqlite_sequence",
@@ -23,7 +24,10 @@ NOT_LOOKED_AT = {
     "accounts_signingkey",  # the hub's own; made by whoever is first to see a signed card
 }
 TOUCHED = {"last_used_at", "last_seen_at", "attempts", "next_attempt_at", "last_status", "last_error"}
-TOUCHED |= {"consecutive_failures"}  # deliveries of the estates that are used up go on meanwhile
+TOUCHED |= {
+    "consecutive_failures",
+    "questions_blanked_to",
+}  # deliveries of the estates that are used up go on meanwhile
 WHOSE = ("user_id", "owner_id", "caller_id", "uploader_id", "author_id")
 Row = tuple[tuple[str, Any], ...]
 Tables = dict[str, set[Row]]
