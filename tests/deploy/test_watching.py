@@ -9,7 +9,18 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.callers import bearer, call, envelope, open_stream, question, reply_text, rpc_path, send, web
+from tests.callers import (
+    bearer,
+    call,
+    envelope,
+    failed_text,
+    open_stream,
+    question,
+    reply_text,
+    rpc_path,
+    send,
+    web,
+)
 from tests.deploy.collector import Collector, Span, collecting
 from tests.homes import ROOT, MakeHome, hub_env
 from tests.hub_process import HubProcess
@@ -74,15 +85,15 @@ async def test_asks_are_counted_by_how_they_ended(watched: Watched) -> None:
         assert (during["clawbridge_agent_sockets"], during["clawbridge_streams"]) == (2, 1)
         assert during["clawbridge_process_turns"] >= 1
 
-    async def are_gone() -> bool:
-        return (await figures(hub))["clawbridge_agent_sockets"] == 0
+    async def is_refused() -> bool:
+        task = await send(hub.url, agent.handle, QUESTION, token)
+        denied = (await figures(hub)).get("clawbridge_asks_total denied offline", 0)
+        return failed_text(task) == "agent channel offline" and denied > 0
 
     async def was_swept() -> bool:
         return (await figures(hub))["clawbridge_sweep_age_seconds"] < 60
 
-    await eventually(are_gone, "the hub knows that they left")
-    await send(hub.url, agent.handle, QUESTION, token)
-
+    await eventually(is_refused, "the hub knows that they left")
     await eventually(was_swept, "the first sweep is noted")
     after = await figures(hub)
 
