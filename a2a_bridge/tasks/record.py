@@ -205,6 +205,8 @@ def _merged(old: Artifact, new: Artifact) -> Artifact:
 
 
 def _size_of_part(part: Part) -> int:
+    if part == Part(text=part.text):  # as nearly all are
+        return 200 + _weight(part.text)
     held = (part.text, part.raw, part.url, part.data, part.filename, part.media_type, part.metadata)
     return 200 + sum(map(_weight, held))
 
