@@ -17,12 +17,17 @@ LEAVE_WITHIN_S = 10.0
 LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
+class HeadTooLarge(Exception):
+    """Ends the parsing of a request; the client is told by `send_400_response`."""
+
+
 class BoundedHeads(HubHttp):
     """Notes since when it waits for a head, or to be closed; `look_after` ends it. 0.0: it does not wait."""
 
     head_since = closing_since = 0.0
     head_bytes = 0
     is_in_head = True
+    is_too_large = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client connected; its first head is awaited."""
@@ -38,8 +43,7 @@ class BoundedHeads(HubHttp):
         if self.head_since and self.is_in_head:
             self.head_bytes += len(data)
             if self.head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
-                self.transport.write(LARGE)
-                self.transport.close()
+                self._refuse()
         elif not self.head_since and self._has_answered:
             self.head_since = self.loop.time()
 
@@ -49,9 +53,23 @@ class BoundedHeads(HubHttp):
         self.head_since, self.head_bytes, self.is_in_head = self.loop.time(), 0, True
 
     def on_headers_complete(self) -> None:
-        """Its head is whole."""
+        """Its head is whole; one that came at once is no larger than one in pieces may be."""
         self.head_since, self.is_in_head = 0.0, False
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
+            self.is_too_large = True
+            raise HeadTooLarge
         super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is no request, or its head is too large."""
+        if self.is_too_large:
+            self._refuse()
+        else:
+            super().send_400_response(msg)
+
+    def _refuse(self) -> None:
+        self.transport.write(LARGE)
+        self.transport.close()
 
     @property
     def _has_answered(self) -> bool:

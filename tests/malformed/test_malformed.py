@@ -23,7 +23,6 @@ SEED = int(os.environ.get("MALFORMED_SEED", "20261121"))
 EACH = 100
 AT_LEAST = 2000
 CONNECTIONS = 8
-MAX_HEAD_BYTES = 65_536
 WITHIN_S = 20
 MARKED = re.compile(r"case-(\d+)\.")
 PLENTY = {"concurrencyCap": 20, "dailyBudgetQueries": 100_000}
@@ -81,11 +80,6 @@ def drawn(target: Target) -> list[Case]:
     return list(mutations.draw(each=EACH))
 
 
-def head_of(case: Case) -> bytes:
-    """Over the bound it is refused when it comes in pieces, and read when it comes as one."""
-    return case.request().partition(b"\r\n\r\n")[0]
-
-
 def turns(tables: Tables) -> int:
     return len(tables["agents_turn"])
 
@@ -105,7 +99,7 @@ async def test_thousands_of_malformed_requests_get_sound_answers_and_change_noth
     assert len(target.heard()) == len(asked)
     after = snapshot(target.hub)
     assert turns(after) == turns(before) + len(asked)
-    refused = [case for case in cases if case.number not in served and len(head_of(case)) < MAX_HEAD_BYTES]
+    refused = [case for case in cases if case.number not in served]
     assert len(refused) > AT_LEAST // 2
     found = await target.serve(refused)  # what has been made since may be found now
     assert {case.sound.name for case in refused if case.number in found} <= {"GetTaskPushNotificationConfig"}
