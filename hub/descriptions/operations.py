@@ -50,7 +50,7 @@ class Writer:
             schema = self._schema(told.shape)
             written["content"] = {media_type: {"schema": schema} for media_type in told.media_types}
         if told.streams is not None:
-            written["content"][EVENTS] = {"schema": self._schema(told.streams)}
+            written["content"][EVENTS] = {"schema": _event(self._schema(told.streams))}
         return written
 
     def _schema(self, shape: Any) -> Json:
@@ -60,6 +60,12 @@ class Writer:
         [schema], components = schemas_of([family.shape], prefix=family.prefix)
         self.components = merged(self.components, components)
         return schema
+
+
+def _event(schema: Json) -> Json:
+    """An event of a stream: its data is JSON text of that shape."""
+    data = {"type": "string", "contentMediaType": JSON, "contentSchema": schema}
+    return {"type": "object", "properties": {"data": data, "id": {"type": "string"}}, "required": ["data"]}
 
 
 def _all_parameters(one: Operation) -> list[Parameter]:
