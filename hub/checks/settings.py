@@ -11,6 +11,7 @@ from django.core.checks import Warning as Caution
 from hub import env
 
 NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "fuse.gluster", "ceph", "lustre", "afs")
+MOUNTS = Path("/proc/self/mountinfo")
 MIN_TOKEN_CHARS = 16
 
 
@@ -92,7 +93,7 @@ def check_folder() -> Iterator[CheckMessage]:
             hint=f"chmod 700 {folder}",
             id="clawbridge.W005",
         )
-    kind = filesystem_of(folder, Path("/proc/self/mountinfo"))
+    kind = filesystem_of(folder, MOUNTS)
     if settings.IS_EMBEDDED and kind.startswith(NETWORK_FILESYSTEMS):
         yield Error(
             f"{folder} is on a network filesystem ({kind}), where SQLite's locks and its WAL do not hold.",

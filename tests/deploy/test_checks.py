@@ -98,7 +98,9 @@ def test_a_network_filesystem_is_known_by_the_mount_above(tmp_path: Path) -> Non
 
 
 def test_sqlite_on_a_network_filesystem_is_told(home: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hub.checks.settings.filesystem_of", lambda folder, mountinfo: "nfs4")
+    mounts = home.DATA_DIR.parent / "mountinfo"
+    mounts.write_text(f"40 22 0:50 / {home.DATA_DIR} rw,relatime - nfs4 store:/x rw\n")
+    monkeypatch.setattr("hub.checks.settings.MOUNTS", mounts)
     assert found() == {"E005"}
 
 
