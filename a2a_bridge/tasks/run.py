@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.pushes.telling import telling
@@ -31,6 +32,14 @@ class Keeper(Protocol):
 
     def writes(self, task: Task, *, is_plain: bool) -> Sequence[sql.Query | sql.Insert]:
         """What to write in the transaction that settles it."""
+
+
+class Plan(NamedTuple):
+    """What the task is once `events` are kept, and how many pieces are in it then."""
+
+    task: Task
+    taken: int
+    events: Sequence[TaskEvent] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +79,10 @@ class TaskRun:
         self._pushes = pushes
         self._wait_s = wait_s
         self._keeps_plain = keeps_plain
-        self._now = (task, 0)  # the task, and how many pieces are in it: read by the ledger's thread too
+        self._task = task
+        self._plan = Plan(task, 0)
         self._end: End | None = None
+        self._planning = threading.Lock()  # the loop's thread makes plans, the ledger's the end
         self._is_written = False
         self._lock = asyncio.Lock()
         self._is_recording = False
@@ -80,7 +91,7 @@ class TaskRun:
     @property
     def task(self) -> Task:
         """As it is now."""
-        return self._now[0]
+        return self._task
 
     @property
     def is_promoted(self) -> bool:
@@ -170,16 +181,25 @@ class TaskRun:
         """Commit what came, in order; while the store is away it waits for the next piece, or the end."""
         try:
             async with self._lock:
-                while self._end is None and (events := self._new(*self._now)):
-                    taken = len(self.pieces)
-                    task = after(self.task, events)
-                    await self._store.append(task, events)
-                    await self._push(task, events)
-                    self._become(task, taken, events)
+                while plan := self._planned():
+                    await self._store.append(plan.task, plan.events)
+                    await self._push(plan.task, plan.events)
+                    self._become(plan.task, plan.taken, plan.events)
         except Unavailable:
             logger.warning("task.not_recorded", extra={"chat_id": self.task.chat_id})
         finally:
             self._is_recording = False
+
+    def _planned(self) -> Plan | None:
+        """What to keep next, the same until it is kept; None when nothing came, and once the end has the rest."""
+        with self._planning:
+            if self._end is not None:
+                return None
+            if not self._plan.events:
+                task, taken, _ = self._plan
+                events = self._new(task, taken)
+                self._plan = Plan(after(task, events), len(self.pieces), events)
+            return self._plan if self._plan.events else None
 
     def _new(self, task: Task, taken: int) -> list[TaskEvent]:
         """The events of what came since; the first is that the agent is at work."""
@@ -191,14 +211,15 @@ class TaskRun:
 
     def _ending(self, settled: SettledTurn) -> "End":
         """The same each time it is asked for one end."""
-        if self._end is None or self._end.settled != settled:
-            task, taken = self._now  # once: in the ledger's thread it may change in between
-            events = self._new(task, taken)
-            events += end_of(after(task, events), settled, wait_s=self._wait_s, at=timestamp())
-            task = after(task, events)
-            is_kept = self._keeps_plain or self.feed is not None or is_promoted(task, self.pieces)
-            self._end = End(settled, task, events, is_kept)
-        return self._end
+        with self._planning:
+            if self._end is None or self._end.settled != settled:
+                task, taken, coming = self._plan
+                events = [*coming, *self._new(task, taken)]
+                events += end_of(after(task, events), settled, wait_s=self._wait_s, at=timestamp())
+                task = after(task, events)
+                is_kept = self._keeps_plain or self.feed is not None or is_promoted(task, self.pieces)
+                self._end = End(settled, task, events, is_kept)
+            return self._end
 
     async def _finish(self, end: End, *, was_written: bool) -> None:
         try:
@@ -210,7 +231,7 @@ class TaskRun:
             self._become(end.task, len(self.pieces), end.events)
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
-        self._now = (task, taken)
+        self._task, self._plan = task, Plan(task, taken)
         if self.feed is not None:
             self.feed.add(task, events)
 

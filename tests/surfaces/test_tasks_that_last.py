@@ -3,7 +3,9 @@
 import asyncio
 import base64
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -78,6 +80,30 @@ async def test_a_stream_that_broke_goes_on_with_what_was_missed(journal_hub: Hub
             assert shown(await follow(caller, seen[-1].id, method)) == shown(missed)
             assert shown(await follow(caller, seen[1].id)) == shown([*seen[2:], *missed])
         assert len(agent.prompts) == 1
+
+
+async def test_a_stream_tells_what_is_kept_however_long_the_database_is_busy(
+    make_home: MakeHome, start_hub: StartHub
+) -> None:
+    """A last note and the end of the turn are written by two threads: whichever is first, it is one note."""
+    hub = start_hub(make_home("embedded"), TASK_STORE="journal")
+    async with online(hub, TaskPeer) as agent:
+        caller, streams = Caller(hub.url, agent.handle, hub.mint("alice", "session")), []
+        for count in range(1, 16):
+            streaming = asyncio.create_task(caller.stream("note reading | wait"))
+            chat_id = (await agent.heard("prompt", count=count))["chatId"]
+            with closing(sqlite3.connect(hub.home.folder / "hub.sqlite3")) as busy, busy:
+                busy.execute("BEGIN IMMEDIATE")
+                await agent.status(chat_id, "working", text="almost")
+                await asyncio.sleep(0.012)  # SQLite looks less and less often: the second may be the first to see
+                await agent.chunk(chat_id, "done", done=True)
+                await asyncio.sleep(0.02 + 0.005 * count)
+            streams.append(await streaming)
+        hub.terminate()  # what it remembers is not what is asked here
+        await hub.exit_code()
+        await asyncio.to_thread(hub.serve, 0)
+        for told in streams:
+            assert shown(await follow(caller, told[0].id)) == shown(told[1:])
 
 
 def token_of(*members: object) -> str:
