@@ -73,10 +73,12 @@ def settle(leased: Leased, outcome: Outcome) -> bool:
     changes = _changes(leased.delivery.attempts, outcome, now, queue.retry_after_s)
     is_exhausted = changes["status"] == Status.FAILED
     with transaction.atomic():
-        if not mine.update(last_status=outcome.status, last_error=outcome.error[:MAX_ERROR_CHARS], **changes):
-            return False
+        # The receiver first, as whoever deletes it with its deliveries: nobody waits in a circle.
         queue.note(leased.delivery, now, is_success=outcome.is_success, is_exhausted=is_exhausted)
-    return True
+        if mine.update(last_status=outcome.status, last_error=outcome.error[:MAX_ERROR_CHARS], **changes):
+            return True
+        transaction.set_rollback(True)
+    return False
 
 
 def send_again(delivery: Delivery) -> bool:

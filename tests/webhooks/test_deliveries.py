@@ -2,7 +2,10 @@
 
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +21,7 @@ from webhooks.leases import JITTER, LEASE, Outcome, lease, send_again, settle
 from webhooks.models import UNHEALTHY_AFTER, Delivery, Subscription
 from webhooks.places import EACH_OWNER, EACH_SUBSCRIPTION, Places
 from webhooks.sending import Sender, client
-from webhooks.subscribing import OVERLAP, roll_secret, send_test
+from webhooks.subscribing import OVERLAP, roll_secret, send_test, unsubscribe
 from webhooks.subscriptions import RETRY_AFTER_S
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
@@ -165,6 +168,30 @@ def test_a_lease_that_ran_out_is_taken_again_and_the_late_word_does_not_count(al
     assert only_delivery().status == "sending"
     assert settle(heir, FAILED)
     assert (only_delivery().status, only_delivery().attempts) == ("pending", 2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_end_of_a_delivery_and_the_end_of_its_webhook_do_not_wait_for_each_other(alice: Person) -> None:
+    """Each takes the webhook first: in a circle, PostgreSQL would fail one of them after a second."""
+    for _ in range(10):
+        one = subscribed(alice.user).subscription
+        for _ in range(EACH_SUBSCRIPTION):
+            happen(alice.user)
+        ends = [partial(settle, leased, FAILED) for leased in lease(Places())]
+        assert len(ends) == EACH_SUBSCRIPTION
+        barrier = threading.Barrier(len(ends) + 1)
+        with ThreadPoolExecutor(len(ends) + 1, initializer=barrier.wait) as threads:
+            done = [threads.submit(_and_leave, end) for end in [partial(unsubscribe, one.pk), *ends]]
+        for ended in done:
+            assert ended.exception() is None
+        assert Delivery.objects.count() == 0
+
+
+def _and_leave(end: Callable[[], object]) -> None:
+    try:
+        end()
+    finally:
+        connection.close()
 
 
 @pytest.mark.django_db(transaction=True)
