@@ -97,7 +97,7 @@ async def _do(
 ) -> int:
     """Do a fault so often, and again until so many asks were made or time is up; how often it was."""
     log.fault = fault.name
-    load = Load(estate, fault.loops or LOOPS)
+    load = Load(estate, LOOPS if fault.loops is None else fault.loops)
     scene = Scene(stack, estate, load, log, count)
     load.start()
     try:
