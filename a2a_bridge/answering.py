@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from a2a_bridge.operations import Done, Waiting
+from a2a_bridge.calls import Done, Waiting
 from a2a_bridge.streams import KEEPALIVE_S, Frame
 from agents.pieces import Json
 from kit import sse

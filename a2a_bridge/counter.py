@@ -7,9 +7,10 @@ from typing import Any
 
 from a2a_bridge import errors
 from a2a_bridge.answering import Answer
+from a2a_bridge.calls import Call, Caller, Done, Told, Waiting
 from a2a_bridge.dialects.dialect import STREAMS, Dialect, Operation
 from a2a_bridge.open_streams import OpenStreams
-from a2a_bridge.operations import Call, Caller, Done, Operations, Told, Waiting
+from a2a_bridge.operations import Operations
 from a2a_bridge.requests import Request, Send
 from accounts.served import Served
 from agents.errors import NotPublished, Unavailable

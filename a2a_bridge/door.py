@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from a2a_bridge import errors
-from a2a_bridge.operations import Caller
+from a2a_bridge.calls import Caller
 from accounts.authn import CALLER_KINDS, ForeignOrigin, check_origin, presented
 from agents.ledger import Ledger
 from kit.asgi import BodyTooLarge, BodyTooSlow, Receive, Scope, Send, headers_of, read_body

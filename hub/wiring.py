@@ -8,13 +8,14 @@ from importlib import import_module
 from django.conf import settings
 
 from a2a_bridge.asgi import Bridge
+from a2a_bridge.calls import Services
 from a2a_bridge.cards.strict import find_extended_card
 from a2a_bridge.counter import Counter
 from a2a_bridge.door import Door
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.http_json import HttpJson
 from a2a_bridge.open_streams import OpenStreams
-from a2a_bridge.operations import Operations, Services
+from a2a_bridge.operations import Operations
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.journal import JournalTaskStore

@@ -1,0 +1,112 @@
+"""Sends: asked once, joined, repeated or gone on with, and answered at once, at the end, or as it happens."""
+
+from a2a_bridge.calls import Call, Done, Outcome, Services, Told, Waiting
+from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.errors import not_continuable, other_context
+from a2a_bridge.exchange import digest_of
+from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
+from a2a_bridge.joining import join
+from a2a_bridge.own_tasks import again, find
+from a2a_bridge.pushes.pushes import IN_SEND
+from a2a_bridge.requests import Send
+from a2a_bridge.streams import Streaming
+from a2a_bridge.tasks.record import Message, Role, Task
+from a2a_bridge.tasks.run import TaskRun
+from agents.errors import AlreadyAsked
+from agents.pieces import Part
+from kit.ids import unguessable
+
+NOTHING_TO_ASK = "The request contained no supported text or data parts."
+
+
+async def take_send(services: Services, call: Call, send: Send) -> Outcome:
+    """Ask, or find what was asked already."""
+    streaming = Streaming(call.dialect, send, services.reader)
+    if call.seen and call.operation is Operation.STREAM:
+        return await again(services, call, streaming)
+    if not send.question:
+        return await _nothing(services, call, send, streaming)
+    try:
+        run = await _keyed(services, call, send) if call.key else await _start(services, call, send)
+    except AlreadyAsked as same:
+        return await _joined(services, call, send, same, streaming)
+    if isinstance(run, Repeat):
+        return await _repeated(services, call, send, run, streaming)
+    if call.operation is Operation.STREAM:
+        return Told(streaming.of_direct(run) if send.takes_direct else streaming.of_turn(run))
+    if send.waits or run.running is None:
+        return Waiting(run, call)
+    await run.tell()
+    return Done(call.dialect.sent(run.opening, send))
+
+
+async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked, streaming: Streaming) -> Outcome:
+    """The answer that another process waits for; when it has just come there, a new question."""
+    joined = await join(same, call.caller.identity.user_id, services.post, services.reader)
+    if joined is None:
+        return await take_send(services, call, send)
+    if call.operation is not Operation.STREAM:
+        return Waiting(joined, call) if send.waits else Done(call.dialect.sent(joined.task, send))
+    return Told(streaming.of_repeat(joined) if send.takes_direct else streaming.of_task(joined.feed))
+
+
+async def _nothing(services: Services, call: Call, send: Send, streaming: Streaming) -> Outcome:
+    """The hub's own answer to a message without anything an agent could take; nobody is asked."""
+    task = await _continuable(services, call, send) if send.task_id else None
+    context_id = task.context_id if task else send.context_id or unguessable("context-")
+    said = Message(unguessable("msg-"), Role.AGENT, (Part(text=NOTHING_TO_ASK),))
+    shown = call.dialect.direct(context_id, said)
+    return Told(streaming.of_message(shown)) if call.operation is Operation.STREAM else Done(shown)
+
+
+async def _keyed(services: Services, call: Call, send: Send) -> TaskRun | Repeat:
+    """The turn of a key, or what it was; a send that began nothing leaves its key free."""
+    identity, agent = call.caller.identity, call.caller.agent
+    body = digest_of(send)
+    claim = await take(identity.user_id, agent.handle, check(call.key), body, task_id=send.task_id)
+    if not claim.is_new:
+        wait_s = services.exchanges.wait_s(agent, send)
+        return Repeat(claim, services.exchanges.begun(identity, agent, send, claim), wait_s=wait_s)
+    try:
+        run = await _start(services, call, send, claim)
+    except BaseException:
+        await let_go(claim)
+        raise
+    if run.running is None:
+        await let_go(claim)
+    return run
+
+
+async def _repeated(services: Services, call: Call, send: Send, repeat: Repeat, streaming: Streaming) -> Outcome:
+    """A stream shows the task as it is, and then what happens; else the answer is the first one's."""
+    if call.operation is not Operation.STREAM and send.waits:
+        return Waiting(repeat, call)
+    if not await repeat.ended(0):
+        task = await services.reader.find(repeat.task.id, call.caller.identity.user_id)
+        if task is not None and call.operation is Operation.STREAM:
+            return Told(streaming.of_task(await services.reader.follow(task)))
+        if task is not None:
+            return Done(call.dialect.sent(task, send))
+    if call.operation is Operation.STREAM:
+        return Told(streaming.of_repeat(repeat))
+    return Done(call.dialect.sent(repeat.task, send))
+
+
+async def _start(services: Services, call: Call, send: Send, claim: Claim | None = None) -> TaskRun:
+    exchanges, caller = services.exchanges, call.caller
+    if send.push is not None:
+        await services.pushes.check(send.push, IN_SEND)
+    if not send.task_id:
+        return await exchanges.start(caller.identity, caller.agent, send, call.traceparent, claim)
+    task = await _continuable(services, call, send)
+    return await exchanges.go_on(caller.identity, caller.agent, task, send, call.traceparent, claim)
+
+
+async def _continuable(services: Services, call: Call, send: Send) -> Task:
+    """The task that a message goes on with."""
+    task = await find(services, call, send.task_id)
+    if send.context_id and send.context_id != task.context_id:
+        raise other_context()
+    if not task.is_interrupted:
+        raise not_continuable(task.state)
+    return task
