@@ -5,7 +5,6 @@ import logging
 from contextlib import suppress
 
 from django.db import DatabaseError
-from msgspec import Raw
 
 from accounts.authn import Identity, presented
 from accounts.models import Credential
@@ -13,33 +12,21 @@ from agents import presence
 from agents.errors import NotDelivered, Unavailable
 from agents.ledger import Ledger
 from agents.links.channel import frames
-from agents.links.channel.driving import Driving
 from agents.links.channel.expected import TooLarge
 from agents.links.channel.frame import Frame
 from agents.links.channel.frame_socket import FrameSocket
-from agents.links.channel.frames import BadFrame, ChatEvent, Error, Register, Saying, TailEvent
+from agents.links.channel.frames import BadFrame, Error, Register
+from agents.links.channel.hearing import Hearing
 from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.onward import Onward
-from agents.links.channel.protocol import ChannelProtocol
-from agents.links.channel.registering import arrive, digest_in, registration_of
-from agents.links.channel.request_frames import (
-    AgentsRequest,
-    DispatchRequest,
-    PeersRequest,
-    PermissionRequest,
-    ProbeRequest,
-    Request,
-    RouteRequest,
-)
-from agents.links.channel.requests import Requests, on_behalf
-from agents.links.channel.task_frames import TaskArtifact, TaskStatus, kept_of
+from agents.links.channel.prompts import Prompts
+from agents.links.channel.registering import Arrival, arrive, digest_in, registration_of
+from agents.links.channel.requests import Requests
 from agents.ports import Clock
-from agents.post import Dismiss, Evict, Final, Hook, Prompt, Tell, Withdrawn
+from agents.post import Dismiss, Evict, Hook, Prompt, Tell, Withdrawn
 from agents.presence import MayNotConnect, Registered
 from agents.transcript import permissions
-from agents.transcript.permissions import NoSuchRequest, TooManyPending
-from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean
-from agents.transcript.storage import NO_ROOM, StorageMeter
+from agents.transcript.storage import StorageMeter
 from kit.async_db import db_call
 
 logger = logging.getLogger(__name__)
@@ -47,7 +34,6 @@ logger = logging.getLogger(__name__)
 REGISTER_WITHIN_S = 10.0
 PING_EVERY_S = 25.0
 SILENT_AFTER_S = 60.0
-LATE_REPLY_S = 60.0
 FEATURES = ["cancel", "task_artifact", "task_status"]
 
 POLICY_VIOLATION = 1008
@@ -77,11 +63,11 @@ class AgentSocket(FrameSocket):
         self._meter = meter
         self._process_id = process_id
         self._clock = clock
-        self._protocol = ChannelProtocol()
-        self._driving = Driving()
+        self._prompts = Prompts(link.report, clock)
         self._onward = Onward(requests=requests, start=link.start, say=self._say)
         self._identity: Identity | None = None
         self._registered: Registered | None = None
+        self._hearing: Hearing | None = None
         self._deletes_session = False
         self._hears_cancel = False
         self._timer: asyncio.TimerHandle | None = None
@@ -133,16 +119,14 @@ class AgentSocket(FrameSocket):
         """Send a question. See `agents.links.channel.link.Socket`."""
         if self._over:
             raise NotDelivered
-        now = self._clock()
-        self._protocol.expect(prompt.chat_id, prompt.home, until=now + prompt.wait_s, tells=prompt.tells)
-        self._driving.begin(prompt, now)
+        self._prompts.begin(prompt)
         try:
             await self._send_text(prompt_frame(prompt))
         except asyncio.CancelledError:  # still waiting for room: nothing left, and nothing may leave later
-            self._withdraw(prompt.chat_id)
+            self._prompts.withdraw(prompt.chat_id)
             raise
         except OSError:  # the server raises before it writes, so nothing left
-            self._withdraw(prompt.chat_id)
+            self._prompts.withdraw(prompt.chat_id)
             await self._lose()
             raise NotDelivered from None
 
@@ -161,19 +145,19 @@ class AgentSocket(FrameSocket):
             case Withdrawn():
                 await self._cancel(message.chat_id)
             case Hook(is_stop=True):
-                await self._stopped()
+                await self._prompts.stopped()
             case Hook():
-                self._driving.hooked(begins=message.begins)
+                self._prompts.hooked(begins=message.begins)
 
     # From the hub's clock.
 
     def is_idle(self, now: float) -> bool:
         """Whether nobody waits for it any more."""
-        return self._protocol.is_idle(now)
+        return self._prompts.is_idle(now)
 
     async def tend(self, now: float) -> None:
         """Ping when it is time; leave an agent that was silent for too long."""
-        self._protocol.forget_before(now - LATE_REPLY_S)
+        self._prompts.forget_old(now)
         if now - self._last_heard >= SILENT_AFTER_S:
             await self.leave(GOING_AWAY)
         elif now - self._last_pinged >= PING_EVERY_S:
@@ -205,7 +189,7 @@ class AgentSocket(FrameSocket):
                 raise BadFrame("bad_frame", "want JSON text")
             await self._handle(frames.decode(text))
         except TooLarge as large:
-            await self._link.report(self._protocol.too_large(large))
+            await self._prompts.too_large(large)
             await self._send(large.error)
         except BadFrame as bad:
             await self._send(bad.error)
@@ -213,95 +197,15 @@ class AgentSocket(FrameSocket):
     async def _handle(self, frame: Frame) -> None:
         if isinstance(frame, Register):
             await self._register(frame)
-        elif self._registered is None:
+        elif self._hearing is None:
             raise BadFrame("not_registered", "the first frame must be register")
         else:
-            await self._act(frame, self._registered.session_id)
-
-    async def _act(self, frame: Frame, session_id: int) -> None:
-        match frame:
-            case ChatEvent():
-                await self._hear(frame, session_id)
-            case TailEvent():
-                await self._record("tail", frame.event_type, frame.payload, session_id)
-                if frame.event_type == "Stop":
-                    await self._stopped()
-                    await self._ledger.release_session(session_id)
-                elif frame.event_type == "UserPromptSubmit":
-                    self._driving.hooked(begins=True)
-            case PermissionRequest():
-                await self._ask_leave(frame, session_id)
-            case AgentsRequest() | PeersRequest() | RouteRequest() | DispatchRequest() | ProbeRequest():
-                await self._begin(frame, session_id)
-
-    async def _hear(self, event: ChatEvent, session_id: int) -> None:
-        """Pass what is of a reply on to who waits; keep what else is said."""
-        saying = frames.saying_of(event)
-        if saying is None:
-            await self._record("chat", event.event_type, event.payload, session_id)
-            return
-        is_news = await self._reply(saying)
-        kept = kept_of(saying) if isinstance(saying, TaskStatus | TaskArtifact) else None
-        if is_news and kept is not None:
-            await self._record("chat", event.event_type, Raw(kept.encode()), session_id)
-
-    async def _reply(self, saying: Saying) -> bool:
-        """Pass it on; False when it is of a reply that was too large already."""
-        reports = self._protocol.hear(saying)
-        for report in reports:
-            if isinstance(report.message, Final):
-                self._driving.answered(report.message.chat_id, self._clock())
-        await self._link.report(reports)
-        return bool(reports)
+            await self._hearing.take(frame)
 
     async def _cancel(self, chat_id: str) -> None:
         """Nobody wants that answer any more; an agent that knows the word is told."""
-        if not self._protocol.cancel(chat_id):
-            return
-        self._driving.unwanted(chat_id, self._clock())
-        if self._hears_cancel:
+        if self._prompts.cancel(chat_id) and self._hears_cancel:
             await self._say(frames.Cancel(chat_id=chat_id))
-
-    async def _record(self, kind: str, type_: str, payload: Raw, session_id: int) -> None:
-        """Keep an event. One that cannot be kept now is lost, not the connection and what its agent is asked."""
-        assert self._identity is not None  # noqa: S101  for the type checker
-        if not await self._meter.takes(self._identity.user_id, len(bytes(payload))):
-            await self._send(Error(code="quota_exceeded", message=NO_ROOM))
-            return
-        try:
-            await self._ledger.record(NewEvent(session_id, kind, type_[:MAX_TYPE_CHARS], clean(bytes(payload))))
-        except BadPayload as bad:
-            raise BadFrame("bad_frame", str(bad)) from None
-        except Unavailable:
-            await self._send(Error(code="unavailable", message="the hub cannot keep events now"))
-
-    async def _begin(self, request: Request, session_id: int) -> None:
-        """Serve what the agent asks for in a task of its own: on whose behalf is decided now."""
-        assert self._identity is not None  # noqa: S101  for the type checker
-        behalf = on_behalf(self._driving.find(self._clock()), self._identity, session_id)
-        for refusal in self._onward.take(request, behalf):
-            await self._send(refusal)
-
-    async def _ask_leave(self, frame: PermissionRequest, session_id: int) -> None:
-        if not frame.request_id.isprintable():
-            raise BadFrame("bad_frame", "requestId: want printable text")
-        try:
-            await db_call(permissions.request)(
-                session_id, frame.request_id, tool=frame.tool, input_preview=frame.input_preview
-            )
-        except TooManyPending:
-            raise BadFrame("too_many_requests", "too many requests for leave wait already") from None
-        except NoSuchRequest:  # the session was deleted: the socket is about to hear it
-            return
-
-    async def _stopped(self) -> None:
-        """The agent's program is at the end of a turn: what nobody waits for ends with it."""
-        now = self._clock()
-        await self._link.report(self._protocol.stop(self._driving.stopped(now), now))
-
-    def _withdraw(self, chat_id: str) -> None:
-        self._protocol.withdraw(chat_id)
-        self._driving.withdraw(chat_id)
 
     async def _authenticate(self, digest: str) -> bool:
         try:
@@ -333,13 +237,25 @@ class AgentSocket(FrameSocket):
             await self._send(Error(code=reason.code, message=str(reason)))
             await self.leave(TRY_AGAIN_LATER, bye=reason.code)
             return
-        self._registered = registered = arrival.registered
+        self._registered = arrival.registered
         self._deletes_session = frame.delete_on_disconnect
         self._hears_cancel = "cancel" in (frame.features or ())
-        if self._over:  # it was told to leave meanwhile; `disconnect` takes the row away
-            return
+        if not self._over:  # else it was told to leave meanwhile; `disconnect` takes the row away
+            await self._welcome(arrival, self._identity)
+
+    async def _welcome(self, arrival: Arrival, identity: Identity) -> None:
+        registered = arrival.registered
+        self._hearing = Hearing(
+            identity=identity,
+            session_id=registered.session_id,
+            prompts=self._prompts,
+            onward=self._onward,
+            ledger=self._ledger,
+            meter=self._meter,
+            send=self._send,
+        )
         for one in arrival.unfinished:
-            self._driving.resume(one.prompt, one.for_s, self._clock())
+            self._prompts.resume(one.prompt, one.for_s)
         self._link.attach(registered.connection_id, self)
         if (old := registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
@@ -347,7 +263,7 @@ class AgentSocket(FrameSocket):
             frames.Welcome(
                 session_id=registered.public_id,
                 routing_name=f"@{registered.routing_name}",
-                channel_token_name=self._identity.credential_name,
+                channel_token_name=identity.credential_name,
                 features=FEATURES,
             )
         )
@@ -370,7 +286,7 @@ class AgentSocket(FrameSocket):
         self._over = True
         if self._registered is not None:
             self._link.detach(self._registered.connection_id)
-        await self._link.report(self._protocol.lost())
+        await self._prompts.lost()
 
     def _expire(self) -> None:
         self._link.start(self.leave(POLICY_VIOLATION, bye="register_timeout"), "register timeout")

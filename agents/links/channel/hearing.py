@@ -1,0 +1,111 @@
+"""What a registered agent says, and what becomes of it: a reply, an event that is kept, a request."""
+
+from dataclasses import dataclass
+
+from msgspec import Raw
+
+from accounts.authn import Identity
+from agents.errors import Unavailable
+from agents.ledger import Ledger
+from agents.links.channel import frames
+from agents.links.channel.frame import Frame
+from agents.links.channel.frames import BadFrame, ChatEvent, Error, TailEvent
+from agents.links.channel.onward import Onward
+from agents.links.channel.prompts import Prompts
+from agents.links.channel.request_frames import (
+    AgentsRequest,
+    DispatchRequest,
+    PeersRequest,
+    PermissionRequest,
+    ProbeRequest,
+    Request,
+    RouteRequest,
+)
+from agents.links.channel.requests import Say, on_behalf
+from agents.links.channel.task_frames import TaskArtifact, TaskStatus, kept_of
+from agents.transcript import permissions
+from agents.transcript.permissions import NoSuchRequest, TooManyPending
+from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean
+from agents.transcript.storage import NO_ROOM, StorageMeter
+from kit.async_db import db_call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """Of one connection. `send`: a frame to the agent; it raises OSError when there is nobody any more."""
+
+    identity: Identity
+    session_id: int
+    prompts: Prompts
+    onward: Onward
+    ledger: Ledger
+    meter: StorageMeter
+    send: Say
+
+    async def take(self, frame: Frame) -> None:
+        """One frame.
+
+        Raises:
+            BadFrame: it is not in order; so the agent is told.
+        """
+        match frame:
+            case ChatEvent():
+                await self._hear(frame)
+            case TailEvent():
+                await self._record("tail", frame.event_type, frame.payload)
+                if frame.event_type == "Stop":
+                    await self.prompts.stopped()
+                    await self.ledger.release_session(self.session_id)
+                elif frame.event_type == "UserPromptSubmit":
+                    self.prompts.hooked(begins=True)
+            case PermissionRequest():
+                await self._ask_leave(frame)
+            case AgentsRequest() | PeersRequest() | RouteRequest() | DispatchRequest() | ProbeRequest():
+                await self._begin(frame)
+
+    async def _hear(self, event: ChatEvent) -> None:
+        """Pass what is of a reply on to who waits; keep what else is said."""
+        saying = frames.saying_of(event)
+        if saying is None:
+            await self._record("chat", event.event_type, event.payload)
+            return
+        is_news = await self.prompts.hear(saying)
+        kept = kept_of(saying) if isinstance(saying, TaskStatus | TaskArtifact) else None
+        if is_news and kept is not None:
+            await self._record("chat", event.event_type, Raw(kept.encode()))
+
+    async def _record(self, kind: str, type_: str, payload: Raw) -> None:
+        """Keep an event. One that cannot be kept now is lost, not the connection and what its agent is asked."""
+        if not await self.meter.takes(self.identity.user_id, len(bytes(payload))):
+            await self.send(Error(code="quota_exceeded", message=NO_ROOM))
+            return
+        event = NewEvent(self.session_id, kind, type_[:MAX_TYPE_CHARS], _cleaned(payload))
+        try:
+            await self.ledger.record(event)
+        except Unavailable:
+            await self.send(Error(code="unavailable", message="the hub cannot keep events now"))
+
+    async def _begin(self, request: Request) -> None:
+        """Serve what the agent asks for in a task of its own: on whose behalf is decided now."""
+        behalf = on_behalf(self.prompts.driver(), self.identity, self.session_id)
+        for refusal in self.onward.take(request, behalf):
+            await self.send(refusal)
+
+    async def _ask_leave(self, frame: PermissionRequest) -> None:
+        if not frame.request_id.isprintable():
+            raise BadFrame("bad_frame", "requestId: want printable text")
+        try:
+            await db_call(permissions.request)(
+                self.session_id, frame.request_id, tool=frame.tool, input_preview=frame.input_preview
+            )
+        except TooManyPending:
+            raise BadFrame("too_many_requests", "too many requests for leave wait already") from None
+        except NoSuchRequest:  # the session was deleted: the socket is about to hear it
+            return
+
+
+def _cleaned(payload: Raw) -> str:
+    try:
+        return clean(bytes(payload))
+    except BadPayload as bad:
+        raise BadFrame("bad_frame", str(bad)) from None
