@@ -110,11 +110,10 @@ class Exchanges:
         run = self._run_of(begun, agent, send, claim)
         feed = await run.tell()
         feed.add(begun, [working])
-        key = (identity.user_id, agent.session_id, task.id.encode() + digest_of(send))
         try:
             await self._keep_push(run, send)
             feed.has_pushes = await self._pushes.go_on(begun, [working], traceparent)
-            await self._ask(run, key, self._ask_of(begun, agent, identity, send, traceparent))
+            await self._ask(run, None, self._ask_of(begun, agent, identity, send, traceparent))
         except BaseException:
             await self._asks_still(task, begun)
             raise
@@ -138,20 +137,26 @@ class Exchanges:
             await self._pushes.keep(run.task, send.push, IN_SEND)
             (await run.tell()).has_pushes = True
 
-    async def _ask(self, run: TaskRun, key: Key, ask: Ask) -> None:
+    async def _ask(self, run: TaskRun, key: Key | None, ask: Ask) -> None:
+        """Ask; `key`: under which others may join, until it has ended."""
+
         async def keep_end(settled: SettledTurn) -> None:
-            self._open.pop(key, None)
+            self._leave(key)
             await run.keep_end(settled)
 
         try:
             run.begin(await self._dispatcher.ask(ask, keep_end, run.writes))
         except Denied as denied:
-            self._open.pop(key, None)
+            self._leave(key)
             text = denied_text(denied, ask.target.handle)
             if run.task.turns > 1:
                 raise refused(text) from None
             message = agent_message(run.task, 1, text)
             await run.refuse(StatusEvent(1, timestamp(), State.FAILED, message))
+
+    def _leave(self, key: Key | None) -> None:
+        if key is not None:
+            self._open.pop(key, None)
 
     async def _asks_still(self, task: Task, begun: Task) -> None:
         """Its answer was not taken: the task is as it was, two events later."""

@@ -14,8 +14,9 @@ from accounts.callers import Caller
 from accounts.device_names import device_name
 from accounts.models import MAX_KEPT_DAYS, Credential
 from accounts.oauth.pages import signed_in, to_signin
+from accounts.quotas import QuotaExceeded
 from accounts.snippets import mcp_json
-from accounts.tokens import mint
+from accounts.tokens import mint_channel
 
 Kind = Credential.Kind
 NAME_CHARS = 100
@@ -47,7 +48,10 @@ def account(request: HttpRequest) -> HttpResponse:
     if not 0 < len(name) <= NAME_CHARS:
         return _page(request, caller, error=f"Give it a name of 1 to {NAME_CHARS} characters.", status=400)
     agent = request.headers.get("User-Agent", "")
-    minted = mint(caller.user, Kind.CHANNEL, name, user_agent=agent, source=Credential.Source.MINT)
+    try:
+        minted = mint_channel(caller.user, name, user_agent=agent)
+    except QuotaExceeded as over:
+        return _page(request, caller, error=f"{str(over).capitalize()}.", status=429)
     return _page(request, caller, token=minted.token)
 
 

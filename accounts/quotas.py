@@ -3,9 +3,15 @@
 from django.conf import settings
 
 from accounts.models import Credential, User
-from accounts.oauth.errors import QuotaExceeded
+from accounts.oauth.errors import Refused
 
 TOKENS = (Credential.Kind.CHANNEL, Credential.Kind.APP)
+
+
+class QuotaExceeded(Refused):
+    """The user has as many of these as one may."""
+
+    code = "quota_exceeded"
 
 
 def hold(user_id: int) -> None:

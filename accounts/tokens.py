@@ -74,7 +74,7 @@ def mint_channel(user: User, name: str, *, user_agent: str) -> Minted:
     """A channel token by its user's own hand.
 
     Raises:
-        accounts.oauth.errors.QuotaExceeded: the user holds as many tokens as one may.
+        accounts.quotas.QuotaExceeded: the user holds as many tokens as one may.
     """
     check_tokens(user)
     return mint(user, Credential.Kind.CHANNEL, name, user_agent=user_agent, source=Credential.Source.MINT)

@@ -14,7 +14,7 @@ from django.db.models import Q, QuerySet
 
 from accounts import quotas
 from accounts.models import Credential
-from accounts.oauth.errors import QuotaExceeded
+from accounts.quotas import QuotaExceeded
 from agents import halting
 from agents.ledger.statements import PROCESS_DEAD_S, release_sessions
 from agents.models import Connection, Process, Session
@@ -127,8 +127,9 @@ def leave(connection_id: int, *, delete_session: bool = False) -> None:
 def beat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -> Beat:
     """Say that this process lives; learn which of these connections do not. `mine`: each with its session."""
     now = db_now()
-    start = {"host": socket.gethostname()[:255], "pid": os.getpid(), "started_at": now, "beat_at": now}
-    Process.objects.update_or_create(id=process_id, defaults={"beat_at": now}, create_defaults=start)
+    if not Process.objects.filter(pk=process_id).update(beat_at=now):  # a lock on its key would hold up `register`
+        start = {"host": socket.gethostname()[:255], "pid": os.getpid(), "started_at": now, "beat_at": now}
+        Process.objects.create(id=process_id, **start)
     rows = Connection.objects.filter(pk__in=mine, process_id=process_id)
     ownerless = Connection.objects.filter(process_id=process_id, connected_at__lt=now - ORPHAN_AFTER)
     _drop(ownerless.exclude(pk__in=mine), now)
@@ -160,8 +161,9 @@ def find_revoked(process_id: str) -> list[int]:
 def archive_sessions_of(credential_ids: Sequence[int]) -> None:
     """Their tokens were revoked: these sessions leave the lists. Agents published on them stay, offline."""
     if credential_ids:
-        kept = Session.objects.kept().filter(credential_id__in=credential_ids)
-        kept.update(archived_at=db_now())
+        theirs = Session.objects.select_for_update(no_key=True).kept().filter(credential_id__in=credential_ids)
+        ids = list(theirs.order_by("pk").values_list("pk", flat=True))  # in the order the ledger locks them
+        Session.objects.filter(pk__in=ids).update(archived_at=db_now())
 
 
 def retire(process_id: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
+from accounts import quotas
 from accounts.models import User
 from kit.clock import db_now
 from webhooks.catalog import TEST
@@ -38,8 +39,7 @@ def subscribe(owner: User, details: Mapping[str, Any]) -> WithSecret:
     Raises:
         TooMany: nothing was written.
     """
-    # Two at once would both count 49. Without the key: rows that name the user are written meanwhile.
-    User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+    quotas.hold(owner.pk)
     if Subscription.objects.owned_by(owner).count() >= MOST:
         raise TooMany(f"you have {MOST} webhooks already")
     secret = new_secret()

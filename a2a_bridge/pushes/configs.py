@@ -9,7 +9,7 @@ from a2a_bridge.push_models import PushConfig
 from a2a_bridge.pushes.sealed import Secrets, Unreadable, seal, unseal
 from a2a_bridge.requests import PushTarget
 from a2a_bridge.tasks.record import Task
-from accounts.models import User
+from accounts import quotas
 from agents.models import Turn
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -31,7 +31,9 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
     Raises:
         TooMany: nothing was written.
     """
-    User.objects.select_for_update(no_key=True).get(pk=task.caller_id)  # two at once would both count 9
+    quotas.hold(task.caller_id)
+    # Before its configs, as whoever settles it.
+    turn = Turn.objects.select_for_update(no_key=True).filter(chat_id=task.chat_id).first()
     config_id = target.config_id or unguessable("push-")
     now = db_now()
     fields: dict[str, Any] = {"url": target.url, "sealed": seal(target), "touched_at": now}
@@ -46,7 +48,6 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
             ended_seq=task.seq if task.is_terminal else None,
             **fields,
         )
-    turn = Turn.objects.select_for_update(no_key=True).filter(chat_id=task.chat_id).first()
     kept = PushTarget(
         url=target.url,
         config_id=config_id,

@@ -79,12 +79,6 @@ class ExpiredToken(Refused):
     code = "expired_token"
 
 
-class QuotaExceeded(Refused):
-    """The user has as many of these as one may."""
-
-    code = "quota_exceeded"
-
-
 class TooFast(Refused):
     """Too many of these from one address or user; `retry_in_s` says when to come back."""
 

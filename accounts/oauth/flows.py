@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from accounts import quotas
 from accounts.models import Credential, User
 from accounts.oauth.asked import VERIFIER, Asked
 from accounts.oauth.errors import (
@@ -17,12 +18,11 @@ from accounts.oauth.errors import (
     ExpiredToken,
     InvalidGrant,
     InvalidState,
-    QuotaExceeded,
     Refused,
     SlowDown,
 )
 from accounts.oauth.models import DeviceGrant, LoginAttempt, LoginCode
-from accounts.quotas import check_tokens
+from accounts.quotas import QuotaExceeded
 from accounts.tokens import Minted, digest, mint
 from kit import batches
 from kit.clock import db_now
@@ -124,32 +124,40 @@ def exchange(code: str, verifier: str, purpose: LoginCode.Purpose, *, user_agent
     """The session or app token that a code stands for. Any try spends it; a second one revokes what it gave.
 
     Raises:
-        InvalidGrant: no token was issued.
+        InvalidGrant, QuotaExceeded: no token was issued.
     """
-    minted = _exchange(code, verifier, purpose, user_agent)  # raise after its commit: what was spent stays spent
-    if minted is None:
-        raise InvalidGrant(BAD_GRANT)
-    return minted
+    outcome = _exchange(code, verifier, purpose, user_agent)  # raise after its commit: what was spent stays spent
+    if isinstance(outcome, Refused):
+        raise outcome
+    return outcome
 
 
 @transaction.atomic
-def _exchange(code: str, verifier: str, purpose: LoginCode.Purpose, user_agent: str) -> Minted | None:
+def _exchange(code: str, verifier: str, purpose: LoginCode.Purpose, user_agent: str) -> Minted | Refused:
     row = LoginCode.objects.select_for_update().filter(digest=digest(code)).first()
     if row is None:
-        return None
+        return InvalidGrant(BAD_GRANT)
     now = db_now()
     if row.used_at is not None:
         _revoke(row.credential)
-        return None
+        return InvalidGrant(BAD_GRANT)
     row.used_at = now
     fits = row.purpose == purpose and row.expires_at > now and _fits(verifier, row.code_challenge)
-    minted = None
+    outcome: Minted | Refused = InvalidGrant(BAD_GRANT)
     if fits and row.user.is_active:
-        source, kind = (Source.CLI, Kind.SESSION) if purpose == Purpose.CLI else (Source.SPA, Kind.APP)
-        minted = _replace(row.user, kind, source, row.app_name, row.machine_id, user_agent)
-        row.credential = minted.credential
+        outcome = _issue(row, user_agent)
+        row.credential = outcome.credential if isinstance(outcome, Minted) else None
     row.save(update_fields=["used_at", "credential"])
-    return minted
+    return outcome
+
+
+def _issue(row: LoginCode, user_agent: str) -> Minted | Refused:
+    source, kind = (Source.CLI, Kind.SESSION) if row.purpose == Purpose.CLI else (Source.SPA, Kind.APP)
+    try:
+        with transaction.atomic():
+            return _replace(row.user, kind, source, row.app_name, row.machine_id, user_agent)
+    except QuotaExceeded as over:
+        return over
 
 
 def _revoke(issued: Credential | None) -> None:
@@ -172,11 +180,12 @@ def _replace(
     Raises:
         QuotaExceeded: it is an app's, and the user holds as many tokens as one may.
     """
+    quotas.hold(user.pk)
     sources = [Source.CLI] if kind == Kind.SESSION else [Source.SPA, Source.DEVICE]
     if machine_id:
         user.credentials.filter(kind=kind, machine_id=machine_id, source__in=sources).revoke()
     if kind == Kind.APP:
-        check_tokens(user)
+        quotas.check_tokens(user)
     return mint(
         user,
         kind,
@@ -198,8 +207,8 @@ def mint_app(user: User, name: str, *, user_agent: str) -> Minted:
     Raises:
         QuotaExceeded: the user holds MINTED_APPS live ones, or as many tokens as one may.
     """
-    User.objects.select_for_update().get(pk=user.pk)
-    check_tokens(user)
+    quotas.hold(user.pk)
+    quotas.check_tokens(user)
     if user.credentials.live().filter(kind=Kind.APP, source=Source.MINT).count() >= MINTED_APPS:
         raise QuotaExceeded(f"you hold {MINTED_APPS} app tokens: revoke one first")
     return mint(user, Kind.APP, name, user_agent=user_agent, source=Source.MINT, app_name=name[:60])
@@ -241,7 +250,8 @@ def poll_device(device_code: str, *, user_agent: str) -> Minted:
     """The app token of an allowed grant, once.
 
     Raises:
-        AuthorizationPending, SlowDown, ExpiredToken, AccessDenied, InvalidGrant: nothing was issued.
+        AuthorizationPending, SlowDown, ExpiredToken, AccessDenied, InvalidGrant, QuotaExceeded: nothing was
+            issued.
     """
     outcome = _poll_device(device_code, user_agent)
     if isinstance(outcome, Refused):

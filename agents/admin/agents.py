@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.formats import date_format
 
 from accounts.admin_site import OwnedAdmin, site
-from accounts.oauth.errors import QuotaExceeded
+from accounts.quotas import QuotaExceeded
 from agents import publishing
 from agents.facts import Facts, facts_of
 from agents.forms import EDITABLE, AgentForm, NewAgentForm

@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
-from accounts.oauth.errors import QuotaExceeded
+from accounts.quotas import QuotaExceeded
 from agents import publishing
 from agents.desk.door import for_owner, own_agent
 from agents.desk.publishing import PAGE, say

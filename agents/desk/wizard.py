@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts import snippets
 from accounts.error_pages import json_error
 from accounts.models import Credential, User
-from accounts.oauth.errors import QuotaExceeded
+from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
 from agents.desk.door import for_owner, json_for_owner
 from agents.directory import live_connections

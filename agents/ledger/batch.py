@@ -40,6 +40,8 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
     results: dict[int, Result] = {}
     notes = Notes([work.event for work in batch if isinstance(work, Record)])
     with transaction.atomic():
+        if touched := [work.credential_id for work in batch if isinstance(work, Touch)]:
+            Credential.touch(touched)  # before sessions, as a revocation
         sessions_of_late = statements.sessions_of(_chat_ids(batch)) if _chat_ids(batch) else {}
         moment = Moment(_lock(batch, sessions_of_late.values()))
         now = moment.now
@@ -57,8 +59,6 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
             notes.denied(ask, denied)
         told = write(notes, now)
         _write_also(batch, results)
-        if touched := [work.credential_id for work in batch if isinstance(work, Touch)]:
-            Credential.touch(touched)
     return Committed([_watched(results.get(i), told) for i in range(len(batch))], told.messages)
 
 

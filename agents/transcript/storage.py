@@ -1,5 +1,6 @@
 """How much of the hub's storage one owner takes: files they uploaded, events of their sessions."""
 
+import logging
 from collections import OrderedDict
 from typing import Any
 
@@ -8,10 +9,13 @@ from django.db.models import BigIntegerField, Func, Sum
 
 from accounts import quotas
 from accounts.models import User
-from accounts.oauth.errors import QuotaExceeded
+from accounts.quotas import QuotaExceeded
 from agents.models import Event, File
 from agents.ports import Clock
+from kit import sql
 from kit.async_db import db_call
+
+logger = logging.getLogger(__name__)
 
 MEBIBYTE = 1_048_576
 NO_ROOM = "your transcripts and files fill your share of the hub: delete some first; this was not kept"
@@ -78,9 +82,16 @@ class StorageMeter:
         share.unseen += size
         if share.is_due(self._clock(), self._most // 100):
             share.looked_at, share.unseen = self._clock(), 0
-            held = await db_call(_held)(owner_id)
-            share.is_full = held + size > self._most
+            share.is_full = await self._is_full(owner_id, size, share.is_full)
         return not share.is_full
+
+    async def _is_full(self, owner_id: int, size: int, was_full: bool) -> bool:
+        """What the database says; while it is away, what it said last."""
+        try:
+            return await db_call(_held)(owner_id) + size > self._most
+        except sql.AWAY as failure:
+            logger.warning("storage.not_measured", extra={"failure": type(failure).__name__})
+            return was_full
 
 
 class _Share:

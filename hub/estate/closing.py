@@ -33,10 +33,10 @@ def close(user_id: int, *, by_operator: bool = False) -> User:
         LastAdministrator: it is theirs.
         Halted: it was not the hub's operator who asked for it.
     """
-    staff = set(
-        User.objects.select_for_update().filter(is_staff=True, is_active=True).values_list("pk", flat=True)
-    )
-    user = User.objects.select_for_update().get(pk=user_id)
+    # Without the key: an ask under way, whose session this waits for, may still name these users.
+    users = User.objects.select_for_update(no_key=True).order_by("pk")
+    staff = set(users.filter(is_staff=True, is_active=True).values_list("pk", flat=True))
+    user = users.get(pk=user_id)
     if user.closed_at is not None:
         return user
     if staff == {user.pk}:

@@ -1,11 +1,17 @@
 """How much one owner may have: refused on every surface in the same words, and for that owner alone."""
 
+import base64
+import hashlib
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from accounts.oauth.errors import QuotaExceeded
+from accounts.oauth import flows
+from accounts.oauth.asked import Asked
+from accounts.oauth.errors import InvalidGrant
+from accounts.oauth.models import LoginCode
+from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
 from agents import presence
 from agents.models import Agent, Event, Session
@@ -16,6 +22,7 @@ from kit.clock import db_now
 from tests.native.house import Person, api, browser, connect, make_agent, make_session, person
 
 pytestmark = pytest.mark.django_db
+VERIFIER = "v" * 43
 
 
 def check_refused(answer: Any, what: str) -> None:
@@ -70,11 +77,24 @@ def test_one_token_too_many_is_refused_everywhere(alice: Person, settings: Any) 
     assert made.status_code == 201
     for path in ("/api/v1/tokens/channel", "/api/v1/auth/apps/mint"):
         check_refused(client.post(path, {"name": "more"}, format="json"), "live tokens")
-    page = browser(alice.session).post("/desk/connect", {"name": "more"})
-    assert page.status_code == 429
-    assert "live tokens" in page.content.decode()
+    for path in ("/desk/connect", "/account"):
+        page = browser(alice.session).post(path, {"name": "more"})
+        assert page.status_code == 429
+        assert "live tokens" in page.content.decode()
     client.delete(f"/api/v1/tokens/{made.json()['id']}")
     assert client.post("/api/v1/tokens/channel", {"name": "room"}, format="json").status_code == 201
+
+
+def test_a_code_is_spent_by_a_try_that_finds_no_room(alice: Person, settings: Any) -> None:
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
+    asked = Asked(redirect_uri="", state="", code_challenge=challenge, machine_id="", app_name="an app")
+    code = flows.issue_code(alice.user, LoginCode.Purpose.APP, asked)
+    settings.TOKENS_PER_OWNER = 1
+    with pytest.raises(QuotaExceeded):
+        flows.exchange(code, VERIFIER, LoginCode.Purpose.APP, user_agent="")
+    settings.TOKENS_PER_OWNER = 0
+    with pytest.raises(InvalidGrant):
+        flows.exchange(code, VERIFIER, LoginCode.Purpose.APP, user_agent="")
 
 
 def test_a_limit_of_zero_is_none(alice: Person, settings: Any) -> None:

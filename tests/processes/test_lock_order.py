@@ -1,0 +1,71 @@
+"""What locks the same rows locks them in one order: PostgreSQL never has to fail somebody to break a circle."""
+
+import asyncio
+from collections.abc import Iterator
+
+import httpx
+import psycopg
+import pytest
+
+from tests.callers import bearer, envelope, question, rpc_path, web
+from tests.hub_process import HubProcess
+from tests.peers import Echo, TaskPeer, online, publish
+from tests.pushes.house import CREATE, client
+
+pytestmark = [pytest.mark.slow, pytest.mark.grown]
+
+LEAVING = [f"leaving-{number}" for number in range(6)]
+ASKS_AT_ONCE = 4
+ROUNDS = 15
+DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+
+
+@pytest.fixture(autouse=True)
+def no_deadlock(worked_hub: HubProcess) -> Iterator[None]:
+    """Of this hub's database, as PostgreSQL counts them."""
+    yield
+    with psycopg.connect(worked_hub.home.env["DATABASE_URL"]) as database:
+        assert database.execute(DEADLOCKS).fetchone() == (0,)
+
+
+async def test_accounts_are_closed_while_an_administrator_asks_their_agents(worked_hub: HubProcess) -> None:
+    staff = worked_hub.mint("root", "session", admin=True)
+    worked_hub.mint_sessions(LEAVING)
+    async with web(worked_hub.url) as http:
+        for login in LEAVING:
+            async with Echo(worked_hub.urls[1], worked_hub.mint(login, "channel")) as agent:
+                assert agent.session_id is not None
+                session = worked_hub.mint(login, "session")
+                published = await publish(worked_hub, session, agent.session_id, "leaving", concurrencyCap=20)
+                asking = [
+                    asyncio.create_task(_ask_until_gone(http, published["handle"], staff))
+                    for _ in range(ASKS_AT_ONCE)
+                ]
+                await agent.heard("prompt", count=ASKS_AT_ONCE)
+                closed = await http.delete("/api/v1/me/account", params={"login": login}, headers=bearer(session))
+                assert closed.is_success, closed.text
+                assert set(await asyncio.gather(*asking)) <= {401, 403, 404}
+
+
+async def _ask_until_gone(http: httpx.AsyncClient, handle: str, token: str) -> int:
+    """The status of the first answer that is no task."""
+    while True:
+        body = envelope("SendMessage", question("are you there?"))
+        answer = await http.post(rpc_path(handle), json=body, headers=bearer(token))
+        if answer.status_code != 200:
+            return answer.status_code
+
+
+async def test_an_address_is_replaced_while_its_task_ends(worked_hub: HubProcess) -> None:
+    async with online(worked_hub, TaskPeer) as agent:
+        alice = client(worked_hub, agent, at=1)
+        for number in range(1, ROUNDS + 1):
+            agent.release.clear()
+            task = await alice.asked("hold | reply done")
+            address = {"taskId": task["id"], "id": "one", "url": "http://127.0.0.1:9/"}
+            await alice.call(CREATE, address)
+            await agent.heard("prompt", count=number)
+            agent.release.set()
+            await asyncio.gather(
+                *(alice.call(CREATE, {**address, "url": f"{address['url']}{n}"}) for n in range(6))
+            )
