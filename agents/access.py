@@ -7,7 +7,6 @@ from uuid import UUID
 from django.db.models import Case, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.lookups import Exact
 
-from accounts.models import User
 from agents.models import Session, Share
 
 
@@ -51,12 +50,6 @@ def find_session(public_id: UUID, user_id: int, *, at_least: Role = Role.VIEWER)
 def role_of(session: Session) -> Role:
     """The role in a session that `visible_sessions` found."""
     return Role(session.role_rank)  # type: ignore[attr-defined]
-
-
-def find_role(session_id: int, user: User) -> Role | None:
-    """A user's role in a session by its id, None when they may not see it."""
-    session = visible_sessions(user.pk).filter(pk=session_id).first()
-    return role_of(session) if session else None
 
 
 class NotAllowed(Exception):

@@ -1,4 +1,4 @@
-"""All settings, read from the environment once (docs/reference/settings.md). Only `hub` reads them."""
+"""All settings, read from the environment once (docs/reference/settings.md)."""
 
 import os
 from pathlib import Path
