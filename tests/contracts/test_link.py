@@ -10,7 +10,7 @@ from agents.errors import NoReceipt, NotDelivered
 from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.protocol import Report
 from agents.pieces import ArtifactPiece, Part, StatusNote
-from agents.post import Chunk, Final, Message, Post, Prompt, Said, Withdrawn
+from agents.post import Chunk, Evict, Final, Message, Post, Prompt, Said, Withdrawn
 from agents.types import Ask, OpenTurn, Outcome, Target
 from agents.waiting import RunningTurn, WaitingTurns
 from hub.redis_post import RedisPost
@@ -217,3 +217,19 @@ async def test_a_missing_chunk_is_an_error_not_a_shorter_reply() -> None:
     ending = running.reply.result()
     assert (ending.outcome, ending.reason, ending.keeps_claim) == (Outcome.FAILED, "reply_lost", True)
     assert running.agent_is_done
+
+
+async def test_a_socket_whose_place_was_taken_before_it_was_attached_leaves(ends: tuple[End, End]) -> None:
+    """Its rival, in another process, may have been registered in the moment between commit and attachment."""
+    home, far = ends
+    await home.link.send("far", Evict(7, same_program=False))
+    await asyncio.sleep(0.2)  # it comes before
+    loser, winner = Desk(), Desk()
+    far.link.attach(7, loser)
+    far.link.attach(8, winner)
+
+    async def left() -> bool:
+        return loser.is_over
+
+    await eventually(left, "the loser leaves")
+    assert not winner.is_over

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
@@ -38,7 +39,7 @@ RECEIPT_WITHIN_S = 5.0
 REGISTERING_AT_ONCE = 2  # a thousand agents that come back at once must not starve the ledger of the database
 FINAL_TRIES = 20
 FINAL_AGAIN_S = 1.0
-
+EARLY_AT_ONCE = 1_000
 
 ToSocket = Evict | Tell | Hook | Dismiss | Withdrawn
 
@@ -85,6 +86,7 @@ class ChannelLink:
         self._waiting = waiting
         self._release = release
         self._sockets: dict[int, Socket] = {}
+        self._early: OrderedDict[int, Evict] = OrderedDict()
         self._receipts: dict[str, asyncio.Future[bool]] = {}
         self._finals: dict[str, asyncio.Event] = {}
         self._tasks = TaskSet()
@@ -106,8 +108,10 @@ class ChannelLink:
         return self._sockets.get(connection_id)
 
     def attach(self, connection_id: int, socket: Socket) -> None:
-        """A socket was registered."""
+        """A socket was registered; a rival may have taken its place before that was known here."""
         self._sockets[connection_id] = socket
+        if (evict := self._early.pop(connection_id, None)) is not None:
+            self._tasks.start(socket.take(evict), name="to agent")
 
     def detach(self, connection_id: int) -> None:
         """A socket is over."""
@@ -183,6 +187,8 @@ class ChannelLink:
             case Evict() | Tell() | Hook() | Dismiss() | Withdrawn():
                 if socket := self._sockets.get(message.connection_id):
                     self._tasks.start(socket.take(message), name="to agent")
+                elif isinstance(message, Evict):
+                    self._keep_early(message)
 
     def tend(self, now: float) -> None:
         """Look after the sockets; call it about once a second."""
@@ -197,6 +203,12 @@ class ChannelLink:
     async def close(self) -> None:
         """Stop what is still being sent."""
         await self._tasks.cancel()
+
+    def _keep_early(self, evict: Evict) -> None:
+        """It is of a socket that has gone, or of one that is about to be attached."""
+        self._early[evict.connection_id] = evict
+        if len(self._early) > EARLY_AT_ONCE:
+            self._early.popitem(last=False)
 
     def _reply_to(self, message: Chunk | Said | Final) -> None:
         """Pass a reply to who waits here. A final nobody waits for is a late one: the agent is free again."""
