@@ -32,7 +32,8 @@ class EchoAgent:
     """One agent program. `handle` is set once it was published; `online` while it is registered.
 
     `urls` are the web processes it goes to, in turn. `takes_s`: how long an answer takes, at most. `is_silent`: it
-    answers nothing.
+    answers nothing. `connects`, `misses`, `prompts`: how often it was welcomed, was not, and was asked; `bye`: the
+    last it heard.
     """
 
     def __init__(
@@ -51,7 +52,8 @@ class EchoAgent:
         self.comes_back = True
         self.pid = 1
         self.is_silent = False
-        self.connects = 0
+        self.connects, self.misses, self.prompts = 0, 0, 0
+        self.bye: Json = {}
         self._running: asyncio.Task[None] | None = None
         self._answers: set[asyncio.Task[None]] = set()
 
@@ -100,9 +102,15 @@ class EchoAgent:
 
     async def _run(self) -> None:
         for turn in itertools.count():
-            with suppress(OSError, websockets.WebSocketException, TimeoutError):
-                await self._serve(self.urls[turn % len(self.urls)])
+            url, welcomes, why = self.urls[turn % len(self.urls)], self.connects, "closed"
+            try:
+                await self._serve(url)
+            except (OSError, websockets.WebSocketException, TimeoutError) as failure:
+                why = repr(failure)[:200]
             self.online.clear()
+            if self.connects == welcomes:
+                self.misses += 1
+                self.log.write("miss", agent=self.name, url=url, why=why)
             if not self.comes_back:
                 return
             await asyncio.sleep(random.uniform(*BACK_AFTER_S))
@@ -128,6 +136,7 @@ class EchoAgent:
     async def _on_frame(self, socket: ClientConnection, number: int, frame: Json) -> None:
         match frame["type"]:
             case "prompt":
+                self.prompts += 1
                 nonce = frame["text"].partition(" ")[0]
                 self.log.write("prompt", agent=self.handle, nonce=nonce, chat_id=frame["chatId"], socket=number)
                 task = asyncio.get_running_loop().create_task(self._answer_quietly(socket, frame))
@@ -135,6 +144,8 @@ class EchoAgent:
                 task.add_done_callback(self._answers.discard)
             case "ping":
                 await socket.send(json.dumps({"type": "pong", "ts": frame["ts"]}))
+            case "bye":
+                self.bye = frame
             case "welcome":
                 self.session_id, self.routing_name = frame["sessionId"], frame["routingName"]
                 self.socket, self.connects = socket, self.connects + 1

@@ -7,6 +7,7 @@ A line has `at` (seconds since 1970) and `op`:
   answer), `outcome` (see `ways.Answer`), `text`, `task_id`, `events` (numbers of a stream's events, as they came),
   `attempt` (0 is the first), `fault` (what was being done).
 - `prompt`: an agent was asked. `agent`, `nonce`, `chat_id`, `socket` (number of its connection).
+- `miss`: an agent came and was not welcomed. `agent` (its name), `url`, `why`.
 - `peek`: a caller asked for another's task. `status`, `found`.
 - `reread`: a caller read a task again. `task_id`, `outcome` (see `ways.Answer`).
 - `webhook`: a receiver was told something. `event_id`, `type`, `digest` (of the body), `is_signed`.

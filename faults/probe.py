@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -10,9 +10,10 @@ import httpx
 import psutil
 
 from faults.fault import Scene
-from tests.callers import web
+from tests.callers import bearer, web
 
 EVERY_S = 0.2
+AGAIN_AFTER_S = 1.0
 
 
 def process_of(scene: Scene, index: int = 0) -> psutil.Process:
@@ -20,6 +21,16 @@ def process_of(scene: Scene, index: int = 0) -> psutil.Process:
     program = scene.stack.web[index]
     assert program is not None, f"web process {index} is not running"
     return psutil.Process(program.process.pid)
+
+
+async def came_true(look: Callable[[], Awaitable[bool]], within_s: float) -> bool:
+    """Look once a second until it is so, or time is up; whether it was."""
+    until = time.monotonic() + within_s
+    while not await look():
+        if time.monotonic() > until:
+            return False
+        await asyncio.sleep(AGAIN_AFTER_S)
+    return True
 
 
 @dataclass
@@ -43,10 +54,10 @@ class Seen:
 
 
 @asynccontextmanager
-async def looking(url: str, path: str) -> AsyncIterator[Seen]:
-    """GET it five times a second until the block ends."""
+async def looking(url: str, path: str, token: str = "") -> AsyncIterator[Seen]:
+    """GET it five times a second until the block ends, with that token."""
     seen = Seen()
-    task = asyncio.get_running_loop().create_task(_look_on(url, path, seen))
+    task = asyncio.get_running_loop().create_task(_look_on(url, path, token, seen))
     try:
         yield seen
     finally:
@@ -54,12 +65,13 @@ async def looking(url: str, path: str) -> AsyncIterator[Seen]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _look_on(url: str, path: str, seen: Seen) -> None:
+async def _look_on(url: str, path: str, token: str, seen: Seen) -> None:
+    headers = bearer(token) if token else {}
     async with web(url) as client:
         while True:
             began = time.monotonic()
             try:
-                status = (await client.get(path)).status_code
+                status = (await client.get(path, headers=headers)).status_code
             except httpx.TransportError:
                 status = 0
             seen.took_s.append(time.monotonic() - began)

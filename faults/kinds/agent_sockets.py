@@ -60,6 +60,10 @@ async def _one_left(scene: Scene, racing: list[EchoAgent]) -> list[EchoAgent]:
         if len(live) == 1 and len(settled) == len(racing):
             break
     scene.saw("of rival sockets one is left", len(live) == 1, f"{len(live)} of {len(racing)}")
+    for one in racing:
+        if one not in live:
+            ok = one.bye.get("reason") == "superseded" and not one.bye["retry"]
+            scene.saw("rival sockets that lost were told so, and not to come back", ok, f"{one.bye}")
     return live
 
 

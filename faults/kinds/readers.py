@@ -15,7 +15,7 @@ from faults.agents import EchoAgent
 from faults.fault import Fault, Scene
 from faults.guests import caller, guest, note, question, say
 from faults.probe import process_of
-from faults.ways import Answer, Question
+from faults.ways import Question
 from tests.callers import Json, bearer, envelope, rpc_path, web
 
 AT_ONCE = 20
@@ -27,6 +27,8 @@ MEMORY_EACH = 2 * 1024 * 1024
 CLOSED_WITHIN_S = 60.0
 SLACK_S = 10.0
 FOLLOWED_WITHIN_S = 60.0
+NOISE_S = 0.25
+LAST = "SELECT seq FROM a2a_bridge_storedtask WHERE id = %s"
 
 
 class Teller(EchoAgent):
@@ -99,26 +101,29 @@ async def slow_readers(scene: Scene) -> None:
         ]
         async with guest(scene, Teller) as teller:
             await _tell_once(scene, teller, done, len(readers))  # memory that is fetched once and kept
-            own_cost = await _tell_once(scene, teller, done, 1)  # what the task itself costs is not the streams'
-            await _be_slow(scene, teller, readers, done, own_cost)
+            usual = await _tell_once(scene, teller, done, 1)  # what the task itself costs is not the streams'
+            await _be_slow(scene, teller, readers, done, *usual)
         done += len(readers)
 
 
-async def _tell_once(scene: Scene, teller: Teller, number: int, followers: int) -> int:
-    """One telling to readers who read; by how many bytes the hub grew."""
+async def _tell_once(scene: Scene, teller: Teller, number: int, followers: int) -> tuple[int, float]:
+    """One telling to readers who read; by how many bytes the hub grew, and what others' asks took meanwhile."""
     hub = process_of(scene)
     before = hub.memory_info().rss
     asked = question(scene, teller, number)
     task_id = await _begin(scene, asked)
     note(scene, asked, number, task_id=task_id)
     teller.may_tell.set()
+    others = asyncio.get_running_loop().create_task(_ask_meanwhile(scene, number))
     await asyncio.gather(*(_follow(scene, asked, task_id, 0) for _ in range(followers)))
+    p95_s = await others
     teller.may_tell.clear()
-    grown: int = hub.memory_info().rss - before
-    return max(0, grown)
+    return max(0, hub.memory_info().rss - before), p95_s
 
 
-async def _be_slow(scene: Scene, teller: Teller, readers: list[Reader], number: int, own_cost: int) -> None:
+async def _be_slow(
+    scene: Scene, teller: Teller, readers: list[Reader], number: int, own_cost: int, calm_s: float
+) -> None:
     asked = question(scene, teller, number)
     task_id = await _begin(scene, asked)
     note(scene, asked, number, task_id=task_id)
@@ -139,16 +144,20 @@ async def _be_slow(scene: Scene, teller: Teller, readers: list[Reader], number: 
     scene.saw("memory of a stream that is not read: at most 2 MiB", each <= MEMORY_EACH, f"{each / 2**20:.2f} MiB")
     in_time = closed_after_s <= CLOSED_WITHIN_S + SLACK_S
     scene.saw("streams that are not read are closed within 60 s", in_time, f"{closed_after_s:.0f} s")
-    scene.saw("who reads gets each event once, beside those who do not", _is_whole(good), f"{len(good)} events")
-    ok, detail = await others
-    scene.saw("others are answered meanwhile", ok, detail)
+    ((last,),) = scene.stack.sql(LAST, task_id)
+    of = f"{len(good)} events, the last is {last}"
+    scene.saw("who reads gets each event once, beside those who do not", _is_whole(good, last), of)
+    p95_s = await others
+    detail = f"{p95_s:.2f} s, {calm_s:.2f} s beside one who reads"
+    what = "others' asks take at most 10 % longer (p95), and 0.25 s for a busy machine, beside slow readers"
+    scene.saw(what, p95_s <= 1.1 * calm_s + NOISE_S, detail)
     for reader in readers:
         await reader.close()
         rest = await _follow(scene, asked, task_id, reader.seqs[-1] if reader.seqs else 0)
         told = reader.seqs + rest
         how = "a byte a second" if reader.reads else "not at all"
-        detail = f"{len(reader.seqs)} events, then {len(rest)}; {time.monotonic() - began:.0f} s"
-        scene.saw(f"read {how}, then taken up by Last-Event-ID: each event once", _is_whole(told), detail)
+        detail = f"{len(reader.seqs)} events, then {len(rest)}, of {last}; {time.monotonic() - began:.0f} s"
+        scene.saw(f"read {how}, then taken up by Last-Event-ID: each event once", _is_whole(told, last), detail)
 
 
 async def _begin(scene: Scene, asked: Question) -> str:
@@ -172,10 +181,9 @@ async def _follow(scene: Scene, asked: Question, task_id: str, after: int) -> li
     return [int(line.rpartition(".")[2]) for line in ids]
 
 
-def _is_whole(seqs: list[int]) -> bool:
-    """A snapshot may come first; then every event once, to the end: the pieces, and what ends them."""
-    first = seqs[0] if seqs else 0
-    return seqs == list(range(first, first + len(seqs))) and first <= 1 and len(seqs) >= PIECES
+def _is_whole(seqs: list[int], last: int) -> bool:
+    """A snapshot may come first; then every event once, to the task's last: the pieces, and what ends them."""
+    return len(seqs) >= PIECES and seqs[0] <= 1 and seqs == list(range(seqs[0], last + 1))
 
 
 async def _until_closed(hub: psutil.Process, readers: list[Reader]) -> tuple[int, float]:
@@ -191,16 +199,16 @@ async def _until_closed(hub: psutil.Process, readers: list[Reader]) -> tuple[int
     return most, time.monotonic() - began
 
 
-async def _ask_meanwhile(scene: Scene, number: int) -> tuple[bool, str]:
+async def _ask_meanwhile(scene: Scene, number: int) -> float:
+    """Others' asks, all answered; in how many seconds 95 of 100 were."""
     took: list[float] = []
-    answers: list[Answer] = []
     async with guest(scene, EchoAgent) as other:
         for turn in range(20):
             began = time.monotonic()
-            answers.append(await scene.load.ask_once(other, caller(scene, number + turn), "v1", 0))
+            answer = await scene.load.ask_once(other, caller(scene, number + turn), "v1", 0)
             took.append(time.monotonic() - began)
-    ok = all(answer.outcome == "completed" for answer in answers)
-    return ok, f"p95 {sorted(took)[18]:.2f} s, {[one.text for one in answers if one.outcome != 'completed']}"
+            scene.saw("others are answered meanwhile", answer.outcome == "completed", f"{answer} ({turn})")
+    return sorted(took)[int(len(took) * 0.95) - 1]
 
 
 FAULTS = [Fault("F13", "slow and stopped readers of a stream", 20, 200, slow_readers)]

@@ -2,14 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 
 from websockets.asyncio.client import ClientConnection
 
 from faults.agents import EchoAgent
 from faults.fault import Fault, Scene
 from faults.guests import caller, guest, say
-from faults.probe import process_of
+from faults.probe import came_true, process_of
 from faults.stack import REPLY_WAIT_S
 from tests.callers import Json
 
@@ -105,22 +104,13 @@ async def _reply_badly(scene: Scene, kind: type[Bad], text: str, number: int) ->
         ok = answer.outcome == "failed" and text in answer.text and took_s < REPLY_WAIT_S + SLACK_S
         says = f"{kind.__name__}: the task fails, and says why: {text}"
         scene.saw(says, ok, f"{answer.outcome} {answer.text} {took_s:.1f} s")
-        again = await _eventually(lambda: _echoes(scene, agent, number), SERVED_WITHIN_S)
+        again = await came_true(lambda: _echoes(scene, agent, number), SERVED_WITHIN_S)
         scene.saw(f"{kind.__name__}: the agent is served again", again, agent.handle)
 
 
 async def _echoes(scene: Scene, agent: Bad, number: int) -> bool:
     answer = await scene.load.ask_once(agent, caller(scene, number), "v1", number % len(scene.stack.urls))
     return answer.outcome == "completed"
-
-
-async def _eventually(look: Callable[[], Awaitable[bool]], within_s: float) -> bool:
-    until = time.monotonic() + within_s
-    while not await look():
-        if time.monotonic() > until:
-            return False
-        await asyncio.sleep(1)
-    return True
 
 
 FAULTS = [Fault("F14", "replies drop by drop, without end, far too large", 5, 50, bad_replies)]

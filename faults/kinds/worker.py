@@ -36,10 +36,10 @@ async def _kill_once(scene: Scene) -> None:
             while not held:
                 await asyncio.sleep(0.05)
         scene.stack.kill_worker()
+        scene.log.write("held", event_id=held[0].headers["webhook-id"])
         await scene.stack.start_worker()
     finally:
         go_on.set()
-    scene.log.write("held", event_id=held[0].headers["webhook-id"])
     await scene.asked(ASKS_BETWEEN)
 
 
