@@ -88,7 +88,7 @@ async def _on_one_hub(
             began = time.monotonic()
             say(f"{fault.name} × {count}: {fault.title}")
             until_asks = asks * number // len(group) if time.monotonic() < deadline else 0
-            done = await _do(fault, count, stack, estate, log, until_asks=until_asks, deadline=deadline)
+            done = await do(fault, count, stack, estate, log, until_asks=until_asks, deadline=deadline)
             outcome.took_s[fault.name] = time.monotonic() - began
             outcome.done.append((fault, done))
             say(f"{fault.name} done in {outcome.took_s[fault.name]:.0f} s, {log.asks:,} asks on this hub")
@@ -102,7 +102,7 @@ async def _on_one_hub(
         return check(gather(stack, log), [fault.name for fault, _ in group])
 
 
-async def _do(
+async def do(
     fault: Fault, count: int, stack: Stack, estate: Estate, log: OpLog, *, until_asks: int, deadline: float
 ) -> int:
     """Do a fault so often, and again until so many asks were made or time is up; how often it was."""

@@ -1,21 +1,14 @@
 """The checker of the fault suite: a run that keeps an invariant, and one that breaks it, for each."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from faults import answers, audit
 from faults.agents import echo_of
-from faults.checker import empty
 from faults.evidence import Evidence, grouped
-from faults.fault import Fault
-from faults.filled import BY_FAULT, DONE
-from faults.kinds.killed_web import kill_at_points
 from faults.report import Row, as_markdown, merged
-from faults.run import UNSEEN, run
-from faults.table import TABLE
 
 Line = dict[str, Any]
 NOW = datetime.now(UTC)
@@ -141,28 +134,6 @@ def test_a_stream_with_a_hole_is_seen_cut_or_not(events: list[int], last: int | 
         found = evidence([asked], [])
         found.rows = lambda statement, tasks=tasks: tasks
         check(row_of(found), broken=broken)
-
-
-def test_a_row_that_must_be_filled_and_is_not_is_seen() -> None:
-    rows = [Row("F2", "a delivery in the hands of a killed worker comes again", 1), Row("F4", DONE, 1)]
-    assert [(row.name, row.n, len(row.violations)) for row in empty(rows, ["F2", "F15"])] == [
-        ("F15", 0, 1),
-        ("F15", 0, 1),
-    ]
-    assert [row.says for row in empty(rows, ["N1"])] == ["a figure of its own"]
-    assert not list(empty([Row("N1", "x", 1)], ["N1"]))
-    assert list(empty([Row("N1", DONE, 1)], ["N1"]))
-
-
-def test_every_fault_has_rows_that_it_must_fill() -> None:
-    assert set(BY_FAULT) == set(TABLE)
-
-
-async def test_a_hub_that_cannot_be_started_is_a_violation_and_no_lost_table(tmp_path: Path) -> None:
-    fault = Fault("F1", "x", 1, 1, kill_at_points, stack={"nonsense": 1})
-    said: list[str] = []
-    outcome = await run([(fault, 1)], tmp_path, asks=0, say=said.append)
-    assert [(row.says, len(row.violations)) for row in outcome.rows] == [(UNSEEN, 1)]
 
 
 def test_what_a_dead_process_leaves_open_is_seen() -> None:
