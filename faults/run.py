@@ -88,7 +88,9 @@ async def _on_one_hub(
             began = time.monotonic()
             say(f"{fault.name} × {count}: {fault.title}")
             until_asks = asks * number // len(group) if time.monotonic() < deadline else 0
-            done = await do(fault, count, stack, estate, log, until_asks=until_asks, deadline=deadline)
+            scene = Scene(stack, estate, Load(estate, LOOPS if fault.loops is None else fault.loops), log, count)
+            scene.done = sum(times for one, times in outcome.done if one is fault)
+            done = await do(fault, scene, until_asks=until_asks, deadline=deadline)
             outcome.took_s[fault.name] = time.monotonic() - began
             outcome.done.append((fault, done))
             say(f"{fault.name} done in {outcome.took_s[fault.name]:.0f} s, {log.asks:,} asks on this hub")
@@ -102,23 +104,20 @@ async def _on_one_hub(
         return check(gather(stack, log), [fault.name for fault, _ in group])
 
 
-async def do(
-    fault: Fault, count: int, stack: Stack, estate: Estate, log: OpLog, *, until_asks: int, deadline: float
-) -> int:
+async def do(fault: Fault, scene: Scene, *, until_asks: int, deadline: float) -> int:
     """Do a fault so often, and again until so many asks were made or time is up; how often it was."""
+    load, log, before = scene.load, scene.log, scene.done
     log.fault = fault.name
-    load = Load(estate, LOOPS if fault.loops is None else fault.loops)
-    scene = Scene(stack, estate, load, log, count)
     load.start()
     goes_on = await _to_its_end(scene, DONE, fault.run(scene))
-    scene.done, scene.count = count, 1
+    scene.done, scene.count = before + scene.count, 1
     while goes_on and load.loops and log.asks < until_asks and time.monotonic() < deadline:
         goes_on = await _to_its_end(scene, DONE, fault.run(scene))
         scene.done += 1
     await _to_its_end(scene, DONE, load.stop())
     log.fault = ""
     log.flush()
-    return scene.done
+    return scene.done - before
 
 
 async def _to_its_end(scene: Scene, what: str, work: Awaitable[None]) -> bool:

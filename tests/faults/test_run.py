@@ -41,9 +41,11 @@ async def test_a_fault_that_fails_is_a_violation_and_the_run_goes_on(tmp_path: P
     with closing(OpLog(tmp_path / "operations.jsonl")) as log:
         stack = Stack(tmp_path, log)
         fault = Fault("F1", "x", 1, 1, fail, loops=0)
-        done = await do(fault, 1, stack, Estate(stack, log), log, until_asks=0, deadline=0)
+        estate = Estate(stack, log)
+        scene = Scene(stack, estate, Load(estate, 0), log, 1, done=7)
+        done = await do(fault, scene, until_asks=0, deadline=0)
         rows = figures(grouped({"seen": [line for line in read_log(log.path) if line["op"] == "seen"]}, []))
-    assert done == 1
+    assert (done, scene.done) == (1, 8)
     seen = [(row.name, row.says, len(row.violations)) for row in rows]
     assert seen == [("F1", "something", 0), ("F1", DONE, 1)]
     assert "nobody came" in rows[1].violations[0]
