@@ -1,10 +1,12 @@
 """I7 to I11: what callers and receivers were told."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from faults.agents import echo_of
 from faults.evidence import Evidence
+from faults.oplog import Line
 from faults.report import Row
 
 OUTBOX = """
@@ -13,6 +15,8 @@ SELECT event_id, status, payload::json->>'routeId' AS chat_id FROM webhooks_deli
 SEQS = "SELECT id, seq FROM a2a_bridge_storedtask"
 DELIVERED = "SELECT event_id, delivered_at FROM webhooks_delivery WHERE delivered_at IS NOT NULL"
 AGAIN_WITHIN_S = 90.0
+TASK_NOT_FOUND = -32001
+UNRECORDED = "could not record"
 
 
 def replies_are_ones_own(found: Evidence) -> Row:
@@ -29,7 +33,8 @@ def others_tasks_are_hidden(found: Evidence) -> Row:
     """I8, as far as a run goes: the matrix of routes and callers is in tests/tenancy."""
     row = Row("I8", "another caller's task is not found")
     for peek in found.lines["peek"]:
-        row.case(not peek["found"], f"{peek['at']}: found")
+        if peek["code"] == TASK_NOT_FOUND or peek["outcome"] != "refused":
+            row.case(peek["code"] == TASK_NOT_FOUND, f"{peek['task_id']}: {peek['outcome']} {peek['text']}")
     return row
 
 
@@ -42,6 +47,16 @@ def one_task_a_key(found: Evidence) -> Row:
         tasks = {ask["task_id"] for ask in asks if ask["outcome"] == "completed"}
         charged = [turn for turn in found.turns_of.get(nonce, []) if turn["usage_day"] is not None]
         row.case(len(tasks) <= 1 and len(charged) <= 1, f"{nonce}: tasks {tasks}, {len(charged)} charges")
+    return row
+
+
+def keyed_asks_are_answered(found: Evidence) -> Row:
+    """I9. The end of its task, a refusal of admission among them; an error is none that the load asks for."""
+    row = Row("I9", "a keyed ask that goes on is answered")
+    for keyed in found.lines["keyed"]:
+        ok = keyed["outcome"] in ("completed", "failed")
+        said = f"{keyed['status']} {keyed['outcome']} {keyed['text']}"
+        row.case(ok, f"{keyed['nonce']} ({keyed['way']}, {keyed['fault']}, {keyed['attempts']} attempts): {said}")
     return row
 
 
@@ -59,15 +74,33 @@ def prompts_go_out_once(found: Evidence) -> Row:
 def streams_are_complete(found: Evidence) -> Row:
     """I10."""
     row = Row("I10", "streams are complete over breaks: every event once, in order, to the end the table has")
+    for ask, ok, detail in _streams(found):
+        if not ask["cuts"]:
+            row.case(ok, detail)
+    return row
+
+
+def cut_streams_are_complete(found: Evidence) -> Row:
+    """I10, where the caller broke off: whoever got to the end had all of it."""
+    row = Row("I10", "streams that their reader breaks off 1 to 5 times are complete all the same")
+    for ask, ok, detail in _streams(found):
+        if ask["cuts"]:
+            row.case(ok, f"{detail}, {ask['cuts']} cuts")
+    return row
+
+
+def _streams(found: Evidence) -> Iterator[tuple[Line, bool, str]]:
+    """Those with an end that was recorded: whether each is complete, in words."""
     last = {task["id"]: task["seq"] for task in found.rows(SEQS)}
     for ask in found.asks:
         if ask["way"] != "v1 stream" or not ask["events"] or ask["outcome"] not in ("completed", "failed"):
             continue
+        if UNRECORDED in ask["text"]:
+            continue
         events, end = ask["events"], last.get(ask["task_id"])
         first = events[0]  # 0 is the task as it began; a refusal is told by event 1 alone
-        ok = first in (0, 1) and events == list(range(first, events[-1] + 1)) and end in (None, events[-1])
-        row.case(ok, f"{ask['task_id']}: {events}, the table's last is {end}")
-    return row
+        ok = first in (0, 1) and events == list(range(first, events[-1] + 1)) and end == events[-1]
+        yield ask, ok, f"{ask['task_id']}: {events}, the table's last is {end}"
 
 
 def webhooks_arrive(found: Evidence) -> Row:
@@ -122,10 +155,11 @@ def deliveries_come_again(found: Evidence) -> Row:
 def errors_say_when_to_come_back(found: Evidence) -> Row:
     """F6, and all others: a hub that cannot serve says so, and when to ask again."""
     row = Row("F6", "no 5xx but 503 with Retry-After, whatever is done")
-    for ask in found.asks:
-        if ask["outcome"] == "refused":
-            ok = ask["status"] < 500 or (ask["status"] == 503 and ask["retry_after"])
-            row.case(ok, f"{ask['nonce']} ({ask['way']}, {ask['began_in']}): {ask['status']} {ask['text']}")
+    for said in (line for op in ("ask", "read", "reread", "peek") for line in found.lines[op]):
+        if said["outcome"] == "refused":
+            ok = said["status"] < 500 or (said["status"] == 503 and said["retry_after"])
+            where = f"{said['op']}, {said.get('way')}, {said.get('began_in') or said['fault']}"
+            row.case(ok, f"{said['nonce']} ({where}): {said['status']} {said['text']}")
     return row
 
 

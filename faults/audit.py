@@ -15,7 +15,7 @@ ENDS_WITHIN = timedelta(seconds=REPLY_WAIT_S + 45)
 ENDED_AFTER_DEATH, FREE_AFTER_DEATH = timedelta(seconds=45), timedelta(seconds=40)
 FAR = datetime.max.replace(tzinfo=UTC)
 HOLDS = """
-SELECT t.session_id, caller_id, asked_at, chat_id, coalesce(t.connection_id, 0) AS connection_id,
+SELECT t.session_id, caller_id, asked_at, chat_id,
   least(coalesce(released_at, 'infinity'), coalesce(claim_until, 'infinity')) AS over_at, a.concurrency_cap AS cap
 FROM agents_turn t LEFT JOIN agents_agent a ON a.id = t.agent_id
 WHERE t.outcome IS DISTINCT FROM 'denied' ORDER BY t.session_id, asked_at, t.id
@@ -35,7 +35,10 @@ ENDS = ["completed", "failed", "canceled", "rejected"]
 
 
 def one_row_an_ask(found: Evidence) -> Row:
-    """I1. A refusal may be counted in another's row (`repeats`): those are added up by caller and agent."""
+    """I1. A refusal may be counted in another's row (`repeats`): those are added up by caller and agent.
+
+    An ask of which was told what only a turn has that was let in needs a row of its own.
+    """
     row = Row("I1", "one audit row for each ask, none without one")
     told: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for nonce, asks in found.by_nonce.items():
@@ -46,9 +49,13 @@ def one_row_an_ask(found: Evidence) -> Row:
         sums[1] += sum(_may_be_written(ask) for ask in asks)
         is_complete = any(ask["outcome"] == "completed" for ask in asks)
         completed = [turn for turn in rows if turn["outcome"] == "completed"]
+        admitted = [turn for turn in rows if turn["outcome"] != "denied"]
+        is_complete_in_both = len(completed) == 1 or not is_complete
+        is_there = bool(admitted) or not any(_was_admitted(ask) for ask in answered)
+        told_as, written = {(ask["outcome"], ask["text"]) for ask in answered}, [turn["outcome"] for turn in rows]
         row.case(
-            len(rows) <= len(asks) and (len(completed) == 1 or not is_complete),
-            f"{nonce}: {len(asks)} requests, {len(rows)} rows, {len(completed)} of them completed",
+            len(rows) <= len(asks) and is_complete_in_both and is_there,
+            f"{nonce}: {len(asks)} requests, told {told_as}, in the audit {written}",
         )
     for turn in found.turns:
         if turn["nonce"] not in found.by_nonce:
@@ -74,14 +81,12 @@ def budgets_hold(found: Evidence) -> Row:
 def claims_are_released(found: Evidence) -> Row:
     """I3. A claim whose time is over counts as free at once; the sweep must have noted it all the same."""
     row = Row("I3", "claims are released: none outlives its lease")
-    now = datetime.now(UTC)
     for turn in found.turns:
         if turn["outcome"] == "denied":
             continue
         if turn["released_at"] is None:
-            row.case(
-                turn["claim_until"] > now - SLACK, f"{turn['chat_id']} held until {turn['claim_until']}, still"
-            )
+            is_held = turn["claim_until"] > found.now - SLACK
+            row.case(is_held, f"{turn['chat_id']} held until {turn['claim_until']}, still")
         elif turn["settled_at"] is not None:
             held = turn["released_at"] - turn["settled_at"]
             row.case(held <= GRACE + SLACK, f"{turn['chat_id']} held for {held} after its end")
@@ -115,7 +120,7 @@ def one_end(found: Evidence) -> Row:
             continue
         ends = {turn["outcome"] for turn in found.turns_of.get(ask["nonce"], [])}
         as_stored = "completed" if ask["outcome"] == "completed" else "failed"
-        is_denied = as_stored == "failed" and "denied" in ends and not any(one in ask["text"] for one in ADMITTED)
+        is_denied = as_stored == "failed" and "denied" in ends and not _was_admitted(ask)
         row.case(not ends or as_stored in ends or is_denied,
                  f"{ask['nonce']}: told {ask['outcome']} ({ask['text']}), stored {ends}")  # fmt: skip
         if ask["task_id"]:
@@ -125,7 +130,7 @@ def one_end(found: Evidence) -> Row:
         if again["outcome"] in ("completed", "failed"):
             end = (again["outcome"], again["text"])
             row.case(said.get(again["task_id"], end) == end, f"{again['task_id']}: read again as {end}")
-        elif again["status"] == 200:
+        elif again["status"] not in (0, 503):
             row.case(False, f"{again['task_id']}: {again['outcome']} when read again: {again['text']}")
     for task in found.rows(LAST_EVENTS, (ENDS, ENDS)):
         ok = task["ends"] <= 1 and task["ended"] in (None, task["last"])
@@ -136,11 +141,14 @@ def one_end(found: Evidence) -> Row:
 def every_turn_ends(found: Evidence) -> Row:
     """I6."""
     row = Row("I6", "every accepted ask ends, at the latest 45 s after its wait")
-    now = datetime.now(UTC)
     for turn in found.turns:
-        took = (turn["settled_at"] or now) - turn["asked_at"]
+        took = (turn["settled_at"] or found.now) - turn["asked_at"]
         row.case(took <= ENDS_WITHIN, f"{turn['chat_id']} took {took}, {turn['outcome']} {turn['reason']}")
     return row
+
+
+def _was_admitted(ask: Line) -> bool:
+    return ask["outcome"] == "completed" or any(text in ask["text"] for text in ADMITTED)
 
 
 def _may_be_written(ask: Line) -> bool:

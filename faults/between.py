@@ -1,4 +1,4 @@
-"""Proxies between a hub's processes and its servers."""
+"""A proxy between a hub's processes and Redis."""
 
 from contextlib import ExitStack
 
@@ -7,10 +7,9 @@ from tests.servers import Servers
 
 
 class Between:
-    """What a `Stack` takes as `via`: the hub reaches `redis` and `postgres` through proxies, the harness not."""
+    """What a `Stack` takes as `via`: the hub reaches `redis` through a proxy, the harness not."""
 
     redis: Proxy
-    postgres: Proxy
 
     def __init__(self) -> None:
         self._open = ExitStack()
@@ -18,5 +17,4 @@ class Between:
     def __call__(self, servers: Servers) -> Servers:
         self._open.close()
         self.redis = self._open.enter_context(proxied(servers.redis_port))
-        self.postgres = self._open.enter_context(proxied(servers.postgres_port))
-        return Servers(self.postgres.port, self.redis.port)
+        return Servers(servers.postgres_port, self.redis.port)

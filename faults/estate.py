@@ -92,7 +92,7 @@ class Estate:
         self._receiving = receiving(self._hear)
         self.receiver = self._receiving.__enter__()
         made = await self.call(owner, "POST", "/api/v1/webhooks", {"url": self.receiver.url, "events": EVENTS})
-        self._secret = made["signingSecret"]
+        self._secret = self.stack.tokens[owner, "webhook secret"] = made["signingSecret"]
 
     def _hear(self, one: Received) -> int:
         """In the receiver's thread: answer as told, then note what came if it was taken."""

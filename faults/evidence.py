@@ -1,8 +1,10 @@
 """What is left of a run: the lines of its log, and the tables of its hub."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -16,19 +18,25 @@ SELECT t.*, a.handle, u.login FROM agents_turn t
 LEFT JOIN agents_agent a ON a.id = t.agent_id LEFT JOIN accounts_user u ON u.id = t.caller_id ORDER BY t.id
 """
 
+Rows = Callable[..., list[dict[str, Any]]]
+
 
 @dataclass
 class Evidence:
     """Read once, after the load has stopped. `asks` are the lines of that op, `by_nonce` the same in groups.
 
-    `turns_of` are the rows of the audit by the nonce in their question.
+    `turns_of` are the rows of the audit by the nonce in their question. `now` is the database's: F12 moves
+    its clock. `rows` reads tables of the hub, each row by column.
     """
 
     lines: dict[str, list[Line]]
     stack: Stack | None = None
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
     turns: list[dict[str, Any]] = field(default_factory=list)
     by_nonce: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
     turns_of: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+
+    rows: Rows = lambda statement, values=(): []
 
     @property
     def asks(self) -> list[Line]:
@@ -41,13 +49,6 @@ class Evidence:
         self.turns.append(turn)
         self.turns_of[turn["nonce"]].append(turn)
 
-    def rows(self, statement: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
-        """Rows of the hub's database by column."""
-        assert self.stack is not None, "no hub"
-        url = self.stack.postgres.url(DATABASE)
-        with psycopg.connect(url, row_factory=dict_row, autocommit=True) as connection:
-            return connection.execute(statement.encode(), values or None).fetchall()
-
 
 def gather(stack: Stack, log: OpLog) -> Evidence:
     """Everything there is."""
@@ -56,10 +57,16 @@ def gather(stack: Stack, log: OpLog) -> Evidence:
     for line in read(log.path):
         lines[line["op"]].append(line)
     found = grouped(lines, [])
-    found.stack = stack
+    found.stack, found.rows = stack, partial(_rows, stack.postgres.url(DATABASE))
+    found.now = found.rows("SELECT clock_timestamp() AS now")[0]["now"]
     for turn in found.rows(TURNS):
         found.add_turn(turn)
     return found
+
+
+def _rows(url: str, statement: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
+    with psycopg.connect(url, row_factory=dict_row, autocommit=True) as connection:
+        return connection.execute(statement.encode(), values or None).fetchall()
 
 
 def grouped(lines: Mapping[str, list[Line]], turns: Sequence[dict[str, Any]]) -> Evidence:

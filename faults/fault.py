@@ -19,7 +19,7 @@ SERVED_EVERY_S = 0.3
 class Scene:
     """A running hub under load, for as long as one fault takes.
 
-    `count` is how often the fault is to be done.
+    `count` is how often the fault is to be done, `done` how often it was before, in the same run.
     """
 
     stack: Stack
@@ -27,6 +27,12 @@ class Scene:
     load: Load
     log: OpLog
     count: int
+    done: int = 0
+
+    @property
+    def numbers(self) -> range:
+        """The running numbers of the cases to do now: kinds that come in turn choose by them."""
+        return range(self.done, self.done + self.count)
 
     def saw(self, what: str, ok: bool, detail: str = "") -> None:
         """Note a case of a pass figure: a row of the table for each `what`, a violation for each not ok."""

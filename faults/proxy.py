@@ -1,8 +1,6 @@
-"""A TCP way to a port that can be spoilt while it is in use: delay, silence, resets, late ends, little room."""
+"""A TCP way to a port that can be spoilt while it is in use: delay, silence."""
 
 import asyncio
-import socket
-import struct
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -11,25 +9,19 @@ from typing import Any, TypeVar
 
 PIECE_BYTES = 65_536
 PIECES_UNDER_WAY = 64
-STEPS_PER_S = 20
 Done = TypeVar("Done")
 Pieces = asyncio.Queue[tuple[float, bytes]]  # each with the moment it is due
-
-RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: the kernel sends RST instead of FIN
 
 
 @dataclass(frozen=True, slots=True)
 class Spoilt:
     """How the way is. Both directions alike; connections that are open feel a change at their next piece.
 
-    `latency_s`: added to each piece, the order kept. `bytes_per_s`: of each direction of each connection; 0 is
-    unbounded. `end_after_s`: how long the end of one side is kept from the other. `is_silent`: nothing passes and
-    nothing is refused; what was sent meanwhile arrives afterwards, as TCP would resend it.
+    `latency_s`: added to each piece, the order kept. `is_silent`: nothing passes and nothing is refused; what was
+    sent meanwhile arrives afterwards, as TCP would resend it.
     """
 
     latency_s: float = 0.0
-    bytes_per_s: int = 0
-    end_after_s: float = 0.0
     is_silent: bool = False
 
 
@@ -47,7 +39,6 @@ class Proxy:
         self._loop = asyncio.new_event_loop()
         self._passable = asyncio.Event()
         self._passable.set()
-        self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def spoil(self, **how: Any) -> None:
@@ -62,21 +53,9 @@ class Proxy:
         """As good as none; what waited passes on."""
         self._call(self._set(SOUND))
 
-    def reset(self) -> int:
-        """Tear every open connection down by RST on both sides; how many sides there were."""
-        return self._call(self._reset())
-
     async def _set(self, way: Spoilt) -> None:
         self._way = way
         (self._passable.clear if way.is_silent else self._passable.set)()
-
-    async def _reset(self) -> int:
-        for writer in (open_now := list(self._writers)):
-            connection: socket.socket = writer.get_extra_info("socket")
-            with suppress(OSError):
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-            writer.transport.abort()
-        return len(open_now)
 
     def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -86,12 +65,10 @@ class Proxy:
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass on both ways. When one side is gone, or nobody listens there, so is the other."""
-        self._writers.add(writer)
         far: asyncio.StreamWriter | None = None
         try:
             await self._passable.wait()
             far_reader, far = await asyncio.open_connection("127.0.0.1", self.to_port)
-            self._writers.add(far)
             async with asyncio.TaskGroup() as group:
                 for source, sink in ((reader, far), (far_reader, writer)):
                     pieces: Pieces = asyncio.Queue(PIECES_UNDER_WAY)
@@ -102,7 +79,6 @@ class Proxy:
         finally:
             for one in filter(None, (writer, far)):
                 one.transport.abort()
-                self._writers.discard(one)
 
     async def _read(self, reader: asyncio.StreamReader, pieces: Pieces) -> None:
         piece = b"-"
@@ -110,7 +86,7 @@ class Proxy:
             with suppress(ConnectionError):  # a reset is an end, told like one
                 piece = b""
                 piece = await reader.read(PIECE_BYTES)
-            wait_s = self._way.latency_s if piece else self._way.end_after_s
+            wait_s = self._way.latency_s if piece else 0
             await pieces.put((self._loop.time() + wait_s, piece))
 
     async def _write(self, writer: asyncio.StreamWriter, pieces: Pieces) -> None:
@@ -120,18 +96,10 @@ class Proxy:
             await self._passable.wait()
             if not piece:
                 break
-            await self._send(writer, piece)
+            writer.write(piece)
+            await writer.drain()
         if writer.can_write_eof():
             writer.write_eof()
-
-    async def _send(self, writer: asyncio.StreamWriter, piece: bytes) -> None:
-        while piece:
-            room = max(1, self._way.bytes_per_s // STEPS_PER_S) if self._way.bytes_per_s else len(piece)
-            writer.write(piece[:room])
-            await writer.drain()
-            piece = piece[room:]
-            if self._way.bytes_per_s:
-                await asyncio.sleep(room / self._way.bytes_per_s)
 
     def _call(self, work: Coroutine[Any, Any, Done]) -> Done:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)

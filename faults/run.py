@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from faults.checker import check
 from faults.estate import Estate
 from faults.evidence import gather
 from faults.fault import Fault, Scene
+from faults.filled import DONE
 from faults.load import Load
 from faults.oplog import OpLog
 from faults.report import Row, merged
@@ -23,6 +25,7 @@ TOLD_WITHIN_S = 90
 UNTOLD = "SELECT 1 FROM webhooks_delivery WHERE status IN ('pending', 'sending') LIMIT 1"
 DUE = "UPDATE webhooks_delivery SET next_attempt_at = now() WHERE status = 'pending'"
 
+UNSEEN = "every hub was started, and looked into afterwards"
 Todo = Sequence[tuple[Fault, int]]
 Say = Callable[[str], None]
 
@@ -52,7 +55,15 @@ async def run(todo: Todo, folder: Path, *, asks: int, say: Say, minutes: float =
     tables = []
     for number, group in enumerate(_by_hub(todo)):
         share = asks * len(group) // len(todo)
-        tables.append(await _on_one_hub(group, folder / f"hub-{number}", share, deadline, outcome, say))
+        hub = folder / f"hub-{number}"
+        hub.mkdir(parents=True)
+        try:
+            with closing(OpLog(hub / "operations.jsonl")) as log:
+                table = await _on_one_hub(group, hub, log, share, deadline, outcome, say)
+        except Exception as failure:  # noqa: BLE001 - one hub that fails must not cost the others' table
+            names = ", ".join(fault.name for fault, _ in group)
+            table = [Row("I1", UNSEEN, 1, [f"hub-{number} ({names}): {failure!r} at {_place(failure)}"])]
+        tables.append(table)
     outcome.rows = merged(tables)
     return outcome
 
@@ -65,10 +76,8 @@ def _by_hub(todo: Todo) -> Iterator[Todo]:
 
 
 async def _on_one_hub(
-    group: Todo, folder: Path, asks: int, deadline: float, outcome: Outcome, say: Say
+    group: Todo, folder: Path, log: OpLog, asks: int, deadline: float, outcome: Outcome, say: Say
 ) -> list[Row]:
-    folder.mkdir(parents=True)
-    log = OpLog(folder / "operations.jsonl")
     stack = Stack(folder / "hub", log, **group[0][0].stack)  # type: ignore[arg-type]
     estate = Estate(stack, log)
     async with _ended(stack, estate):
@@ -79,48 +88,62 @@ async def _on_one_hub(
             began = time.monotonic()
             say(f"{fault.name} × {count}: {fault.title}")
             until_asks = asks * number // len(group) if time.monotonic() < deadline else 0
-            done = await _do(fault, count, stack, estate, log, until_asks=until_asks, deadline=deadline)
+            scene = Scene(stack, estate, Load(estate, LOOPS if fault.loops is None else fault.loops), log, count)
+            scene.done = sum(times for one, times in outcome.done if one is fault)
+            done = await do(fault, scene, until_asks=until_asks, deadline=deadline)
             outcome.took_s[fault.name] = time.monotonic() - began
             outcome.done.append((fault, done))
             say(f"{fault.name} done in {outcome.took_s[fault.name]:.0f} s, {log.asks:,} asks on this hub")
         say("waiting for what is still under way")
-        await _settle(stack, estate, log)
+        log.fault = "I6"
+        scene = Scene(stack, estate, Load(estate, 0), log, 0)
+        await _to_its_end(scene, "the hub came to rest", _settle(scene))
         await estate.leave()
+        outcome.asks += log.asks
         say("checking")
-        rows = check(gather(stack, log))
-    outcome.asks += log.asks
-    return rows
+        return check(gather(stack, log), [fault.name for fault, _ in group])
 
 
-async def _do(
-    fault: Fault, count: int, stack: Stack, estate: Estate, log: OpLog, *, until_asks: int, deadline: float
-) -> int:
+async def do(fault: Fault, scene: Scene, *, until_asks: int, deadline: float) -> int:
     """Do a fault so often, and again until so many asks were made or time is up; how often it was."""
+    load, log, before = scene.load, scene.log, scene.done
     log.fault = fault.name
-    load = Load(estate, LOOPS if fault.loops is None else fault.loops)
-    scene = Scene(stack, estate, load, log, count)
     load.start()
-    try:
-        await fault.run(scene)
-        scene.count = 1
-        while load.loops and log.asks < until_asks and time.monotonic() < deadline:
-            load.check()
-            await fault.run(scene)
-            count += 1
-    finally:
-        await load.stop()
+    goes_on = await _to_its_end(scene, DONE, fault.run(scene))
+    scene.done, scene.count = before + scene.count, 1
+    while goes_on and load.loops and log.asks < until_asks and time.monotonic() < deadline:
+        goes_on = await _to_its_end(scene, DONE, fault.run(scene))
+        scene.done += 1
+    await _to_its_end(scene, DONE, load.stop())
     log.fault = ""
     log.flush()
-    return count
+    return scene.done - before
 
 
-async def _settle(stack: Stack, estate: Estate, log: OpLog) -> None:
+async def _to_its_end(scene: Scene, what: str, work: Awaitable[None]) -> bool:
+    """Whatever goes wrong is a violation, and no reason to lose the table of what went before."""
+    try:
+        await work
+    except Exception as failure:  # noqa: BLE001
+        scene.saw(what, False, f"{failure!r} at {_place(failure)}")
+        return False
+    scene.saw(what, True)
+    return True
+
+
+def _place(failure: BaseException) -> str:
+    """Where in our own code it came up."""
+    frames = reversed(traceback.extract_tb(failure.__traceback__))
+    ours = [frame for frame in frames if "site-packages" not in frame.filename]
+    return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in ours)
+
+
+async def _settle(scene: Scene) -> None:
     """Nothing is asked any more: every turn ends, every webhook is told. What does not shows in the table."""
-    scene = Scene(stack, estate, Load(estate, 0), log, 0)
     await scene.no_turn_open(CALM_S)
     until = time.monotonic() + TOLD_WITHIN_S
-    while time.monotonic() < until and stack.sql(UNTOLD):
-        stack.sql(DUE)  # the pauses between tries are not what is looked at here
+    while time.monotonic() < until and scene.stack.sql(UNTOLD):
+        scene.stack.sql(DUE)  # the pauses between tries are not what is looked at here
         await asyncio.sleep(1)
 
 
@@ -131,4 +154,3 @@ async def _ended(stack: Stack, estate: Estate) -> AsyncIterator[None]:
     finally:
         await estate.close()
         stack.stop()
-        estate.log.close()

@@ -1,4 +1,4 @@
-"""I15: nothing that a hub prints or stores holds a token that it gave out."""
+"""I15: nothing that a hub prints or stores holds a token or a secret that it gave out, no log a question."""
 
 import subprocess
 
@@ -6,16 +6,30 @@ from faults.evidence import Evidence
 from faults.report import Row
 from faults.stack import DATABASE
 
+ASKED = b"what did I say?"  # in every question, and in every echo of one
+PRINTING = ("web-", "worker-", "beat-")
+
 
 def no_secret_is_shown(found: Evidence) -> Row:
-    """Every token of the run is looked for in all logs, and in all tables as PostgreSQL shows them."""
-    row = Row("I15", "no token in any log or table")
+    """Every token and secret of the run is looked for in all logs, and in all tables as PostgreSQL shows them."""
+    row = Row("I15", "no token or secret in any log or table")
     assert found.stack is not None, "no hub"
     tokens = {token.encode(): name for name, token in found.stack.tokens.items()}
     places = {log.name: log.read_bytes() for log in found.stack.logs()} | {"the database": _dump(found)}
     for place, shown in places.items():
         for token, name in tokens.items():
             row.case(token not in shown, f"the token of {name} is in {place}")
+    return row
+
+
+def no_question_is_logged(found: Evidence) -> Row:
+    """Of no ask the hub's own processes print what was asked or answered."""
+    row = Row("I15", "no question or reply in a log of the hub's processes")
+    assert found.stack is not None, "no hub"
+    for log in found.stack.logs():
+        if log.name.startswith(PRINTING):
+            lines = [line for line in log.read_bytes().splitlines() if ASKED in line]
+            row.case(not lines, f"{log.name}: {len(lines)} times, {lines[:1]}")
     return row
 
 

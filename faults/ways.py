@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.callers import Json, bearer, rpc_path
 
 ANSWER_WITHIN_S = 60.0
 POLL_EVERY_S = 0.2
+CUT_SHARE, MOST_CUTS = 0.5, 5
 ENDED = ("COMPLETED", "FAILED", "CANCELED", "REJECTED")
 
 
@@ -22,8 +25,9 @@ class Answer:
 
     `outcome`: `completed` (`text` is the reply), `failed` (a FAILED task; `text` is why), `refused` (no task, an
     error: `text`), `unsent` (nobody listened, nothing left), `broken` (the connection broke, or the end never
-    came: nobody knows), `late` (no answer within ANSWER_WITHIN_S). `status` is HTTP's, 0 without an answer.
-    `events`: the numbers of a stream's events.
+    came: nobody knows), `late` (no answer within ANSWER_WITHIN_S). `status` is HTTP's, 0 without an answer; `code`
+    a JSON-RPC error's. `events`: the numbers of a stream's events; `pieces`: its artifacts; `cuts`: how often
+    it was broken off on purpose. `reads`: what was refused on the way to the end (GetTask, SubscribeToTask).
     """
 
     outcome: str
@@ -31,7 +35,11 @@ class Answer:
     text: str = ""
     task_id: str = ""
     retry_after: bool = False
+    code: int = 0
+    cuts: int = 0
     events: list[int] = field(default_factory=list)
+    pieces: dict[str, str] = field(default_factory=dict)
+    reads: list["Answer"] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,11 @@ class Question:
     text: str
     message_id: str
     key: str = ""
+
+    @property
+    def nonce(self) -> str:
+        """What its reply must hold."""
+        return self.text.partition(" ")[0]
 
     @property
     def headers(self) -> dict[str, str]:
@@ -67,11 +80,11 @@ async def ask(client: httpx.AsyncClient, way: str, question: Question) -> Answer
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
             return await WAYS[way](client, question)
+    except (httpx.ConnectError, httpx.ConnectTimeout) as failure:
+        return Answer("unsent", text=f"{type(failure).__name__}: {failure}"[:200])
     except (TimeoutError, httpx.TimeoutException):
         return Answer("late", text="no answer in time")
-    except httpx.ConnectError as failure:
-        return Answer("unsent", text=str(failure)[:200])
-    except (httpx.TransportError, json.JSONDecodeError) as failure:
+    except httpx.TransportError as failure:
         return Answer("broken", text=f"{type(failure).__name__}: {failure}"[:200])
 
 
@@ -96,13 +109,14 @@ async def http_json(client: httpx.AsyncClient, question: Question) -> Answer:
     """POST …/message:send in A2A 1.0."""
     path = f"{rpc_path(question.handle)}/message:send"
     response = await client.post(path, json=question.params(), headers=question.headers | V1)
-    return _read(response, response.json())
+    return _read(response)
 
 
 async def polling(client: httpx.AsyncClient, question: Question) -> Answer:
     """SendMessage that does not wait, and GetTask until the task has ended."""
     params = question.params(configuration={"returnImmediately": True})
     began = await _rpc(client, question, V1, "SendMessage", params)
+    reads: list[Answer] = []
     while began.outcome == "broken" and began.task_id:
         await asyncio.sleep(POLL_EVERY_S)
         try:
@@ -110,7 +124,10 @@ async def polling(client: httpx.AsyncClient, question: Question) -> Answer:
         except httpx.TransportError:
             continue
         if answer.outcome in ("completed", "failed"):
+            answer.reads = reads
             return answer
+        if answer.outcome == "refused":
+            reads.append(answer)
     return began
 
 
@@ -124,7 +141,7 @@ async def native_route(client: httpx.AsyncClient, question: Question) -> Answer:
     path = f"/api/v1/peers/{question.handle}/route"
     body = {"prompt": question.text, "mode": "ask"}
     response = await client.post(path, json=body, headers=question.headers)
-    answer = response.json()
+    answer = _json(response)
     if response.status_code == 200 and answer.get("ok"):
         return Answer("completed", 200, text=answer["reply"])
     text = str(answer.get("error", "")) + " " + str(answer.get("message", ""))
@@ -138,20 +155,32 @@ async def hub_stream(client: httpx.AsyncClient, question: Question) -> Answer:
 
 
 async def version_1_stream(client: httpx.AsyncClient, question: Question) -> Answer:
-    """SendStreamingMessage in A2A 1.0; a stream that breaks is taken up again after its last event."""
-    answer = await _stream(client, question, V1, "SendStreamingMessage", question.params())
+    """SendStreamingMessage in A2A 1.0; a stream that breaks is taken up again after its last event.
+
+    Half of the streams are broken off after an event, up to five times.
+    """
+    cuts = random.randint(1, MOST_CUTS) if random.random() < CUT_SHARE else 0
+    answer = await _stream(client, question, V1, "SendStreamingMessage", question.params(), is_cut=cuts > 0)
     until = time.monotonic() + ANSWER_WITHIN_S / 2
     while answer.outcome == "broken" and answer.task_id and answer.events and time.monotonic() < until:
-        await asyncio.sleep(POLL_EVERY_S)
+        await asyncio.sleep(random.uniform(0, POLL_EVERY_S))
         follow = V1 | {"Last-Event-ID": f"{answer.task_id}.{answer.events[-1]}"}
         try:
-            more = await _stream(client, question, follow, "SubscribeToTask", {"id": answer.task_id})
+            task = {"id": answer.task_id}
+            is_cut = answer.cuts < cuts
+            more = await _stream(
+                client, question, follow, "SubscribeToTask", task, is_cut=is_cut, pieces=answer.pieces
+            )
         except httpx.TransportError:
             continue
-        if more.outcome == "refused" and "ended" in more.text:
-            break
+        if more.outcome == "refused":
+            answer.reads.append(more)
+            if "ended" in more.text:
+                break
+            continue
         more.events, more.task_id = answer.events + more.events, answer.task_id
-        answer = answer if more.outcome == "refused" else more
+        more.cuts, more.reads = answer.cuts + more.cuts, answer.reads
+        answer = more
     return answer
 
 
@@ -174,43 +203,66 @@ async def _rpc(
 ) -> Answer:
     body = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
     response = await client.post(rpc_path(question.handle), json=body, headers=question.headers | dict(headers))
-    return _read(response, response.json())
+    return _read(response)
 
 
-def _read(response: httpx.Response, answer: Json) -> Answer:
+def _json(response: httpx.Response) -> Json:
+    """What it says; an error when that is no JSON object."""
+    with suppress(ValueError):
+        if isinstance(answer := response.json(), dict):
+            return answer
+    return {"error": {"message": f"no JSON: {response.text[:150]}"}}
+
+
+def _read(response: httpx.Response) -> Answer:
     """Of one whole answer: of JSON-RPC, or of HTTP+JSON."""
+    answer = _json(response)
     if "error" in answer or not response.is_success:
         error = answer.get("error")
-        text = str(error.get("message", "")) if isinstance(error, dict) else json.dumps(answer)[:200]
-        return Answer("refused", response.status_code, text, retry_after="retry-after" in response.headers)
+        known: Json = error if isinstance(error, dict) else {"message": json.dumps(answer)[:200]}
+        refusal = Answer("refused", response.status_code, str(known.get("message")), code=known.get("code", 0))
+        refusal.retry_after = "retry-after" in response.headers
+        return refusal
     said = _said(answer.get("result", answer))
     said.status = response.status_code
     return said
 
 
 async def _stream(
-    client: httpx.AsyncClient, question: Question, headers: Mapping[str, str], method: str, params: Json
+    client: httpx.AsyncClient,
+    question: Question,
+    headers: Mapping[str, str],
+    method: str,
+    params: Json,
+    *,
+    is_cut: bool = False,
+    pieces: Mapping[str, str] | None = None,
 ) -> Answer:
+    """To its end, or, `is_cut`, to its first numbered event. `pieces`: of before, when it is taken up again."""
     body = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
     given = question.headers | dict(headers)
-    answer = Answer("broken", text="the stream ended without an end")
-    pieces: dict[str, str] = {}
+    answer = Answer("broken", text="the stream ended without an end", pieces=dict(pieces or {}))
     async with client.stream("POST", rpc_path(question.handle), json=body, headers=given) as response:
         if "event-stream" not in response.headers.get("content-type", ""):
-            return _read(response, json.loads(await response.aread()))
+            await response.aread()
+            return _read(response)
         answer.status = response.status_code
         try:
-            async for number, event in _events(response):
-                _add(answer, pieces, number, event)
+            async with aclosing(_events(response)) as events:
+                async for number, event in events:
+                    _add(answer, number, event)
+                    if is_cut and answer.events and answer.outcome == "broken":
+                        answer.cuts = 1
+                        break
         except httpx.TransportError as failure:
             if answer.outcome == "broken":
                 answer.text = type(failure).__name__
     if answer.outcome == "completed" and not answer.text:
-        answer.text = "".join(pieces.values())
+        answer.text = "".join(answer.pieces.values())
     return answer
 
 
-async def _events(response: httpx.Response) -> AsyncIterator[tuple[int, Json]]:
+async def _events(response: httpx.Response) -> AsyncGenerator[tuple[int, Json]]:
     number = -1
     async for line in response.aiter_lines():
         if line.startswith("id: "):
@@ -219,7 +271,7 @@ async def _events(response: httpx.Response) -> AsyncIterator[tuple[int, Json]]:
             yield number, json.loads(line[6:])
 
 
-def _add(answer: Answer, pieces: dict[str, str], number: int, event: Json) -> None:
+def _add(answer: Answer, number: int, event: Json) -> None:
     if "error" in event:
         answer.outcome, answer.text = "refused", str(event["error"].get("message"))
         return
@@ -228,8 +280,8 @@ def _add(answer: Answer, pieces: dict[str, str], number: int, event: Json) -> No
         answer.events.append(number)
     if "artifactUpdate" in result:
         artifact = result["artifactUpdate"]["artifact"]
-        before = pieces.get(artifact["artifactId"], "") if result["artifactUpdate"].get("append") else ""
-        pieces[artifact["artifactId"]] = before + _texts(artifact.get("parts", []))
+        before = answer.pieces.get(artifact["artifactId"], "") if result["artifactUpdate"].get("append") else ""
+        answer.pieces[artifact["artifactId"]] = before + _texts(artifact.get("parts", []))
         return
     status = result.get("statusUpdate")
     said = _said({"task": {"id": status["taskId"], "status": status["status"]}} if status else result)

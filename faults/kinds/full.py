@@ -28,7 +28,7 @@ LEFT_BYTES = (0, 200, 4_000, 9_000, 20_000)
 
 async def nothing_written(scene: Scene) -> None:
     """PostgreSQL refuses every write for a while; then a hub of its own gets a full disk."""
-    for number in range(scene.count):
+    for number in scene.numbers:
         await read_only(scene)
         await full_disk(scene, number)
 

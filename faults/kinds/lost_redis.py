@@ -26,7 +26,7 @@ VIA = {"via": BETWEEN, "env": {"CALLER_RATE_PER_MINUTE": 100_000}}
 
 async def silence_redis(scene: Scene) -> None:
     """Nothing passes to or from Redis, and no connection is refused; the first time for less long."""
-    for number in range(scene.count):
+    for number in scene.numbers:
         await _silence(scene, SILENT_S if number or scene.count > 1 else SHORT_SILENT_S)
 
 

@@ -114,7 +114,7 @@ async def bad_receivers(scene: Scene) -> None:
         with ExitStack() as receivers:
             urls = [
                 receivers.enter_context(KINDS[number % len(KINDS)]())
-                for number in range(first, min(first + AT_ONCE, scene.count))
+                for number in scene.numbers[first : first + AT_ONCE]
             ]
             await _deliver(scene, urls)
 

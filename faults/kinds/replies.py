@@ -85,7 +85,7 @@ KINDS: list[tuple[type[Bad], str]] = [
 async def bad_replies(scene: Scene) -> None:
     """One agent of each kind at once, until there were so many."""
     for first in range(0, scene.count, len(KINDS)):
-        kinds = [KINDS[number % len(KINDS)] for number in range(first, min(first + len(KINDS), scene.count))]
+        kinds = [KINDS[number % len(KINDS)] for number in scene.numbers[first : first + len(KINDS)]]
         hubs = [process_of(scene, index) for index in range(len(scene.stack.urls))]
         before = [hub.memory_info().rss for hub in hubs]
         await asyncio.gather(*(_reply_badly(scene, *kind, number) for number, kind in enumerate(kinds)))

@@ -12,6 +12,7 @@ from faults.report import Row, as_markdown, merged
 
 Line = dict[str, Any]
 NOW = datetime.now(UTC)
+DIED = "the hub stopped before the agent answered"
 
 
 def ask(nonce: str = "n1", **fields: Any) -> Line:
@@ -25,7 +26,7 @@ def ask(nonce: str = "n1", **fields: Any) -> Line:
         "status": 200,
     }
     more = {"way": "hub", "keyed": False, "task_id": f"task-{nonce}", "events": [], "began_in": "F1"}
-    return known | more | {"retry_after": False} | fields
+    return known | more | {"op": "ask", "retry_after": False, "cuts": 0} | fields
 
 
 def turn(nonce: str = "n1", **fields: Any) -> Line:
@@ -33,6 +34,11 @@ def turn(nonce: str = "n1", **fields: Any) -> Line:
     ended = {"outcome": "completed", "reason": "", "repeats": 1, "usage_day": NOW.date(), "home": "p1"}
     times = {"asked_at": NOW, "settled_at": NOW, "released_at": NOW, "claim_until": NOW}
     return asked | ended | times | fields
+
+
+def read(op: str, **fields: Any) -> Line:
+    known = {"op": op, "nonce": "n1", "task_id": "task-n1", "fault": "F1", "outcome": "refused", "status": 200}
+    return known | {"code": -32001, "text": "task not found", "retry_after": False} | fields
 
 
 def evidence(asks: list[Line], turns: list[Line], **lines: list[Line]) -> Evidence:
@@ -56,6 +62,8 @@ def check(row: Row, *, broken: bool) -> None:
         ([ask(outcome="unsent")], [turn(outcome="failed")], True),
         ([ask("n1", outcome="failed"), ask("n2", outcome="failed")], [turn(outcome="denied", repeats=2)], False),
         ([ask("n1", outcome="failed"), ask("n2", outcome="failed")], [turn(outcome="denied")], True),
+        ([ask(outcome="failed", text=DIED)], [turn(outcome="failed")], False),
+        ([ask(outcome="failed", text=DIED)], [turn(outcome="denied")], True),
     ],
 )
 def test_an_ask_without_its_row_is_seen(asks: list[Line], turns: list[Line], broken: bool) -> None:
@@ -80,6 +88,52 @@ def test_an_ask_that_does_not_end_is_seen() -> None:
     old = NOW - timedelta(minutes=10)
     check(audit.every_turn_ends(evidence([], [turn()])), broken=False)
     check(audit.every_turn_ends(evidence([], [turn(asked_at=old, settled_at=None, outcome=None)])), broken=True)
+
+
+def test_claims_and_ends_are_measured_by_the_clock_of_the_database() -> None:
+    ahead = timedelta(days=700)
+    held = turn(released_at=None, settled_at=None, outcome=None, claim_until=NOW + timedelta(seconds=30))
+    for of, broken in ((timedelta(0), False), (ahead, True)):
+        found = evidence([], [held])
+        found.now += of
+        check(audit.claims_are_released(found), broken=broken)
+        check(audit.every_turn_ends(found), broken=broken)
+
+
+def test_a_task_that_cannot_be_read_again_is_seen() -> None:
+    same = {"outcome": "completed", "text": ask()["text"]}
+    for fields, broken in ((same, False), ({}, True), ({"status": 401}, True)):
+        again = read("reread", **fields)
+        check(audit.one_end(evidence([ask()], [turn()], reread=[again])), broken=broken)
+
+
+def test_anothers_task_that_is_found_is_seen_and_a_refusal_of_all_is_no_case() -> None:
+    check(answers.others_tasks_are_hidden(evidence([], [], peek=[read("peek")])), broken=False)
+    found = read("peek", outcome="broken", code=0)
+    check(answers.others_tasks_are_hidden(evidence([], [], peek=[found])), broken=True)
+    away = [read("peek", status=503, code=-32013), read("peek", status=401, code=-32010)]
+    assert answers.others_tasks_are_hidden(evidence([], [], peek=away)).n == 0
+
+
+def test_a_keyed_ask_without_its_answer_is_seen() -> None:
+    known = {"nonce": "n1", "way": "hub", "attempts": 2, "status": 200, "text": "", "fault": "F1"}
+    for outcome in ("completed", "failed", "refused", "broken", "late", "unsent"):
+        broken = outcome not in ("completed", "failed")
+        found = evidence([], [], keyed=[known | {"outcome": outcome}])
+        check(answers.keyed_asks_are_answered(found), broken=broken)
+
+
+@pytest.mark.parametrize(
+    ("events", "last", "broken"),
+    [([0, 1, 2], 2, False), ([0, 2], 2, True), ([0, 1, 1, 2], 2, True), ([0, 1], 2, True), ([0, 1], None, True)],
+)
+def test_a_stream_with_a_hole_is_seen_cut_or_not(events: list[int], last: int | None, broken: bool) -> None:
+    for cuts, row_of in ((0, answers.streams_are_complete), (2, answers.cut_streams_are_complete)):
+        asked = ask(way="v1 stream", events=events, cuts=cuts)
+        tasks = [] if last is None else [{"id": asked["task_id"], "seq": last}]
+        found = evidence([asked], [])
+        found.rows = lambda statement, tasks=tasks: tasks
+        check(row_of(found), broken=broken)
 
 
 def test_what_a_dead_process_leaves_open_is_seen() -> None:
@@ -110,13 +164,17 @@ def test_a_prompt_handed_over_twice_is_seen() -> None:
 
 
 def test_errors_that_are_none_are_seen() -> None:
-    for fields, broken in (
+    cases: list[tuple[Line, bool]] = [
         ({"status": 503, "retry_after": True}, False),
         ({"status": 503}, True),
         ({"status": 500}, True),
-    ):
+    ]
+    for fields, broken in cases:
         found = evidence([ask(outcome="refused", **fields)], [])
         check(answers.errors_say_when_to_come_back(found), broken=broken)
+        for op in ("read", "reread", "peek"):
+            found = evidence([], [], **{op: [read(op, **fields)]})
+            check(answers.errors_say_when_to_come_back(found), broken=broken)
 
 
 def test_answers_lost_in_a_drain_are_seen() -> None:

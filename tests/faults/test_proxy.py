@@ -92,36 +92,6 @@ async def test_silence_lets_nothing_pass_and_tells_nobody_and_afterwards_all_arr
                 assert await late.reader.readexactly(6) == b"and me"
 
 
-async def test_a_reset_tears_down_what_is_open_and_nothing_else(echo_port: int) -> None:
-    with proxied(echo_port) as proxy:
-        async with Client.through(proxy) as client:
-            await client.said(b"here")
-            assert proxy.reset() == 2
-            with pytest.raises(ConnectionResetError):
-                await client.reader.readexactly(1)
-            async with Client.through(proxy) as another:
-                assert await another.said(b"again") == b"again"
-
-
-async def test_the_end_of_one_side_is_kept_from_the_other_for_a_while(echo_port: int) -> None:
-    with proxied(echo_port) as proxy:
-        async with Client.through(proxy) as client:
-            proxy.spoil(end_after_s=DELAY_S)
-            began = time.monotonic()
-            client.writer.write_eof()
-            assert await client.reader.read() == b"end"
-            assert time.monotonic() - began >= 2 * DELAY_S
-
-
-async def test_a_narrow_way_takes_as_long_as_its_bytes_need(echo_port: int) -> None:
-    with proxied(echo_port) as proxy:
-        async with Client.through(proxy) as client:
-            proxy.spoil(bytes_per_s=20_000)
-            began = time.monotonic()
-            assert await client.said(b"z" * 10_000) == b"z" * 10_000
-            assert time.monotonic() - began >= 0.4
-
-
 async def test_nobody_behind_it_is_an_end_and_not_a_hang(unused_tcp_port: int) -> None:
     with proxied(unused_tcp_port) as proxy:
         async with Client.through(proxy) as client:

@@ -1,0 +1,68 @@
+"""A run of the fault suite: what fails in it is told, and what must be tried was."""
+
+from contextlib import closing
+from pathlib import Path
+
+from faults.checker import empty, figures
+from faults.estate import Estate
+from faults.evidence import grouped
+from faults.fault import Fault, Scene
+from faults.filled import BY_FAULT, DONE
+from faults.kinds.killed_web import kill_at_points
+from faults.load import Load
+from faults.oplog import OpLog
+from faults.oplog import read as read_log
+from faults.report import Row
+from faults.run import UNSEEN, do, run
+from faults.stack import Stack
+from faults.table import TABLE
+
+
+def test_a_row_that_must_be_filled_and_is_not_is_seen() -> None:
+    rows = [Row("F2", "a delivery in the hands of a killed worker comes again", 1), Row("F4", DONE, 1)]
+    assert [(row.name, row.n, len(row.violations)) for row in empty(rows, ["F2", "F15"])] == [
+        ("F15", 0, 1),
+        ("F15", 0, 1),
+    ]
+    assert [row.says for row in empty(rows, ["N1"])] == ["a figure of its own"]
+    assert not list(empty([Row("N1", "x", 1)], ["N1"]))
+    assert list(empty([Row("N1", DONE, 1)], ["N1"]))
+
+
+def test_every_fault_has_rows_that_it_must_fill() -> None:
+    assert set(BY_FAULT) == set(TABLE)
+
+
+async def test_a_fault_that_fails_is_a_violation_and_the_run_goes_on(tmp_path: Path) -> None:
+    async def fail(scene: Scene) -> None:
+        scene.saw("something", True)
+        raise TimeoutError("nobody came")
+
+    with closing(OpLog(tmp_path / "operations.jsonl")) as log:
+        stack = Stack(tmp_path, log)
+        fault = Fault("F1", "x", 1, 1, fail, loops=0)
+        estate = Estate(stack, log)
+        scene = Scene(stack, estate, Load(estate, 0), log, 1, done=7)
+        done = await do(fault, scene, until_asks=0, deadline=0)
+        rows = figures(grouped({"seen": [line for line in read_log(log.path) if line["op"] == "seen"]}, []))
+    assert (done, scene.done) == (1, 8)
+    seen = [(row.name, row.says, len(row.violations)) for row in rows]
+    assert seen == [("F1", "something", 0), ("F1", DONE, 1)]
+    assert "nobody came" in rows[1].violations[0]
+
+
+def test_a_fault_done_again_goes_on_with_the_next_number(tmp_path: Path) -> None:
+    with closing(OpLog(tmp_path / "operations.jsonl")) as log:
+        stack = Stack(tmp_path, log)
+        estate = Estate(stack, log)
+        scene = Scene(stack, estate, Load(estate, 0), log, 3)
+        assert list(scene.numbers) == [0, 1, 2]
+        scene.done, scene.count = 3, 1
+        assert list(scene.numbers) == [3]
+
+
+async def test_a_hub_that_cannot_be_started_is_a_violation_and_no_lost_table(tmp_path: Path) -> None:
+    fault = Fault("F1", "x", 1, 1, kill_at_points, stack={"nonsense": 1})
+    said: list[str] = []
+    outcome = await run([(fault, 1)], tmp_path, asks=0, say=said.append)
+    assert [(row.says, len(row.violations)) for row in outcome.rows] == [(UNSEEN, 1)]
