@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from django.contrib.admin.models import LogEntry
 from django.db.models import QuerySet
 
 from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
@@ -24,13 +23,12 @@ from agents.models import (
 )
 from agents.transcript import blobs, files
 from agents.transcript.deleting import delete_sessions
+from hub.estate.record import ERASED, scrub_acts
 from hub.estate.scrubbing import scrub_others
 from hub.estate.traces import traces_of
 from kit import batches
 from kit.alone import alone
 from webhooks.models import Delivery, Subscription
-
-ERASED = "(erased)"
 
 
 def erase_closed() -> int:
@@ -49,6 +47,7 @@ def erase(user: User) -> bool:
         return False
     traces = traces_of(user)
     scrub_others(user, traces)
+    scrub_acts(traces)
     for ids in batches.of(File.objects.filter(uploader=user).exclude(filename=ERASED)):
         File.objects.filter(pk__in=ids).update(filename=ERASED)  # before others hear that they are deleted
     for handle in traces.handles:
@@ -92,7 +91,6 @@ def _make_nameless(user: User) -> None:
         Turn.objects.filter(pk__in=ids).update(question="")
     Halt.objects.filter(made_by=user).exclude(reason="").update(reason="")
     PermissionRequest.objects.filter(resolver=user).exclude(message="").update(message="")
-    LogEntry.objects.filter(object_repr__icontains=user.former_login).update(object_repr=ERASED)
     user.groups.clear()
     user.user_permissions.clear()
 

@@ -227,13 +227,33 @@ def test_an_account_with_an_open_question_waits_for_its_end(alice: Person, bob: 
     assert jobs.erase_closed() == 0
 
 
-def test_the_record_of_staff_forgets_the_name(alice: Person, staff: Person) -> None:
+def noted(staff: Person, name: str = "", message: str = "") -> LogEntry:
     kind = ContentType.objects.get_for_model(User)
-    LogEntry.objects.create(
-        user=staff.user, content_type=kind, object_id=str(alice.user.pk), object_repr="alice", action_flag=2
+    return LogEntry.objects.create(
+        user=staff.user, content_type=kind, object_repr=name, action_flag=2, change_message=message
     )
-    erase(close(alice.user.pk))
-    assert LogEntry.objects.get().object_repr == "(erased)"
+
+
+def test_the_record_of_staff_forgets_the_name(staff: Person) -> None:
+    al = person("al")
+    make_agent(al.user, "helper")
+    names = ("al", "@al/helper", "alice", "@hal/helper", "@al-2/helper", "@hal")
+    messages = {
+        "a list: q=al": "a list: q=(erased)",
+        "a list: q=%40al%2Fhelper+so&outcome=failed": "a list: q=(erased)+so&outcome=failed",
+        "a list: q=alice%40&al=1": "a list: q=alice%40&al=1",
+        "halted al's agents": "halted (erased)'s agents",
+        "halted @al/helper": "halted (erased)",
+        "halted alice's questions": "halted alice's questions",
+        '[{"changed": {"fields": ["Is active"]}}]': '[{"changed": {"fields": ["Is active"]}}]',
+    }
+    entries = [noted(staff, name=name) for name in names] + [noted(staff, message=one) for one in messages]
+    assert erase(close(al.user.pk))
+    for entry in entries:
+        entry.refresh_from_db()
+    named, said = entries[: len(names)], entries[len(names) :]
+    assert [one.object_repr for one in named] == ["(erased)"] * 2 + list(names[2:])
+    assert [one.change_message for one in said] == list(messages.values())
 
 
 def test_the_command_asks_to_be_told_twice(alice: Person, capsys: pytest.CaptureFixture[str]) -> None:
