@@ -1,8 +1,10 @@
 """Erasing what a closed account left, in batches. May run twice, and goes on where an earlier run was cut off."""
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
+from django.db import connection
 from django.db.models import QuerySet
 
 from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
@@ -30,12 +32,33 @@ from kit import batches
 from kit.alone import alone
 from webhooks.models import Delivery, Subscription
 
+logger = logging.getLogger(__name__)
+
+ERASING = "erasing"
+
 
 def erase_closed() -> int:
     """Erase the accounts that were closed and are not erased yet; how many are now. One job at a time does."""
-    with alone("erasing") as is_alone:
+    with alone(ERASING) as is_alone:
         waiting = User.objects.exclude(former_login="").exclude(closed_at=None)
-        return sum(erase(user) for user in waiting) if is_alone else 0
+        return sum(map(_tried, waiting)) if is_alone else 0
+
+
+def erase_unless_busy(user: User) -> bool:
+    """Erase a closed account now; False: the job erases just now, or cannot yet, and will."""
+    with alone(ERASING) as is_alone:
+        return is_alone and erase(user)
+
+
+def _tried(user: User) -> bool:
+    """One that fails is tried again with the next run; the others do not wait for it."""
+    try:
+        return erase(user)
+    except Exception:
+        logger.exception("account.not_erased", extra={"user_id": user.pk})
+        if not connection.is_usable():
+            raise  # nobody keeps others out any more
+        return False
 
 
 def erase(user: User) -> bool:

@@ -1,6 +1,10 @@
 """One account: everything of it to take away, and nothing of it left."""
 
 import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -8,6 +12,7 @@ from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
@@ -20,6 +25,7 @@ from hub.estate.closing import LastAdministrator, close
 from hub.estate.erasing import erase
 from hub.estate.exporting import lines, stream
 from hub.estate.parts import PARTS, SECRET
+from kit.alone import alone
 from kit.async_db import db_call
 from tests.data.house import owner_of_everything, places_of
 from tests.native.house import Person, api, browser, make_agent, make_turn, person
@@ -225,6 +231,65 @@ def test_an_account_with_an_open_question_waits_for_its_end(alice: Person, bob: 
     Turn.objects.filter(pk=turn.pk).update(outcome="failed", settled_at=turn.asked_at, released_at=turn.asked_at)
     assert jobs.erase_closed() == 1
     assert jobs.erase_closed() == 0
+
+
+@contextmanager
+def failing(user: User) -> Iterator[None]:
+    """Whatever asks for this user's questions."""
+
+    def refuse(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("SELECT") and Turn._meta.db_table in sql and user.pk in params:
+            raise OperationalError("as when a statement takes too long")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(refuse):
+        yield
+
+
+def test_one_account_that_fails_does_not_keep_others_from_being_erased(
+    alice: Person, bob: Person, carol: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    for one in (alice, bob, carol):
+        close(one.user.pk)
+    with failing(bob.user):
+        assert jobs.erase_closed() == 2
+    assert [one.user_id for one in caplog.records if one.message == "account.not_erased"] == [bob.user.pk]  # type: ignore[attr-defined]
+    assert list(User.objects.exclude(former_login="")) == [bob.user]
+    assert jobs.erase_closed() == 1
+
+
+@contextmanager
+def another_erases() -> Iterator[None]:
+    """On a connection of its own, until the block ends."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with alone("erasing") as is_alone:
+            assert is_alone
+            begun.set()
+            ended.wait(30)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        held = thread.submit(hold)
+        assert begun.wait(10)
+        try:
+            yield
+        finally:
+            ended.set()
+        held.result()
+
+
+def test_the_command_leaves_it_to_the_hub_that_erases_just_now(
+    alice: Person, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("on SQLite one process erases")
+    with another_erases():
+        call_command("erase_account", login="alice", yes=True)
+    assert "the hub erases the rest" in capsys.readouterr().out
+    assert User.objects.get().former_login == "alice"
+    assert jobs.erase_closed() == 1
 
 
 def noted(staff: Person, name: str = "", message: str = "") -> LogEntry:
