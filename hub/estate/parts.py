@@ -59,7 +59,7 @@ PARTS: Sequence[Part] = (
     Part(
         "was_asked",
         Turn,
-        lambda user: ~Q(caller=user) & (Q(agent__owner=user) | Q(agent=None, session__owner=user)),
+        lambda user: ~Q(caller=user) & Q(pk__in=Turn.objects.owned_by(user.pk).values("pk")),
     ),
     Part("event", Event, lambda user: Q(session__owner=user)),
     Part("op_message", OpMessage, lambda user: Q(session__owner=user) | Q(author=user)),

@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from accounts.models import User
 from agents.models import Event, OpMessage
@@ -96,18 +96,7 @@ def scrub_others(user: User, traces: Traces) -> None:
 
 def rewrite(rows: QuerySet[Any], column: str, clean: Callable[[str], str]) -> None:
     """Clean a column of these rows, a few at a time."""
-    for batch in _walk(rows, column):
+    for batch in batches.walk(rows, column, at_once=READ_AT_ONCE):
         for pk, text in batch:
             if (kept := clean(text)) != text:
                 rows.model._default_manager.filter(pk=pk).update(**{column: kept})
-
-
-def _walk(rows: QuerySet[Model], column: str) -> Iterator[list[tuple[int, str]]]:
-    last = 0
-
-    def find() -> list[tuple[int, str]]:
-        return list(rows.filter(pk__gt=last).order_by("pk").values_list("pk", column)[:READ_AT_ONCE])
-
-    for batch in batches.resting(find):
-        yield batch
-        last = batch[-1][0]

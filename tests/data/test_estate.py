@@ -141,6 +141,32 @@ def test_nothing_of_an_erased_account_is_left_in_any_table(estate: Person) -> No
     assert places_of(OTHERS_WORD) == others
 
 
+@contextmanager
+def plans_of_turns() -> Iterator[list[str]]:
+    """How SQLite finds the turns it reads or changes."""
+    plans: list[str] = []
+
+    def explain(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if Turn._meta.db_table in sql and sql.startswith(("SELECT", "UPDATE")):
+            with connection.cursor() as cursor:
+                cursor.execute(f"EXPLAIN QUERY PLAN {sql}", params)
+                plans.extend(row[3] for row in cursor.fetchall())
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(explain):
+        yield plans
+
+
+def test_no_export_and_no_erasure_reads_all_turns(estate: Person) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL reads all of a table that is small")
+    with plans_of_turns() as plans:
+        list(lines(estate.user))
+        assert erase(close(estate.user.pk))
+    assert [one for one in plans if "turn_by_caller" in one]
+    assert not [one for one in plans if one.startswith("SCAN agents_turn")]
+
+
 def test_others_keep_their_audit_without_a_name(estate: Person, bob: Person) -> None:
     asked = Turn.objects.get(caller=estate.user)
     assert erase(close(estate.user.pk))
