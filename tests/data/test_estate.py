@@ -2,6 +2,7 @@
 
 import json
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,12 +24,12 @@ from agents.models import Agent, Blob, Event, Halt, OpMessage, Turn
 from hub import jobs
 from hub.estate.closing import LastAdministrator, close
 from hub.estate.erasing import erase
-from hub.estate.exporting import lines, stream
+from hub.estate.exporting import SLICE_CHARS, lines, stream
 from hub.estate.parts import PARTS, SECRET
 from kit.alone import alone
 from kit.async_db import db_call
 from tests.data.house import owner_of_everything, places_of
-from tests.native.house import Person, api, browser, make_agent, make_turn, person
+from tests.native.house import Person, api, browser, make_agent, make_session, make_turn, person
 
 pytestmark = pytest.mark.django_db
 
@@ -119,6 +120,28 @@ async def test_the_stream_says_what_the_command_says(db: None) -> None:
     await db_call(lambda: make_turn(make_agent(who.user), who.user))()
     told = read(await read_async(who.user))
     assert told[1:] == (await db_call(lambda: read("".join(lines(who.user))))())[1:]
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_stream_comes_in_small_slices_and_holds_few_rows_of_great_size(db: None) -> None:
+    who = await db_call(lambda: person("alice"))()
+    await db_call(lambda: many_events(who.user, count=100, chars=200_000))()
+    tracemalloc.start()
+    try:
+        sizes = [len(piece) async for piece in stream(who.user)]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(sizes) > 100 * 200_000
+    assert max(sizes) < SLICE_CHARS + 250_000
+    assert peak_bytes < 15_000_000
+
+
+def many_events(owner: User, *, count: int, chars: int) -> None:
+    payload = json.dumps({"text": "x" * chars})
+    session, now = make_session(owner), timezone.now()
+    for _ in range(count):
+        Event.objects.create(session=session, kind="chat", type="note", payload=payload, ts=now)
 
 
 def test_the_command_writes_the_same(estate: Person, capsys: pytest.CaptureFixture[str]) -> None:
