@@ -66,6 +66,8 @@ def erase(user: User) -> bool:
 
     False: a question of theirs is still open; try again when it has ended.
     """
+    if not user.former_login:
+        return True  # it was done: there is no name to look for
     if Turn.objects.open().filter(caller=user).exists():
         return False
     traces = traces_of(user)

@@ -370,6 +370,15 @@ def test_the_record_of_staff_forgets_the_name(staff: Person) -> None:
     assert [one.change_message for one in said] == list(messages.values())
 
 
+def test_erasing_again_changes_nothing_of_others(alice: Person, staff: Person) -> None:
+    closed = close(alice.user.pk)
+    assert erase(closed)
+    entry = noted(staff, message="a list: q=bob")
+    call_command("erase_account", login=closed.login, yes=True)
+    entry.refresh_from_db()
+    assert (entry.object_repr, entry.change_message) == ("", "a list: q=bob")
+
+
 def test_the_command_asks_to_be_told_twice(alice: Person, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(CommandError, match="--yes"):
         call_command("erase_account", login="alice")
