@@ -31,7 +31,7 @@ def note(user: User, model: type[Model], rows: Sequence[Row], what: str, *, flag
             object_id=key,
             object_repr=name,
             action_flag=flag,
-            change_message=what if number < ROWS_NAMED else f"{what} (and more rows)",
+            change_message=f"{what} (and more rows)" if number == ROWS_NAMED < len(rows) else what,
         )
         for number, (key, name) in enumerate(named, start=1)
     )

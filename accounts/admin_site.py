@@ -90,7 +90,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             raise SuspiciousOperation("a row is chosen by its number")
         everything = request.POST.get("select_across") == "1"
         some = queryset if everything else queryset.filter(pk__in=chosen)
-        rows = acts.name_rows(list(some[: acts.ROWS_NAMED])) if action in self.get_actions(request) else []
+        rows = acts.name_rows(list(some[: acts.ROWS_NAMED + 1])) if action in self.get_actions(request) else []
         response = super().response_action(request, queryset, *args, **kwargs)
         if rows and action != DELETE_SELECTED and isinstance(request.user, User):  # Django notes its own
             acts.note(request.user, self.model, rows, action)

@@ -18,6 +18,19 @@ def of(rows: QuerySet[Any], at_once: int = AT_ONCE) -> Iterator[list[Any]]:
     return resting(lambda: list(rows.values_list("pk", flat=True)[:at_once]))
 
 
+def walk(rows: QuerySet[Any], *columns: str, at_once: int = AT_ONCE) -> Iterator[list[tuple[Any, ...]]]:
+    """Keys and columns of rows in the order of keys, each row once, whatever is done to it."""
+    last: Any = None
+
+    def find() -> list[tuple[Any, ...]]:
+        later = rows if last is None else rows.filter(pk__gt=last)
+        return list(later.order_by("pk").values_list("pk", *columns)[:at_once])
+
+    for found in resting(find):
+        last = found[-1][0]
+        yield found
+
+
 def resting(find: Callable[[], Sequence[Any]]) -> Iterator[Any]:
     """What `find` finds, again and again until it finds nothing; a rest after each as long as its work took.
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from django.db.models import Count, F, Q, Sum
+from django.db import transaction
+from django.db.models import Count, F, Q, QuerySet, Sum
 
 from a2a_bridge.models import StoredEvent, StoredTask
+from a2a_bridge.tasks import journal_rows
 from a2a_bridge.tasks.record import OPEN
 from kit import batches
 from kit.clock import db_now
@@ -20,18 +22,19 @@ _SIZE = F("snapshot_bytes") + F("events_bytes")
 def forget_old(kept_days: int) -> int:
     """Delete tasks whose state was set longer ago than that; how many went."""
     old = StoredTask.objects.filter(updated_at__lte=db_now() - timedelta(days=kept_days))
-    return sum(_delete(ids) for ids in batches.of(old.order_by("updated_at"), DELETE_AT_ONCE))
+    return sum(_delete(old, ids) for ids in batches.of(old.order_by("updated_at"), DELETE_AT_ONCE))
 
 
 def trim(*, tasks_a_caller: int = TASKS_A_CALLER, bytes_a_caller: int = BYTES_A_CALLER) -> int:
     """Delete the oldest finished tasks of callers who have more than that; how many went."""
     sums = StoredTask.objects.values("caller_id").annotate(count=Count("pk"), held=Sum(_SIZE))
     crowded = sums.filter(Q(count__gt=tasks_a_caller) | Q(held__gt=bytes_a_caller))
+    ended = StoredTask.objects.exclude(state__in=OPEN)
     gone = 0
     for caller_id in list(crowded.values_list("caller_id", flat=True)):
         spent = list(_spent(caller_id, tasks_a_caller, bytes_a_caller))
         for start in range(0, len(spent), DELETE_AT_ONCE):
-            gone += _delete(spent[start : start + DELETE_AT_ONCE])
+            gone += _delete(ended, spent[start : start + DELETE_AT_ONCE])
     return gone
 
 
@@ -45,9 +48,15 @@ def _spent(caller_id: int, most: int, most_bytes: int) -> Iterator[str]:
             yield task_id
 
 
-def _delete(task_ids: list[str]) -> int:
-    """How many of these tasks went, each with its events; those go first, a batch at a time."""
-    for events in batches.of(StoredEvent.objects.filter(task__in=task_ids)):
+def _delete(meant: QuerySet[StoredTask], task_ids: list[str]) -> int:
+    """How many of these tasks went, each with its events; those go first, a batch at a time.
+
+    One that was taken further meanwhile, and is not meant any more, stays.
+    """
+    tasks = meant.filter(pk__in=task_ids)
+    for events in batches.of(StoredEvent.objects.filter(task__in=tasks)):
         StoredEvent.objects.filter(pk__in=events).delete()
-    deleted = StoredTask.objects.filter(pk__in=task_ids).delete()[1]
+    with transaction.atomic():
+        held = list(journal_rows.locked(tasks).values_list("pk", flat=True))
+        deleted = StoredTask.objects.filter(pk__in=held).delete()[1]
     return deleted.get(StoredTask._meta.label, 0)

@@ -111,13 +111,18 @@ def drop(task_id: str, caller_id: int) -> None:
     StoredTask.objects.filter(id=task_id, caller_id=caller_id).delete()
 
 
-def _lock(task_ids: set[str]) -> dict[str, _Kept]:
-    """How far these tasks are; nobody else takes them further before the transaction ends.
+def locked(rows: QuerySet[StoredTask]) -> QuerySet[StoredTask]:
+    """These tasks as they are; nobody else takes them further before the transaction ends.
 
     The ledger writes the ends of turns in the order of their chat ids; so does this: nobody waits in a circle.
     """
     in_order = Collate(F("chat_id"), BY_CODE_POINT[connection.vendor])
-    rows = StoredTask.objects.filter(id__in=task_ids).order_by(in_order).select_for_update()
+    return rows.order_by(in_order).select_for_update()
+
+
+def _lock(task_ids: set[str]) -> dict[str, _Kept]:
+    """How far these tasks are."""
+    rows = locked(StoredTask.objects.filter(id__in=task_ids))
     return {one[0]: _Kept(*one[1:]) for one in rows.values_list("id", "seq", "has_ended", "schema_version")}
 
 

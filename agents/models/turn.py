@@ -115,6 +115,7 @@ class Turn(models.Model):
             models.Index(
                 fields=["source_session"], condition=Q(source_session__isnull=False), name="turn_asked_from"
             ),
+            models.Index(fields=["caller", "id"], name="turn_by_caller"),
             models.Index(
                 fields=["session", "caller", "reason", "asked_at"],
                 condition=Q(outcome="denied"),

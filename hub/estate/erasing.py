@@ -1,9 +1,10 @@
 """Erasing what a closed account left, in batches. May run twice, and goes on where an earlier run was cut off."""
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
-from django.contrib.admin.models import LogEntry
+from django.db import connection
 from django.db.models import QuerySet
 
 from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
@@ -24,20 +25,40 @@ from agents.models import (
 )
 from agents.transcript import blobs, files
 from agents.transcript.deleting import delete_sessions
+from hub.estate.record import ERASED, scrub_acts
 from hub.estate.scrubbing import scrub_others
 from hub.estate.traces import traces_of
 from kit import batches
 from kit.alone import alone
 from webhooks.models import Delivery, Subscription
 
-ERASED = "(erased)"
+logger = logging.getLogger(__name__)
+
+ERASING = "erasing"
 
 
 def erase_closed() -> int:
     """Erase the accounts that were closed and are not erased yet; how many are now. One job at a time does."""
-    with alone("erasing") as is_alone:
+    with alone(ERASING) as is_alone:
         waiting = User.objects.exclude(former_login="").exclude(closed_at=None)
-        return sum(erase(user) for user in waiting) if is_alone else 0
+        return sum(map(_tried, waiting)) if is_alone else 0
+
+
+def erase_unless_busy(user: User) -> bool:
+    """Erase a closed account now; False: the job erases just now, or cannot yet, and will."""
+    with alone(ERASING) as is_alone:
+        return is_alone and erase(user)
+
+
+def _tried(user: User) -> bool:
+    """One that fails is tried again with the next run; the others do not wait for it."""
+    try:
+        return erase(user)
+    except Exception:
+        logger.exception("account.not_erased", extra={"user_id": user.pk})
+        if not connection.is_usable():
+            raise  # nobody keeps others out any more
+        return False
 
 
 def erase(user: User) -> bool:
@@ -45,15 +66,16 @@ def erase(user: User) -> bool:
 
     False: a question of theirs is still open; try again when it has ended.
     """
+    if not user.former_login:
+        return True  # it was done: there is no name to look for
     if Turn.objects.open().filter(caller=user).exists():
         return False
     traces = traces_of(user)
     scrub_others(user, traces)
+    scrub_acts(traces)
     for ids in batches.of(File.objects.filter(uploader=user).exclude(filename=ERASED)):
         File.objects.filter(pk__in=ids).update(filename=ERASED)  # before others hear that they are deleted
-    for handle in traces.handles:
-        _delete_tasks(StoredTask.objects.filter(handle__iexact=handle))
-        batches.delete(SendKey.objects.filter(handle__iexact=handle))
+    _delete_asked_of(traces.handles)
     delete_sessions(list(Session.objects.filter(owner=user).values_list("pk", flat=True)))
     _delete_files(user)
     _delete_tasks(StoredTask.objects.filter(caller=user))
@@ -88,11 +110,10 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
 
 def _make_nameless(user: User) -> None:
     """What others keep: that somebody asked, and that somebody decided."""
-    for ids in batches.of(Turn.objects.filter(caller=user).exclude(question="")):
-        Turn.objects.filter(pk__in=ids).update(question="")
+    for asked in batches.walk(Turn.objects.filter(caller=user)):
+        Turn.objects.filter(pk__in=[pk for [pk] in asked]).exclude(question="").update(question="")
     Halt.objects.filter(made_by=user).exclude(reason="").update(reason="")
     PermissionRequest.objects.filter(resolver=user).exclude(message="").update(message="")
-    LogEntry.objects.filter(object_repr__icontains=user.former_login).update(object_repr=ERASED)
     user.groups.clear()
     user.user_permissions.clear()
 
@@ -103,6 +124,15 @@ def _delete_files(user: User) -> None:
         for file in File.objects.filter(pk__in=ids).select_related("session", "uploader"):
             files.delete(file)
         File.objects.filter(pk__in=ids).delete()
+
+
+def _delete_asked_of(handles: frozenset[str]) -> None:
+    """What others asked of their agents. No index has the handle: each table is read once, a part at a time."""
+    theirs = {handle.lower() for handle in handles}
+    for model in (StoredTask, SendKey) if theirs else ():
+        for rows in batches.walk(model._default_manager.all(), "handle"):
+            keys = [pk for pk, handle in rows if handle.lower() in theirs]
+            model._default_manager.filter(pk__in=keys).delete()
 
 
 def _delete_tasks(tasks: QuerySet[StoredTask]) -> None:

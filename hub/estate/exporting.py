@@ -20,6 +20,8 @@ from kit.iso import iso
 FORMAT = "clawbridge-export"
 VERSION = 1
 MEDIA_TYPE = "application/x-ndjson"
+SLICE_CHARS = 256 * 1024
+KEYS_AT_ONCE = 1_000
 
 
 def lines(user: User) -> Iterator[str]:
@@ -27,31 +29,47 @@ def lines(user: User) -> Iterator[str]:
     yield _head(user)
     count = 0
     for part in PARTS:
-        last: Any = None
-        while batch := _next(part, user, last):
-            last = batch[-1].pk
-            count += len(batch)
-            yield from (_line(part, row) for row in batch)
+        for row in _rows(part, user):
+            yield _line(part, row)
+            count += 1
     yield _end(count)
 
 
 async def stream(user: User) -> AsyncIterator[str]:
-    """The same without holding up the loop."""
-    yield await db_call(_head)(user)
-    count = 0
-    for part in PARTS:
-        last: Any = None
-        while batch := await db_call(_next)(part, user, last):
-            last = batch[-1].pk
-            count += len(batch)
-            yield "".join([await db_call(_line)(part, row) for row in batch])
-    yield _end(count)
+    """The same in slices, each read in a database thread."""
+    slices = _slices(lines(user))
+    while piece := await db_call(next)(slices, ""):
+        yield piece
 
 
-def _next(part: Part, user: User, after: Any) -> list[Any]:
+def _slices(pieces: Iterator[str]) -> Iterator[str]:
+    """Joined until there is enough to send."""
+    held: list[str] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= SLICE_CHARS:
+            yield "".join(held)
+            held, size = [], 0
+    yield "".join(held)
+
+
+def _rows(part: Part, user: User) -> Iterator[Any]:
+    """Many keys at a time, and of the rows as many as fit into memory. No cursor stays open between them."""
     people = [field.name for field in _shown(part.model) if _is_person(field)]
-    rows = part.rows(user).select_related(*people)
-    return list((rows if after is None else rows.filter(pk__gt=after))[: part.at_once])
+    whole = part.model._default_manager.select_related(*people).order_by("pk")
+    for keys in _keys(part, user):
+        for start in range(0, len(keys), part.at_once):
+            yield from list(whole.filter(pk__in=keys[start : start + part.at_once]))
+
+
+def _keys(part: Part, user: User) -> Iterator[list[Any]]:
+    rows = part.rows(user).values_list("pk", flat=True)
+    keys = list(rows[:KEYS_AT_ONCE])
+    while keys:
+        yield keys
+        keys = list(rows.filter(pk__gt=keys[-1])[:KEYS_AT_ONCE])
 
 
 def _shown(model: type[Model]) -> list[Any]:

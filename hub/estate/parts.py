@@ -28,6 +28,7 @@ from agents.models import (
 from webhooks.models import Delivery, Subscription
 
 SECRET = frozenset({"password", "digest", "sealed", "secret", "previous_secret", "credentials"})
+FEW = 20  # rows that may be about 1 MiB each
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +56,24 @@ PARTS: Sequence[Part] = (
     Part("halt", Halt, lambda user: Q(agent__owner=user) | Q(user=user) | Q(made_by=user)),
     Part("block", CallerBlock, lambda user: Q(owner=user)),
     Part("share", Share, lambda user: Q(session__owner=user) | Q(user=user)),
-    Part("asked", Turn, lambda user: Q(caller=user)),
+    Part("asked", Turn, lambda user: Q(caller=user), at_once=FEW),
     Part(
         "was_asked",
         Turn,
-        lambda user: ~Q(caller=user) & (Q(agent__owner=user) | Q(agent=None, session__owner=user)),
+        lambda user: ~Q(caller=user) & Q(pk__in=Turn.objects.owned_by(user.pk).values("pk")),
+        at_once=FEW,
     ),
-    Part("event", Event, lambda user: Q(session__owner=user)),
-    Part("op_message", OpMessage, lambda user: Q(session__owner=user) | Q(author=user)),
+    Part("event", Event, lambda user: Q(session__owner=user), at_once=FEW),
+    Part("op_message", OpMessage, lambda user: Q(session__owner=user) | Q(author=user), at_once=FEW),
     Part("file", File, lambda user: Q(session__owner=user) | Q(uploader=user), at_once=2),
     Part("permission_request", PermissionRequest, lambda user: Q(session__owner=user)),
     Part("token_usage", TokenUsage, lambda user: Q(owner=user)),
     Part("webhook", Subscription, lambda user: Q(owner=user)),
-    Part("delivery", Delivery, lambda user: Q(subscription__owner=user)),
-    Part("task", StoredTask, lambda user: Q(caller=user), at_once=20),
-    Part("task_event", StoredEvent, lambda user: Q(task__caller=user)),
-    Part("send_key", SendKey, lambda user: Q(caller=user), at_once=20),
+    Part("delivery", Delivery, lambda user: Q(subscription__owner=user), at_once=FEW),
+    Part("task", StoredTask, lambda user: Q(caller=user), at_once=FEW),
+    Part("task_event", StoredEvent, lambda user: Q(task__caller=user), at_once=FEW),
+    Part("send_key", SendKey, lambda user: Q(caller=user), at_once=FEW),
     Part("push_config", PushConfig, lambda user: Q(caller=user)),
-    Part("push", Push, lambda user: Q(config__caller=user)),
+    Part("push", Push, lambda user: Q(config__caller=user), at_once=FEW),
     Part("remote_name", RemoteName, lambda user: Q(caller=user)),
 )

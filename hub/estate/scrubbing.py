@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from accounts.models import User
 from agents.models import Event, OpMessage
@@ -82,8 +82,8 @@ def scrub_others(user: User, traces: Traces) -> None:
     """In transcripts of the sessions that may speak of them, and in what was told of those to webhooks."""
     scrubber = Scrubber.of(traces, user.login)
     others = Q(session__in=traces.session_ids) & ~Q(session__owner=user)
-    _rewrite(Event.objects.filter(others), "payload", scrubber.payload)
-    _rewrite(OpMessage.objects.filter(others), "text", scrubber.text)
+    rewrite(Event.objects.filter(others), "payload", scrubber.payload)
+    rewrite(OpMessage.objects.filter(others), "text", scrubber.text)
     for message in OpMessage.objects.filter(others, mentions__icontains=traces.login):
         message.mentions = [scrubber.text(one) for one in message.mentions]
         message.save(update_fields=["mentions"])
@@ -91,22 +91,12 @@ def scrub_others(user: User, traces: Traces) -> None:
     heard |= Q(subscription__owner__shares__session__in=traces.session_ids)
     heard |= Q(subscription__owner__shares__session__owner=user)
     listening = Delivery.objects.filter(heard).exclude(subscription__owner=user).values("pk")
-    _rewrite(Delivery.objects.filter(pk__in=listening), "payload", scrubber.payload)
+    rewrite(Delivery.objects.filter(pk__in=listening), "payload", scrubber.payload)
 
 
-def _rewrite(rows: QuerySet[Any], column: str, clean: Callable[[str], str]) -> None:
-    for batch in _walk(rows, column):
+def rewrite(rows: QuerySet[Any], column: str, clean: Callable[[str], str]) -> None:
+    """Clean a column of these rows, a few at a time."""
+    for batch in batches.walk(rows, column, at_once=READ_AT_ONCE):
         for pk, text in batch:
             if (kept := clean(text)) != text:
                 rows.model._default_manager.filter(pk=pk).update(**{column: kept})
-
-
-def _walk(rows: QuerySet[Model], column: str) -> Iterator[list[tuple[int, str]]]:
-    last = 0
-
-    def find() -> list[tuple[int, str]]:
-        return list(rows.filter(pk__gt=last).order_by("pk").values_list("pk", column)[:READ_AT_ONCE])
-
-    for batch in batches.resting(find):
-        yield batch
-        last = batch[-1][0]

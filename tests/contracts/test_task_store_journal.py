@@ -1,7 +1,8 @@
 """The journal: what it holds and for how long, its rows of other releases, and ends written by the ledger."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -120,6 +121,42 @@ async def test_a_callers_oldest_finished_tasks_go_when_they_weigh_too_much(store
     assert await store.find("task-1", caller_id=1) is None
     assert await store.find("task-2", caller_id=1) is not None
     assert await in_database(jobs.trim_tasks) == 0
+
+
+@contextmanager
+def resumed_meanwhile() -> Iterator[None]:
+    """The first event of a task goes: that is when its caller answers, and its agent goes on."""
+    is_resumed = False
+
+    def resume(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal is_resumed
+        if not is_resumed and sql.startswith("DELETE"):
+            is_resumed = True
+            StoredTask.objects.update(state="working", seq=6, updated_at=datetime.now(UTC))
+            StoredEvent.objects.create(task_id="task-1", seq=6, body="{}")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(resume):
+        yield
+    assert is_resumed
+
+
+@pytest.mark.parametrize(
+    "forget", [lambda: journal_keeping.trim(tasks_a_caller=0), lambda: journal_keeping.forget_old(7)]
+)
+async def test_a_task_that_goes_on_while_old_ones_go_stays(
+    store: JournalTaskStore, forget: Callable[[], int]
+) -> None:
+    await keep(store, task(), story(end=State.INPUT_REQUIRED))
+    await change(updated_at=days_ago(8))
+
+    def forgets_none() -> bool:
+        with resumed_meanwhile():
+            return forget() == 0
+
+    assert await in_database(forgets_none)
+    assert (await in_database(row)).state == "working"
+    assert await in_database(StoredEvent.objects.filter(task_id="task-1", seq=6).exists)
 
 
 async def test_tasks_go_with_their_callers_account(store: JournalTaskStore) -> None:

@@ -1,6 +1,11 @@
 """One account: everything of it to take away, and nothing of it left."""
 
 import json
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -8,6 +13,7 @@ from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
@@ -18,11 +24,12 @@ from agents.models import Agent, Blob, Event, Halt, OpMessage, Turn
 from hub import jobs
 from hub.estate.closing import LastAdministrator, close
 from hub.estate.erasing import erase
-from hub.estate.exporting import lines, stream
+from hub.estate.exporting import SLICE_CHARS, lines, stream
 from hub.estate.parts import PARTS, SECRET
+from kit.alone import alone
 from kit.async_db import db_call
 from tests.data.house import owner_of_everything, places_of
-from tests.native.house import Person, api, browser, make_agent, make_turn, person
+from tests.native.house import Person, api, browser, make_agent, make_session, make_turn, person
 
 pytestmark = pytest.mark.django_db
 
@@ -115,6 +122,28 @@ async def test_the_stream_says_what_the_command_says(db: None) -> None:
     assert told[1:] == (await db_call(lambda: read("".join(lines(who.user))))())[1:]
 
 
+@pytest.mark.django_db(transaction=True)
+async def test_a_stream_comes_in_small_slices_and_holds_few_rows_of_great_size(db: None) -> None:
+    who = await db_call(lambda: person("alice"))()
+    await db_call(lambda: many_events(who.user, count=100, chars=200_000))()
+    tracemalloc.start()
+    try:
+        sizes = [len(piece) async for piece in stream(who.user)]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(sizes) > 100 * 200_000
+    assert max(sizes) < SLICE_CHARS + 250_000
+    assert peak_bytes < 15_000_000
+
+
+def many_events(owner: User, *, count: int, chars: int) -> None:
+    payload = json.dumps({"text": "x" * chars})
+    session, now = make_session(owner), timezone.now()
+    for _ in range(count):
+        Event.objects.create(session=session, kind="chat", type="note", payload=payload, ts=now)
+
+
 def test_the_command_writes_the_same(estate: Person, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("export_account", login=estate.user.login.upper())
     assert read(capsys.readouterr().out)[1:] == read("".join(lines(estate.user)))[1:]
@@ -133,6 +162,32 @@ def test_nothing_of_an_erased_account_is_left_in_any_table(estate: Person) -> No
     assert jobs.erase_closed() == 1
     assert places_of(WORD) == set()
     assert places_of(OTHERS_WORD) == others
+
+
+@contextmanager
+def plans_of_turns() -> Iterator[list[str]]:
+    """How SQLite finds the turns it reads or changes."""
+    plans: list[str] = []
+
+    def explain(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if Turn._meta.db_table in sql and sql.startswith(("SELECT", "UPDATE")):
+            with connection.cursor() as cursor:
+                cursor.execute(f"EXPLAIN QUERY PLAN {sql}", params)
+                plans.extend(row[3] for row in cursor.fetchall())
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(explain):
+        yield plans
+
+
+def test_no_export_and_no_erasure_reads_all_turns(estate: Person) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL reads all of a table that is small")
+    with plans_of_turns() as plans:
+        list(lines(estate.user))
+        assert erase(close(estate.user.pk))
+    assert [one for one in plans if "turn_by_caller" in one]
+    assert not [one for one in plans if one.startswith("SCAN agents_turn")]
 
 
 def test_others_keep_their_audit_without_a_name(estate: Person, bob: Person) -> None:
@@ -227,13 +282,101 @@ def test_an_account_with_an_open_question_waits_for_its_end(alice: Person, bob: 
     assert jobs.erase_closed() == 0
 
 
-def test_the_record_of_staff_forgets_the_name(alice: Person, staff: Person) -> None:
+@contextmanager
+def failing(user: User) -> Iterator[None]:
+    """Whatever asks for this user's questions."""
+
+    def refuse(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("SELECT") and Turn._meta.db_table in sql and user.pk in params:
+            raise OperationalError("as when a statement takes too long")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(refuse):
+        yield
+
+
+def test_one_account_that_fails_does_not_keep_others_from_being_erased(
+    alice: Person, bob: Person, carol: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    for one in (alice, bob, carol):
+        close(one.user.pk)
+    with failing(bob.user):
+        assert jobs.erase_closed() == 2
+    assert [one.user_id for one in caplog.records if one.message == "account.not_erased"] == [bob.user.pk]  # type: ignore[attr-defined]
+    assert list(User.objects.exclude(former_login="")) == [bob.user]
+    assert jobs.erase_closed() == 1
+
+
+@contextmanager
+def another_erases() -> Iterator[None]:
+    """On a connection of its own, until the block ends."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with alone("erasing") as is_alone:
+            assert is_alone
+            begun.set()
+            ended.wait(30)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        held = thread.submit(hold)
+        assert begun.wait(10)
+        try:
+            yield
+        finally:
+            ended.set()
+        held.result()
+
+
+def test_the_command_leaves_it_to_the_hub_that_erases_just_now(
+    alice: Person, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("on SQLite one process erases")
+    with another_erases():
+        call_command("erase_account", login="alice", yes=True)
+    assert "the hub erases the rest" in capsys.readouterr().out
+    assert User.objects.get().former_login == "alice"
+    assert jobs.erase_closed() == 1
+
+
+def noted(staff: Person, name: str = "", message: str = "") -> LogEntry:
     kind = ContentType.objects.get_for_model(User)
-    LogEntry.objects.create(
-        user=staff.user, content_type=kind, object_id=str(alice.user.pk), object_repr="alice", action_flag=2
+    return LogEntry.objects.create(
+        user=staff.user, content_type=kind, object_repr=name, action_flag=2, change_message=message
     )
-    erase(close(alice.user.pk))
-    assert LogEntry.objects.get().object_repr == "(erased)"
+
+
+def test_the_record_of_staff_forgets_the_name(staff: Person) -> None:
+    al = person("al")
+    make_agent(al.user, "helper")
+    names = ("al", "@al/helper", "alice", "@hal/helper", "@al-2/helper", "@hal")
+    messages = {
+        "a list: q=al": "a list: q=(erased)",
+        "a list: q=%40al%2Fhelper+so&outcome=failed": "a list: q=(erased)+so&outcome=failed",
+        "a list: q=alice%40&al=1": "a list: q=alice%40&al=1",
+        "halted al's agents": "halted (erased)'s agents",
+        "halted @al/helper": "halted (erased)",
+        "halted alice's questions": "halted alice's questions",
+        '[{"changed": {"fields": ["Is active"]}}]': '[{"changed": {"fields": ["Is active"]}}]',
+    }
+    entries = [noted(staff, name=name) for name in names] + [noted(staff, message=one) for one in messages]
+    assert erase(close(al.user.pk))
+    for entry in entries:
+        entry.refresh_from_db()
+    named, said = entries[: len(names)], entries[len(names) :]
+    assert [one.object_repr for one in named] == ["(erased)"] * 2 + list(names[2:])
+    assert [one.change_message for one in said] == list(messages.values())
+
+
+def test_erasing_again_changes_nothing_of_others(alice: Person, staff: Person) -> None:
+    closed = close(alice.user.pk)
+    assert erase(closed)
+    entry = noted(staff, message="a list: q=bob")
+    call_command("erase_account", login=closed.login, yes=True)
+    entry.refresh_from_db()
+    assert (entry.object_repr, entry.change_message) == ("", "a list: q=bob")
 
 
 def test_the_command_asks_to_be_told_twice(alice: Person, capsys: pytest.CaptureFixture[str]) -> None:

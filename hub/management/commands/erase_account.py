@@ -7,7 +7,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
 from hub.estate.closing import CannotClose, close
-from hub.estate.erasing import erase
+from hub.estate.erasing import erase_unless_busy
+
+LATER = "the hub erases the rest when it has erased others, and no question of theirs is open"
 
 
 class Command(BaseCommand):
@@ -32,7 +34,5 @@ class Command(BaseCommand):
             closed = close(user.pk, by_operator=True)
         except CannotClose as cannot:
             raise CommandError(str(cannot)) from None
-        left = (
-            "" if erase(closed) else "; a question of theirs is still open: the hub erases the rest when it ended"
-        )
+        left = "" if erase_unless_busy(closed) else f"; {LATER}"
         self.stdout.write(f"@{user.login} is erased{left}")
