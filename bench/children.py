@@ -1,8 +1,6 @@
 """Child processes: started on a chosen core, watched through /proc, ended for certain."""
 
 import os
-import random
-import socket
 import subprocess
 import sys
 import time
@@ -113,12 +111,3 @@ def until(is_so: Callable[[], bool], what: str, within_s: float) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {within_s:.0f} s: {what}")
         time.sleep(0.02)
-
-
-def free_port() -> int:
-    """A loopback port nobody holds, below those that outgoing connections take."""
-    while True:
-        port = random.randint(20000, 32000)
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                return port

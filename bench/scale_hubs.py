@@ -11,9 +11,10 @@ from typing import Literal
 import psycopg
 
 from bench import targets
-from bench.children import CPUS, Child, free_port, python
+from bench.children import CPUS, Child, python
 from bench.databases import databases
 from bench.targets import SERVE, USERS, Caller, Target
+from deploy.stack.wheels import free_port
 
 Way = Literal["stay", "cross", "any"]
 SERVER_CORES = CPUS[:-1] or CPUS

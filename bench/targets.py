@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.children import ROOT, SERVER_CORE, Child, child, free_port, python
+from bench.children import ROOT, SERVER_CORE, Child, child, python
 from bench.databases import databases
+from deploy.stack.wheels import free_port
 
 USERS = 32
 QUESTION = "what is the status of the build on the main branch, and who broke it last? " * 2

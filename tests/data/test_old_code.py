@@ -1,6 +1,8 @@
 """The release before runs on the new schema, alone and beside the new one (F16): an upgrade needs no stop."""
 
+import asyncio
 import io
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -18,6 +20,8 @@ from tests.waiting import until
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 RELEASE = "ae5309f"  # that of tests/house/test_migrations.py
+ITS_TESTS = ["tests/surfaces/test_hub_dialect.py", "tests/native/test_rest_agents.py"]
+SCHEMA = ["*/migrations/*.py", "kit/gentle_index.py"]  # all that makes it
 
 
 class OldHub(HubProcess):
@@ -86,3 +90,18 @@ async def test_old_and_new_processes_answer_for_each_other(make_home: MakeHome) 
                     assert reply_text(await send(url, agent.handle, "who?", alice)) == "echo: who?"
     finally:
         hub.stop()
+
+
+@pytest.mark.usefixtures("_old_code")
+async def test_tests_of_the_old_code_pass_on_the_new_schema(tmp_path: Path) -> None:
+    """The release before, but for its migrations: its own tests make their databases by those of today."""
+    old = shutil.copytree(OldHub.code, tmp_path / "old")
+    for pattern in SCHEMA:
+        for file in ROOT.glob(pattern):
+            name = old / file.relative_to(ROOT)
+            name.parent.mkdir(exist_ok=True)
+            shutil.copy2(file, name)
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow and not grown", *ITS_TESTS]
+    done = await asyncio.to_thread(subprocess.run, command, cwd=old, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "skipped" not in done.stdout, done.stdout

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from faults.proxy import proxied
 from tests.callers import web
-from tests.deploy.stalling import way_to
 from tests.homes import GrownHomes, MakeHome
 from tests.hub_process import StartHub
 from tests.waiting import eventually
@@ -20,12 +20,12 @@ async def test_a_database_that_hangs_makes_the_process_unready_in_time(
     make_home: MakeHome, grown_homes: GrownHomes, start_hub: StartHub
 ) -> None:
     home, server = make_home("grown"), grown_homes.servers.postgres_port
-    with way_to(server) as way:
+    with proxied(server) as way:
         url = home.env["DATABASE_URL"].replace(f":{server}/", f":{way.port}/")
         hub = start_hub(replace(home, env={**home.env, "DATABASE_URL": url}))
         async with web(hub.url) as client:
             assert (await client.get("/readyz")).json() == {"ok": True, "database": "ok"}
-            way.stall()
+            way.silence()
             took = []
             for _ in range(ASKS):
                 began = time.monotonic()
@@ -37,7 +37,7 @@ async def test_a_database_that_hangs_makes_the_process_unready_in_time(
             began = time.monotonic()
             assert "clawbridge_database_up 0.0" in (await client.get("/metrics")).text
             assert time.monotonic() - began < WITHIN_S
-            way.resume()
+            way.heal()
 
             async def ready() -> bool:
                 return (await client.get("/readyz")).status_code == 200

@@ -1,46 +1,66 @@
-"""The short set's other half: what network, agents, readers, receivers and disks do to a hub, mostly at once."""
+"""The short set's other half: what network, agents, readers, receivers, disks and clocks do to a hub."""
 
 import asyncio
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from faults.fault import Fault, Scene
 from faults.kinds.full import full_disk, read_only
-from faults.kinds.half_open import half_open
-from faults.kinds.lost_redis import VIA, silence_redis
-from faults.kinds.readers import slow_readers
-from faults.kinds.receivers import bad_receivers
-from faults.kinds.replies import bad_replies
+from faults.kinds.lost_redis import VIA
 from faults.report import as_markdown, examples
-from faults.run import run
+from faults.run import Todo, run
+from faults.table import TABLE, chosen
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
 
+CLOCKS = {"F11", "F12"}
+NETWORK = {"F4", "F5", "F8", "F13", "F14", "F17", "F18"}
+HERE = CLOCKS | NETWORK  # the rest of the short set: test_short_set.py
 LOOPS = 4
+Done = set[str]
 
 
-async def together(scene: Scene) -> None:
+async def together(done: Done, scene: Scene) -> None:
     """What does not disturb the rest at once, then Redis and PostgreSQL, one after the other."""
-    await asyncio.gather(half_open(replace(scene, count=2)), _measured(scene))
-    await silence_redis(replace(scene, count=1))
+    await asyncio.gather(_do(scene, "F8", done), _measured(scene, done))
+    await _do(scene, "F4", done)
+    await _do(scene, "F5", done)
     await read_only(scene)
+    done.add("F18")
 
 
-async def _measured(scene: Scene) -> None:
+async def _measured(scene: Scene, done: Done) -> None:
     """What is measured has the hub for itself, but for agents that say nothing."""
-    await asyncio.gather(slow_readers(replace(scene, count=20)), full_disk(scene, 0))
-    await asyncio.gather(bad_receivers(replace(scene, count=8)), bad_replies(replace(scene, count=5)))
+    await asyncio.gather(_do(scene, "F13", done), full_disk(scene, 0))
+    await asyncio.gather(_do(scene, "F17", done), _do(scene, "F14", done))
+
+
+async def _do(scene: Scene, name: str, done: Done) -> None:
+    await TABLE[name].run(replace(scene, count=TABLE[name].short))
+    done.add(name)
 
 
 @pytest.mark.timeout(400)
 async def test_no_invariant_breaks_whatever_the_network_does() -> None:
-    fault = Fault("N1", "network, agents, readers, receivers, disks", 1, 0, together, stack=VIA, loops=LOOPS)
+    done: Done = set()
+    title = "network, agents, readers, receivers, disks"
+    await _check([(Fault("N1", title, 1, 0, partial(together, done), stack=VIA, loops=LOOPS), 1)])
+    assert done == NETWORK
+
+
+@pytest.mark.timeout(300)
+async def test_no_invariant_breaks_whatever_the_clocks_say() -> None:
+    await _check([(fault, count) for fault, count in chosen("short") if fault.name in CLOCKS])
+
+
+async def _check(todo: Todo) -> None:
     said: list[str] = []
     with tempfile.TemporaryDirectory(prefix="hub-faults-") as folder:
         Path(folder).chmod(0o755)  # PostgreSQL runs as somebody else when we are root
-        outcome = await run([(fault, 1)], Path(folder), asks=0, say=said.append)
+        outcome = await run(todo, Path(folder), asks=0, say=said.append)
     assert outcome.asks > 100, said
     assert not outcome.violations, f"{as_markdown(outcome.rows)}\n{examples(outcome.rows)}"

@@ -84,14 +84,11 @@ async def test_an_older_client_resubscribes_elsewhere(two_process_hub: HubProces
         begun = await here.call(
             "message/send", {"message": older_message("hold | say done"), "configuration": {"blocking": False}}
         )
-        async with web(two_process_hub.urls[1]) as client:
-            body = envelope("tasks/resubscribe", {"id": begun["id"]}, 7)
-            following = asyncio.create_task(client.post(there.path, json=body, headers=there.headers))
-            await asyncio.wait([following], timeout=1)
+        async with there.open("tasks/resubscribe", {"id": begun["id"]}) as events:
+            told = [await anext(events)]
             agent.release.set()
-            told = (await following).text
-        assert '"final":true' in told
-        assert '"state":"completed"' in told
+            told += [event async for event in events]
+        assert (told[-1]["final"], told[-1]["status"]["state"]) == (True, "completed")
         assert (await there.call("tasks/get", {"id": begun["id"]}))["status"]["state"] == "completed"
 
 

@@ -1,21 +1,38 @@
 """A message that is sent again while it is answered, to another process: one task, one question, one answer."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import TypeVar
 
 import pytest
 
-from tests.callers import Json, bearer, call, envelope, question, reply_text, rpc_path, web
+from tests.callers import Json, Stream, bearer, call, envelope, question, reply_text, rpc_path, web
 from tests.hub_process import HubProcess
 from tests.peers import Held, Slow, TaskPeer, online
 from tests.v1.caller import Caller, message, reply_of
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
 ROUNDS = 25
+Answer = TypeVar("Answer")
 
 
 def callers(hub: HubProcess, handle: str) -> list[Caller]:
     """Alice, at each process."""
     return [Caller(url, handle, hub.mint("alice", "session")) for url in hub.urls]
+
+
+async def joining(caller: Caller, sending: Coroutine[None, None, Answer]) -> "asyncio.Task[Answer]":
+    """Send again, and return once it has joined: until then nobody is shown the task of a send that waits."""
+
+    async def shown() -> Json | None:
+        tasks: list[Json] = (await caller.call("ListTasks", {}))["tasks"]
+        return tasks[0] if tasks else None
+
+    assert await shown() is None
+    sent = asyncio.create_task(sending)
+    await eventually(shown, "the task that was joined")
+    return sent
 
 
 @pytest.mark.parametrize("at", [0, 1])
@@ -25,7 +42,7 @@ async def test_a_send_joins_a_send_on_the_other_process(two_process_hub: HubProc
         asked = {"message": message("hi")}
         first = asyncio.create_task(here.call("SendMessage", asked))
         await agent.heard("prompt")
-        second = asyncio.create_task(there.call("SendMessage", asked))
+        second = await joining(here, there.call("SendMessage", asked))
         begun = (await there.call("SendMessage", asked | {"configuration": {"returnImmediately": True}}))["task"]
         async with there.open("SendStreamingMessage", asked) as events:
             seen = [await anext(events)]
@@ -49,13 +66,17 @@ async def test_the_hubs_own_dialect_joins_too(two_process_hub: HubProcess) -> No
         sends = [call(url, agent.handle, alice, "SendMessage", params) for url in two_process_hub.urls]
         first = asyncio.create_task(sends[0])
         await agent.heard("prompt")
-        second = asyncio.create_task(sends[1])
-        async with web(two_process_hub.urls[1]) as client:
-            body = envelope("SendStreamingMessage", params)
-            streamed = asyncio.create_task(client.post(rpc_path(agent.handle), json=body, headers=bearer(alice)))
-            await asyncio.wait([streamed], timeout=0.5)
+        second = await joining(callers(two_process_hub, agent.handle)[0], sends[1])
+        body, path = envelope("SendStreamingMessage", params), rpc_path(agent.handle)
+        async with (
+            web(two_process_hub.urls[1]) as client,
+            client.stream("POST", path, json=body, headers=bearer(alice)) as response,
+        ):
+            events = Stream(response).tasks()
+            told = [await anext(events)]
             agent.release.set()
-            assert '"COMPLETED"' in (await streamed).text
+            told += [task async for task in events]
+        assert told[-1]["status"]["state"] == "COMPLETED"
         tasks = [(await one).json()["result"] for one in (first, second)]
         assert [reply_text(one) for one in tasks] == ["echo: hi"] * 2
         assert tasks[0]["id"] == tasks[1]["id"]
@@ -83,8 +104,7 @@ async def test_an_older_client_that_takes_a_message_gets_it(two_process_hub: Hub
     async with online(two_process_hub, Held, at=0) as agent:
         first = asyncio.create_task(send(two_process_hub.urls[0]))
         await agent.heard("prompt")
-        second = asyncio.create_task(send(two_process_hub.urls[1]))
-        await asyncio.wait([second], timeout=1)
+        second = await joining(callers(two_process_hub, agent.handle)[0], send(two_process_hub.urls[1]))
         agent.release.set()
         answers = [await first, await second]
         assert [one["kind"] for one in answers] == ["message", "message"]
@@ -122,8 +142,7 @@ async def test_a_question_back_is_told_to_both(two_process_hub: HubProcess) -> N
         asked = {"message": message("hold | ask which one?")}
         first = asyncio.create_task(here.call("SendMessage", asked))
         await agent.heard("prompt")
-        second = asyncio.create_task(there.call("SendMessage", asked))
-        await asyncio.wait([second], timeout=1)
+        second = await joining(here, there.call("SendMessage", asked))
         agent.release.set()
         tasks = [(await one)["task"] for one in (first, second)]
         assert tasks[0] == tasks[1]
