@@ -12,6 +12,7 @@ from agents import announcing, jobs, presence
 from agents.post import Dismiss
 from agents.transcript import permissions
 from agents.transcript.deleting import DELETED
+from hub.goodbyes import Goodbyes
 from hub.halts import Halts
 from hub.health import draining
 from hub.job_thread import deliverer, housekeepers
@@ -56,15 +57,18 @@ class Runtime:
     async def drain(self) -> None:
         """Take no new asks, let the open ones end, send agents and operators elsewhere. At most about DRAIN_S."""
         draining.set()
-        self.house.link.refuses_far_prompts = True
-        deadline = time.monotonic() + settings.DRAIN_S
+        goodbyes, deadline = Goodbyes(self.house.link), time.monotonic() + settings.DRAIN_S
         self._tasks.start(self.house.dispatcher.drain(settings.DRAIN_S), name="drain turns")
         while (turns := self.house.dispatcher.open_turns) or self.house.link.sockets:
-            await self._dismiss(idle_only=time.monotonic() < deadline)
+            if time.monotonic() < deadline:
+                goodbyes.say_some()
+            else:
+                goodbyes.say_all()
             if time.monotonic() > deadline + LAST_WORDS_S:
                 logger.error("drain.unfinished", extra={"turns": turns})
                 break
             await asyncio.sleep(DRAIN_STEP_S)
+        await goodbyes.said()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.house.room.close(), GOODBYE_WITHIN_S)
 
@@ -174,11 +178,3 @@ class Runtime:
         while True:
             await asyncio.sleep(TEND_EVERY_S)
             self.house.link.tend(time.monotonic())
-
-    async def _dismiss(self, *, idle_only: bool) -> None:
-        """Say bye to agents, those whose last turn is over first."""
-        now = time.monotonic()
-        leaving = [one for one in self.house.link.sockets if one.is_idle(now) or not idle_only]
-        goodbyes = (socket.leave(SERVICE_RESTART, bye="restart") for socket in leaving)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.gather(*goodbyes, return_exceptions=True), GOODBYE_WITHIN_S)

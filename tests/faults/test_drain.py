@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import AsyncExitStack
 
 import httpx
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from tests.callers import bearer, envelope, inbound, open_stream, question, reply_text, rpc_path, send, web
 from tests.homes import Home
 from tests.hub_process import HubProcess, StartHub
+from tests.peer import Peer
 from tests.peers import Echo, Held, Stall, online
 from tests.waiting import eventually
 
 SERVICE_RESTART = 1012
+MANY = 120
 
 
 async def status_of_an_ask(hub: HubProcess, handle: str, token: str) -> int:
@@ -93,3 +96,26 @@ async def test_an_idle_hub_sends_its_agents_away_and_leaves(home: Home, start_hu
         await agent.closed.wait()
         assert agent.socket.close_code == SERVICE_RESTART
         assert await hub.exit_code() == 0
+
+
+async def test_agents_of_a_process_that_drains_are_not_all_sent_away_at_once(
+    home: Home, start_hub: StartHub
+) -> None:
+    """They come back after a second: at most about a third of them in any one."""
+    hub = start_hub(home)
+    left: list[float] = []
+
+    async def stay(agent: Peer) -> None:
+        await agent.closed.wait()
+        left.append(time.monotonic())
+
+    async with AsyncExitStack() as stack:
+        token = hub.mint("owner", "channel")
+        agents = [await stack.enter_async_context(Peer(hub.url, token)) for _ in range(MANY)]
+        staying = [asyncio.create_task(stay(agent)) for agent in agents]
+        hub.terminate()
+        await asyncio.gather(*staying)
+        assert await hub.exit_code() == 0
+    left.sort()
+    most = max(sum(at <= one < at + 1 for one in left) for at in left)
+    assert most <= MANY * 0.35, most
