@@ -20,6 +20,7 @@ OF_ANY_ASK: Sequence[Check] = (
     answers.no_ask_hangs,
     secrecy.no_secret_is_shown,
     secrecy.no_question_is_logged,
+    secrecy.nobody_waits_in_a_circle,
 )
 OF_A_LOAD: Sequence[Check] = (
     answers.others_tasks_are_hidden,

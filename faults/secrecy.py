@@ -1,4 +1,4 @@
-"""I15: nothing that a hub prints or stores holds a token or a secret that it gave out, no log a question."""
+"""What logs show. I15: no token or secret that the hub gave out, no question. I6: no circle of transactions."""
 
 import subprocess
 
@@ -30,6 +30,16 @@ def no_question_is_logged(found: Evidence) -> Row:
         if log.name.startswith(PRINTING):
             lines = [line for line in log.read_bytes().splitlines() if ASKED in line]
             row.case(not lines, f"{log.name}: {len(lines)} times, {lines[:1]}")
+    return row
+
+
+def nobody_waits_in_a_circle(found: Evidence) -> Row:
+    """PostgreSQL never had to fail a transaction, of so many asks and their ends, to break a circle of locks."""
+    row = Row("I6", "no transactions wait for each other: no deadlock")
+    assert found.stack is not None, "no hub"
+    log = (found.stack.folder / "postgres.log").read_text(errors="replace").splitlines()
+    row.n = len(found.turns)
+    row.violations = [line for line in log if "deadlock detected" in line]
     return row
 
 

@@ -42,7 +42,9 @@ def read(op: str, **fields: Any) -> Line:
 
 
 def evidence(asks: list[Line], turns: list[Line], **lines: list[Line]) -> Evidence:
-    return grouped({"ask": asks, **lines}, turns)
+    found = grouped({"ask": asks, **lines}, turns)
+    found.now = NOW
+    return found
 
 
 def check(row: Row, *, broken: bool) -> None:
