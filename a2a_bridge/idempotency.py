@@ -3,11 +3,14 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
+from django.db import IntegrityError
 
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import IDEMPOTENCY_KEY_REUSED
@@ -28,6 +31,7 @@ KEPT = timedelta(hours=24)
 ADMITTED_WITHIN = timedelta(seconds=15)  # a claim without a turn for longer lost its process
 ABANDONED_AFTER = timedelta(seconds=60)  # and after this not even a ledger that waits for locks will admit it
 MAX_KEY_CHARS = 255
+CLAIM_TRIES = 5
 LOOK_EVERY_S = 0.5
 
 _encode = msgspec.json.Encoder().encode
@@ -104,6 +108,7 @@ async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: s
 
     Raises:
         RpcError: the key belongs to another message.
+        Unavailable: others took it and let go, again and again.
     """
     return await db_call(_claim)(caller_id, handle, key, body.hex(), task_id)
 
@@ -123,12 +128,20 @@ def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Cl
     named = {"caller_id": caller_id, "handle": handle, "key": hashlib.sha256(key.encode()).hexdigest()}
     SendKey.objects.filter(**named, created_at__lt=now - KEPT).delete()
     ids = {"task_id": task_id or unguessable("task-"), "chat_id": time_ordered()}
-    row, is_new = SendKey.objects.get_or_create(**named, defaults={"body": body, "created_at": now, **ids})
+    row, is_new = _row_of(named, {"body": body, "created_at": now, **ids})
     if row.body != body:
         raise RpcError(IDEMPOTENCY_KEY_REUSED, "this Idempotency-Key belongs to another message", status=200)
     if not is_new and _was_abandoned(row, now) and _take_over(row, ids, now):
         return Claim(row.pk, ids["task_id"], ids["chat_id"], is_new=True)
     return Claim(row.pk, row.task_id, row.chat_id, is_new)
+
+
+def _row_of(named: Mapping[str, Any], fields: Mapping[str, Any]) -> tuple[SendKey, bool]:
+    """The row of a key, and whether it is new. Who had it may let go between our look and our insert, or after."""
+    for _ in range(CLAIM_TRIES):
+        with suppress(IntegrityError):
+            return SendKey.objects.get_or_create(**named, defaults=fields)
+    raise Unavailable("the key is taken and let go of all the time")
 
 
 def _was_abandoned(row: SendKey, now: datetime) -> bool:

@@ -2,6 +2,9 @@
 
 import asyncio
 
+import httpx
+
+from tests.callers import bearer, envelope, rpc_path, web
 from tests.hub_process import HubProcess
 from tests.peers import Echo, Held, TaskPeer, online
 from tests.v1.caller import Caller, message, reply_of, texts
@@ -57,6 +60,22 @@ async def test_a_refused_send_leaves_its_key_free(hub: HubProcess, alice: str) -
         assert refused["status"]["state"] == "TASK_STATE_FAILED"
         await agent.connect()
         assert reply_of((await caller.call("SendMessage", asked, Idempotency_Key="k-4"))["task"]) == "echo: hi"
+
+
+async def test_refused_sends_with_one_key_at_once_are_each_told(hub: HubProcess, alice: str) -> None:
+    """The key is taken and let go of between one's look and another's insert."""
+    async with online(hub, Echo) as agent:
+        pass
+    headers = bearer(alice) | {"A2A-Version": "1.0", "Idempotency-Key": "k-5"}
+    body = envelope("SendMessage", {"message": message("hi")})
+
+    async def repeat(client: httpx.AsyncClient) -> set[int]:
+        sends = [await client.post(rpc_path(agent.handle), json=body, headers=headers) for _ in range(30)]
+        return {one.status_code for one in sends}
+
+    async with web(hub.urls[0]) as here, web(hub.urls[-1]) as there:
+        for seen in await asyncio.gather(*(repeat(client) for client in [here, there] * 6)):
+            assert seen <= {200, 503}
 
 
 async def test_sends_at_once_that_are_refused_are_all_told_so(hub: HubProcess, alice: str) -> None:
