@@ -158,6 +158,7 @@ def find_revoked(process_id: str) -> list[int]:
     return list(found)
 
 
+@transaction.atomic
 def archive_sessions_of(credential_ids: Sequence[int]) -> None:
     """Their tokens were revoked: these sessions leave the lists. Agents published on them stay, offline."""
     if credential_ids:
