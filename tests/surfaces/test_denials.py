@@ -8,6 +8,7 @@ import pytest
 from tests.callers import Json, failed_text, get_task, inbound, reply_text, send, stream
 from tests.homes import Home
 from tests.hub_process import HubProcess, StartHub
+from tests.peer import Peer
 from tests.peers import Echo, Held, Stall, online
 from tests.waiting import eventually
 
@@ -22,6 +23,15 @@ async def check_readable(hub: HubProcess, handle: str, token: str, task: Json) -
     assert task["status"]["message"]["role"] == "ROLE_AGENT"
     assert [message["role"] for message in task["history"]] == ["ROLE_USER"]
     assert (await get_task(hub.url, handle, task["id"], token))["result"] == task
+
+
+async def gone(hub: HubProcess, agent: Peer) -> None:
+    """Wait until the hub knows that an agent left."""
+
+    async def offline() -> bool:
+        return not (await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session")))["agent"]["online"]
+
+    await eventually(offline, "the agent is off line")
 
 
 async def test_a_message_to_an_agent_that_left_is_refused_at_once(hub: HubProcess, alice: str) -> None:
@@ -84,6 +94,7 @@ async def test_the_default_wait_is_sixty_seconds(embedded_hub: HubProcess) -> No
 async def test_a_refused_stream_is_one_failed_frame(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent:
         pass
+    await gone(hub, agent)
     tasks = await stream(hub.url, agent.handle, "hello", alice)
     assert [failed_text(task) for task in tasks] == [OFFLINE]
     await check_readable(hub, agent.handle, alice, tasks[0])
@@ -104,11 +115,7 @@ async def test_a_caller_over_the_rate_is_told_when_to_come_back(home: Home, star
 async def test_every_refusal_is_audited_and_a_storm_of_them_shares_rows(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent:
         await send(hub.url, agent.handle, "answered", alice)
-
-    async def offline() -> bool:
-        return not (await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session")))["agent"]["online"]
-
-    await eventually(offline, "the agent is off line")
+    await gone(hub, agent)
     for _ in range(30):
         assert failed_text(await send(hub.url, agent.handle, "refused", alice)) == OFFLINE
     log = await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session"))
