@@ -14,6 +14,7 @@ from hub.corked import HubHttp
 HEAD_WITHIN_S = 10.0
 MAX_HEAD_BYTES = 65_536
 LEAVE_WITHIN_S = 10.0
+STOOD_STILL_S = 3.0
 LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -76,6 +77,11 @@ class BoundedHeads(HubHttp):
         cycle: RequestResponseCycle | None = self.cycle  # none before the first request
         return cycle is not None and cycle.response_complete and not self.pipeline
 
+    def forgive(self, time_s: float) -> None:
+        """So long nobody could be heard: it was not waited for."""
+        self.head_since += time_s if self.head_since else 0.0
+        self.closing_since += time_s if self.closing_since else 0.0
+
     def look_after(self, now: float) -> None:
         """End it when it was waited for too long; call it about once a second."""
         if self.transport.is_closing():
@@ -86,8 +92,13 @@ class BoundedHeads(HubHttp):
             self.transport.close()
 
 
-def look_after(connections: Iterable[object], now: float) -> None:
-    """Look after every connection of a server that is HTTP."""
+def look_after(connections: Iterable[object], now: float, before: float) -> None:
+    """Look after every connection of a server that is HTTP, as was done `before`, a second ago or at 0.0 never.
+
+    When that is long ago the process stood still, with its machine perhaps.
+    """
+    stood_still_s = now - before if before and now - before > STOOD_STILL_S else 0.0
     for connection in list(connections):
         if isinstance(connection, BoundedHeads):
+            connection.forgive(stood_still_s)
             connection.look_after(now)

@@ -55,7 +55,7 @@ class HubServer(uvicorn.Server):
         super().__init__(config())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._demo = Demo() if settings.DEMO else None
-        self._signalled_at = 0.0
+        self._signalled_at = self._looked_at = 0.0
         self._tasks = TaskSet()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -69,7 +69,8 @@ class HubServer(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """uvicorn's, and once a second an end to patience with slow clients."""
         if counter % TICKS_A_SECOND == 0:
-            look_after(self.server_state.connections, asyncio.get_running_loop().time())
+            look_after(self.server_state.connections, asyncio.get_running_loop().time(), self._looked_at)
+            self._looked_at = asyncio.get_running_loop().time()
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -1,6 +1,7 @@
 """Clients that are slow on purpose: they are hung up on, and hurt nobody meanwhile."""
 
 import asyncio
+import signal
 import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,7 +13,8 @@ import httpx
 import pytest
 
 from tests.callers import bearer, envelope, question, rpc_path, web
-from tests.hub_process import HubProcess
+from tests.homes import Home
+from tests.hub_process import HubProcess, StartHub
 from tests.peers import Echo, online
 
 SLOW = 200
@@ -21,6 +23,7 @@ ROUNDS, MOST_ROUNDS = 3, 5  # more than 3 when something else was busy meanwhile
 LARGE_BYTES = 8_000_000
 DRIP_EVERY_S = 0.5
 HANGS_UP_WITHIN_S = 80
+HEAD_WITHIN_S = 10
 HOST = "Host: 127.0.0.1\r\n"
 
 
@@ -206,3 +209,17 @@ async def test_a_head_without_end_is_refused(embedded_hub: HubProcess) -> None:
     async with connection(embedded_hub.url) as client:
         client.writer.write(b"GET / HTTP/1.1\r\n" + b"X-More: of the same\r\n" * 4_000)
         assert b" 431 " in await client.reader.readline()
+
+
+@pytest.mark.slow
+async def test_nobody_is_hung_up_on_because_the_hub_stood_still(home: Home, start_hub: StartHub) -> None:
+    """As when its machine is moved, or a laptop sleeps."""
+    hub = start_hub(home)
+    async with connection(hub.url) as client:
+        await asyncio.sleep(1)  # the hub has it
+        hub.programs[0].process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(HEAD_WITHIN_S + 2)
+        hub.programs[0].process.send_signal(signal.SIGCONT)
+        await asyncio.sleep(3)
+        client.writer.write(f"GET /livez HTTP/1.1\r\n{HOST}\r\n".encode())
+        assert b" 200 " in await client.reader.readline()
