@@ -19,7 +19,7 @@ KEYED_SHARE = 0.25
 TWIN_SHARE = 0.04
 READ_AGAIN_EVERY = 20  # tasks that ended
 HOME_SHARE = 0.85  # how often a caller asks agents of its own neighbourhood: one agent serves one caller at a time
-UNAVAILABLE = -32013
+UNAVAILABLE = (-32013, 503)  # as JSON-RPC says it, and HTTP+JSON
 AGAIN_AFTER_S = 0.5
 AGAIN_WITHIN_S = 100.0  # the key of who died before it was admitted is free after 60
 CONNECT_WITHIN_S = 30.0
@@ -119,8 +119,8 @@ class Load:
     async def _keyed(self, agent: EchoAgent, login: str, url: int) -> Answer:
         """Ask under an Idempotency-Key, and go on asking, anywhere, until the task's end is told.
 
-        A refusal that says nothing of coming back is final: of what was sent none is due. -32013 says so by
-        itself: an answer that was waited for has its status, 200, before its words.
+        A refusal that says nothing of coming back is final: of what was sent none is due. UNAVAILABLE says
+        so by itself: an answer that was waited for has its status, 200, before its words.
         """
         question = self._question(agent, login, key=secrets.token_hex(12))
         way = random.choice(ways.KEYED)
@@ -128,7 +128,7 @@ class Load:
         attempt = 0
         while True:
             answer = await self._send(question, way, (url + attempt) % len(self._clients), login, attempt)
-            is_error = answer.outcome == "refused" and answer.status < 500 and answer.code != UNAVAILABLE
+            is_error = answer.outcome == "refused" and answer.status < 500 and answer.code not in UNAVAILABLE
             if answer.outcome in ("completed", "failed") or is_error or time.monotonic() > until:
                 break
             attempt += 1
