@@ -9,6 +9,7 @@ from hub.estate.scrubbing import Scrubber, rewrite
 from hub.estate.traces import Traces
 
 ERASED = "(erased)"
+REPR_CHARS = 200  # what the column takes; the word may be longer than the name
 LIST = "a list: "  # and what was searched for, as in an address
 NAME = re.compile(r"[\w@/-]+")
 WHO_WAS_HALTED = re.compile(r"(?<=\Ahalted )[\w-]+(?='s )")
@@ -23,7 +24,7 @@ def scrub_acts(traces: Traces) -> None:
             return LIST + _searched(scrubber, text.removeprefix(LIST))
         return WHO_WAS_HALTED.sub(lambda name: scrubber.text(name[0]), scrubber.text(text))
 
-    rewrite(LogEntry.objects.all(), "object_repr", scrubber.text)
+    rewrite(LogEntry.objects.all(), "object_repr", lambda text: scrubber.text(text)[:REPR_CHARS])
     rewrite(LogEntry.objects.all(), "change_message", message)
 
 

@@ -1,5 +1,8 @@
 """People of one hub's database."""
 
+import pytest
+
+from tests.data.house import OTHERS_WORD, WORD, owner_of_everything
 from tests.native.conftest import (  # noqa: F401
     _no_collected_files,
     alice,
@@ -8,3 +11,11 @@ from tests.native.conftest import (  # noqa: F401
     django_db_modify_db_settings,
     staff,
 )
+from tests.native.house import Person
+
+
+@pytest.fixture
+def estate(bob: Person) -> Person:  # noqa: F811  that fixture
+    """Somebody with everything; bob dealt with them, and so did carol, who has everything too."""
+    owner_of_everything(OTHERS_WORD, bob)
+    return owner_of_everything(WORD, bob)

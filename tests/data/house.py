@@ -26,6 +26,8 @@ from agents.transcript import files
 from tests.native.house import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 
+WORD, OTHERS_WORD = "canaryone", "canarytwo"
+
 
 def owner_of_everything(word: str, other: Person) -> Person:
     """A user whose login begins with the word, and who wrote it wherever one can. `other` dealt with them."""

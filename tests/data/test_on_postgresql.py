@@ -8,7 +8,7 @@ import pytest
 
 from tests.homes import ROOT, GrownHomes
 
-AGAIN = ["test_retention.py", "test_estate.py", "test_acts.py"]
+AGAIN = ["test_retention.py", "test_exporting.py", "test_erasing.py", "test_acts.py"]
 
 
 @pytest.mark.grown

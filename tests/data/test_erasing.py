@@ -1,15 +1,13 @@
-"""One account: everything of it to take away, and nothing of it left."""
+"""One account: nothing of it left."""
 
 import json
 import threading
-import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
@@ -24,134 +22,14 @@ from agents.models import Agent, Blob, Event, Halt, OpMessage, Turn
 from hub import jobs
 from hub.estate.closing import LastAdministrator, close
 from hub.estate.erasing import erase
-from hub.estate.exporting import SLICE_CHARS, lines, stream
-from hub.estate.parts import PARTS, SECRET
+from hub.estate.exporting import lines
 from kit.alone import alone
-from kit.async_db import db_call
-from tests.data.house import owner_of_everything, places_of
-from tests.native.house import Person, api, browser, make_agent, make_session, make_turn, person
+from tests.data.house import OTHERS_WORD, WORD, places_of
+from tests.native.house import Person, api, browser, make_agent, make_turn, person
 
 pytestmark = pytest.mark.django_db
 
-WORD, OTHERS_WORD = "canaryone", "canarytwo"
-EXPORT, ACCOUNT = "/api/v1/me/export", "/api/v1/me/account"
-NOT_EXPORTED = {
-    "LogEntry",  # what staff did is the hub's record
-    "Permission",
-    "Group",
-    "ContentType",
-    "Session",  # Django's own table of sessions; it stays empty
-    "LoginAttempt",  # a sign-in under way has no user yet
-    "LoginCode",  # minutes old, and a hash
-    "DeviceGrant",
-    "SigningKey",
-    "Blob",  # its bytes are in the file
-    "Process",
-    "JobRun",
-    "Connection",
-    "Attachment",
-    "User_groups",
-    "User_user_permissions",
-    "Group_permissions",
-}
-
-
-@pytest.fixture
-def estate(bob: Person) -> Person:
-    """Somebody with everything; bob dealt with them, and so did carol, who has everything too."""
-    owner_of_everything(OTHERS_WORD, bob)
-    return owner_of_everything(WORD, bob)
-
-
-def read(text: str) -> tuple[Any, list[Any], Any]:
-    head, *rows, end = map(json.loads, text.splitlines())
-    return head, rows, end
-
-
-# Export.
-
-
-def test_everything_of_theirs_is_in_an_export_and_nothing_of_others(estate: Person) -> None:
-    text = "".join(lines(estate.user))
-    head, rows, end = read(text)
-    assert (head["format"], head["login"]) == ("clawbridge-export", estate.user.login)
-    assert end == {"end": True, "rows": len(rows)}
-    assert {row["table"] for row in rows} == {part.name for part in PARTS}
-    assert OTHERS_WORD not in text
-    [file, other_file] = [row["row"] for row in rows if row["table"] == "file"]
-    assert file["data"] == other_file["data"] == "Y2FuYXJ5b25l"
-
-
-def test_no_secret_is_in_an_export(estate: Person) -> None:
-    text = "".join(lines(estate.user))
-    secrets = {one.digest for one in Credential.objects.all()} | {"sealed", estate.session, estate.channel}
-    assert not [one for one in secrets if f'"{one}"' in text]
-    assert all(name not in row["row"] for row in read(text)[1] for name in SECRET)
-
-
-def test_every_table_is_exported_or_said_not_to_be() -> None:
-    """A new table: put it into hub/estate/parts.py and hub/estate/erasing.py, or here with a reason."""
-    exported = {part.model for part in PARTS}
-    for model in apps.get_models(include_auto_created=True):
-        is_left_out = model.__name__ in NOT_EXPORTED and (
-            model.__name__ != "Session" or model._meta.app_label != "agents"
-        )
-        assert (model in exported) is not is_left_out, model
-
-
-def test_an_export_is_for_sessions_over_rest_and_on_the_page(estate: Person) -> None:
-    answer: Any = api(estate.session).get(EXPORT)
-    assert answer.status_code == 200
-    assert answer["Content-Type"] == "application/x-ndjson"
-    assert f'filename="{estate.user.login}-' in answer["Content-Disposition"]
-    assert api(estate.app).get(EXPORT).status_code == 403
-    assert api(estate.channel).get(EXPORT).status_code == 401
-    assert browser(None).get("/account/export").status_code == 302
-    assert browser(estate.session).get("/account/export").status_code == 200
-
-
-async def read_async(user: User) -> str:
-    return "".join([piece async for piece in stream(user)])
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_the_stream_says_what_the_command_says(db: None) -> None:
-    who = await db_call(lambda: person("alice"))()
-    await db_call(lambda: make_turn(make_agent(who.user), who.user))()
-    told = read(await read_async(who.user))
-    assert told[1:] == (await db_call(lambda: read("".join(lines(who.user))))())[1:]
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_a_stream_comes_in_small_slices_and_holds_few_rows_of_great_size(db: None) -> None:
-    who = await db_call(lambda: person("alice"))()
-    await db_call(lambda: many_events(who.user, count=100, chars=200_000))()
-    tracemalloc.start()
-    try:
-        sizes = [len(piece) async for piece in stream(who.user)]
-        peak_bytes = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert sum(sizes) > 100 * 200_000
-    assert max(sizes) < SLICE_CHARS + 250_000
-    assert peak_bytes < 15_000_000
-
-
-def many_events(owner: User, *, count: int, chars: int) -> None:
-    payload = json.dumps({"text": "x" * chars})
-    session, now = make_session(owner), timezone.now()
-    for _ in range(count):
-        Event.objects.create(session=session, kind="chat", type="note", payload=payload, ts=now)
-
-
-def test_the_command_writes_the_same(estate: Person, capsys: pytest.CaptureFixture[str]) -> None:
-    call_command("export_account", login=estate.user.login.upper())
-    assert read(capsys.readouterr().out)[1:] == read("".join(lines(estate.user)))[1:]
-    with pytest.raises(CommandError, match="there is no account @nobody"):
-        call_command("export_account", login="nobody")
-
-
-# Erasure.
+ACCOUNT = "/api/v1/me/account"
 
 
 def test_nothing_of_an_erased_account_is_left_in_any_table(estate: Person) -> None:
@@ -368,6 +246,14 @@ def test_the_record_of_staff_forgets_the_name(staff: Person) -> None:
     named, said = entries[: len(names)], entries[len(names) :]
     assert [one.object_repr for one in named] == ["(erased)"] * 2 + list(names[2:])
     assert [one.change_message for one in said] == list(messages.values())
+
+
+def test_a_long_name_in_the_record_of_staff_stays_within_its_column(staff: Person) -> None:
+    al = person("al")
+    long = noted(staff, name="@al " + "x" * 196)
+    assert erase(close(al.user.pk))
+    long.refresh_from_db()
+    assert long.object_repr == "(erased) " + "x" * 191
 
 
 def test_erasing_again_changes_nothing_of_others(alice: Person, staff: Person) -> None:
