@@ -93,12 +93,12 @@ class EchoAgent:
         await asyncio.sleep(random.uniform(0, self.takes_s))
         chat_id, text = prompt["chatId"], echo_of(prompt["text"])
         if random.random() < 0.5:
-            await _say(socket, "reply", chatId=chat_id, text=text)
+            await say(socket, "reply", chatId=chat_id, text=text)
             return
         size = len(text) // PIECES + 1
         for start in range(0, len(text), size):
-            await _say(socket, "reply_chunk", chatId=chat_id, text=text[start : start + size], done=False)
-        await _say(socket, "reply_chunk", chatId=chat_id, text="", done=True)
+            await say(socket, "reply_chunk", chatId=chat_id, text=text[start : start + size], done=False)
+        await say(socket, "reply_chunk", chatId=chat_id, text="", done=True)
 
     async def _run(self) -> None:
         for turn in itertools.count():
@@ -156,5 +156,6 @@ class EchoAgent:
             await self.answer(socket, prompt)
 
 
-async def _say(socket: ClientConnection, event: str, **payload: Any) -> None:
+async def say(socket: ClientConnection, event: str, **payload: Any) -> None:
+    """A chat event of an agent."""
     await socket.send(json.dumps({"type": "chat_event", "eventType": event, "payload": payload, "ts": None}))

@@ -2,13 +2,10 @@
 
 import asyncio
 import itertools
-import json
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
-
-from websockets.asyncio.client import ClientConnection
 
 from faults.agents import EchoAgent
 from faults.estate import ONLINE_WITHIN_S
@@ -35,11 +32,6 @@ async def guest(
         yield agent
     finally:
         await agent.stop()
-
-
-async def say(socket: ClientConnection, event: str, **payload: Any) -> None:
-    """A chat event of an agent."""
-    await socket.send(json.dumps({"type": "chat_event", "eventType": event, "payload": payload, "ts": None}))
 
 
 def question(scene: Scene, agent: EchoAgent, number: int = 0) -> Question:

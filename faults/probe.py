@@ -33,6 +33,14 @@ async def came_true(look: Callable[[], Awaitable[bool]], within_s: float) -> boo
     return True
 
 
+async def until_true(look: Callable[[], bool], within_s: float) -> bool:
+    """`came_true` of what costs nothing to look at: several times a second."""
+    until = time.monotonic() + within_s
+    while not (seen := look()) and time.monotonic() < until:
+        await asyncio.sleep(EVERY_S)
+    return seen
+
+
 @dataclass
 class Seen:
     """What the looks took, in seconds, and their statuses; a look that got no answer is 0."""

@@ -124,7 +124,7 @@ async def _to_its_end(scene: Scene, what: str, work: Awaitable[None]) -> bool:
     """Whatever goes wrong is a violation, and no reason to lose the table of what went before."""
     try:
         await work
-    except Exception as failure:  # noqa: BLE001
+    except Exception as failure:  # noqa: BLE001 - see above
         scene.saw(what, False, f"{failure!r} at {_place(failure)}")
         return False
     scene.saw(what, True)

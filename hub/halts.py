@@ -5,8 +5,7 @@ from agents.dispatch import HALTED
 from agents.halting import Active
 from hub.wiring import House
 from kit.async_db import db_call
-
-TRY_AGAIN_LATER = 1013
+from kit.sockets import TRY_AGAIN_LATER
 
 
 class Halts:

@@ -18,6 +18,7 @@ from hub.health import draining
 from hub.job_thread import deliverer, housekeepers
 from hub.wiring import House
 from kit.async_db import db_call
+from kit.sockets import SERVICE_RESTART
 from kit.tasks import TaskSet
 from operators.attaching import find_lost
 from webhooks.outbox import on_queued
@@ -32,7 +33,6 @@ HALTS_EVERY_S = 0.25
 DRAIN_STEP_S = 0.05
 LAST_WORDS_S = 5.0
 GOODBYE_WITHIN_S = 2.0
-SERVICE_RESTART = 1012
 
 
 class Runtime:

@@ -4,6 +4,9 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 
 from kit.asgi import Receive, Scope, Send
 
+SERVICE_RESTART = 1012  # close codes that send a client away to come back
+TRY_AGAIN_LATER = 1013
+
 
 class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """Handles one message at a time on the event loop, straight from the server.

@@ -23,6 +23,11 @@ class TaskSet:
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
+    async def wait(self, within_s: float) -> None:
+        """Wait until all have ended, or the time is up; what still runs goes on."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=within_s)
+
     async def cancel(self) -> None:
         """Cancel what still runs and wait until it is gone."""
         for task in (left := list(self._tasks)):
@@ -33,3 +38,9 @@ class TaskSet:
         self._tasks.discard(task)
         if not task.cancelled() and (failure := task.exception()):
             logger.error("task.failed", extra={"task": task.get_name()}, exc_info=failure)
+
+
+def read_failure(future: asyncio.Future[Any]) -> None:
+    """A done-callback where nobody may be left to wait: the failure is read, so asyncio does not complain."""
+    if not future.cancelled():
+        future.exception()

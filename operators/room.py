@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-SERVICE_RESTART = 1012
+from kit.sockets import SERVICE_RESTART
 
 
 class Held(Protocol):

@@ -11,7 +11,7 @@ from agents.errors import Unavailable
 from agents.ledger import Ledger
 from agents.live import LiveViews
 from kit.asgi import Receive, Scope, Send, headers_of
-from kit.sockets import SocketConsumer
+from kit.sockets import SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
 from operators.conversation import Conversation
 from operators.frames import BadFrame, Error, decode, encode
 from operators.room import Room
@@ -24,8 +24,6 @@ MAX_QUEUED_BYTES = 8_388_608  # one frame holds up to a mebibyte of an agent's
 SEND_WITHIN_S = 10.0
 
 POLICY_VIOLATION = 1008
-SERVICE_RESTART = 1012
-TRY_AGAIN_LATER = 1013
 SUBPROTOCOL = "bearer"
 
 

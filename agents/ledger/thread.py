@@ -26,6 +26,7 @@ from agents.ledger.work import Admit, Also, Deny, Record, Release, Result, Settl
 from agents.transcript.recording import NewEvent
 from agents.types import Ask, Ending, Failure, Found, OpenTurn, Outcome, SettledTurn
 from kit import sql
+from kit.tasks import read_failure
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +80,8 @@ class Ledger:
         """
         found = cast(Found, await self._submit(LookUp(Wanted(digest, handle, session))))
         if found.identity and found.identity.is_stale:
-            self._post(Touch(found.identity.credential_id)).add_done_callback(_unobserved)
+            # One that is missed is made up by the next.
+            self._post(Touch(found.identity.credential_id)).add_done_callback(read_failure)
         return found
 
     async def admit(self, ask: Ask) -> OpenTurn:
@@ -140,7 +142,7 @@ class Ledger:
 
     def _withdraw(self, ask: Ask, decided: asyncio.Future[Any]) -> None:
         if not decided.cancelled() and decided.exception() is None:
-            self._post(Withdraw(ask)).add_done_callback(_unobserved)
+            self._post(Withdraw(ask)).add_done_callback(read_failure)
 
     def _submit(self, work: Work | LookUp) -> asyncio.Future[Any]:
         if self._queue.qsize() >= MAX_WAITING:
@@ -265,12 +267,6 @@ def _with_less(work: Work) -> Settle | None:
         return None
     ending = replace(work.ending, outcome=Outcome.FAILED, reason=Failure.NOT_RECORDED, text="")
     return replace(work, ending=ending)
-
-
-def _unobserved(future: asyncio.Future[Any]) -> None:
-    """A missed touch is made up by the next use; look at the failure, so that asyncio does not complain."""
-    if not future.cancelled():
-        future.exception()
 
 
 def _recover(event: str, failure: Exception, attempt: int) -> None:

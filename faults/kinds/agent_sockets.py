@@ -8,9 +8,9 @@ from pathlib import Path
 
 from faults.agents import EchoAgent
 from faults.fault import Fault, Scene
+from faults.guests import OWNER
 from faults.ways import WEIGHTS
 
-OWNER = "owner-1"
 ONE_LEFT_WITHIN_S = 20.0
 FLAP_FOR_S = 8.0
 FLAPPING = 5

@@ -5,13 +5,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from faults.agents import EchoAgent
 from faults.fault import Fault, Scene
 from faults.guests import OWNER, caller
+from faults.probe import until_true
 from faults.proxy import Proxy, proxied
 from faults.stack import REPLY_WAIT_S
 from tests.hub_process import Program
@@ -80,7 +80,7 @@ async def _join(scene: Scene, open_ones: ExitStack, number: int) -> Lone:
     open_ones.callback(program.discard)
     agent = EchoAgent([], token, scene.log, name=name)
     lone = Lone(agent, program, proxy, stops=number % 2 == 0)
-    await _until(lambda: lone.times_online > 0, BACK_WITHIN_S)
+    await until_true(lambda: lone.times_online > 0, BACK_WITHIN_S)
     agent.session_id = program.said.split()[-1]
     await scene.estate.publish(agent, OWNER, name, dailyBudgetQueries=100_000)
     return lone
@@ -97,7 +97,7 @@ async def _be_silent(scene: Scene, lone: Lone, number: int) -> None:
         await _ask_too_late(scene, lone, number, how)
     finally:
         lone.wake()
-    back = await _until(lambda: lone.times_online > before, BACK_WITHIN_S)
+    back = await until_true(lambda: lone.times_online > before, BACK_WITHIN_S)
     scene.saw(f"an agent that was {how} comes back by itself", back, lone.agent.name)
     if back:
         await _check_echo(scene, lone, number, f"an agent that was {how} answers again")
@@ -115,10 +115,10 @@ async def _given_up(scene: Scene, lone: Lone, since: float, how: str) -> None:
     def is_gone() -> bool:
         return _count(scene, ONLINE, lone) == 0
 
-    gone = await _until(is_gone, since + SILENT_AFTER_S + SLACK_S - time.monotonic())
+    gone = await until_true(is_gone, since + SILENT_AFTER_S + SLACK_S - time.monotonic())
     took_s = time.monotonic() - since
     scene.saw(f"an agent that is {how} is off line 60 s after its last word", gone, f"{took_s:.0f} s")
-    free = await _until(lambda: _count(scene, HELD, lone) == 0, AT_ONCE_S)
+    free = await until_true(lambda: _count(scene, HELD, lone) == 0, AT_ONCE_S)
     scene.saw(f"no claim is left on an agent that was {how}", free, lone.agent.name)
 
 
@@ -138,15 +138,6 @@ async def _check_echo(scene: Scene, lone: Lone, number: int, what: str) -> None:
 
 def _count(scene: Scene, statement: str, lone: Lone) -> int:
     return int(scene.stack.sql(statement, lone.agent.session_id)[0][0])
-
-
-async def _until(look: Callable[[], bool], within_s: float) -> bool:
-    until = time.monotonic() + within_s
-    while not look():
-        if time.monotonic() > until:
-            return False
-        await asyncio.sleep(0.2)
-    return True
 
 
 FAULTS = [Fault("F8", "half-open agents: stopped, cut off", 2, 50, half_open)]

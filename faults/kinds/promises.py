@@ -5,16 +5,15 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable
 from itertools import takewhile
 
 from faults.agents import EchoAgent
 from faults.fault import Fault, Scene
-from faults.guests import caller, guest
+from faults.guests import OWNER, caller, guest
+from faults.probe import until_true
 from faults.ways import Answer
 from tests.callers import Json
 
-OWNER = "owner-1"
 ONLINE_WITHIN_S = 30.0
 NOTICED_WITHIN_S = 4.0  # documented as 2 s; the rest is for a busy machine
 PER_MINUTE = 30
@@ -65,7 +64,7 @@ async def _revoke(scene: Scene, slow: EchoAgent, login: str) -> None:
     await asyncio.wait_for(agent.online.wait(), ONLINE_WITHIN_S)
     agent.comes_back = False
     streaming = asyncio.ensure_future(scene.load.ask_once(slow, login, "hub stream", 0))
-    opened = await _until(lambda: login in _streaming(scene), ONLINE_WITHIN_S) and not streaming.done()
+    opened = await until_true(lambda: login in _streaming(scene), ONLINE_WITHIN_S) and not streaming.done()
     scene.saw("a stream was open when its token was revoked", opened, login)
     await asyncio.to_thread(scene.stack.sql, REVOKE, login)
     began = time.monotonic()
@@ -73,9 +72,9 @@ async def _revoke(scene: Scene, slow: EchoAgent, login: str) -> None:
         answer = await scene.load.ask_once(slow, login, "v1", url)
         scene.saw("the next request of a revoked token is refused", answer.status == 401, f"{answer}")
     if opened:
-        done = await _until(streaming.done, NOTICED_WITHIN_S)
+        done = await until_true(streaming.done, NOTICED_WITHIN_S)
         scene.saw("an open stream of a revoked token ends in 2 s", done, f"{time.monotonic() - began:.1f} s")
-    gone = await _until(lambda: agent.is_over, NOTICED_WITHIN_S)
+    gone = await until_true(lambda: agent.is_over, NOTICED_WITHIN_S)
     scene.saw("the socket of a revoked token is closed in 2 s", gone, f"{time.monotonic() - began:.1f} s")
     await streaming
     await agent.stop()
@@ -87,13 +86,6 @@ def _streaming(scene: Scene) -> list[str]:
         "SELECT u.login FROM agents_turn t JOIN accounts_user u ON u.id = t.caller_id WHERE outcome IS NULL"
     )
     return [login for (login,) in scene.stack.sql(open_turns)]
-
-
-async def _until(look: Callable[[], bool], within_s: float) -> bool:
-    until = time.monotonic() + within_s
-    while not (seen := look()) and time.monotonic() < until:
-        await asyncio.sleep(0.05)
-    return seen
 
 
 async def restart_everything(scene: Scene) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import psutil
 from websockets.asyncio.client import ClientConnection
 
-from faults.agents import EchoAgent
+from faults.agents import EchoAgent, say
 from faults.fault import Fault, Scene
-from faults.guests import caller, guest, note, question, say
+from faults.guests import caller, guest, note, question
 from faults.probe import process_of
 from faults.ways import Question
 from tests.callers import Json, bearer, envelope, rpc_path, web

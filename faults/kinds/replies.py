@@ -5,9 +5,9 @@ import time
 
 from websockets.asyncio.client import ClientConnection
 
-from faults.agents import EchoAgent
+from faults.agents import EchoAgent, say
 from faults.fault import Fault, Scene
-from faults.guests import caller, guest, say
+from faults.guests import caller, guest
 from faults.probe import came_true, process_of
 from faults.stack import REPLY_WAIT_S
 from tests.callers import Json

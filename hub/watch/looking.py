@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from kit.async_db import DbThread
+from kit.tasks import read_failure
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ class Look(Generic[T]):
         """
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._thread.call(self._function), name="look")
-            self._running.add_done_callback(_observed)
+            self._running.add_done_callback(read_failure)
         done, _ = await asyncio.wait({self._running}, timeout=self._within_s)
         if not done:
             raise TimeoutError
@@ -38,9 +39,3 @@ class Look(Generic[T]):
     async def close(self) -> None:
         """Let the connection go, after what runs."""
         await self._thread.close()
-
-
-def _observed(look: asyncio.Task[Any]) -> None:
-    """Nobody may be left to read its failure."""
-    if not look.cancelled():
-        look.exception()

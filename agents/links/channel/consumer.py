@@ -28,6 +28,7 @@ from agents.presence import MayNotConnect, Registered
 from agents.transcript import permissions
 from agents.transcript.storage import StorageMeter
 from kit.async_db import db_call
+from kit.sockets import SERVICE_RESTART, TRY_AGAIN_LATER
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +38,6 @@ SILENT_AFTER_S = 60.0
 FEATURES = ["cancel", "task_artifact", "task_status"]
 
 POLICY_VIOLATION = 1008
-SERVICE_RESTART = 1012
-TRY_AGAIN_LATER = 1013
 NORMAL = 1000
 GOING_AWAY = 1001
 SUPERSEDED = frames.Bye(reason="superseded", retry=False)
