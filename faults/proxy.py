@@ -39,7 +39,7 @@ class Proxy:
         self._loop = asyncio.new_event_loop()
         self._passable = asyncio.Event()
         self._passable.set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def spoil(self, **how: Any) -> None:
         """From now on the way is like this; see `Spoilt`."""
@@ -60,8 +60,8 @@ class Proxy:
     def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         task = self._loop.create_task(self._join(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = writer
+        task.add_done_callback(self._tasks.pop)
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass on both ways. When one side is gone, or nobody listens there, so is the other."""
@@ -105,14 +105,16 @@ class Proxy:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
     async def serve(self, listening: threading.Event, ending: asyncio.Event) -> None:
-        """Listen until `ending`."""
+        """Listen until `ending`; then nothing is left open, not even what was taken a moment ago."""
         server = await asyncio.start_server(self._take, "127.0.0.1", self.port)
         self.port = server.sockets[0].getsockname()[1]
         listening.set()
         await ending.wait()
         server.close()
-        for task in list(self._tasks):
+        await asyncio.sleep(0)  # what is being taken is
+        for task, writer in self._tasks.items():
             task.cancel()
+            writer.transport.abort()  # a task that never began would not
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 

@@ -16,6 +16,7 @@ from agents.errors import Unavailable
 from agents.pieces import Part
 from tests.contracts.stored_tasks import HANDLE, chunk, ended, keep, state, story, task
 from tests.homes import GrownHomes
+from tests.listening import listening
 from tests.servers import free_port
 
 KEY = "clawbridge:tasks:1:task-1"
@@ -206,10 +207,9 @@ async def test_a_store_out_of_reach_says_so_when_asked_and_never_fails_an_ask() 
 async def test_a_redis_that_does_not_answer_is_waited_for_a_second() -> None:
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
-        writer.close()
 
-    async with await asyncio.start_server(hold, "127.0.0.1", 0) as silent:
-        store = RedisTaskStore(f"redis://127.0.0.1:{silent.sockets[0].getsockname()[1]}/0")
+    async with listening(hold) as port:
+        store = RedisTaskStore(f"redis://127.0.0.1:{port}/0")
         started = time.monotonic()
         with pytest.raises(Unavailable):
             await store.find("task-1", caller_id=1)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from faults.proxy import Proxy, proxied
+from tests.listening import listening
 
 DELAY_S = 0.3
 SILENCE_S = 0.5
@@ -28,8 +29,8 @@ async def echo_port() -> AsyncIterator[int]:
         finally:
             writer.close()
 
-    async with await asyncio.start_server(echo, "127.0.0.1", 0) as server:
-        yield server.sockets[0].getsockname()[1]
+    async with listening(echo) as port:
+        yield port
 
 
 class Client:

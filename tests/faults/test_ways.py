@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
@@ -10,9 +10,9 @@ import pytest
 
 from faults.ways import WAYS, Question, ask
 from tests.callers import web
+from tests.listening import listening
 
 QUESTION = Question("bob/a", "token", "n1 what did I say?", "m-1")
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -25,8 +25,8 @@ async def serving(answer: bytes) -> AsyncIterator[str]:
         await writer.drain()
         writer.close()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with listening(serve) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.callers import Json, bearer, web
 from tests.hub_process import HubProcess
-from tests.operators.operator import post, prompt, refused, route
+from tests.operators.operator import offline, post, prompt, refused, route
 from tests.operators.rows import share
 from tests.peer import Peer
 from tests.peers import Drop, Echo, Flood, Held, Stall, online
@@ -117,6 +117,7 @@ async def test_whom_nobody_reaches_is_said_at_once(hub: HubProcess, alice: str) 
         share(hub, agent.session_id, alice="prompter")
         assert (await prompt(hub, owner, agent.session_id, "first")).status_code == 200
         refused(await route(hub, alice, name_of(agent), "second"), 409, "busy")
+    await eventually(lambda: offline(hub, owner, agent.session_id), "the hub has seen that the agent left")
     refused(await route(hub, owner, name_of(agent), "hi"), 409, "channel_offline")
 
 
@@ -150,12 +151,6 @@ async def test_a_probe_tells_the_named_and_says_what_became_of_each(hub: HubProc
         assert [one["sessionId"] for one in told[::4]] == [mine.session_id, None]
         assert (await mine.heard("prompt"))["text"] == "all hear"
         assert seen.prompts == []
-
-
-async def offline(hub: HubProcess, token: str, session_id: str | None) -> bool:
-    async with web(hub.url, headers=bearer(token)) as client:
-        answer = await client.get(f"/api/v1/sessions/{session_id}")
-    return not answer.json()["connected"]
 
 
 async def test_a_probe_of_all_reaches_who_is_online(hub: HubProcess) -> None:

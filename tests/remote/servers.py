@@ -18,6 +18,7 @@ from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState
 from starlette.applications import Starlette
 
+from tests.listening import listening
 from tests.servers import free_port
 from tests.waiting import eventually
 
@@ -183,10 +184,8 @@ Answer = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
 async def raw_server(answer: Answer, *, card: Json | None = None) -> AsyncIterator[Remote]:
     """A server of bytes: it shows a card, and lets `answer` write whatever it likes to every other request."""
     seen = Seen()
-    writers: list[asyncio.StreamWriter] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
         with suppress(OSError, asyncio.IncompleteReadError):
             asked = await _read(reader)
             if asked.path == "/.well-known/agent-card.json":
@@ -197,16 +196,10 @@ async def raw_server(answer: Answer, *, card: Json | None = None) -> AsyncIterat
             await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    shown = json.loads(json.dumps(card or card_10()).replace("{url}", url))
-    try:
+    async with listening(handle) as port:
+        url = f"http://127.0.0.1:{port}"
+        shown = json.loads(json.dumps(card or card_10()).replace("{url}", url))
         yield Remote(url, seen)
-    finally:
-        server.close()
-        for writer in writers:
-            writer.transport.abort()
-        await asyncio.sleep(0)  # what is aborted is closed in the next round
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:

@@ -9,6 +9,7 @@ import pytest
 
 from kit.safe_http import NotSent, Rules, StreamingHttp, TooMuch, Unanswered
 from kit.sse_reader import EventReader, EventTooLong
+from tests.listening import listening
 from tests.receivers import receiving
 from tests.remote.servers import Asked, as_http, raw_server
 from tests.webhooks.certificates import make_tls
@@ -84,13 +85,11 @@ async def test_tls_that_never_begins_ends_in_time() -> None:
         await writer.wait_closed()
         done.set()
 
-    server = await asyncio.start_server(silent, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    with pytest.raises(NotSent):
-        async with asking(StreamingHttp(OWN_NETWORK, connect_within_s=0.3), f"https://127.0.0.1:{port}/"):
-            raise AssertionError("it was sent")
-    await asyncio.wait_for(done.wait(), 5)
-    server.close()
+    async with listening(silent) as port:
+        with pytest.raises(NotSent):
+            async with asking(StreamingHttp(OWN_NETWORK, connect_within_s=0.3), f"https://127.0.0.1:{port}/"):
+                raise AssertionError("it was sent")
+        await asyncio.wait_for(done.wait(), 5)
 
 
 @pytest.mark.parametrize("cut", range(1, 12))

@@ -1,0 +1,29 @@
+"""Servers of bytes on a port of the running loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+ROUNDS = 3  # of the loop: what the kernel took is accepted, given to a handler, and let go of
+
+
+@asynccontextmanager
+async def listening(handle: Handle) -> AsyncIterator[int]:
+    """A port where each connection is answered as `handle` says; it ends with all of them, whoever holds one."""
+    writers: list[asyncio.StreamWriter] = []
+
+    def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Awaitable[None]:
+        writers.append(writer)  # before the handler runs, which may be never
+        return handle(reader, writer)
+
+    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for _ in range(ROUNDS):
+            await asyncio.sleep(0)
+            for writer in writers:
+                writer.transport.abort()
+        await asyncio.sleep(0)  # what is aborted is closed in the next round
