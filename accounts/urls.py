@@ -2,19 +2,19 @@
 
 from django.urls import path
 
-from accounts import api
+from accounts.api import me, sessions, tokens
 from accounts.oauth import views
 
 urlpatterns = [
-    path("me", api.Me.as_view(), name="me"),
-    path("me/retention", api.Retention.as_view(), name="retention"),
-    path("tokens", api.Tokens.as_view(), name="tokens"),
-    path("tokens/channel", api.ChannelTokens.as_view(), name="channel-tokens"),
-    path("tokens/<int:token_id>", api.OneToken.as_view(), name="token"),
-    path("auth-sessions", api.AuthSessions.as_view(), name="auth-sessions"),
-    path("auth-sessions/<str:prefix>/revoke", api.RevokeAuthSession.as_view(), name="revoke-auth-session"),
-    path("auth/logout", api.Logout.as_view(), name="logout"),
-    path("auth/apps/mint", api.MintApp.as_view(), name="mint-app"),
+    path("me", me.Me.as_view(), name="me"),
+    path("me/retention", me.Retention.as_view(), name="retention"),
+    path("tokens", tokens.Tokens.as_view(), name="tokens"),
+    path("tokens/channel", tokens.ChannelTokens.as_view(), name="channel-tokens"),
+    path("tokens/<int:token_id>", tokens.OneToken.as_view(), name="token"),
+    path("auth-sessions", sessions.AuthSessions.as_view(), name="auth-sessions"),
+    path("auth-sessions/<str:prefix>/revoke", sessions.RevokeAuthSession.as_view(), name="revoke-auth-session"),
+    path("auth/logout", sessions.Logout.as_view(), name="logout"),
+    path("auth/apps/mint", tokens.MintApp.as_view(), name="mint-app"),
     path("auth/oauth/start", views.OAuthStart.as_view(), name="oauth-start"),
     path("auth/oauth/callback", views.OAuthCallback.as_view(), name="oauth-callback"),
     path("auth/oauth/token", views.OAuthToken.as_view(), name="oauth-token"),

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from accounts.models import Credential
-from accounts.oauth import flows
+from accounts.oauth import tidying
 from agents import presence, questions
 from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Connection, Event, Process, RemoteName, Turn
@@ -44,7 +44,7 @@ def reap() -> dict[str, int]:
 def retain(turns_kept_days: int) -> int:
     """Delete turns older than that, and credentials long revoked or expired; how many turns went."""
     now = db_now()
-    flows.forget()
+    tidying.forget()
     before = now - timedelta(days=turns_kept_days)
     batches.delete(RemoteName.objects.filter(used_at__lt=before))
     batches.delete(Credential.objects.spent_before(now - CREDENTIALS_KEPT).filter(connections=None))

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.callers import Caller, find_caller
 from accounts.middleware import PAGE_POLICY
-from accounts.oauth import asked, flows
+from accounts.oauth import asked, codes, devices
+from accounts.oauth.codes import Purpose
 from accounts.oauth.errors import AccessDenied, Refused, TooFast
-from accounts.oauth.flows import Purpose
 from accounts.throttle import check_address, check_guesses
 
 NO_SUCH_CODE = "No device waits for this code. It may have run out: codes last 10 minutes."
@@ -42,7 +42,7 @@ def consent(request: HttpRequest) -> HttpResponse:
         }
         return _leading_to(wanted.redirect_uri, render(request, "consent.html", context))
     if request.POST.get("decision") == "allow":
-        answer = {"code": flows.issue_code(caller.user, Purpose.APP, wanted)}
+        answer = {"code": codes.issue(caller.user, Purpose.APP, wanted)}
     else:
         answer = {"error": AccessDenied.code}
     back = f"{wanted.redirect_uri}?{urlencode(answer | {'state': wanted.state})}"
@@ -64,13 +64,13 @@ def device(request: HttpRequest) -> HttpResponse:
         check_address(request, "guess")
     except TooFast as fast:
         return _code_form(request, typed, str(fast), status=429)
-    grant = flows.find_device(typed)
+    grant = devices.find(typed)
     if grant is None:
         return _code_form(request, typed, NO_SUCH_CODE, status=400)
     decision = request.POST.get("decision", "")
     if decision not in ("allow", "deny"):
         return render(request, "device_consent.html", {"app_name": grant.app_name, "user_code": typed})
-    if not flows.decide_device(grant, caller.user, allow=decision == "allow"):
+    if not devices.decide(grant, caller.user, allow=decision == "allow"):
         return _code_form(request, typed, NO_SUCH_CODE, status=400)
     said = "is allowed. You can go back to the device." if decision == "allow" else "was turned away."
     messages.success(request, f"{grant.app_name} {said}")

@@ -15,15 +15,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api import NO_STORE, api_session_token, user_agent_of
+from accounts.api.shown import NO_STORE, api_session_token, user_agent_of
 from accounts.browser import own_path, sign_in
 from accounts.callers import find_caller
 from accounts.models import LoginAttempt
-from accounts.oauth import asked, flows, github, people
+from accounts.oauth import asked, attempts, codes, devices, github, people
 from accounts.oauth.asked import Asked
 from accounts.oauth.bodies import CodeExchange, DevicePoll, DeviceStart
+from accounts.oauth.codes import Purpose
 from accounts.oauth.errors import AccessDenied, InvalidGrant, InvalidState, Refused
-from accounts.oauth.flows import Purpose
 from accounts.oauth.queries import APP_START, CALLBACK, CLI_START
 from accounts.rest import REFUSED_STATUS
 from accounts.shapes import DeviceCodes, DeviceGranted, ExchangedApp, SignedIn
@@ -69,12 +69,12 @@ class OAuthStart(Open):
         if len(browser) != BROWSER_KEY_CHARS or not browser.isalnum():
             browser = unguessable() + unguessable()[: BROWSER_KEY_CHARS - 32]
         next_path = "" if is_cli else own_path(asked.one(raw.GET, "next"))
-        started = flows.begin(browser, next_path=next_path, asked=wanted)
+        started = attempts.begin(browser, next_path=next_path, asked=wanted)
         response = _to(github.authorize_url(started.state, started.verifier))
         response.set_cookie(
             _cookie_name(),
             browser,
-            max_age=flows.ATTEMPT_LIFETIME,
+            max_age=attempts.LIFETIME,
             path="/",
             httponly=True,
             samesite="Lax",
@@ -91,7 +91,9 @@ class OAuthCallback(Open):
         """Back from GitHub: the browser is signed in, or the command line gets its code, or learns why not."""
         raw = request._request
         try:
-            attempt, verifier = flows.come_back(raw.COOKIES.get(_cookie_name(), ""), asked.one(raw.GET, "state"))
+            attempt, verifier = attempts.come_back(
+                raw.COOKIES.get(_cookie_name(), ""), asked.one(raw.GET, "state")
+            )
         except Refused as refused:
             return _refused_page(raw, refused)
         try:
@@ -107,7 +109,7 @@ class OAuthCallback(Open):
             raise AccessDenied("you did not allow the sign-in on GitHub")
         code = asked.one(request.GET, "code")
         if not code.isascii() or not code.isprintable() or not 0 < len(code) <= 512:
-            raise InvalidState(flows.BAD_STATE)
+            raise InvalidState(attempts.BAD_STATE)
         with github.leg(code, verifier) as person:
             user = people.admit(person.profile(), is_member=person.is_member)
         if not attempt.redirect_uri:
@@ -120,7 +122,7 @@ class OAuthCallback(Open):
             code_challenge=attempt.code_challenge,
             machine_id=attempt.machine_id,
         )
-        return _back(attempt, code=flows.issue_code(user, Purpose.CLI, wanted))
+        return _back(attempt, code=codes.issue(user, Purpose.CLI, wanted))
 
 
 class OAuthToken(Open):
@@ -132,7 +134,7 @@ class OAuthToken(Open):
         check_address(request._request, "exchange")
         github.check_configured()
         code, verifier = _field(request, "code"), _field(request, "code_verifier")
-        minted = flows.exchange(code, verifier, Purpose.CLI, user_agent=user_agent_of(request))
+        minted = codes.exchange(code, verifier, Purpose.CLI, user_agent=user_agent_of(request))
         return Response(api_session_token(minted), headers=NO_STORE)
 
 
@@ -162,7 +164,7 @@ class SpaExchange(Open):
         """An app token for an app's code."""
         check_address(request._request, "exchange")
         code, verifier = _field(request, "code"), _field(request, "code_verifier")
-        minted = flows.exchange(code, verifier, Purpose.APP, user_agent=user_agent_of(request))
+        minted = codes.exchange(code, verifier, Purpose.APP, user_agent=user_agent_of(request))
         shown: ExchangedApp = {
             "token": minted.token,
             "tokenName": minted.credential.name,
@@ -180,15 +182,15 @@ class DeviceCode(Open):
         check_address(request._request, "start")
         app_name = asked.read_app_name(_field(request, "app_name"))
         machine_id = asked.read_machine_id(_field(request, "machine_id"))
-        codes = flows.begin_device(app_name, machine_id)
+        both = devices.begin(app_name, machine_id)
         page = f"{settings.PUBLIC_URL}{reverse('device')}"
         shown: DeviceCodes = {
-            "device_code": codes.device_code,
-            "user_code": codes.user_code,
+            "device_code": both.device_code,
+            "user_code": both.user_code,
             "verification_uri": page,
-            "verification_uri_complete": f"{page}?{urlencode({'user_code': codes.user_code})}",
-            "expires_in": int(flows.DEVICE_LIFETIME.total_seconds()),
-            "interval": flows.POLL_EVERY_S,
+            "verification_uri_complete": f"{page}?{urlencode({'user_code': both.user_code})}",
+            "expires_in": int(devices.LIFETIME.total_seconds()),
+            "interval": devices.POLL_EVERY_S,
         }
         return Response(shown, headers=NO_STORE)
 
@@ -203,7 +205,7 @@ class DeviceToken(Open):
         Polling is paced by the grant; only guesses are counted.
         """
         try:
-            minted = flows.poll_device(_field(request, "device_code"), user_agent=user_agent_of(request))
+            minted = devices.poll(_field(request, "device_code"), user_agent=user_agent_of(request))
         except InvalidGrant:
             check_address(request._request, "exchange")
             raise

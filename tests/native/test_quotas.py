@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from accounts.oauth import flows
+from accounts.oauth import codes
 from accounts.oauth.asked import Asked
 from accounts.oauth.errors import InvalidGrant
 from accounts.oauth.models import LoginCode
@@ -88,13 +88,13 @@ def test_one_token_too_many_is_refused_everywhere(alice: Person, settings: Any) 
 def test_a_code_is_spent_by_a_try_that_finds_no_room(alice: Person, settings: Any) -> None:
     challenge = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
     asked = Asked(redirect_uri="", state="", code_challenge=challenge, machine_id="", app_name="an app")
-    code = flows.issue_code(alice.user, LoginCode.Purpose.APP, asked)
+    code = codes.issue(alice.user, LoginCode.Purpose.APP, asked)
     settings.TOKENS_PER_OWNER = 1
     with pytest.raises(QuotaExceeded):
-        flows.exchange(code, VERIFIER, LoginCode.Purpose.APP, user_agent="")
+        codes.exchange(code, VERIFIER, LoginCode.Purpose.APP, user_agent="")
     settings.TOKENS_PER_OWNER = 0
     with pytest.raises(InvalidGrant):
-        flows.exchange(code, VERIFIER, LoginCode.Purpose.APP, user_agent="")
+        codes.exchange(code, VERIFIER, LoginCode.Purpose.APP, user_agent="")
 
 
 def test_a_limit_of_zero_is_none(alice: Person, settings: Any) -> None:

@@ -1,0 +1,62 @@
+"""Sign-ins at GitHub that a browser began: each is good once, for ten minutes."""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from datetime import timedelta
+
+from accounts.oauth.asked import Asked
+from accounts.oauth.errors import InvalidState
+from accounts.oauth.models import LoginAttempt
+from accounts.tokens import digest
+from kit.clock import db_now
+from kit.ids import unguessable
+
+LIFETIME = timedelta(minutes=10)
+MAX_PATH_CHARS = 4000
+BAD_STATE = "this sign-in was not begun in this browser, is over 10 minutes old, or is over already: begin again"
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """An attempt: what travels to GitHub and comes back, and what only the browser and the hub know."""
+
+    state: str
+    verifier: str
+
+
+def begin(browser: str, *, next_path: str = "", asked: Asked | None = None) -> Started:
+    """Note that a browser, known by its cookie's secret, leaves for GitHub."""
+    state = unguessable()
+    LoginAttempt.objects.create(
+        state_digest=digest(state),
+        browser_digest=digest(browser),
+        next_path=next_path if len(next_path) <= MAX_PATH_CHARS else "/",
+        redirect_uri=asked.redirect_uri if asked else "",
+        client_state=asked.state if asked else "",
+        code_challenge=asked.code_challenge if asked else "",
+        machine_id=asked.machine_id if asked else "",
+        expires_at=db_now() + LIFETIME,
+    )
+    return Started(state, _verifier(browser, state))
+
+
+def come_back(browser: str, state: str) -> tuple[LoginAttempt, str]:
+    """The attempt this browser began with this state, spent by this call, and its verifier.
+
+    Raises:
+        InvalidState: there is none, or no more.
+    """
+    now = db_now()
+    open_ones = LoginAttempt.objects.filter(
+        state_digest=digest(state), browser_digest=digest(browser), used_at=None, expires_at__gt=now
+    )
+    attempt = open_ones.first() if browser and state else None
+    if attempt is None or not open_ones.update(used_at=now):
+        raise InvalidState(BAD_STATE)
+    return attempt, _verifier(browser, state)
+
+
+def _verifier(browser: str, state: str) -> str:
+    """GitHub's PKCE verifier: made of what the browser holds, so that no database holds it."""
+    return hmac.new(browser.encode(), state.encode(), hashlib.sha256).hexdigest()

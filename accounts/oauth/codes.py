@@ -1,0 +1,84 @@
+"""Codes that a sign-in sends an application back with: each is good once, for five minutes."""
+
+import base64
+import hashlib
+import hmac
+from datetime import timedelta
+
+from django.db import transaction
+
+from accounts.models import User
+from accounts.oauth.asked import VERIFIER, Asked
+from accounts.oauth.errors import InvalidGrant, Refused
+from accounts.oauth.issuing import BAD_GRANT, Kind, Source, replace, revoke
+from accounts.oauth.models import LoginCode
+from accounts.quotas import QuotaExceeded
+from accounts.tokens import Minted, digest
+from kit.clock import db_now
+from kit.ids import unguessable
+
+LIFETIME = timedelta(minutes=5)
+
+Purpose = LoginCode.Purpose
+
+
+def issue(user: User, purpose: Purpose, asked: Asked) -> str:
+    """A code for whoever knows the verifier of its challenge."""
+    code = unguessable("cw_code_")
+    LoginCode.objects.create(
+        digest=digest(code),
+        purpose=purpose,
+        user=user,
+        code_challenge=asked.code_challenge,
+        machine_id=asked.machine_id,
+        app_name=asked.app_name,
+        expires_at=db_now() + LIFETIME,
+    )
+    return code
+
+
+def exchange(code: str, verifier: str, purpose: Purpose, *, user_agent: str) -> Minted:
+    """The session or app token that a code stands for. Any try spends it; a second one revokes what it gave.
+
+    Raises:
+        InvalidGrant, QuotaExceeded: no token was issued.
+    """
+    outcome = _exchange(code, verifier, purpose, user_agent)  # raise after its commit: what was spent stays spent
+    if isinstance(outcome, Refused):
+        raise outcome
+    return outcome
+
+
+@transaction.atomic
+def _exchange(code: str, verifier: str, purpose: Purpose, user_agent: str) -> Minted | Refused:
+    row = LoginCode.objects.select_for_update().filter(digest=digest(code)).first()
+    if row is None:
+        return InvalidGrant(BAD_GRANT)
+    now = db_now()
+    if row.used_at is not None:
+        revoke(row.credential)
+        return InvalidGrant(BAD_GRANT)
+    row.used_at = now
+    fits = row.purpose == purpose and row.expires_at > now and _fits(verifier, row.code_challenge)
+    outcome: Minted | Refused = InvalidGrant(BAD_GRANT)
+    if fits and row.user.is_active:
+        outcome = _issue(row, user_agent)
+        row.credential = outcome.credential if isinstance(outcome, Minted) else None
+    row.save(update_fields=["used_at", "credential"])
+    return outcome
+
+
+def _issue(row: LoginCode, user_agent: str) -> Minted | Refused:
+    source, kind = (Source.CLI, Kind.SESSION) if row.purpose == Purpose.CLI else (Source.SPA, Kind.APP)
+    try:
+        with transaction.atomic():
+            return replace(row.user, kind, source, row.app_name, row.machine_id, user_agent)
+    except QuotaExceeded as over:
+        return over
+
+
+def _fits(verifier: str, challenge: str) -> bool:
+    if not VERIFIER.match(verifier):
+        return False
+    hashed = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+    return hmac.compare_digest(hashed, challenge)
