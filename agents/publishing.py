@@ -11,7 +11,7 @@ from accounts import quotas
 from accounts.models import User
 from agents.granting import grant
 from agents.models import Agent, Session
-from agents.presence import slug_of
+from agents.session_rows import slug_of
 from kit.clock import near_now
 
 

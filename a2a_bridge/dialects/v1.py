@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from a2a_bridge.dialects import v1_params, v1_shapes
+from a2a_bridge.dialects import v1_reading, v1_shapes
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.v1_errors import with_details
 from a2a_bridge.requests import Get, List, PushTarget, Request, Send, ShowCard
@@ -40,7 +40,7 @@ class V1Dialect:
             return ShowCard()
         if operation is Operation.LIST and params is None:
             return List()
-        return v1_params.READERS[operation](params)
+        return v1_reading.READERS[operation](params)
 
     def sent(self, task: Task, request: Request) -> Json:
         return {"task": self.task(task, request.history_length if isinstance(request, Send) else None)}

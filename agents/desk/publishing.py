@@ -19,7 +19,7 @@ from agents.desk.forms import edit_form, new_form
 from agents.forms import EDITABLE
 from agents.halting import Subject
 from agents.models import Agent, Halt, Session
-from agents.presence import slug_of
+from agents.session_rows import slug_of
 
 PAGE = ["GET", "HEAD", "POST"]
 Status = Agent.Status

@@ -21,7 +21,7 @@ from agents.links.remote.access import BadAuth
 from agents.links.remote.card import BadCard, Card, find_card
 from agents.links.remote.publishing import look_again, move, publish_remote
 from agents.models import Agent, RemoteServer
-from agents.presence import slug_of
+from agents.session_rows import slug_of
 from kit.clock import db_now
 from kit.sealing import Unreadable
 

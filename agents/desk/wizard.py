@@ -16,7 +16,7 @@ from accounts.tokens import mint_channel
 from agents.desk.door import for_owner, json_for_owner
 from agents.directory import live_connections
 from agents.models import Agent, Session
-from agents.presence import slug_of
+from agents.session_rows import slug_of
 
 NAME_CHARS = 64
 NO_NAME = "Give it a name with at least one letter or digit, such as my-agent."

@@ -10,7 +10,8 @@ from accounts.tokens import mint
 from agents.ledger.batch import commit
 from agents.ledger.work import Admit, Record, Settle
 from agents.models import Share
-from agents.presence import Registration, leave, register
+from agents.presence import leave
+from agents.registration import Registration, register
 from agents.transcript import files, permissions
 from agents.transcript.recording import NewEvent, record
 from agents.types import Ending, Failure, OpenTurn, Outcome

@@ -20,7 +20,7 @@ from agents import announcing, jobs, presence
 from agents.announcing import Addressed
 from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
 from agents.post import Live
-from agents.presence import Registered, Registration
+from agents.registration import Registered, Registration, register
 from agents.transcript.deleting import delete_sessions
 from kit import sql
 from tests.contracts.house import HOME, admitted, ask, beating, published, user
@@ -47,7 +47,7 @@ def told() -> Iterator[list[Addressed]]:
     announcing._carriers[:] = before
 
 
-def register(session_id: str | None = None, login: str = "alice") -> Registered:
+def registered(session_id: str | None = None, login: str = "alice") -> Registered:
     owner = user(login)
     registration = Registration(
         user_id=owner.pk,
@@ -60,7 +60,7 @@ def register(session_id: str | None = None, login: str = "alice") -> Registered:
         pid=1,
         channel_version="",
     )
-    return presence.register(registration, process_id=HOME)
+    return register(registration, process_id=HOME)
 
 
 def tails(session_id: int) -> list[str]:
@@ -87,7 +87,7 @@ def shown(told: list[Addressed]) -> list[Any]:
 
 
 def test_a_visit_has_a_start_and_an_end() -> None:
-    here = register()
+    here = registered()
     assert tails(here.session_id) == ["SessionStart"]
     presence.leave(here.connection_id)
     assert tails(here.session_id) == ["SessionStart", "SessionEnd"]
@@ -96,18 +96,18 @@ def test_a_visit_has_a_start_and_an_end() -> None:
 
 
 def test_who_watches_is_shown_both(told: list[Addressed]) -> None:
-    first = register()
+    first = registered()
     presence.leave(first.connection_id)
     assert told == []
     watch(first.session_id)
-    again = register(first.public_id)
+    again = registered(first.public_id)
     presence.leave(again.connection_id)
     assert shown(told) == ["SessionStart", True, "SessionEnd", False]
 
 
 def test_a_newer_connection_ends_the_older_once() -> None:
-    old = register()
-    new = register(old.public_id)
+    old = registered()
+    new = registered(old.public_id)
     presence.leave(old.connection_id)
     assert tails(new.session_id) == ["SessionStart", "SessionEnd", "SessionStart"]
     presence.leave(new.connection_id)
@@ -116,7 +116,7 @@ def test_a_newer_connection_ends_the_older_once() -> None:
 
 @pytest.mark.parametrize("how", ["reaped", "retired", "all retired"])
 def test_the_end_of_a_process_ends_its_visits(how: str, told: list[Addressed]) -> None:
-    here, there = register(), register(login="carol")
+    here, there = registered(), registered(login="carol")
     watch(here.session_id)
     Process.objects.create(id="other", host="test", pid=2)
     Connection.objects.filter(pk=there.connection_id).update(process_id="other")
@@ -135,7 +135,7 @@ def test_the_end_of_a_process_ends_its_visits(how: str, told: list[Addressed]) -
 
 
 def test_a_connection_whose_socket_nobody_holds_ends_too() -> None:
-    here = register()
+    here = registered()
     Connection.objects.update(connected_at=timezone.now() - presence.ORPHAN_AFTER * 2)
     presence.beat(HOME, mine={here.connection_id: here.session_id}, others=[])
     assert tails(here.session_id) == ["SessionStart"]
@@ -144,7 +144,7 @@ def test_a_connection_whose_socket_nobody_holds_ends_too() -> None:
 
 
 def test_a_passing_session_goes_with_its_socket_and_its_transcript() -> None:
-    here = register()
+    here = registered()
     presence.leave(here.connection_id, delete_session=True)
     assert not Session.objects.filter(pk=here.session_id).exists()
     assert not Event.objects.exists()
@@ -163,17 +163,17 @@ def test_a_passing_session_that_carries_an_agent_stays() -> None:
 
 
 def test_a_passing_session_that_was_taken_up_again_stays() -> None:
-    old = register()
-    new = register(old.public_id)
+    old = registered()
+    new = registered(old.public_id)
     presence.leave(old.connection_id, delete_session=True)
     assert Session.objects.filter(pk=new.session_id).exists()
 
 
 def test_coming_back_costs_one_more_statement_and_one_to_look_for_watchers(told: list[Addressed]) -> None:
-    here = register()
+    here = registered()
     presence.leave(here.connection_id)
     with CaptureQueriesContext(connection) as queries:
-        register(here.public_id)
+        registered(here.public_id)
     events = [one["sql"] for one in queries if "agents_event" in one["sql"]]
     watchers = [one["sql"] for one in queries if "agents_attachment" in one["sql"]]
     assert (len(events), len(watchers)) == (1, 1)
@@ -198,11 +198,11 @@ def at_once(*works: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("attempt", range(5))
 def test_deleting_while_agents_come_and_go_leaves_nothing_half(attempt: int) -> None:
-    first = register()
+    first = registered()
     came: list[Registered] = []
     at_once(
         lambda: delete_sessions([first.session_id]),
-        lambda: came.append(register(first.public_id)),
+        lambda: came.append(registered(first.public_id)),
         lambda: presence.leave(first.connection_id),
     )
     left = set(Session.objects.values_list("pk", flat=True))
@@ -214,7 +214,7 @@ def test_deleting_while_agents_come_and_go_leaves_nothing_half(attempt: int) -> 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer")
 def test_a_deadlock_with_a_ledger_is_tried_again() -> None:
     """Somebody holds a turn that was asked from the session, and writes to the session before they commit."""
-    source, turn = register(), admitted(ask(published()))
+    source, turn = registered(), admitted(ask(published()))
     Turn.objects.filter(chat_id=turn.ask.chat_id).update(source_session_id=source.session_id)
     holding = threading.Event()
 

@@ -13,9 +13,8 @@ from accounts.oauth.errors import InvalidGrant
 from accounts.oauth.models import LoginCode
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
-from agents import presence
 from agents.models import Agent, Event, Session
-from agents.presence import MayNotConnect, Registration
+from agents.registration import MayNotConnect, Registration, register
 from agents.transcript.storage import MEBIBYTE, StorageMeter, events_bytes, files_bytes
 from kit.async_db import db_call
 from kit.clock import db_now
@@ -109,13 +108,13 @@ def test_sessions_and_connections_are_counted_when_an_agent_registers(alice: Per
     settings.SESSIONS_PER_OWNER, settings.SOCKETS_PER_OWNER = 2, 1
     known, other = make_session(alice.user, "known"), make_session(alice.user, "other")
     with pytest.raises(MayNotConnect, match="2 sessions") as refused:
-        presence.register(registration(alice), process_id="p")
+        register(registration(alice), process_id="p")
     assert refused.value.code == "quota_exceeded"
     connect(other)
     process = other.connection.process_id
     with pytest.raises(MayNotConnect, match="1 agents connected"):
-        presence.register(registration(alice, str(known.public_id)), process_id=process)
-    presence.register(registration(alice, str(other.public_id)), process_id=process)  # it takes its own place
+        register(registration(alice, str(known.public_id)), process_id=process)
+    register(registration(alice, str(other.public_id)), process_id=process)  # it takes its own place
     assert Session.objects.count() == 2
 
 

@@ -8,10 +8,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents import presence
 from agents.models import Agent, Attachment, Blob, Connection, Event, File, Process, Session, Turn
 from agents.post import Dismiss, Oust
-from agents.presence import Registration
+from agents.registration import Registration, register
 from agents.transcript import deleting
 from agents.transcript.deleting import delete_sessions
 from tests.native.house import Person, api, connect, make_agent, make_session, make_turn, names, spend
@@ -69,7 +68,7 @@ def test_an_archived_session_comes_back_with_its_agent(alice: Person) -> None:
     session = make_session(alice.user)
     post(alice, f"{session.public_id}/archive")
     Process.objects.create(id="p", host="here", pid=1)
-    presence.register(registration(alice, session), process_id="p")
+    register(registration(alice, session), process_id="p")
     (shown,) = api(alice.session).get(SESSIONS).json()["items"]
     assert (shown["id"], shown["archivedAt"]) == (str(session.public_id), None)
 

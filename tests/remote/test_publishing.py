@@ -9,7 +9,7 @@ from django.core.management import call_command
 
 from agents.links.remote.access import auth_of
 from agents.models import Agent, Connection, Process, RemoteServer, Session
-from agents.presence import Registration, register
+from agents.registration import Registration, register
 from kit.clock import db_now
 from tests.native.house import Person, api, browser, make_agent, make_session, person
 from tests.remote.cards import serving_card

@@ -24,7 +24,7 @@ from agents.links.channel.registering import Arrival, arrive, digest_in, registr
 from agents.links.channel.requests import Requests
 from agents.ports import Clock
 from agents.post import Dismiss, Evict, Hook, Prompt, Tell, Withdrawn
-from agents.presence import MayNotConnect, Registered
+from agents.registration import MayNotConnect, Registered
 from agents.transcript import permissions
 from agents.transcript.storage import StorageMeter
 from kit.async_db import db_call

@@ -7,12 +7,11 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from accounts.authn import Identity, presented
-from agents import presence
 from agents.links.channel.driving import LONGEST_TURN_S, REPLY_GRACE_S
 from agents.links.channel.frames import Register
 from agents.models import Event, Turn
 from agents.post import Prompt
-from agents.presence import Registered, Registration
+from agents.registration import Registered, Registration, register
 from agents.types import AGENTS_OWN_WORDS, Failure, Outcome
 from kit.clock import db_now
 
@@ -37,7 +36,7 @@ class Arrival:
 
 def arrive(registration: Registration, *, process_id: str) -> Arrival:
     """Register a connection, and read what its session has going."""
-    registered = presence.register(registration, process_id=process_id)
+    registered = register(registration, process_id=process_id)
     if registered.is_new:
         return Arrival(registered, ())
     return Arrival(registered, unfinished_of(registered.session_id))

@@ -12,7 +12,7 @@ from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credenti
 from agents.links.remote.card import Card, find_card
 from agents.links.remote.names import forget
 from agents.models import RemoteServer, Session
-from agents.presence import check_sessions, free_name, slug_of
+from agents.session_rows import check_sessions, free_name, slug_of
 
 
 @transaction.atomic

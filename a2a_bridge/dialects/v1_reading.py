@@ -1,0 +1,245 @@
+"""Requests of A2A 1.0, checked. ProtoJSON: snake_case names, numbers for enums, null for absent are accepted."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import UNSET, convert
+
+from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.dialects.reading import OUTPUT_MODES, check_printable, invalid, question_of, read_params
+from a2a_bridge.dialects.v1_params import (
+    Count,
+    ListParams,
+    ListPushParams,
+    NamePushParams,
+    PushConfig,
+    SendParams,
+    TaskParams,
+)
+from a2a_bridge.errors import CONTENT_TYPE_NOT_SUPPORTED, wrong_mode
+from a2a_bridge.requests import (
+    Cancel,
+    CreatePush,
+    Get,
+    List,
+    ListPush,
+    NamePush,
+    PushTarget,
+    Request,
+    Send,
+    Subscribe,
+)
+from a2a_bridge.tasks.record import Message, Role, State
+from agents.pieces import Part
+from kit.jsonrpc import RpcError
+
+MAX_PAGE = 100
+ROLES = ("ROLE_USER", 1)
+STATES: Mapping[str | int, State] = {
+    name: state
+    for number, state in enumerate(
+        (
+            State.SUBMITTED,
+            State.WORKING,
+            State.COMPLETED,
+            State.FAILED,
+            State.CANCELED,
+            State.INPUT_REQUIRED,
+            State.REJECTED,
+            State.AUTH_REQUIRED,
+        ),
+        1,
+    )
+    for name in (number, f"TASK_STATE_{state.name}")
+}
+# UNRECOGNIZED is how the JavaScript SDK writes a status that is not set.
+NO_STATE = (None, 0, "TASK_STATE_UNSPECIFIED", "UNRECOGNIZED", "")
+
+
+def read_send(params: Any, *, waits: bool = True) -> Send:
+    """SendMessage and SendStreamingMessage."""
+    sent: SendParams = _read(SendParams, params)
+    message, wanted = sent.message, sent.configuration
+    parts = tuple(_checked(part, f"message.parts[{i}]") for i, part in enumerate(message.parts))
+    if message.role not in ROLES:
+        raise invalid("message.role", "message.role: want ROLE_USER")
+    if not any(part.data is not UNSET or str(part.text).strip() for part in parts):
+        raise invalid("message.parts", "message.parts: at least one part must hold text or data")
+    _check_modes(wanted.accepted_output_modes)
+    push = wanted.task_push_notification_config
+    return Send(
+        message=Message(
+            message.message_id,
+            Role.USER,
+            parts,
+            message.metadata,
+            message.extensions,
+            message.reference_task_ids,
+        ),
+        question=question_of(parts, "\n"),
+        parts=parts if any(part.text is UNSET for part in parts) else (),
+        task_id=message.task_id,
+        context_id=check_printable(message.context_id, "message.contextId"),
+        waits=waits and not wanted.return_immediately,
+        history_length=_count(wanted.history_length, "configuration.historyLength"),
+        output_modes=wanted.accepted_output_modes,
+        push=_target(push) if push else None,
+        metadata=sent.metadata,
+    )
+
+
+def read_stream(params: Any) -> Send:
+    """SendStreamingMessage."""
+    return read_send(params, waits=False)
+
+
+def read_get(params: Any) -> Get:
+    """GetTask."""
+    named: TaskParams = _read(TaskParams, params)
+    return Get(task_id=named.id, history_length=_count(named.history_length, "historyLength"))
+
+
+def read_list(params: Any) -> List:
+    """ListTasks."""
+    wanted: ListParams = _read(ListParams, params)
+    if wanted.status not in NO_STATE and wanted.status not in STATES:
+        raise invalid("status", "status: not a TASK_STATE_ name")
+    return List(
+        context_id=wanted.context_id,
+        state=STATES[wanted.status] if wanted.status not in NO_STATE and wanted.status is not None else None,
+        page_size=_page_size(wanted.page_size),
+        page_token=wanted.page_token,
+        history_length=_count(wanted.history_length, "historyLength"),
+        since=_moment(wanted.status_timestamp_after),
+        with_artifacts=wanted.include_artifacts,
+    )
+
+
+def read_cancel(params: Any) -> Cancel:
+    """CancelTask."""
+    return Cancel(task_id=_read(TaskParams, params).id)
+
+
+def read_subscribe(params: Any) -> Subscribe:
+    """SubscribeToTask."""
+    return Subscribe(task_id=_read(TaskParams, params).id)
+
+
+def read_create_push(params: Any) -> CreatePush:
+    """CreateTaskPushNotificationConfig."""
+    config: PushConfig = _read(PushConfig, params)
+    return CreatePush(task_id=config.task_id, target=_target(config))
+
+
+def read_name_push(params: Any) -> NamePush:
+    """GetTaskPushNotificationConfig and DeleteTaskPushNotificationConfig."""
+    named: NamePushParams = _read(NamePushParams, params)
+    return NamePush(task_id=named.task_id, config_id=named.id)
+
+
+def read_list_push(params: Any) -> ListPush:
+    """ListTaskPushNotificationConfigs."""
+    wanted: ListPushParams = _read(ListPushParams, params)
+    return ListPush(task_id=wanted.task_id, page_size=_page_size(wanted.page_size), page_token=wanted.page_token)
+
+
+READERS: Mapping[Operation, Callable[[Any], Request]] = {
+    Operation.SEND: read_send,
+    Operation.STREAM: read_stream,
+    Operation.GET: read_get,
+    Operation.LIST: read_list,
+    Operation.CANCEL: read_cancel,
+    Operation.SUBSCRIBE: read_subscribe,
+    Operation.CREATE_PUSH: read_create_push,
+    Operation.GET_PUSH: read_name_push,
+    Operation.DELETE_PUSH: read_name_push,
+    Operation.LIST_PUSH: read_list_push,
+}
+NESTED: Mapping[str, Mapping[str, Any]] = {
+    "message": {"parts": {}},
+    "configuration": {"taskPushNotificationConfig": {"authentication": {}}},
+    "authentication": {},
+}
+
+
+def _read(kind: type[Any], params: Any) -> Any:
+    return read_params(kind, _plain(params, NESTED))
+
+
+def _plain(value: Any, nested: Mapping[str, Any]) -> Any:
+    """Names in camelCase, nothing null; only where the schema names the members, never inside data or metadata."""
+    if isinstance(value, list):
+        return [_plain(one, nested) for one in value]
+    if not isinstance(value, dict):
+        return value
+    named = {_camel(name): one for name, one in value.items() if one is not None or name == "data"}
+    return {name: _plain(one, nested[name]) if name in nested else one for name, one in named.items()}
+
+
+def _camel(name: str) -> str:
+    if "_" not in name:
+        return name
+    first, *rest = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def _checked(part: Part, where: str) -> Part:
+    contents = [one for one in (part.text, part.raw, part.url, part.data) if one is not UNSET]
+    if len(contents) != 1:
+        raise invalid(where, f"{where}: want exactly one of text, raw, url, data")
+    if part.raw is not UNSET or part.url is not UNSET:
+        raise RpcError(CONTENT_TYPE_NOT_SUPPORTED, f"{where}: the agent takes text and data, no files")
+    return part
+
+
+def _check_modes(modes: tuple[str, ...]) -> None:
+    wanted = {mode.strip().lower().partition(";")[0] for mode in modes}
+    if wanted and not wanted & OUTPUT_MODES:
+        raise wrong_mode(", ".join(sorted(wanted))[:200], "text/plain and application/json")
+
+
+def _count(value: Count, where: str) -> int | None:
+    """A number that ProtoJSON may write as text."""
+    if value is None:
+        return None
+    try:
+        number = convert(value, int, strict=False)
+    except ValueError:
+        raise invalid(where, f"{where}: want a whole number") from None
+    if number < 0 or number >= 2**31:
+        raise invalid(where, f"{where}: want 0 or more")
+    return number
+
+
+def _page_size(value: Count) -> int:
+    size = _count(value, "pageSize")
+    if size is None:
+        return 50
+    if not 1 <= size <= MAX_PAGE:
+        raise invalid("pageSize", f"pageSize: want 1 to {MAX_PAGE}")
+    return size
+
+
+def _moment(value: str) -> str:
+    """A timestamp as tasks have theirs."""
+    if not value:
+        return ""
+    try:
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            raise ValueError
+        return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        raise invalid("statusTimestampAfter", "statusTimestampAfter: want an RFC 3339 timestamp") from None
+
+
+def _target(config: PushConfig) -> PushTarget:
+    authentication = config.authentication
+    return PushTarget(
+        url=config.url,
+        config_id=check_printable(config.id, "id"),
+        token=config.token,
+        scheme=authentication.scheme if authentication else "",
+        credentials=authentication.credentials if authentication else "",
+    )
