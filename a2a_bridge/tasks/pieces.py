@@ -12,9 +12,10 @@ from a2a_bridge.tasks.record import (
     StatusEvent,
     Task,
     TaskEvent,
+    after,
     text_in,
 )
-from agents.pieces import Part, Piece, StatusNote
+from agents.pieces import ArtifactPiece, Part, Piece, StatusNote
 from agents.types import AGENTS_OWN_WORDS, Failure, Interruption, Outcome, SettledTurn
 
 INTERRUPTIONS = {
@@ -53,16 +54,28 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
     return events
 
 
-def end_of(task: Task, settled: SettledTurn, *, wait_s: float, at: str) -> list[TaskEvent]:
-    """What the end of its turn does to a task that has all pieces: the rest of the reply, then the state."""
+def end_of(
+    task: Task, settled: SettledTurn, pieces: Sequence[Piece] = (), *, wait_s: float, at: str
+) -> list[TaskEvent]:
+    """What the end of its turn does to a task that has all pieces: all artifacts close, then the state is set."""
     if settled.outcome is not Outcome.COMPLETED:
         return [_failed(task, settled, wait_s, at)]
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
-    closing = _closing(task, "" if interruption else settled.text, at)
+    closing = _closed(task, pieces, at)
+    closing += _closing(after(task, closing), "" if interruption else settled.text, at)
     seq = task.seq + len(closing) + 1
     if interruption:
         return [*closing, StatusEvent(seq, at, interruption, agent_message(task, seq, settled.text))]
     return [*closing, StatusEvent(seq, at, State.COMPLETED)]
+
+
+def _closed(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
+    """That nothing follows of artifacts of this turn whose agent did not say so."""
+    is_open = {piece.artifact_id: not piece.last_chunk for piece in pieces if isinstance(piece, ArtifactPiece)}
+    left = [Artifact(artifact_id, ()) for artifact_id, one in is_open.items() if one]
+    return [
+        ArtifactEvent(seq, at, one, append=True, last_chunk=True) for seq, one in enumerate(left, task.seq + 1)
+    ]
 
 
 def _closing(task: Task, text: str, at: str) -> list[TaskEvent]:

@@ -215,8 +215,9 @@ class TaskRun:
             if self._end is None or self._end.settled != settled:
                 task, taken, coming = self._plan
                 events = [*coming, *self._new(task, taken)]
-                events += end_of(after(task, events), settled, wait_s=self._wait_s, at=timestamp())
-                task = after(task, events)
+                so_far = after(task, events)
+                events += end_of(so_far, settled, self.pieces, wait_s=self._wait_s, at=timestamp())
+                task = after(so_far, events)
                 is_kept = self._keeps_plain or self.feed is not None or is_promoted(task, self.pieces)
                 self._end = End(settled, task, events, is_kept)
             return self._end

@@ -57,6 +57,28 @@ async def test_whoever_asks_is_told_from_the_start_to_the_end(hub: HubProcess) -
         assert arrived.headers["x-a2a-notification-token"] == "tok-1"
 
 
+@pytest.mark.parametrize(
+    ("ending", "more"), [("complete done", ["reply-1", "COMPLETED"]), ("ask which?", ["INPUT_REQUIRED"])]
+)
+async def test_an_artifact_its_agent_left_open_is_whole_when_the_turn_ends(
+    hub: HubProcess, ending: str, more: list[str]
+) -> None:
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            await client(hub, peer).asked(f"text plan one | more plan two | {ending}", {"url": receiver.url})
+            told = await heard(receiver, 2 + len(more))
+    assert states(told) == ["WORKING", "plan", *more]
+    assert told[1]["artifactUpdate"]["artifact"]["parts"] == [{"text": "onetwo"}]
+    assert told[1]["artifactUpdate"]["lastChunk"] is True
+
+
+async def test_an_artifact_of_a_failed_turn_is_not_told_as_whole(hub: HubProcess) -> None:
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            await client(hub, peer).asked("text plan one | fail no more paper", {"url": receiver.url})
+            assert states(await heard(receiver, 2)) == ["WORKING", "FAILED"]
+
+
 async def test_every_push_is_signed_by_the_key_the_hub_publishes(hub: HubProcess) -> None:
     with receiving() as receiver:
         async with online(hub, TaskPeer) as peer:
