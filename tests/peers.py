@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from tests.callers import Json, bearer, web
 from tests.hub_process import HubProcess
 from tests.peer import Peer
+from tests.waiting import eventually
 
 _slugs = itertools.count(1)
 Kind = TypeVar("Kind", bound=Peer)
@@ -234,6 +235,17 @@ async def publish(hub: HubProcess, token: str, session_id: str, slug: str, **fie
     assert response.status_code in (200, 201), response.text
     agent: Json = response.json()
     return agent
+
+
+async def gone(hub: HubProcess, agent: Peer, owner: str = "owner") -> None:
+    """Wait until the hub has seen that an agent left; closing its socket does not wait for that."""
+
+    async def offline() -> bool:
+        async with web(hub.url, headers=bearer(hub.mint(owner, "session"))) as client:
+            answer = await client.get(f"/api/v1/sessions/{agent.session_id}")
+        return not answer.json()["connected"]
+
+    await eventually(offline, "the hub has seen that the agent left")
 
 
 @asynccontextmanager

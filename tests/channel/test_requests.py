@@ -6,7 +6,7 @@ import pytest
 
 from tests.channel.house import Agent, Echoing, agent, route_name, rows
 from tests.hub_process import HubProcess
-from tests.peers import Stall
+from tests.peers import Stall, gone
 from tests.waiting import eventually
 
 
@@ -103,8 +103,9 @@ async def test_a_request_that_cannot_be_served_says_why(
 async def test_offline_and_busy_and_spent_are_told_apart(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
     async with agent(hub, "owner") as mine, agent(hub, "bob") as other:
-        async with agent(hub, "alice") as gone:
-            handle = gone.handle
+        async with agent(hub, "alice") as left:
+            handle = left.handle
+        await gone(hub, left, "alice")
         assert await mine.dispatch(handle) == f"error: @{handle} is offline"
         async with agent(hub, "alice", fields={"dailyBudgetQueries": 0}) as poor:
             assert await mine.dispatch(poor.handle) == f"error: @{poor.handle} hit its daily budget (0)"

@@ -117,13 +117,6 @@ async def route(hub: HubProcess, token: str, peer: str, prompt: str, mode: str =
     return await post(hub.url, f"/peers/{peer}/route", token, {"prompt": prompt, "mode": mode})
 
 
-async def offline(hub: HubProcess, token: str, session_id: str | None) -> bool:
-    """Whether the hub has seen that a session's agent left; closing its socket does not wait for that."""
-    async with web(hub.url, headers=bearer(token)) as client:
-        answer = await client.get(f"/api/v1/sessions/{session_id}")
-    return not answer.json()["connected"]
-
-
 def refused(response: httpx.Response, status: int, code: str) -> str:
     """Check a refusal's form; its sentence."""
     assert (response.status_code, response.json()["error"]) == (status, code), response.text

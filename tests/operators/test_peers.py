@@ -6,10 +6,10 @@ import pytest
 
 from tests.callers import Json, bearer, web
 from tests.hub_process import HubProcess
-from tests.operators.operator import offline, post, prompt, refused, route
+from tests.operators.operator import post, prompt, refused, route
 from tests.operators.rows import share
 from tests.peer import Peer
-from tests.peers import Drop, Echo, Flood, Held, Stall, online
+from tests.peers import Drop, Echo, Flood, Held, Stall, gone, online
 from tests.waiting import eventually
 
 
@@ -117,7 +117,7 @@ async def test_whom_nobody_reaches_is_said_at_once(hub: HubProcess, alice: str) 
         share(hub, agent.session_id, alice="prompter")
         assert (await prompt(hub, owner, agent.session_id, "first")).status_code == 200
         refused(await route(hub, alice, name_of(agent), "second"), 409, "busy")
-    await eventually(lambda: offline(hub, owner, agent.session_id), "the hub has seen that the agent left")
+    await gone(hub, agent)
     refused(await route(hub, owner, name_of(agent), "hi"), 409, "channel_offline")
 
 
@@ -138,12 +138,13 @@ async def test_a_probe_tells_the_named_and_says_what_became_of_each(hub: HubProc
         Echo(hub.url, hub.mint("owner", "channel")) as seen,
         Held(hub.url, hub.mint("owner", "channel")) as taken,
     ):
-        async with Echo(hub.url, hub.mint("bob", "channel")) as gone:
+        async with Echo(hub.url, hub.mint("bob", "channel")) as left:
             pass
+        await gone(hub, left, "bob")
         share(hub, seen.session_id, bob="viewer")
         share(hub, taken.session_id, bob="prompter")
         assert (await prompt(hub, hub.mint("owner", "session"), taken.session_id, "first")).status_code == 200
-        names = [mine.routing_name, name_of(seen), name_of(taken), name_of(gone, "bob"), "no/one"]
+        names = [mine.routing_name, name_of(seen), name_of(taken), name_of(left, "bob"), "no/one"]
         told = await probe(hub, bob, [*names, name_of(mine, "bob")])
         assert [(one["peer"], one["status"]) for one in told] == list(
             zip(names, ["sent", "forbidden", "busy", "offline", "not_found"], strict=True)
@@ -159,9 +160,9 @@ async def test_a_probe_of_all_reaches_who_is_online(hub: HubProcess) -> None:
         Echo(hub.url, hub.mint("dora", "channel")) as first,
         Echo(hub.urls[-1], hub.mint("dora", "channel")) as second,
     ):
-        async with Echo(hub.url, hub.mint("dora", "channel")) as gone:
+        async with Echo(hub.url, hub.mint("dora", "channel")) as third:
             pass
-        await eventually(lambda: offline(hub, dora, gone.session_id), "the third is offline")
+        await gone(hub, third, "dora")
         told = await probe(hub, dora, None)
         assert {(one["sessionId"], one["status"]) for one in told} == {
             (first.session_id, "sent"),

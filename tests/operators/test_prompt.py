@@ -7,11 +7,10 @@ import pytest
 
 from tests.callers import bearer, web
 from tests.hub_process import HubProcess
-from tests.operators.operator import Operator, offline, post, prompt, refused
+from tests.operators.operator import Operator, post, prompt, refused
 from tests.operators.rows import put, share
 from tests.peer import Peer
-from tests.peers import Echo, Held, online
-from tests.waiting import eventually
+from tests.peers import Echo, Held, gone, online
 
 ROLES = {"carol": "viewer", "dave": "prompter", "erin": "approver"}
 
@@ -54,7 +53,7 @@ async def test_an_offline_session_is_not_queued_for(hub: HubProcess) -> None:
     owner = hub.mint("owner", "session")
     async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
         pass
-    await eventually(lambda: offline(hub, owner, agent.session_id), "the hub has seen that the agent left")
+    await gone(hub, agent)
     refused(await prompt(hub, owner, agent.session_id, "hello"), 409, "channel_offline")
 
 

@@ -8,9 +8,7 @@ import pytest
 from tests.callers import Json, failed_text, get_task, inbound, reply_text, send, stream
 from tests.homes import Home
 from tests.hub_process import HubProcess, StartHub
-from tests.peer import Peer
-from tests.peers import Echo, Held, Stall, online
-from tests.waiting import eventually
+from tests.peers import Echo, Held, Stall, gone, online
 
 OFFLINE = "agent channel offline"
 BUSY = "agent is processing a turn for another caller"
@@ -23,15 +21,6 @@ async def check_readable(hub: HubProcess, handle: str, token: str, task: Json) -
     assert task["status"]["message"]["role"] == "ROLE_AGENT"
     assert [message["role"] for message in task["history"]] == ["ROLE_USER"]
     assert (await get_task(hub.url, handle, task["id"], token))["result"] == task
-
-
-async def gone(hub: HubProcess, agent: Peer) -> None:
-    """Wait until the hub knows that an agent left."""
-
-    async def offline() -> bool:
-        return not (await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session")))["agent"]["online"]
-
-    await eventually(offline, "the agent is off line")
 
 
 async def test_a_message_to_an_agent_that_left_is_refused_at_once(hub: HubProcess, alice: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.callers import inbound
 from tests.hub_process import HubProcess
-from tests.peers import Echo, TaskPeer, online
+from tests.peers import Echo, TaskPeer, gone, online
 from tests.v1.caller import Caller, message, reply_of, texts, told
 
 
@@ -67,6 +67,7 @@ async def test_an_answer_that_is_refused_leaves_the_task_asking(hub: HubProcess,
         caller = Caller(hub.url, agent.handle, alice)
         task = await caller.send("ask which?")
         await agent.leave()
+        await gone(hub, agent)
         error = await caller.refusal("SendMessage", {"message": message("red", taskId=task["id"])})
         assert (error["code"], error["message"]) == (-32015, "agent channel offline")
         asking = await caller.get(task["id"])

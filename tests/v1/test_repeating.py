@@ -6,7 +6,7 @@ import httpx
 
 from tests.callers import bearer, envelope, rpc_path, web
 from tests.hub_process import HubProcess
-from tests.peers import Echo, Held, TaskPeer, online
+from tests.peers import Echo, Held, TaskPeer, gone, online
 from tests.v1.caller import Caller, message, reply_of, texts
 
 
@@ -56,6 +56,7 @@ async def test_a_refused_send_leaves_its_key_free(hub: HubProcess, alice: str) -
         caller = Caller(hub.url, agent.handle, alice)
         asked = {"message": message("hi")}
         await agent.leave()
+        await gone(hub, agent)
         refused = (await caller.call("SendMessage", asked, Idempotency_Key="k-4"))["task"]
         assert refused["status"]["state"] == "TASK_STATE_FAILED"
         await agent.connect()
