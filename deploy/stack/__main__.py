@@ -34,6 +34,7 @@ def run(stack: Stack) -> int:
     try:
         stack.start()
         tell(f"ready {stack.env['PUBLIC_URL']}\n{stack.demo_lines()}\n")
+        tell(f"its commands: {stack.command_line()}")
         tell(f"logs: {stack.folder / 'logs'}; Ctrl-C ends everything")
         watch(stack)
     except KeyboardInterrupt:
@@ -63,6 +64,8 @@ def watch(stack: Stack) -> NoReturn:
         for child in stack.children:
             if child.has_ended:
                 _again(child)
+                if child is stack.webs[0]:  # the demo agent lives in it, and has a new token
+                    tell(stack.demo_lines())
 
 
 def _again(child: Child) -> None:

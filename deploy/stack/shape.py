@@ -1,6 +1,7 @@
 """What the stack consists of, and in which order it comes and goes."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from deploy.stack.servers import postgres, redis_server
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = sys.executable
+COMMANDS_NEED = ("DATA_DIR", "DATABASE_URL", "REDIS_URL")
 CELERY = [PYTHON, "-m", "celery", "-A", "hub"]
 
 
@@ -79,6 +81,11 @@ class Stack:
     def demo_lines(self) -> str:
         """What the first process says of its demo agent: a token and a curl."""
         return self.webs[0].said.partition(f"ready {self.urls[0]}\n")[2].rstrip()
+
+    def command_line(self) -> str:
+        """How to run a command of the hub on this stack's database, for a shell."""
+        told = " ".join(f"{name}={shlex.quote(self.env[name])}" for name in COMMANDS_NEED)
+        return f"{told} {shlex.quote(PYTHON)} manage.py help"
 
     def _start_servers(self) -> None:
         if self.env.get("DATABASE_URL") and self.env.get("REDIS_URL"):

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.homes import hub_env
+from tests.homes import ROOT, hub_env
 from tests.hub_process import Program
 from tests.servers import free_port
 from tests.waiting import until
@@ -31,8 +32,13 @@ class Stack:
         return re.findall(r"^web \d runs on (\S+)$", self.program.said, re.MULTILINE)
 
     @property
+    def tokens(self) -> list[str]:
+        """Those of the demo, the newest last."""
+        return re.findall(r"^  (cw_sess_\w+)$", self.program.said, re.MULTILINE)
+
+    @property
     def token(self) -> str:
-        return re.findall(r"^  (cw_sess_\w+)$", self.program.said, re.MULTILINE)[0]
+        return self.tokens[0]
 
     def find(self, url: str) -> psutil.Process:
         """The web process that listens there."""
@@ -44,6 +50,11 @@ class Stack:
 
     def wait_for(self, line: str) -> None:
         until(lambda: self.program.says(line), line, within_s=READY_WITHIN_S)
+
+    def command(self, command: str) -> str:
+        """Run a command of the hub in the way that was printed; what it says."""
+        [line] = re.findall(r"^its commands: (.+) help$", self.program.said, re.MULTILINE)
+        return subprocess.check_output(f"{line} {command}", shell=True, cwd=ROOT, text=True)
 
     def leave(self) -> int:
         """Ctrl-C; the exit code."""

@@ -24,6 +24,11 @@ async def test_both_processes_answer_also_after_one_was_killed(tmp_path: Path) -
         stack.wait_for("web 2 ended with -9")
         stack.wait_for("web 2 runs again")
         await eventually(_answering(second, stack.token), "web 2 answers again")
+        stack.find(first).kill()
+        stack.wait_for("web 1 runs again")
+        await eventually(_answering(second, stack.tokens[-1]), "the demo agent is back, with a new token")
+        minted = stack.command("mint_token --login you --kind session").split()[-1]
+        assert reply_text(await send(first, "demo/echo", "hello", minted)) == "hello"
         children = psutil.Process(stack.program.process.pid).children(recursive=True)
         assert stack.leave() == 0
         said = stack.program.said
