@@ -13,13 +13,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.callers import Caller
 from accounts.device_names import device_name
 from accounts.models import MAX_KEPT_DAYS, Credential
+from accounts.oauth.issuing import mint_app
 from accounts.oauth.pages import signed_in, to_signin
 from accounts.quotas import QuotaExceeded
 from accounts.snippets import mcp_json
-from accounts.tokens import mint_channel
+from accounts.tokens import Minted, mint_channel
 
 Kind = Credential.Kind
 NAME_CHARS = 100
+MINTS = {Kind.CHANNEL: mint_channel, Kind.APP: mint_app}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Row:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
-    """Sessions and tokens; a POST mints a channel token and shows its text this once."""
+    """Sessions and tokens; a POST mints a token, of either kind, and shows its text this once."""
     caller = signed_in(request)
     if caller is None:
         return to_signin(request)
@@ -47,12 +49,14 @@ def account(request: HttpRequest) -> HttpResponse:
     name = request.POST.get("name", "").replace("\0", "").strip()
     if not 0 < len(name) <= NAME_CHARS:
         return _page(request, caller, error=f"Give it a name of 1 to {NAME_CHARS} characters.", status=400)
-    agent = request.headers.get("User-Agent", "")
+    mint = MINTS.get(request.POST.get("kind", Kind.CHANNEL))  # type: ignore[call-overload]
+    if mint is None:
+        return _page(request, caller, error="Say what it is for: an agent, or a program that asks.", status=400)
     try:
-        minted = mint_channel(caller.user, name, user_agent=agent)
+        minted = mint(caller.user, name, user_agent=request.headers.get("User-Agent", ""))
     except QuotaExceeded as over:
         return _page(request, caller, error=f"{str(over).capitalize()}.", status=429)
-    return _page(request, caller, token=minted.token)
+    return _page(request, caller, minted=minted)
 
 
 @never_cache
@@ -91,19 +95,21 @@ def _page(
     request: HttpRequest,
     caller: Caller,
     *,
-    token: str = "",
+    minted: Minted | None = None,
     error: str = "",
     days_error: str = "",
     status: int = 200,
 ) -> HttpResponse:
     live = caller.user.credentials.live().order_by("-created_at", "-pk")
+    connecting = minted.token if minted and minted.credential.kind == Kind.CHANNEL else ""
     rows = [Row(one, is_current=one.pk == caller.identity.credential_id) for one in live]
     context = {
         "me": caller.user,
         "sessions": [row for row in rows if row.credential.kind == Kind.SESSION],
         "tokens": [row for row in rows if row.credential.kind != Kind.SESSION],
-        "token": token,
-        "snippet": mcp_json(token or "ck_live_…"),
+        "minted": minted,
+        "snippet": mcp_json(connecting or "ck_live_…"),
+        "is_filled": bool(connecting),
         "error": error,
         "days_error": days_error,
         "kept_days": settings.QUESTIONS_KEPT_DAYS,

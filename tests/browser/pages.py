@@ -63,7 +63,7 @@ async def _look_at_nothing(page: Page) -> None:
 
 
 async def _mint(page: Page) -> None:
-    await page.get_by_label("New channel token").fill("laptop")
+    await page.get_by_label("Its name").fill("laptop")
     await page.get_by_role("button", name="Make a token").click()
     await page.get_by_text("Your new token").wait_for()
 

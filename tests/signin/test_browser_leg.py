@@ -185,6 +185,19 @@ def test_the_account_page_mints_shows_once_and_revokes(browser: Browser) -> None
     assert token[0][:14] not in browser.get("/account").text
 
 
+def test_the_account_page_mints_what_a_program_asks_with(browser: Browser) -> None:
+    browser.sign_in("asa")
+    page = browser.post("/account", {"name": "script", "kind": "app"})
+    token = re.search(r'value="(cw_app_[0-9a-f]+)"', page.text)
+    assert token, page.text
+    assert f"CLAWBORRATOR_TOKEN&quot;: &quot;{token[1]}" not in page.text  # no agent connects with it
+    with program(browser.hub.url, token[1]) as client:
+        assert client.get("/api/v1/me").json()["githubLogin"] == "asa"
+    for kind in ("session", "admin", ""):
+        refused = browser.post("/account", {"name": "script", "kind": kind})
+        assert (refused.status_code, "what it is for" in refused.text) == (400, True)
+
+
 def test_nobody_revokes_what_is_somebody_elses(browser: Browser, other_browser: Browser) -> None:
     browser.sign_in("ann")
     with program(browser.hub.url, browser.session) as client:
