@@ -9,6 +9,12 @@ export function question(handle, text, { streaming = true, messageId = crypto.ra
   return call(handle, method, { message: { messageId, role: "ROLE_USER", parts: [{ text }] } });
 }
 
+// The request that answers what a task's agent asked. Only newer dialects go on with a task: see `likeOurs`.
+export function answerTo(handle, text, taskId) {
+  const message = { messageId: crypto.randomUUID(), taskId, role: "ROLE_USER", parts: [{ text }] };
+  return call(handle, "SendMessage", { message }, "1.0");
+}
+
 // `version`: the A2A-Version to send, if any.
 export function call(handle, method, params, version = "") {
   const body = JSON.stringify({ jsonrpc: "2.0", method, params, id: "1" }, null, 2);
@@ -69,6 +75,14 @@ export async function ask(handle, text, { onTask, onChunk, signal } = {}) {
 export const isChunk = (task) => hasWords(task) && task.status.message.messageId === `msg-${task.id.slice("task-".length)}`;
 export const isNote = (task) => hasWords(task) && !isChunk(task);
 const hasWords = (task) => task.status.state === "WORKING" && Boolean(task.status.message);
+
+// A task of A2A 1.0 as the hub's own dialect shows it; one of its own stays as it is.
+export function likeOurs(task) {
+  if (!task.status.state.startsWith("TASK_STATE_")) return task;
+  const reply = (task.artifacts ?? []).findLast(({ artifactId }) => artifactId.startsWith("reply-"));
+  const status = { ...task.status, state: task.status.state.slice("TASK_STATE_".length) };
+  return { ...task, status, history: [...(task.history ?? []), { role: "ROLE_AGENT", parts: reply?.parts ?? [] }] };
+}
 
 // What a finished task says: the reply, or why there is none.
 export const outcomeOf = (task) =>

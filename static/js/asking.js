@@ -1,10 +1,10 @@
 // The ask box: asks, follows the answer, stops following, looks again.
-import { ASKS, call, ENDED, exchange, isChunk, isNote, outcomeOf, question, textOf } from "./a2a.js";
+import { answerTo, ASKS, call, ENDED, exchange, isChunk, isNote, likeOurs, outcomeOf, question, textOf } from "./a2a.js";
 import { explainEnd, explainError } from "./explain.js";
 
 const SAID = { SUBMITTED: "Asked. Waiting for the agent…", WORKING: "The agent works on it…" };
 const ENDS = { CANCELED: "Canceled.", INPUT_REQUIRED: "The agent asks back.", AUTH_REQUIRED: "The agent asks for leave." };
-const ASKS_BACK = "Each question here is a new one: ask again, and say all of it. Programs answer by the task’s id.";
+const ASKS_BACK = "Write above what you answer, and ask.";
 const KEPT = "The agent goes on. Its answer is kept for half an hour: look again.";
 const $ = (id) => document.getElementById(id);
 
@@ -15,10 +15,12 @@ export function startAsking(handle, { onEnd }) {
   $("ask").addEventListener("submit", (event) => {
     event.preventDefault();
     if ($("send").disabled || !$("question").value.trim()) return;
+    const text = $("question").value;
+    const request = goesOn() ? answerTo(handle, text, now.taskId) : question(handle, text);
     Object.assign(now, { taskId: "", begun: performance.now() });
     clear();
     $("ask-status").textContent = "Asking…";
-    follow(question(handle, $("question").value));
+    follow(request);
   });
   $("question").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("ask").requestSubmit();
@@ -48,7 +50,8 @@ export function startAsking(handle, { onEnd }) {
     onEnd();
   }
 
-  function onTask(task) {
+  function onTask(shown) {
+    const task = likeOurs(shown);
     const { state } = task.status;
     now.taskId = task.id;
     if (isChunk(task)) $("reply").append(textOf(task.status.message));
@@ -62,6 +65,8 @@ export function startAsking(handle, { onEnd }) {
     now.ended = true;
     $("reply").textContent = text;
     $("ask-status").textContent = state === "COMPLETED" ? `Answered in ${seconds()} s.` : (ENDS[state] ?? "Not answered.");
+    $("going-on").hidden = !ASKS.has(state);
+    $("go-on").checked = true;
     $("explained").textContent = ASKS.has(state) ? ASKS_BACK : state === "COMPLETED" ? "" : explainEnd(text).join(" ");
   }
 
@@ -95,6 +100,8 @@ export function startAsking(handle, { onEnd }) {
   };
 }
 
+const goesOn = () => !$("going-on").hidden && $("go-on").checked;
+
 function fill(text) {
   $("question").value = text;
   $("question").focus();
@@ -102,6 +109,7 @@ function fill(text) {
 
 function clear() {
   for (const id of ["stages", "reply", "explained"]) $(id).replaceChildren();
+  $("going-on").hidden = true;
 }
 
 function addStage(state) {

@@ -11,7 +11,7 @@ from tests.browser.visitor import Visitor
 from tests.callers import Json, bearer, send, web
 from tests.hub_process import HubProcess
 from tests.peer import Peer
-from tests.peers import Chunker, Echo, Held, Stall, online
+from tests.peers import Chunker, Echo, Held, Stall, TaskPeer, online
 from tests.waiting import eventually
 
 pytestmark = IN_BROWSER
@@ -241,3 +241,24 @@ async def test_nothing_an_owner_writes_or_an_agent_answers_runs(visitor: Visitor
             question = await visitor.page.get_by_label("Your question").input_value()
             assert await reply(visitor) == f"echo: {question}"
             await visitor.check_calm()
+
+
+async def test_an_agent_that_asks_back_is_answered_here(visitor: Visitor, site: HubProcess) -> None:
+    await visitor.sign_in("alice")
+    async with online(site, TaskPeer) as agent:
+        await visitor.go(f"/agents/{agent.handle}")
+        await ask(visitor, "say so far | ask Which day?")
+        await said(visitor, "The agent asks back.")
+        assert await reply(visitor) == "Which day?"
+        await ask(visitor, "Monday")
+        await said(visitor, "Answered in")
+        assert await reply(visitor) == "you said: Monday"
+        assert len({one["taskId"] for one in agent.prompts}) == 1
+        await ask(visitor, "ask Which week?")
+        await said(visitor, "The agent asks back.")
+        await visitor.page.get_by_label("This answers what the agent asked").uncheck()
+        await ask(visitor, "Something new")
+        await said(visitor, "Answered in")
+        assert await reply(visitor) == "echo: Something new"
+        assert len({one["taskId"] for one in agent.prompts}) == 3
+    await visitor.check_calm()
