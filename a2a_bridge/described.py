@@ -53,9 +53,9 @@ class TaskMessage(TypedDict):
 
 
 class TaskStatus(TypedDict):
-    """Where a task stands; a failed one says why in `message`."""
+    """Where a task stands; `message` says why it failed, or what the agent asks back."""
 
-    state: Literal["WORKING", "COMPLETED", "FAILED"]
+    state: Literal["WORKING", "INPUT_REQUIRED", "AUTH_REQUIRED", "COMPLETED", "FAILED", "CANCELED", "REJECTED"]
     timestamp: Time
     message: NotRequired[TaskMessage]
 
@@ -70,7 +70,7 @@ class Task(TypedDict):
 
 
 class StreamEvent(TypedDict):
-    """One event of a stream: the task as it began, a piece of its reply, or its end."""
+    """One event of a stream: the task as it began, a piece of its reply or a note on the way, or its end."""
 
     task: Task
 

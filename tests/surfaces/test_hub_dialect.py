@@ -2,9 +2,12 @@
 
 import re
 
+import pytest
+
 from tests.callers import call, chunks_of, get_task, open_stream, question, reply_text, send, stream, text_of
 from tests.hub_process import HubProcess
-from tests.peers import Chunker, Echo, Held, online
+from tests.peers import Chunker, Echo, Held, TaskPeer, online
+from tests.v1.caller import Caller
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
@@ -80,6 +83,42 @@ async def test_a_streamed_chunk_has_exactly_the_promised_shape(hub: HubProcess, 
     message = chunk["status"]["message"]
     assert set(message) == {"messageId", "role", "parts"}
     assert (message["role"], message["parts"]) == ("ROLE_AGENT", [{"text": "piece"}])
+
+
+async def test_a_note_differs_from_a_chunk_in_its_message_id_alone(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        tasks = await stream(hub.url, agent.handle, "note reading | say one | note still | say two", alice)
+    told = [task["status"]["message"] for task in tasks[1:-1]]
+    assert [text_of(message) for message in told] == ["reading", "one", "still", "two"]
+    replys = "msg-" + tasks[0]["id"].removeprefix("task-")
+    assert [message["messageId"] == replys for message in told] == [False, True, False, True]
+    assert told[0]["messageId"] != told[2]["messageId"]
+    assert {frozenset(task["status"]) for task in tasks[1:-1]} == {frozenset(("state", "timestamp", "message"))}
+    reply = tasks[-1]["history"][-1]
+    assert (reply["messageId"], text_of(reply)) == (replys, "onetwo")
+
+
+@pytest.mark.parametrize(
+    ("script", "state"),
+    [("ask which?", "INPUT_REQUIRED"), ("login which?", "AUTH_REQUIRED"), ("reject which?", "REJECTED")],
+)
+async def test_what_an_agent_asks_back_or_refuses_is_in_the_status(
+    hub: HubProcess, alice: str, script: str, state: str
+) -> None:
+    async with online(hub, TaskPeer) as agent:
+        task = await send(hub.url, agent.handle, script, alice)
+    assert task["status"]["state"] == state
+    assert text_of(task["status"]["message"]) == "which?"
+    is_last = task["history"][-1] == task["status"]["message"]
+    assert is_last == (state != "REJECTED")
+
+
+async def test_a_task_canceled_in_another_dialect_is_canceled_here(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        asking = await send(hub.url, agent.handle, "ask which?", alice)
+        await Caller(hub.url, agent.handle, alice).call("CancelTask", {"id": asking["id"]})
+        task = (await get_task(hub.url, agent.handle, asking["id"], alice))["result"]
+    assert task["status"]["state"] == "CANCELED"
 
 
 async def test_a_stream_is_an_event_stream_without_a_length(hub: HubProcess, alice: str) -> None:
