@@ -28,4 +28,4 @@ def subject_of(options: Mapping[str, Any]) -> Subject:
     try:
         return named(kind, options[kind])
     except NoSuchSubject as unknown:
-        raise CommandError(str(unknown)) from None
+        raise CommandError(f"{unknown}: {options[kind]}") from None

@@ -1,7 +1,9 @@
 """One account: nothing of it left."""
 
 import json
+import re
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -265,9 +267,20 @@ def test_erasing_again_changes_nothing_of_others(alice: Person, staff: Person) -
     assert (entry.object_repr, entry.change_message) == ("", "a list: q=bob")
 
 
+def test_the_command_counts_first_and_changes_nothing(estate: Person, capsys: pytest.CaptureFixture[str]) -> None:
+    before = list(lines(estate.user))[1:]
+    with pytest.raises(CommandError, match="--yes"):
+        call_command("erase_account", login=estate.user.login)
+    said = re.findall(r"^ +(\d+) (\w+)$", capsys.readouterr().out, re.MULTILINE)
+    tables = Counter(json.loads(line)["table"] for line in before[:-1])
+    assert {name: int(count) for count, name in said} == tables
+    assert list(lines(estate.user))[1:] == before
+
+
 def test_the_command_asks_to_be_told_twice(alice: Person, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(CommandError, match="--yes"):
         call_command("erase_account", login="alice")
+    capsys.readouterr()
     call_command("erase_account", login="alice", yes=True)
     assert capsys.readouterr().out == "@alice is erased\n"
     assert User.objects.get().former_login == ""

@@ -1,6 +1,7 @@
 """Halts on the desk and in the admin; what they do to questions is in tests/processes/test_halts.py."""
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from agents.models import Halt
 from tests.native.house import Person, browser, make_agent
@@ -46,6 +47,14 @@ def test_staff_lift_halts_in_the_admin_and_the_rows_stay(alice: Person, staff: P
     assert admin.get(f"/admin/agents/halt/{Halt.objects.latest('pk').pk}/change/").status_code == 200
     unknown = admin.post("/admin/agents/halt/add/", {"kind": "caller", "name": "nob\0dy"})
     assert "There is no such user" in unknown.content.decode() or "Null characters" in unknown.content.decode()
+
+
+@pytest.mark.parametrize("command", ["halt", "resume"])
+def test_a_command_names_whom_it_does_not_know(alice: Person, command: str) -> None:
+    for option, name, said in (("agent", "alice/nope", "no such agent"), ("owner", "nobody", "no such user")):
+        with pytest.raises(CommandError) as refused:
+            call_command(command, f"--{option}", name)
+        assert str(refused.value) == f"{said}: {name}"
 
 
 def test_owners_see_no_halts_in_the_admin(alice: Person) -> None:

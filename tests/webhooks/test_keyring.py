@@ -14,6 +14,7 @@ from webhooks.keyring import PREFIX, Unreadable, new_secret, seal, unseal
 from webhooks.subscribing import roll_secret
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
+SEALED = "sealed anew: secrets of 2 webhooks, credentials for 0 remote servers, 0 push configs\n"
 OLD, NEW = "the first key of all, long ago made", "the second key, made much later on"
 
 
@@ -80,12 +81,12 @@ def test_rotating_lets_the_old_key_go(alice: Person, bob: Person, settings: Any)
     new = roll_secret(rolled.subscription.pk)
     assert new is not None
     settings.WEBHOOK_KEYS = (NEW, OLD)
-    assert rotate() == "2 sealed anew\n"
+    assert rotate() == SEALED
     settings.WEBHOOK_KEYS = (NEW,)
     row = fresh(rolled.subscription)
     assert (unseal(row.secret), unseal(row.previous_secret)) == (new.secret, rolled.secret)
     assert unseal(fresh(plain.subscription).secret) == plain.secret
-    assert rotate() == "2 sealed anew\n"
+    assert rotate() == SEALED
 
 
 def test_rotating_says_what_it_cannot_read(alice: Person, settings: Any) -> None:

@@ -153,7 +153,8 @@ def test_a_hub_told_to_leave_does_not_wait_for_a_slow_receiver(embedded_desk: De
 def test_secrets_can_be_sealed_anew_while_the_hub_runs(embedded_desk: Desk) -> None:
     with receiving() as receiver:
         webhook = embedded_desk.add(receiver.url)
-        assert manage(embedded_desk.hub.home.env, "rotate_webhook_keys") == "1 sealed anew\n"
+        said = manage(embedded_desk.hub.home.env, "rotate_webhook_keys")
+        assert said == "sealed anew: secrets of 1 webhooks, credentials for 0 remote servers, 0 push configs\n"
         embedded_desk.send_test(webhook)
         check_signed(receiver.heard(1)[0], webhook["signingSecret"])
 

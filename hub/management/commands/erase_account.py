@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.models import User
 from hub.estate.closing import CannotClose, close
 from hub.estate.erasing import erase_unless_busy
+from hub.estate.parts import PARTS
 
 LATER = "the hub erases the rest when it has erased others, and no question of theirs is open"
 
@@ -21,7 +22,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
         parser.add_argument("--login", required=True, help="whose account")
-        parser.add_argument("--yes", action="store_true", help="do it; without this, say what would go")
+        parser.add_argument(
+            "--yes", action="store_true", help="do it; without this, count their rows and change nothing"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Say what became of it."""
@@ -29,6 +32,7 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"there is no account @{options['login']}")
         if not options["yes"]:
+            self._count(user)
             raise CommandError(f"this erases @{user.login} for good; say so with --yes, after export_account")
         try:
             closed = close(user.pk, by_operator=True)
@@ -36,3 +40,10 @@ class Command(BaseCommand):
             raise CommandError(str(cannot)) from None
         left = "" if erase_unless_busy(closed) else f"; {LATER}"
         self.stdout.write(f"@{user.login} is erased{left}")
+
+    def _count(self, user: User) -> None:
+        self.stdout.write(f"@{user.login} has so many rows, by the tables of export_account:")
+        for part in PARTS:
+            if count := part.rows(user).count():
+                self.stdout.write(f"{count:>9} {part.name}")
+        self.stdout.write("What they asked others' agents stays, without their words and name.")

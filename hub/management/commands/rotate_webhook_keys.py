@@ -12,17 +12,20 @@ from webhooks import keyring
 
 class Command(BaseCommand):
     help = (
-        "Seal the signing secrets of all webhooks, the credentials for remote A2A servers and the hub's own"
-        " signing key with the newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards older keys can go. Works"
-        " while the hub runs; again is fine."
+        "Seal the signing secrets of all webhooks, the credentials for remote A2A servers, what push configs"
+        " hold and the hub's own signing key with the newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards"
+        " older keys can go. Works while the hub runs; again is fine."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say how many."""
+        """Say how many of what."""
         done, unreadable = keyring.reseal_all()
         credentials, lost = access.reseal_all()
-        sealed.reseal_all()  # they live a day: one that cannot be read is not worth a word
-        self.stdout.write(f"{done + credentials} sealed anew")
+        pushes, _ = sealed.reseal_all()  # they live a day: one that cannot be read is not worth a word
+        self.stdout.write(
+            f"sealed anew: secrets of {done} webhooks, credentials for {credentials} remote servers,"
+            f" {pushes} push configs"
+        )
         if unreadable + lost:
             raise CommandError(f"{unreadable + lost} cannot be read by any key: their owners must give them anew")
         if not signing.reseal():
