@@ -92,14 +92,16 @@ async def test_a_copy_taken_from_a_running_sqlite_hub_starts_a_hub(
     hub = start_hub(home)
     alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
     command = line_of(".venv/bin/python -c").replace(".venv", f"{ROOT}/.venv")
+    command = f"{line_of('umask')} && {command}"
     async with online(hub, Echo) as agent:
         for text in BEFORE:
             await send(hub.url, agent.handle, text, alice)
-        await back_up(hub, agent, alice, command, home.folder.parent)
+        await back_up(hub, agent, alice, command, home.folder.parent, HOME=str(tmp_path))
         hub.kill9()
         restored = tmp_path / "restored"
         restored.mkdir()
-        copy = home.folder.parent / "hub-backup.sqlite3"
+        copy = tmp_path / "hub-backup" / "hub.sqlite3"
+        assert [path.stat().st_mode & 0o077 for path in (copy.parent, copy)] == [0, 0]
         with closing(sqlite3.connect(copy)) as database:
             assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         shutil.move(copy, restored / "hub.sqlite3")
@@ -117,14 +119,15 @@ async def test_a_dump_of_a_running_postgresql_hub_starts_a_hub(
     async with online(hub, Echo) as agent:
         for text in BEFORE:
             await send(hub.url, agent.handle, text, alice)
-        dump = line_of("pg_dump").replace("$DATABASE_URL", home.env["DATABASE_URL"])
-        await back_up(hub, agent, alice, dump, tmp_path)
+        dump = f"{line_of('umask')} && {line_of('pg_dump')}"
+        await back_up(hub, agent, alice, dump, tmp_path, HOME=str(tmp_path), DATABASE_URL=home.env["DATABASE_URL"])
+        assert (tmp_path / "hub-backup" / "hub.sql").stat().st_mode & 0o077 == 0
         hub.kill9()
         empty = "hub_restored"
         servers = grown_homes.servers.postgres_url("postgres")
         await shell(f"psql -q '{servers}' -c 'CREATE DATABASE {empty}'", tmp_path)
         url = grown_homes.servers.postgres_url(empty)
-        await shell(line_of("psql").replace("$DATABASE_URL", url), tmp_path)
+        await shell(line_of("psql"), tmp_path, HOME=str(tmp_path), DATABASE_URL=url)
         moved = Home("grown", {**home.env, "DATABASE_URL": url})
         await check_restored(start_hub(moved), agent, alice, owner)
 
