@@ -51,8 +51,11 @@ def unsupported() -> RpcError:
 
 
 def no_method(method: str) -> RpcError:
-    """-32601."""
-    return RpcError(METHOD_NOT_FOUND, f"no method {method[:60]!r} here")
+    """-32601; when another version has it, with what to send."""
+    version = next((one.name for one in (V1, V03) if method in one.methods), "")
+    return RpcError(
+        METHOD_NOT_FOUND, f"no method {method[:60]!r} here{f': send A2A-Version: {version}' if version else ''}"
+    )
 
 
 def _named(versions: Sequence[str]) -> str | None:

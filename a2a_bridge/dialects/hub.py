@@ -65,7 +65,7 @@ class HubDialect:
     def read(self, operation: Operation, params: Any) -> Request:
         if operation is Operation.GET:
             return Get(task_id=read_params(GetTaskParams, params).id)
-        message = read_params(SendMessageParams, params).message
+        message = read_params(SendMessageParams, params, role="ROLE_USER").message
         texts = _texts(message)
         said = Message(message.message_id, Role.USER, tuple(Part(text=text) for text in texts))
         return Send(

@@ -17,8 +17,8 @@ MAX_PARTS = 64
 OUTPUT_MODES = frozenset({"text/plain", "application/json", "text/*", "application/*", "*/*", "*", "text"})
 
 
-def read_params(kind: type[Any], params: Any) -> Any:
-    """Check and build the parameters of a method.
+def read_params(kind: type[Any], params: Any, *, role: str = "") -> Any:
+    """Check and build the parameters of a method. `role`: the only one a message may have.
 
     Raises:
         RpcError: -32602, naming the field.
@@ -29,7 +29,8 @@ def read_params(kind: type[Any], params: Any) -> Any:
         return msgspec.convert(params, kind)
     except msgspec.ValidationError as wrong:
         said = str(wrong).replace("`$.", "`").replace("`$`", "params")
-        raise invalid(said.rpartition(" - at `")[2].rstrip("`"), said) from None
+        field = said.rpartition(" - at `")[2].rstrip("`")
+        raise invalid(field, f"{field}: want {role}" if role and field == "message.role" else said) from None
 
 
 def invalid(field: str, message: str) -> RpcError:

@@ -74,7 +74,7 @@ class TaskParams(Struct, frozen=True, rename="camel"):
 
 def read_send(params: Any, *, is_stream: bool = False) -> Send:
     """message/send. Its `question` is empty when no part of it is of use."""
-    sent: SendParams = read_params(SendParams, _sound(params))
+    sent: SendParams = read_params(SendParams, _sound(params), role="user")
     message, wanted = sent.message, sent.configuration
     found = [_part(part, f"message.parts[{i}]") for i, part in enumerate(message.parts)]
     parts = tuple(part for part in found if part is not None)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from a2a_bridge.versions import choose, no_method
 from tests.callers import call, chunks_of, get_task, open_stream, question, reply_text, send, stream, text_of
 from tests.hub_process import HubProcess
 from tests.peers import Chunker, Echo, Held, TaskPeer, online
@@ -161,5 +162,19 @@ async def test_cancel_is_not_a_method_of_this_hub(hub: HubProcess, alice: str) -
     async with online(hub, Echo) as agent:
         task = await send(hub.url, agent.handle, "hello", alice)
         answer = (await call(hub.url, agent.handle, alice, "CancelTask", {"id": task["id"]})).json()
-    assert answer["error"]["code"] == -32601
+    assert answer["error"] == {"code": -32601, "message": "no method 'CancelTask' here: send A2A-Version: 1.0"}
     assert "result" not in answer
+
+
+@pytest.mark.parametrize(
+    ("method", "version", "text"),
+    [
+        ("ListTasks", "", "no method 'ListTasks' here: send A2A-Version: 1.0"),
+        ("message/send", "1.0", "no method 'message/send' here: send A2A-Version: 0.3"),
+        ("SendTask", "1.0", "no method 'SendTask' here"),
+        ("tasks/list", "0.3", "no method 'tasks/list' here"),
+    ],
+)
+def test_a_method_of_another_version_is_refused_with_what_to_send(method: str, version: str, text: str) -> None:
+    assert method not in choose(method, [version]).methods
+    assert (no_method(method).code, no_method(method).message) == (-32601, text)

@@ -203,7 +203,9 @@ async def test_row_18_metadata_must_be_an_object(target: Target, metadata: Any) 
 
 @pytest.mark.parametrize("role", ["ROLE_AGENT", "user", "agent", "", None, ..., {}])
 async def test_row_19_only_a_user_asks(target: Target, role: Any) -> None:
-    await target.refuse_params(message(role=role))
+    await target.refuse_params(
+        message(role=role), naming="role" if role is ... else "message.role: want ROLE_USER"
+    )
 
 
 @pytest.mark.parametrize("message_id", ["", ..., None, 5, "m" * 10_000])
