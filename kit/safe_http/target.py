@@ -67,7 +67,8 @@ def read_target(url: str, rules: Rules) -> Target:
 def addresses_of(target: Target, rules: Rules, resolve: Resolve, *, within_s: float) -> list[str]:
     """The addresses of a target's host, asked for once, all of them allowed.
 
-    A name that does not exist and one that is not public read the same: this is no window into our network.
+    A name that does not exist and one that is not public read the same: this is no window into our network. Where
+    private addresses are allowed there is nothing to hide.
 
     Raises:
         NotSent: it has none, or one of them is not public.
@@ -75,8 +76,10 @@ def addresses_of(target: Target, rules: Rules, resolve: Resolve, *, within_s: fl
     """
     found = _within(within_s, resolve, target.host, target.port)
     refused = not rules.allows_private and not all(map(is_public, found))
+    if not found and rules.allows_private:
+        raise NotSent(f"{target.host} cannot be found")
     if not found or refused or len(found) > MAX_ADDRESSES:
-        raise NotSent(f"{target.host} does not lead to public addresses alone")
+        raise NotSent(f"{target.host} cannot be found, or does not lead to public addresses alone")
     return found
 
 

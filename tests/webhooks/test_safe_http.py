@@ -131,7 +131,13 @@ def test_an_unknown_name_and_an_inner_one_read_the_same() -> None:
         with pytest.raises(NotSent) as refused:
             http.check("https://intranet.example/")
         said.append(str(refused.value))
-    assert said[0] == said[1]
+    assert said[0] == said[1] == "intranet.example cannot be found, or does not lead to public addresses alone"
+
+
+def test_where_inner_names_are_allowed_an_unknown_one_is_said_to_be_that() -> None:
+    with pytest.raises(NotSent) as refused:
+        SafeHttp(OWN_NETWORK, resolve=lambda host, port: []).check("https://nowhere.example/")
+    assert str(refused.value) == "nowhere.example cannot be found"
 
 
 def test_a_name_that_changes_its_address_gains_nothing(canary: Canary) -> None:
