@@ -17,7 +17,7 @@ class OneLineParser(argparse.ArgumentParser):
 def main() -> int:
     """Run the command line; the answer is the exit code."""
     parser = OneLineParser(
-        prog="connect",
+        prog="python -m connect",
         allow_abbrev=False,
         description=cli.DESCRIPTION,
         epilog=cli.EPILOG,

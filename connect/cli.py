@@ -25,12 +25,13 @@ BAD_ARGUMENTS = 2
 DESCRIPTION = "Make a program an agent of a Clawbridge hub: it stays connected and answers questions."
 EPILOG = """\
 examples:
-  connect --hub https://hub.example --token ck_live_... --echo
-  connect --name word-counter --exec -- wc -w
-  connect --name helper --protocol lines --exec -- ./helper.py
+  export CLAWBRIDGE_HUB=https://hub.example CLAWBRIDGE_TOKEN=ck_live_...
+  python -m connect --echo
+  python -m connect --name word-counter --exec -- wc -w
+  python -m connect --name helper --protocol lines --exec -- ./helper.py
 Each question starts the command once: the question is its standard input, what it prints is the reply,
 and CLAWBRIDGE_CHAT_ID, _ASKER, _TASK_ID and _CONTEXT_ID say more about it. An exit status other than 0
-fails the task, with the end of standard error.
+fails the task, with the end of standard error. More is in connect/README.md.
 
 exit codes: 0 stopped, 2 bad arguments or token refused, 3 another process took over the session"""
 
@@ -38,7 +39,11 @@ exit codes: 0 stopped, 2 bad arguments or token refused, 3 another process took 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options that `run` reads."""
     parser.add_argument("--hub", metavar="URL", help=f"the hub's origin (else ${HUB_VARIABLE})")
-    parser.add_argument("--token", metavar="TOKEN", help=f"a token ck_live_... (else ${TOKEN_VARIABLE})")
+    parser.add_argument(
+        "--token",
+        metavar="TOKEN",
+        help=f"a token ck_live_... (else ${TOKEN_VARIABLE}; others can read a command line)",
+    )
     parser.add_argument("--name", metavar="ROUTING", help="routing name to ask for: a-z, 0-9 and '-'")
     parser.add_argument("--session-file", type=Path, metavar="PATH", help="keep the session over restarts")
     parser.add_argument("--echo", action="store_true", help="answer each question with its own text")
@@ -47,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         choices=("text", "lines"),
         default="text",
-        help="what --exec's command speaks: text (default), or lines of JSON that say more (README.md)",
+        help="what --exec's command speaks: text (default), or lines of JSON that say more (connect/README.md)",
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="for --exec: the rest of the line")
 

@@ -44,6 +44,7 @@ class Connection:
         self._on_welcome = on_welcome
         self._questions = Questions(self._reply, self._tell_canceled)
         self._send_lock = asyncio.Lock()
+        self._is_leaving = False
 
     async def serve(self, register: str) -> Ending:
         """Register and stay; the answer says why it ended. Questions left open then are dropped."""
@@ -53,7 +54,8 @@ class Connection:
                 pass
             return ending
         except ConnectionClosed as closed:
-            logger.info("the hub's socket closed (%s)", closed)
+            if not self._is_leaving:
+                logger.info("the hub's socket closed (%s)", closed)
             return Ending.LOST
         except TimeoutError:
             logger.warning("no word from the hub for %g s", self._silence_s)
@@ -66,6 +68,7 @@ class Connection:
 
     async def finish(self) -> None:
         """Take no more questions, give running ones 5 s, and close the socket."""
+        self._is_leaving = True
         await self._questions.finish(within_s=FINISH_WAIT_S)
         await self._questions.cancel()
         await self._close()

@@ -95,7 +95,8 @@ class HubServer(uvicorn.Server):
         sys.stdout.flush()
 
     async def _drain_and_exit(self) -> None:
-        sys.stderr.write("draining: waiting for open questions, press Ctrl-C again to leave at once\n")
+        turns = runtime.house.dispatcher.open_turns
+        sys.stderr.write(f"draining, open questions: {turns}; press Ctrl-C again to leave at once\n")
         await runtime.drain()
         if self._demo is not None:
             await self._demo.stop()
