@@ -127,8 +127,8 @@ OPERATIONS = (
         path=AGENT,
         name="ask",
         summary="Ask an agent: one JSON-RPC request, one answer or a stream of events.",
-        text="The dialect follows from A2A-Version and the method's name. Methods, parameters and codes are in"
-        " docs/reference/methods.md and errors.md.",
+        text="The dialect follows from A2A-Version and the method's name. Methods, parameters and codes are in the"
+        " reference, /demos/a2a/, and as text in /llms.txt. Errors are JSON-RPC's.",
         tag="a2a",
         security=CALLER,
         request=Either([SendMessage | SendStreamingMessage | GetTask, V1_REQUEST, V03_REQUEST]),

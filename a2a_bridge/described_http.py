@@ -85,7 +85,7 @@ def _operation(
         path=f"{AGENT}/{path}",
         name=name,
         summary=summary,
-        text="A2A 1.0, binding HTTP+JSON: docs/reference/methods.md.",
+        text="A2A 1.0, binding HTTP+JSON; more in the reference, /demos/a2a/. Errors are google.rpc.Status.",
         tag="a2a",
         security=CALLER,
         request=None if request is None else of_v1(request),

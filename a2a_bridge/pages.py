@@ -52,6 +52,7 @@ def contents() -> dict[str, Any]:
     return {
         "reference": read_reference(settings.PUBLIC_URL),
         "hub": settings.PUBLIC_URL,
+        "sockets": settings.PUBLIC_URL.replace("http", "ws", 1),
         "cards": samples.cards(settings.PUBLIC_URL),
         "wait_s": settings.REPLY_WAIT_S,
         "dev_login": settings.DEV_LOGIN,

@@ -76,7 +76,10 @@ def _parameter(document: Json, one: Json) -> Field:
     place = "" if one["in"] == "query" else f"in the {one['in']}"
     text = "; ".join(part for part in (place, one.get("description", "")) if part)
     return Field(
-        name=one["name"], type=type_of(document, one["schema"]), required=one.get("required", False), text=text
+        name=one["name"],
+        type=type_of(document, one["schema"]),
+        required=one.get("required", False),
+        text=plain(text),
     )
 
 
@@ -85,7 +88,7 @@ def _status(document: Json, status: str, answer: Json) -> Status:
     schema = next(iter(content.values()))["schema"] if content else {}
     shown = list(fields_of(document, schema)) if status < "400" else []
     kind = type_of(document, schema) if content else ""
-    return Status(status=status, text=answer["description"], type=kind, fields=shown)
+    return Status(status=status, text=plain(answer["description"]), type=kind, fields=shown)
 
 
 def _body_schema(operation: Json) -> Json:

@@ -31,7 +31,7 @@ def fields_of(document: Json, schema: Json, depth: int = 0) -> Iterator[Field]:
         yield from fields_of(document, variant, depth)
     required = found.get("required", ())
     for name, inner in found.get("properties", {}).items():
-        text = inner.get("description", "")
+        text = plain(inner.get("description", ""))
         yield Field(name=name, type=type_of(document, inner), required=name in required, text=text, depth=depth)
         if depth < DEEPEST:
             yield from fields_of(document, inner, depth + 1)

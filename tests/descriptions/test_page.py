@@ -54,8 +54,13 @@ def test_its_anchors_are_unique_and_its_contents_lead_to_them(page: str) -> None
 
 
 def test_it_leads_to_the_documents(page: str) -> None:
-    for address in ("/api/v1/schema", "/api/ws-docs/json", "/api/ws-docs/yaml"):
+    for address in ("/api/v1/schema", "/api/ws-docs/json", "/api/ws-docs/yaml", "/demos/a2a/"):
         assert f'href="{address}"' in page
+
+
+def test_it_shows_no_marks_and_names_no_file_of_the_checkout(page: str) -> None:
+    assert "`" not in page
+    assert ".md" not in page
 
 
 def test_it_has_nothing_inline(page: str) -> None:

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -47,6 +48,13 @@ def test_page_and_text_say_all_there_is(page: str, text: str) -> None:
         assert word in text, word
     for message in FROM_LIVE:
         assert str(message.__struct_config__.tag) in page
+
+
+@pytest.mark.parametrize("public", ["http://hub.example:8787", "https://hub.example"])
+def test_a_socket_has_the_scheme_of_sockets(db: None, settings: Any, public: str) -> None:
+    settings.PUBLIC_URL = public
+    said = Client().get("/llms.txt").content.decode()
+    assert f"WebSocket ws{public.removeprefix('http')}/channel" in said
 
 
 def languages() -> list[Language]:
