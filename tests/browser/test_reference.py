@@ -308,21 +308,41 @@ SDKS = {
 
 @pytest.mark.parametrize(("key", "form"), SDKS)
 async def test_the_lines_for_an_official_sdk_run(visitor: Visitor, site: HubProcess, key: str, form: str) -> None:
+    async with online(site, Echo) as agent:
+        assert await said_by_sdk(visitor, site, key, form, agent.handle, NASTY) == f"echo: {NASTY}"
+        await visitor.page.get_by_label("The hub's own").check()
+        assert await visitor.page.get_by_label(form).is_disabled()
+        assert (await text_of(visitor, "request")).startswith("curl ")
+
+
+@pytest.mark.parametrize(("key", "form"), SDKS)
+async def test_the_lines_for_an_official_sdk_say_why_there_is_no_reply(
+    visitor: Visitor, site: HubProcess, key: str, form: str
+) -> None:
+    asked = {"v1-0": "TASK_STATE_INPUT_REQUIRED", "v0-3": "input-required"}[key]
+    failed = {"v1-0": "TASK_STATE_FAILED", "v0-3": "failed"}[key]
+    async with online(site, TaskPeer, agent=TASKS) as agent:
+        said = await said_by_sdk(visitor, site, key, form, agent.handle, "note looking | ask which one?")
+        assert said == f"{asked}: which one?"
+        said = await said_by_sdk(visitor, site, key, form, agent.handle, "say half | fail out of ink")
+        assert said == f"half\n{failed}: out of ink"
+    said = await said_by_sdk(visitor, site, key, form, agent.handle, "hello")
+    assert said == f"{failed}: agent channel offline"
+
+
+async def said_by_sdk(visitor: Visitor, site: HubProcess, key: str, form: str, handle: str, question: str) -> str:
+    """What the lines for a question print, run in the SDK's own environment."""
     try:
         folder = await asyncio.to_thread(ENVIRONMENTS[SDKS[key, form]].ready)
     except Missing as missing:
         pytest.skip(str(missing))
     runner = RUNS["TypeScript"] if form.startswith("JavaScript") else [str(folder / "bin" / "python"), "-c"]
-    async with online(site, Echo) as agent:
-        await speak(visitor, key, agent.handle)
-        await visitor.page.get_by_label(form).check()
-        await visitor.page.get_by_label("Your question").fill(NASTY)
-        lines = await text_of(visitor, "request")
-        said = await run(*runner, lines, cwd=folder, A2A_TOKEN=site.mint("bob", "session"))
-        assert said.strip() == f"echo: {NASTY}"
-        await visitor.page.get_by_label("The hub's own").check()
-        assert await visitor.page.get_by_label(form).is_disabled()
-        assert (await text_of(visitor, "request")).startswith("curl ")
+    await speak(visitor, key, handle)
+    await visitor.page.get_by_label(form).check()
+    await visitor.page.get_by_label("Your question").fill(question)
+    lines = await text_of(visitor, "request")
+    said = await run(*runner, lines, cwd=folder, A2A_TOKEN=site.mint("bob", "session"))
+    return said.strip()
 
 
 async def test_the_token_can_come_from_the_environment(visitor: Visitor, site: HubProcess) -> None:
