@@ -1,5 +1,5 @@
 // One request, written down in four ways. What the visitor typed is quoted for each language.
-import { literal, pythonLiteral, shell } from "./literals.js";
+import { ascii, literal, pythonJson, pythonLiteral, shell } from "./literals.js";
 
 const PLACE = "A2A_TOKEN";
 
@@ -35,7 +35,7 @@ export function asPython(request, hub, token) {
     ...(request.credentials === "omit" ? [] : [`    "Authorization": ${bearer},`]),
     ...headers,
     "}",
-    `body = ${request.body === undefined ? "None" : `${pythonLiteral(request.body)}.encode()`}`,
+    `body = ${request.body === undefined ? "None" : `${pythonJson(request.body)}.encode()`}`,
     `request = urllib.request.Request(${pythonLiteral(hub + request.url)}, data=body, headers=headers)`,
     "with urllib.request.urlopen(request) as answer:",
     "    for line in answer:",
@@ -53,11 +53,20 @@ export function asTypeScript(request, hub, token) {
     ...(request.credentials === "omit" ? [] : [`    Authorization: ${bearer},`]),
     ...headers,
     "  },",
-    ...(request.body === undefined ? [] : [`  body: ${literal(request.body)},`]),
+    ...(request.body === undefined ? [] : [`  body: ${typescriptBody(request.body)},`]),
     "});",
     "const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();",
     "for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {",
     "  console.log(piece.value);",
     "}",
   ].join("\n");
+}
+
+function typescriptBody(body) {
+  try {
+    JSON.parse(body);
+  } catch {
+    return literal(body); // one of the mistakes
+  }
+  return `JSON.stringify(${ascii(body).replaceAll("\n", "\n  ")})`;
 }

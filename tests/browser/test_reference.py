@@ -155,7 +155,7 @@ async def test_an_agent_closed_to_a_visitor_is_not_shown_to_them(visitor: Visito
 
 # What is taken along works as it is, with the visitor's own words.
 
-NASTY = 'it\'s "quoted", $HOME `id` \\n \\ é 🦀 </script> %s'
+NASTY = 'it\'s "quoted", \'\'\' $HOME ${HOME} `id` \\n \\ é 🦀 </script> %s'
 RUNS = {
     "curl": ["bash", "-c"],
     "Python": [sys.executable, "-c"],
@@ -180,6 +180,7 @@ async def test_what_is_copied_runs(visitor: Visitor, site: HubProcess, form: str
         await visitor.page.get_by_text("Copied.").wait_for()
         copied = await visitor.page.evaluate("navigator.clipboard.readText()")
         assert copied == await text_of(visitor, "request")
+        assert [line.strip() for line in copied.splitlines()].count('"jsonrpc": "2.0",') == 1
         said = await run(*RUNS[form], copied)
     last = [line for line in said.splitlines() if line.strip()][-1].removeprefix("data: ")
     answer = json.loads(last)
