@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from datetime import date
 from html.parser import HTMLParser
 from typing import Any
 from uuid import uuid4
@@ -9,7 +10,8 @@ from uuid import uuid4
 import pytest
 
 from accounts.models import Credential
-from agents.desk.charts import scale
+from agents.desk.charts import latency_chart, scale
+from agents.desk.figures import Latency
 from agents.models import Agent, AgentGrant, Connection, Share
 from tests.native.house import Person, browser, connect, make_agent, make_session, make_turn, spend
 
@@ -429,3 +431,16 @@ def test_the_numbers_beside_the_bars_are_few_and_in_equal_steps(most: int) -> No
     assert numbers[0] == 0
     assert numbers[-1] >= most
     assert len({after - before for before, after in itertools.pairwise(numbers)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("slowest_ms", "unit", "numbers"),
+    [(14, "ms", "0 5 10 15"), (1000, "seconds", "0 1 2"), (4700, "seconds", "0 2 4 6")],
+)
+def test_the_numbers_beside_the_lines_are_whole_and_end_above_them(
+    slowest_ms: int, unit: str, numbers: str
+) -> None:
+    chart = latency_chart([date(2026, 1, 2)], [Latency(3, 2, slowest_ms, slowest_ms)]).decode()
+    assert f">{unit}</text>" in chart
+    axis = chart.partition('class="axis y')[2].partition("</g></g>")[0]
+    assert re.findall(r"<text[^>]*>(\d+)</text>", axis) == numbers.split()
