@@ -26,7 +26,7 @@ class OwnersAdminSite(admin.AdminSite):
 
     site_header = "Clawbridge"
     site_title = "Clawbridge"
-    index_title = "Your desk"
+    index_title = "Administration"
     site_url = "/"
     enable_nav_sidebar = False  # a handful of tables: the room goes to their columns
 

@@ -56,7 +56,7 @@ def test_the_admin_is_found_without_its_slash(db: None) -> None:
 
 def test_the_admin_opens_for_everybody_signed_in_and_not_suspended(alice: Person) -> None:
     client = browser(alice.session)
-    assert "Your desk" in text(client, "/admin/")
+    assert "Administration" in text(client, "/admin/")
     assert client.get("/admin/login/")["Location"] == "/admin/"
     alice.user.is_active = False
     alice.user.save()
