@@ -8,7 +8,7 @@ from a2a_bridge.cards.described import AGENT
 from a2a_bridge.cards.described import OPERATIONS as CARDS
 from a2a_bridge.described_rpc import EVENTS, V03_ANSWERS, V03_REQUEST, V1_ANSWERS, V1_REQUEST
 from a2a_bridge.dialects.hub import GetTaskParams, SendMessageParams
-from kit.describe import CALLER, Answer, Either, Operation, Parameter, Time
+from kit.describe import CALLER, Answer, Either, Family, Operation, Parameter, Time
 
 Id = str | int | None
 
@@ -121,6 +121,7 @@ def _failure(text: str) -> Answer:
     return Answer(shape=RpcFailure, text=text)
 
 
+HUB_REQUEST = Family("", SendMessage | SendStreamingMessage | GetTask, "the hub's own dialect")
 OPERATIONS = (
     Operation(
         method="post",
@@ -131,7 +132,7 @@ OPERATIONS = (
         " reference, /demos/a2a/, and as text in /llms.txt. Errors are JSON-RPC's.",
         tag="a2a",
         security=CALLER,
-        request=Either([SendMessage | SendStreamingMessage | GetTask, V1_REQUEST, V03_REQUEST]),
+        request=Either([HUB_REQUEST, V1_REQUEST, V03_REQUEST]),
         parameters=[VERSION],
         adds_errors=False,
         answers={

@@ -168,7 +168,7 @@ class OldUpdate(TypedDict):
 
 def of_v03(shape: Any) -> Family:
     """A shape of A2A 0.3."""
-    return Family("V03.", shape)
+    return Family("V03.", shape, "A2A 0.3")
 
 
 V1_REQUEST = of_v1(

@@ -163,4 +163,4 @@ class Nothing(TypedDict):
 
 def of_v1(shape: Any) -> Family:
     """A shape of A2A 1.0."""
-    return Family("V1.", shape)
+    return Family("V1.", shape, "A2A 1.0")

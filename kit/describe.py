@@ -48,10 +48,14 @@ class Done(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A shape whose components' names begin with `prefix`: another family has some of the same names."""
+    """A shape whose components' names begin with `prefix`: another family has some of the same names.
+
+    `title`: what the family is called where it stands beside others.
+    """
 
     prefix: str
     shape: Any
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,11 +55,15 @@ class Writer:
 
     def _schema(self, shape: Any) -> Json:
         if isinstance(shape, Either):
-            return {"anyOf": [self._schema(one) for one in shape.shapes]}
+            return {"anyOf": [self._titled(one) for one in shape.shapes]}
         family = shape if isinstance(shape, Family) else Family("", shape)
         [schema], components = schemas_of([family.shape], prefix=family.prefix)
         self.components = merged(self.components, components)
         return schema
+
+    def _titled(self, shape: Any) -> Json:
+        title = shape.title if isinstance(shape, Family) else ""
+        return self._schema(shape) | ({"title": title} if title else {})
 
 
 def _event(schema: Json) -> Json:

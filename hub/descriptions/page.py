@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from hub.descriptions.readable import Field, example, fields_of, plain, type_of
+from hub.descriptions.readable import Field, Shape, example, plain, shapes_of, type_of
 from hub.descriptions.shapes import Json
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -18,7 +18,7 @@ class Status:
     status: str
     text: str
     type: str
-    fields: list[Field]
+    shapes: list[Shape]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Call:
     text: str
     credentials: str
     parameters: list[Field]
-    body: list[Field]
+    bodies: list[Shape]
     answers: list[Status]
     curl: str
 
@@ -66,7 +66,7 @@ def _call(document: Json, path: str, method: str, operation: Json) -> Call:
         text=plain(operation.get("description", "")),
         credentials=" or ".join(name for one in operation.get("security", ()) for name in one),
         parameters=[_parameter(document, one) for one in operation.get("parameters", ())],
-        body=list(fields_of(document, body)) if body else [],
+        bodies=shapes_of(document, body) if body else [],
         answers=[_status(document, status, one) for status, one in operation["responses"].items()],
         curl=_curl(document, path, method, operation, body),
     )
@@ -86,9 +86,9 @@ def _parameter(document: Json, one: Json) -> Field:
 def _status(document: Json, status: str, answer: Json) -> Status:
     content = answer.get("content", {})
     schema = next(iter(content.values()))["schema"] if content else {}
-    shown = list(fields_of(document, schema)) if status < "400" else []
+    shapes = shapes_of(document, schema) if status < "400" else []
     kind = type_of(document, schema) if content else ""
-    return Status(status=status, text=plain(answer["description"]), type=kind, fields=shown)
+    return Status(status=status, text=plain(answer["description"]), type=kind, shapes=shapes)
 
 
 def _body_schema(operation: Json) -> Json:

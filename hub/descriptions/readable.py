@@ -22,6 +22,31 @@ class Field:
     depth: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One object that may come, by its name where others may come in its place."""
+
+    title: str = ""
+    fields: list[Field]
+
+
+def shapes_of(document: Json, schema: Json) -> list[Shape]:
+    """An object, or all of those of which any may come."""
+    shapes = list(_alternatives(document, schema, ""))
+    return shapes if len(shapes) > 1 else [Shape(fields=one.fields) for one in shapes if one.fields]
+
+
+def _alternatives(document: Json, schema: Json, family: str) -> Iterator[Shape]:
+    found, family = _resolved(document, schema), schema.get("title", family)
+    variants = _variants(found)
+    for variant in variants:
+        yield from _alternatives(document, variant, family)
+    if not variants:
+        method = type_of(document, found.get("properties", {}).get("method", schema)).strip('"')
+        title = ", ".join(part for part in (method, family) if part)
+        yield Shape(title=title, fields=list(fields_of(document, schema)))
+
+
 def fields_of(document: Json, schema: Json, depth: int = 0) -> Iterator[Field]:
     """The fields of an object, those of objects inside it after each."""
     found = _resolved(document, schema)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,14 @@ def test_it_has_nothing_inline(page: str) -> None:
     assert not re.search(r"<script(?![^>]* src=)", page)
     assert "<style" not in page
     assert not re.search(r"\s(style|on\w+)=", page)
+
+
+def test_bodies_of_which_one_is_sent_stand_apart_each_by_its_name(page: str) -> None:
+    ask = page.partition('id="ask"')[2].partition("<h3>Answers")[0]
+    found = re.findall(r"<summary><code>(.*?)</code>", ask.partition("<h3>Body: one of these")[2])
+    titles = [unescape(one) for one in found]
+    assert len(titles) == len(set(titles)) == 20
+    assert {"SendMessage, the hub's own dialect", "SendMessage, A2A 1.0", "message/send, A2A 0.3"} < set(titles)
 
 
 DOCUMENT = {
