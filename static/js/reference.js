@@ -258,6 +258,7 @@ function explain(...lines) {
     return paragraph;
   });
   $("explained").replaceChildren(...paragraphs);
+  $("answer").scrollTop = $("answer").scrollHeight;
 }
 
 async function mint() {

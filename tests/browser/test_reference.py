@@ -155,7 +155,7 @@ async def test_an_agent_closed_to_a_visitor_is_not_shown_to_them(visitor: Visito
 
 # What is taken along works as it is, with the visitor's own words.
 
-NASTY = 'it\'s "quoted", \'\'\' $HOME ${HOME} `id` \\n \\ é 🦀 </script> %s'
+NASTY = "it's \"quoted\", ''' $HOME ${HOME} `id` \\n \\ é 🦀 </script> %s"
 RUNS = {
     "curl": ["bash", "-c"],
     "Python": [sys.executable, "-c"],
