@@ -18,7 +18,8 @@ READY_WITHIN_S = 1.5
 ENDED_WITHIN_S = 10.0  # receipts within 4 s, a message sent within 2 s, and slack
 SERVED_WITHIN_S = 30.0
 SLOWER_BY_S = 0.3
-SLOW_P95_S = 3.0  # 2 s, and one for a busy machine
+SLOW_P95_S = 2.0
+BUSY = 3  # so many times what an ask takes while Redis is quick may go besides: machines are busy
 SLOW_ASKS = 60
 BETWEEN = Between()
 VIA = {"via": BETWEEN, "env": {"CALLER_RATE_PER_MINUTE": 100_000}}
@@ -33,12 +34,17 @@ async def silence_redis(scene: Scene) -> None:
 async def slow_redis(scene: Scene) -> None:
     """Every answer of Redis comes 300 ms later."""
     for _ in range(scene.count):
+        quick_s = await _ask_far(scene, "asks across processes are answered while Redis is quick")
         BETWEEN.redis.spoil(latency_s=SLOWER_BY_S / 2)
         try:
-            await _ask_far(scene)
+            slow_s = await _ask_far(scene, "asks across processes are answered while Redis is slow")
             await scene.asked(SLOW_ASKS)
         finally:
             BETWEEN.redis.heal()
+        what = (
+            "an ask across processes takes less than 2 s (p95), and 3 times as long as before, while Redis is slow"
+        )
+        scene.saw(what, slow_s < SLOW_P95_S + BUSY * quick_s, f"{slow_s:.2f} s, {quick_s:.2f} s before")
 
 
 async def _silence(scene: Scene, for_s: float) -> None:
@@ -88,8 +94,8 @@ async def _sign_in(scene: Scene) -> None:
     scene.saw("signing in opens while its limit cannot be counted", ok, f"{response.status_code} {took_s:.1f} s")
 
 
-async def _ask_far(scene: Scene) -> None:
-    """Asks through one process of an agent at the other, some at a time."""
+async def _ask_far(scene: Scene, what: str) -> float:
+    """Asks through one process of an agent at the other, some at a time; in how many seconds 95 of 100 ended."""
     took: list[float] = []
 
     async def one(far: EchoAgent, number: int) -> None:
@@ -98,19 +104,14 @@ async def _ask_far(scene: Scene) -> None:
             answer = await scene.load.ask_once(far, caller(scene, number), "v1", 1)
             took.append(time.monotonic() - began)
             ok = answer.outcome == "completed"
-            scene.saw("asks across processes are answered while Redis is slow", ok, f"{answer.text} ({turn})")
+            scene.saw(what, ok, f"{answer.text} ({turn})")
 
     async with AsyncExitStack() as guests:
         agents = [
             await guests.enter_async_context(guest(scene, EchoAgent, at=scene.stack.urls[0])) for _ in range(4)
         ]
         await asyncio.gather(*(one(agent, number) for number, agent in enumerate(agents)))
-    p95 = sorted(took)[int(len(took) * 0.95)]
-    scene.saw(
-        "an ask across processes takes less than 2 s (p95), and 1 for a busy machine, while Redis is slow",
-        p95 < SLOW_P95_S,
-        f"{p95:.2f} s",
-    )
+    return sorted(took)[int(len(took) * 0.95)]
 
 
 FAULTS = [
