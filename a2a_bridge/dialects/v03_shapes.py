@@ -69,7 +69,8 @@ def status_frame(task: Task) -> Json:
 def artifact_updates(task: Task, event: ArtifactEvent) -> list[Json]:
     """The artifact-update events of an event; a reply is closed by one of its own, without parts."""
     artifact, closes = event.artifact, event.last_chunk
-    if not (artifact.id.startswith(REPLY) or _has_shown(artifact.parts)):
+    whole = task.artifact(artifact.id)
+    if not _has_shown(artifact.parts or (whole.parts if whole else ())):
         return []
     if not (closes and artifact.parts and artifact.id.startswith(REPLY)):
         return [_artifact_event(task, artifact, append=event.append, closes=closes)]

@@ -70,8 +70,6 @@ class V1Dialect:
     def event(self, task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[Json]:
         if isinstance(event, StatusEvent):
             return [{"statusUpdate": v1_shapes.status_update(task, event)}]
-        if not event.artifact.parts and event.artifact.id != task.reply_id:
-            return []  # the state that follows closes it: an empty part would be added to what the caller has
         return [{"artifactUpdate": v1_shapes.artifact_update(task, event)}]
 
     def frame_id(self, task_id: str, seq: int) -> str:

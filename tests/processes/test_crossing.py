@@ -114,7 +114,7 @@ async def test_an_address_kept_elsewhere_is_told_by_the_worker(worked_hub: HubPr
             task = await here.begin("hold | text a chapter")
             await there.call(CREATE, {"taskId": task["id"], "url": receiver.url})
             agent.release.set()
-            assert states(await heard(receiver, 1)) == ["COMPLETED"]
+            assert states(await heard(receiver, 2)) == ["a", "COMPLETED"]
 
 
 async def test_a_webhook_hears_of_a_question_on_any_process(worked_hub: HubProcess) -> None:

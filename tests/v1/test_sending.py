@@ -111,7 +111,11 @@ async def test_notes_and_artifacts_come_in_the_order_they_were_made(hub: HubProc
         events = await caller.stream(steps)
         task = await caller.get(events[0].content["id"])
     assert told(events)[:6] == ["SUBMITTED", "WORKING", "WORKING", "ch", "ch", "facts"]
-    assert told(events)[6:] == ["pic", "reply-1", "reply-1", "COMPLETED"]
+    assert told(events)[6:] == ["pic", "reply-1", "facts", "pic", "reply-1", "COMPLETED"]
+    closing = [one.content for one in events[-4:-1]]
+    assert [(one["append"], one["lastChunk"], one["artifact"]["parts"]) for one in closing] == [
+        (True, True, [{"text": ""}])
+    ] * 3
     assert texts(events[2].content["status"]["message"]["parts"]) == "reading"
     made = {one["artifactId"]: one for one in task["artifacts"]}
     assert texts(made["ch"]["parts"]) == "onetwo"
