@@ -1,5 +1,6 @@
 """A user's own page: who they are here, where they are signed in, and their tokens."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -21,7 +22,7 @@ from accounts.tokens import Minted, mint_channel
 
 Kind = Credential.Kind
 NAME_CHARS = 100
-MINTS = {Kind.CHANNEL: mint_channel, Kind.APP: mint_app}
+MINTS: Mapping[str, Callable[..., Minted]] = {Kind.CHANNEL: mint_channel, Kind.APP: mint_app}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def account(request: HttpRequest) -> HttpResponse:
     name = request.POST.get("name", "").replace("\0", "").strip()
     if not 0 < len(name) <= NAME_CHARS:
         return _page(request, caller, error=f"Give it a name of 1 to {NAME_CHARS} characters.", status=400)
-    mint = MINTS.get(request.POST.get("kind", Kind.CHANNEL))  # type: ignore[call-overload]
+    mint = MINTS.get(request.POST.get("kind", Kind.CHANNEL))
     if mint is None:
         return _page(request, caller, error="Say what it is for: an agent, or a program that asks.", status=400)
     try:

@@ -16,6 +16,7 @@ TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a"),
     *("table", "thead", "tbody", "tr", "th", "td", "h3", "h4", "h5", "h6"),
 }
+SCROLLS = {"pre": {"tabindex": "0"}}  # code that is wider than the page, by the keyboard too
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 SCHEMES = {"http", "https", "mailto"}
 
@@ -35,5 +36,12 @@ _reader.core.ruler.push("shift_headings", _shift_headings)
 def to_html(text: str) -> SafeString:
     """The text as HTML: headings from h3 on, links that vouch for nobody, no images, no scripts, no styles."""
     read = _reader.render(text[:MAX_CHARS].replace("\0", ""))
-    clean = nh3.clean(read, tags=TAGS, attributes=ATTRIBUTES, url_schemes=SCHEMES, link_rel=REL)
+    clean = nh3.clean(
+        read,
+        tags=TAGS,
+        attributes=ATTRIBUTES,
+        set_tag_attribute_values=SCROLLS,
+        url_schemes=SCHEMES,
+        link_rel=REL,
+    )
     return mark_safe(clean)  # noqa: S308  it passed nh3's allow-list

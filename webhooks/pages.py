@@ -17,7 +17,7 @@ from webhooks.catalog import CATALOG, EVERYTHING, TEST
 from webhooks.leases import send_again
 from webhooks.models import Delivery, Subscription
 from webhooks.page_forms import SubscribeForm
-from webhooks.recipes import recipes_html
+from webhooks.recipes import verify_recipes
 from webhooks.subscriptions import RETRY_AFTER_S
 
 SHOWN = 30
@@ -123,7 +123,7 @@ def _list(request: HttpRequest, user: User, form: SubscribeForm, *, status: int 
 
 def _page(request: HttpRequest, own: Subscription, *, secret: str = "") -> HttpResponse:
     waits = ", ".join(_in_words(wait_s) for wait_s in RETRY_AFTER_S)
-    context = {**_deliveries(request, own), "secret": secret, "recipes": recipes_html(), "waits": waits}
+    context = {**_deliveries(request, own), "secret": secret, "recipes": verify_recipes(), "waits": waits}
     return render(request, "webhooks/one.html", context)
 
 

@@ -3,10 +3,6 @@
 from functools import cache
 from pathlib import Path
 
-from django.utils.safestring import SafeString, mark_safe
-
-from kit.markdown import to_html
-
 HOWTO = Path(__file__).resolve().parents[1] / "docs" / "howto" / "receive-webhooks.md"
 SECTION = "## Verify\n"
 
@@ -19,9 +15,3 @@ def verify_recipes() -> str:
     except FileNotFoundError:
         return ""
     return text.partition(SECTION)[2].partition("\n## ")[0]
-
-
-@cache
-def recipes_html() -> SafeString:
-    """The same as HTML; its code scrolls sideways, by the keyboard too."""
-    return mark_safe(to_html(verify_recipes()).replace("<pre>", '<pre tabindex="0">'))  # noqa: S308  our own words

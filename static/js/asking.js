@@ -1,7 +1,13 @@
 // The ask box: asks, follows the answer, stops following, looks again.
-import { answerTo, ASKS, call, ENDED, exchange, isChunk, isNote, likeOurs, outcomeOf, question, textOf } from "./a2a.js";
+import { ASKS, ENDED, exchange, textOf } from "./a2a.js";
+import { about, asking, Reply, sightOf } from "./dialects.js";
 import { explainEnd, explainError } from "./explain.js";
 
+const V1 = {
+  version: "1.0",
+  methods: { stream: "SendStreamingMessage", get: "GetTask" },
+  message: { role: "ROLE_USER", parts: [{}] },
+};
 const SAID = { SUBMITTED: "Asked. Waiting for the agent…", WORKING: "The agent works on it…" };
 const ENDS = { CANCELED: "Canceled.", INPUT_REQUIRED: "The agent asks back.", AUTH_REQUIRED: "The agent asks for leave." };
 const ASKS_BACK = "Write above what you answer, and ask.";
@@ -10,17 +16,16 @@ const $ = (id) => document.getElementById(id);
 
 // `onEnd()` after each question, however it ended. Gives {allow(mayAsk)}: whether the agent takes questions now.
 export function startAsking(handle, { onEnd }) {
-  const now = { mayAsk: !$("send").disabled, reading: null, taskId: "", ended: false, begun: 0 };
+  const now = { mayAsk: !$("send").disabled, reading: null, reply: new Reply(), taskId: "", ended: false, begun: 0 };
 
   $("ask").addEventListener("submit", (event) => {
     event.preventDefault();
     if ($("send").disabled || !$("question").value.trim()) return;
-    const text = $("question").value;
-    const request = goesOn() ? answerTo(handle, text, now.taskId) : question(handle, text);
+    const how = { how: "stream", messageId: crypto.randomUUID(), taskId: goesOn() ? now.taskId : "" };
     Object.assign(now, { taskId: "", begun: performance.now() });
     clear();
     $("ask-status").textContent = "Asking…";
-    follow(request);
+    follow(asking(V1, handle, $("question").value, how));
   });
   $("question").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("ask").requestSubmit();
@@ -30,16 +35,16 @@ export function startAsking(handle, { onEnd }) {
     if (prompt) fill(prompt.textContent);
   });
   $("stop").addEventListener("click", () => now.reading?.abort());
-  $("again").addEventListener("click", () => follow(call(handle, "GetTask", { id: now.taskId })));
+  $("again").addEventListener("click", () => follow(about(V1, handle, "get", now.taskId)));
 
   async function follow(request) {
     const reading = (now.reading = new AbortController());
-    now.ended = false;
+    Object.assign(now, { ended: false, reply: new Reply() });
     $("explained").textContent = "";
     enable();
     $("reply").ariaBusy = "true";
     try {
-      await exchange(request, { signal: reading.signal, onTask, onError });
+      await exchange(request, { signal: reading.signal, onShown, onError });
       if (!now.ended) left("Not answered yet.");
     } catch {
       left(reading.signal.aborted ? "Stopped following." : "The hub is out of reach.");
@@ -50,15 +55,19 @@ export function startAsking(handle, { onEnd }) {
     onEnd();
   }
 
-  function onTask(shown) {
-    const task = likeOurs(shown);
-    const { state } = task.status;
-    now.taskId = task.id;
-    if (isChunk(task)) $("reply").append(textOf(task.status.message));
-    addStage(state);
-    if (ENDED.has(state) || ASKS.has(state)) end(state, outcomeOf(task));
-    else $("ask-status").textContent = isNote(task) ? textOf(task.status.message) : (SAID[state] ?? "");
+  function onShown(shown) {
+    const sight = sightOf(shown);
+    now.taskId = sight.taskId;
+    now.reply.see(sight);
+    if (sight.state) onState(sight.state, textOf(sight.message));
+    else now.reply.write($("reply"), sight);
     $("answer").scrollTop = $("answer").scrollHeight;
+  }
+
+  function onState(state, words) {
+    addStage(state);
+    if (ENDED.has(state) || ASKS.has(state)) end(state, state === "COMPLETED" ? now.reply.text : words);
+    else $("ask-status").textContent = words || (SAID[state] ?? "");
   }
 
   function end(state, text) {

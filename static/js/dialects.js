@@ -1,6 +1,6 @@
 // Requests in each dialect of the hub, and what its answers say whichever dialect they are in.
 // A dialect is {key, title, version, methods: {what it does: name}, message: one to fill in}, as the page has them.
-import { call, isChunk, textOf } from "./a2a.js";
+import { call, textOf } from "./a2a.js";
 
 // A message: `how` is "stream", "send", or "begin" (answered as the task begins). `taskId`: the task that asked for it.
 export function asking(dialect, handle, text, { how, messageId, taskId = "" }) {
@@ -37,6 +37,9 @@ function sightOfHub(task) {
   return { taskId: task.id, state, message, artifacts: state === "COMPLETED" ? replyIs(task.history.at(-1)) : [] };
 }
 
+// The pieces of a reply share one messageId; what else a task at work says is a note on how far it is.
+const isChunk = ({ id, status: { state, message } }) => state === "WORKING" && message?.messageId === `msg-${id.slice("task-".length)}`;
+
 // The text of a reply as it comes, from any dialect's sights.
 export class Reply {
   #texts = new Map();
@@ -46,6 +49,12 @@ export class Reply {
       const before = appends ? (this.#texts.get(one.artifactId) ?? "") : "";
       this.#texts.set(one.artifactId, before + textOf(one));
     }
+  }
+
+  // Write what a sight added into an element; a piece is appended, so that readers hear it alone.
+  write(element, { artifacts: [artifact], appends }) {
+    if (appends && isReply(artifact.artifactId)) element.append(textOf(artifact));
+    else element.textContent = this.text;
   }
 
   // The last reply's; of an agent that made other things only, theirs.

@@ -212,13 +212,12 @@ function show(shown, id, reply, step) {
   $("answer").scrollTop = $("answer").scrollHeight;
 }
 
-function showPieces({ artifacts: [artifact], appends }, reply, step) {
+function showPieces(sight, reply, step) {
+  const [artifact] = sight.artifacts;
   const text = textOf(artifact);
-  const isPiece = isReply(artifact.artifactId);
-  if (!isPiece) step("artifact", artifact.artifactId);
+  if (!isReply(artifact.artifactId)) step("artifact", artifact.artifactId);
   else if (text) step("chunk", `${text.length} characters`);
-  if (isPiece && appends) $("reply").append(text);
-  else $("reply").textContent = reply.text;
+  reply.write($("reply"), sight);
 }
 
 function showState({ state: name, taskId, message }, reply, step) {

@@ -77,7 +77,7 @@ async def test_asking_by_keyboard_shows_the_answer_as_it_comes(visitor: Visitor,
         agent.release.set()
         await said(visitor, "Answered in")
         assert await reply(visitor) == "first half, second half"
-        assert await visitor.page.locator("#stages li").all_inner_texts() == ["working", "completed"]
+        assert await visitor.page.locator("#stages li").all_inner_texts() == ["submitted", "working", "completed"]
         await visitor.page.get_by_role("button", name="Copy the answer").click()
         assert await visitor.page.evaluate("navigator.clipboard.readText()") == "first half, second half"
         for note in ("Its instructions", "How it is told to speak"):

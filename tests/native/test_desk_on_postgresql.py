@@ -8,7 +8,12 @@ import pytest
 
 from tests.homes import ROOT, GrownHomes
 
-AGAIN = ["tests/native/test_desk.py", "tests/native/test_desk_audit.py"]
+AGAIN = [
+    "tests/native/test_desk.py",
+    "tests/native/test_desk_audit.py",
+    "tests/native/test_desk_publishing.py",
+    "tests/native/test_desk_wizard.py",
+]
 
 
 @pytest.mark.grown

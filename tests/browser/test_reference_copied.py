@@ -1,0 +1,119 @@
+"""What is taken along from the developer reference works as it is, with the visitor's own words."""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.browser.chrome import IN_BROWSER
+from tests.browser.reference import TASKS, speak, text_of
+from tests.browser.visitor import Visitor
+from tests.hub_process import HubProcess
+from tests.peers import Echo, TaskPeer, online
+from tests.sdks.environments import ENVIRONMENTS, Missing
+
+pytestmark = IN_BROWSER
+
+
+NASTY = "it's \"quoted\", ''' $HOME ${HOME} `id` \\n \\ é 🦀 </script> %s"
+RUNS = {
+    "curl": ["bash", "-c"],
+    "Python": [sys.executable, "-c"],
+    "TypeScript": [shutil.which("node") or "", "--input-type=module", "-e"],
+}
+
+
+@pytest.mark.parametrize("form", RUNS)
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_what_is_copied_runs(visitor: Visitor, site: HubProcess, form: str, streaming: bool) -> None:
+    if not shutil.which(RUNS[form][0]):
+        pytest.skip(f"no program for {form}")
+    async with online(site, Echo) as agent:
+        await visitor.sign_in("alice")
+        await visitor.go(f"/demos/a2a/?agent={agent.handle}")
+        await visitor.page.get_by_role("button", name="Put a token").click()
+        await visitor.page.get_by_text("app token is in the request").wait_for()
+        await visitor.page.get_by_label(form, exact=True).check()
+        await visitor.page.locator(f"input[value={'stream' if streaming else 'send'}]").check()
+        await visitor.page.get_by_label("Your question").fill(NASTY)
+        await visitor.page.get_by_role("button", name="Copy: What is sent").click()
+        await visitor.page.get_by_text("Copied.").wait_for()
+        copied = await visitor.page.evaluate("navigator.clipboard.readText()")
+        assert copied == await text_of(visitor, "request")
+        assert [line.strip() for line in copied.splitlines()].count('"jsonrpc": "2.0",') == 1
+        said = await run(*RUNS[form], copied)
+    last = [line for line in said.splitlines() if line.strip()][-1].removeprefix("data: ")
+    answer = json.loads(last)
+    task = answer["task"] if streaming else answer["result"]
+    assert task["history"][-1]["parts"] == [{"text": f"echo: {NASTY}"}]
+
+
+SDKS = {
+    ("v1-0", "Python SDK"): "python-1",
+    ("v1-0", "JavaScript SDK"): "js-1",
+    ("v0-3", "Python SDK"): "python-0.3",
+    ("v0-3", "JavaScript SDK"): "js-0.3",
+}
+
+
+@pytest.mark.parametrize(("key", "form"), SDKS)
+async def test_the_lines_for_an_official_sdk_run(visitor: Visitor, site: HubProcess, key: str, form: str) -> None:
+    async with online(site, Echo) as agent:
+        assert await said_by_sdk(visitor, site, key, form, agent.handle, NASTY) == f"echo: {NASTY}"
+        await visitor.page.get_by_label("The hub's own").check()
+        assert await visitor.page.get_by_label(form).is_disabled()
+        assert (await text_of(visitor, "request")).startswith("curl ")
+
+
+@pytest.mark.parametrize(("key", "form"), SDKS)
+async def test_the_lines_for_an_official_sdk_say_why_there_is_no_reply(
+    visitor: Visitor, site: HubProcess, key: str, form: str
+) -> None:
+    asked = {"v1-0": "TASK_STATE_INPUT_REQUIRED", "v0-3": "input-required"}[key]
+    failed = {"v1-0": "TASK_STATE_FAILED", "v0-3": "failed"}[key]
+    async with online(site, TaskPeer, agent=TASKS) as agent:
+        said = await said_by_sdk(visitor, site, key, form, agent.handle, "note looking | ask which one?")
+        assert said == f"{asked}: which one?"
+        said = await said_by_sdk(visitor, site, key, form, agent.handle, "say half | fail out of ink")
+        assert said == f"half\n{failed}: out of ink"
+    said = await said_by_sdk(visitor, site, key, form, agent.handle, "hello")
+    assert said == f"{failed}: agent channel offline"
+
+
+async def said_by_sdk(visitor: Visitor, site: HubProcess, key: str, form: str, handle: str, question: str) -> str:
+    """What the lines for a question print, run in the SDK's own environment."""
+    try:
+        folder = await asyncio.to_thread(ENVIRONMENTS[SDKS[key, form]].ready)
+    except Missing as missing:
+        pytest.skip(str(missing))
+    runner = RUNS["TypeScript"] if form.startswith("JavaScript") else [str(folder / "bin" / "python"), "-c"]
+    await speak(visitor, key, handle)
+    await visitor.page.get_by_label(form).check()
+    await visitor.page.get_by_label("Your question").fill(question)
+    lines = await text_of(visitor, "request")
+    said = await run(*runner, lines, cwd=folder, A2A_TOKEN=site.mint("bob", "session"))
+    return said.strip()
+
+
+async def test_the_token_can_come_from_the_environment(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, Echo) as agent:
+        await visitor.go(f"/demos/a2a/?agent={agent.handle}")
+        for form in ("curl", "Python"):
+            await visitor.page.get_by_label(form, exact=True).check()
+            said = await run(*RUNS[form], await text_of(visitor, "request"), A2A_TOKEN=site.mint("bob", "session"))
+            assert "echo: hello" in said
+
+
+async def run(*command: str, cwd: Path | None = None, **env: str) -> str:
+    """What a program prints."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=pipe, stderr=pipe, cwd=cwd, env={**os.environ, **env}
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 0, err.decode()
+    return out.decode()

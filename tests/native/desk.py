@@ -1,0 +1,27 @@
+"""What is typed into the desk's forms, and how its pages are read."""
+
+from typing import Any
+
+FIELDS: dict[str, Any] = {
+    "name": "Helper",
+    "tagline": "knows things",
+    "description": "# Hello",
+    "status": "published",
+    "access": "public",
+    "isolated": "on",
+    "daily_budget": "10",
+    "concurrency_cap": "2",
+    "wait_s": "900",
+    "agent_style": "task-generating",
+    "suggested_prompts": "What is new?\r\nAnd why?",
+    "allowed_logins": "",
+    "claude_md": "",
+    "personalization_prompt": "",
+}
+HOSTILE = "<script>pwned(1)</script>\"'><img src=x onerror=pwned(2)>"
+
+
+def text(client: Any, path: str, status: int = 200, **query: Any) -> str:
+    answer = client.get(path, query)
+    assert answer.status_code == status, answer.content.decode()[:500]
+    return str(answer.content.decode())

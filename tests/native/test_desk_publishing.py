@@ -1,0 +1,151 @@
+"""The desk's forms: what is published, what is wrong beside its field, and what comes of it."""
+
+import re
+from typing import Any
+
+import pytest
+
+from agents.models import Agent, AgentGrant
+from tests.native.desk import FIELDS, HOSTILE, text
+from tests.native.house import Person, browser, make_agent, make_session
+
+
+def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Person) -> None:
+    session = make_session(alice.user, "word-counter")
+    client = browser(alice.session)
+    page = text(client, f"/desk/publish?session={session.public_id}")
+    assert 'value="Word counter"' in page
+    assert 'value="word-counter"' in page
+    assert re.findall(r'value="(\w+)"[^>]*checked', page) == ["published", "public"]
+    body = FIELDS | {"session": session.pk, "slug": "words", "access": "limited", "allowed_logins": "BOB"}
+    answer = client.post(f"/desk/publish?session={session.public_id}", body)
+    assert (answer.status_code, answer["Location"]) == (302, "/desk")
+    agent = Agent.objects.get()
+    assert (agent.handle, agent.session, agent.status, agent.access) == (
+        "alice/words",
+        session,
+        "published",
+        "limited",
+    )
+    assert agent.suggested_prompts == ["What is new?", "And why?"]
+    assert (agent.daily_budget, agent.concurrency_cap, agent.isolated) == (10, 2, True)
+    assert (agent.wait_s, agent.agent_style) == (900, "task-generating")
+    assert AgentGrant.objects.get().user == bob.user
+    assert "@alice/words is there, and open to callers." in text(client, "/desk")
+
+
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"name": ""}, "id_name", "required"),
+    ({"name": "x" * 121}, "id_name", "at most 120"),
+    ({"name": "nul\0"}, "id_name", "Null characters"),
+    ({"description": "x" * 4097}, "id_description", "at most 4096"),
+    ({"daily_budget": "-1"}, "id_daily_budget", "greater than or equal to 0"),
+    ({"daily_budget": "9" * 30}, "id_daily_budget", "less than or equal to"),
+    ({"daily_budget": "many"}, "id_daily_budget", "whole number"),
+    ({"concurrency_cap": "0"}, "id_concurrency_cap", "greater than or equal to 1"),
+    ({"wait_s": "0"}, "id_wait_s", "greater than or equal to 1"),
+    ({"wait_s": "3601"}, "id_wait_s", "less than or equal to 3600"),
+    ({"wait_s": "soon"}, "id_wait_s", "whole number"),
+    ({"agent_style": "chatty"}, "id_agent_style", "valid choice"),
+    ({"status": "open"}, "id_status", "valid choice"),
+    ({"access": "\0"}, "id_access", "valid choice"),
+    ({"suggested_prompts": "\n".join("abcdefg")}, "id_suggested_prompts", "At most 6"),
+    ({"allowed_logins": "nobody-here"}, "id_allowed_logins", "nobody here is called"),
+    ({"allowed_logins": "<script>"}, "id_allowed_logins", "nobody here is called &lt;script&gt;"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "field", "said"), BAD)
+def test_what_is_wrong_is_said_beside_its_field(
+    alice: Person, wrong: dict[str, Any], field: str, said: str
+) -> None:
+    agent = make_agent(alice.user)
+    answer = browser(alice.session).post(f"/desk/agents/{agent.pk}", FIELDS | wrong)
+    assert answer.status_code == 400
+    page = answer.content.decode()
+    error = re.search(rf'<p class="error" role="alert" id="{field}_error">([^<]*)</p>', page)
+    assert error is not None, page
+    assert said in error[1]
+    assert f'href="#{field}"' in page
+    assert re.search(rf'aria-describedby="[^"]*{field}_error', page)
+    agent.refresh_from_db()
+    assert (agent.name, agent.tagline) == ("Helper", "")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"slug": "Not A Slug"}, "want 1 to 64"),
+        ({"slug": "taken"}, "is yours already"),
+        ({"session": "\0"}, "Null characters"),
+        ({"session": "1e9"}, "valid choice"),
+    ],
+)
+def test_a_place_that_is_no_place_is_said_so(alice: Person, wrong: dict[str, Any], said: str) -> None:
+    make_agent(alice.user, "taken")
+    session = make_session(alice.user, "free")
+    answer = browser(alice.session).post("/desk/publish", FIELDS | {"session": session.pk, "slug": "x"} | wrong)
+    assert answer.status_code == 400
+    assert said in answer.content.decode()
+    assert Agent.objects.count() == 1
+
+
+def test_a_session_of_somebody_else_is_no_choice(alice: Person, bob: Person) -> None:
+    session = make_session(bob.user, "foreign")
+    client = browser(alice.session)
+    assert "@foreign" not in text(client, f"/desk/publish?session={session.public_id}")
+    assert client.post("/desk/publish", FIELDS | {"session": session.pk}).status_code == 400
+    assert not Agent.objects.exists()
+
+
+def test_a_deleted_agent_comes_back_under_its_handle(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    client = browser(alice.session)
+    assert "Delete @alice/helper?" in text(client, f"/desk/agents/{agent.pk}/delete")
+    assert Agent.objects.kept().exists()
+    assert client.post(f"/desk/agents/{agent.pk}/delete")["Location"] == "/desk"
+    assert not Agent.objects.kept().exists()
+    client.post("/desk/publish", FIELDS | {"session": agent.session_id, "slug": "helper"})
+    assert Agent.objects.kept().get().pk == agent.pk
+    assert "is back, with its log" in text(client, "/desk")
+
+
+def test_saving_changes_what_was_changed_and_line_ends_do_not_count(alice: Person) -> None:
+    agent = make_agent(
+        alice.user, description="a\nb\n", claude_md="# Rules\n", tagline="old", suggested_prompts=["one"]
+    )
+    page = browser(alice.session).post(
+        f"/desk/agents/{agent.pk}",
+        FIELDS
+        | {"description": "a\r\nb\r\n", "claude_md": "# Rules\r\n", "tagline": "new", "suggested_prompts": "one"},
+    )
+    assert page.status_code == 302
+    agent.refresh_from_db()
+    assert (agent.description, agent.claude_md, agent.tagline) == ("a\nb\n", "# Rules\n", "new")
+    assert (agent.personalization_prompt, agent.suggested_prompts) == (None, ["one"])
+
+
+def test_unpublishing_needs_no_valid_form_and_publishing_undoes_it(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    client = browser(alice.session)
+    for action, status in (("unpublish", "draft"), ("publish", "published")):
+        assert client.post(f"/desk/agents/{agent.pk}", {"action": action}).status_code == 302
+        agent.refresh_from_db()
+        assert agent.status == status
+
+
+def test_a_preview_is_safe_markdown_and_saves_nothing(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    body = FIELDS | {
+        "description": f"**bold** {HOSTILE} [x](javascript:pwned(3))",
+        "name": "",
+        "action": "preview",
+    }
+    answer = browser(alice.session).post(f"/desk/agents/{agent.pk}", body)
+    page = answer.content.decode()
+    shown = page.partition('id="preview"')[2].partition("</section>")[0]
+    assert answer.status_code == 200
+    assert "<strong>bold</strong>" in shown
+    assert not re.search(r"<script|<img|href=.javascript", shown)
+    agent.refresh_from_db()
+    assert agent.description == ""

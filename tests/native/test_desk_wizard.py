@@ -1,0 +1,76 @@
+"""The wizard: a name, a token shown once, and the agent that comes with it."""
+
+import re
+from typing import Any
+
+import pytest
+
+from accounts.models import Credential
+from agents.models import Agent, Connection
+from tests.native.desk import FIELDS, text
+from tests.native.house import Person, browser, connect, make_session
+
+
+def test_the_wizard_shows_the_token_once_with_all_there_is_to_copy(alice: Person, settings: Any) -> None:
+    settings.PUBLIC_URL = "https://hub.example"
+    client = browser(alice.session)
+    page = client.post("/desk/connect", {"name": "My Agent!"}).content.decode()
+    credential = Credential.objects.latest("pk")
+    assert (credential.kind, credential.name, credential.user) == ("channel", "my-agent", alice.user)
+    token = re.search("ck_live_[0-9a-f]{32}", page)
+    assert token is not None
+    for copied in (
+        "export CLAWBRIDGE_HUB=https://hub.example",
+        f"export CLAWBRIDGE_TOKEN={token[0]}",
+        "python -m connect --name my-agent --session-file ~/.my-agent-session --echo",
+        "wss://hub.example",
+        "clawborrator-mcp",
+    ):
+        assert copied in page
+    later = text(client, f"/desk/connect/{credential.pk}")
+    assert token[0] not in later
+    assert "was shown when it was made" in later
+
+
+@pytest.mark.parametrize("name", ["", "   ", "!!!", "\0", "x" * 65, "日本"])
+def test_a_name_that_is_none_gets_the_form_back(alice: Person, name: str) -> None:
+    before = Credential.objects.count()
+    answer = browser(alice.session).post("/desk/connect", {"name": name})
+    assert answer.status_code == 400
+    assert 'id="name-error"' in answer.content.decode()
+    assert Credential.objects.count() == before
+
+
+def test_the_wizard_knows_when_the_agent_has_come_and_where_to_go_next(alice: Person) -> None:
+    client = browser(alice.session)
+    client.post("/desk/connect", {"name": "newcomer"})
+    credential = Credential.objects.latest("pk")
+    path = f"/desk/connect/{credential.pk}"
+    assert client.get(f"{path}/state").json() == {"connected": False}
+    assert "Check again" in text(client, path)
+    session = make_session(alice.user, "newcomer")
+    connect(session)
+    assert client.get(f"{path}/state").json() == {"connected": False}
+    Connection.objects.update(credential=credential)
+    href = f"/desk/publish?session={session.public_id}"
+    expected = {"connected": True, "name": "@newcomer", "href": href, "action": "Publish @newcomer"}
+    assert client.get(f"{path}/state").json() == expected
+    assert href in text(client, path)
+    answer = client.post(href, FIELDS | {"session": session.pk, "slug": ""})
+    assert answer.status_code == 302
+    agent = Agent.objects.get()
+    assert client.get(f"{path}/state").json()["href"] == f"/desk/agents/{agent.pk}"
+
+
+def test_a_token_of_somebody_else_a_revoked_one_and_a_session_are_the_same_404(alice: Person, bob: Person) -> None:
+    browser(alice.session).post("/desk/connect", {"name": "hers"})
+    hers = Credential.objects.latest("pk")
+    browser(bob.session).post("/desk/connect", {"name": "his"})
+    his = Credential.objects.latest("pk")
+    Credential.objects.filter(pk=his.pk).revoke()
+    own_session = bob.user.credentials.filter(kind="session").first()
+    assert own_session is not None
+    client = browser(bob.session)
+    for suffix in ("", "/state"):
+        answers = [client.get(f"/desk/connect/{pk}{suffix}") for pk in (hers.pk, his.pk, own_session.pk, 10**30)]
+        assert {(one.status_code, one.content) for one in answers} == {(404, answers[0].content)}
