@@ -17,18 +17,21 @@ from agents.transcript.deleting import delete_sessions
 from kit.clock import db_now
 
 ORPHAN_AFTER = timedelta(seconds=30)
+EVICTED_AFTER = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
     """What a heartbeat found out: own connections no longer in the table, others' connections that are gone.
 
-    `deleted`: the sessions of the missing ones that are gone too.
+    `deleted`, `superseded`: the sessions of missing ones that are gone too, or that a newer connection has for a
+    while. One that was replaced just now is not missing: the word of it is on its way.
     """
 
     missing: set[int]
     lost: set[int]
     deleted: set[int]
+    superseded: set[int]
 
 
 def leave(connection_id: int, *, delete_session: bool = False) -> None:
@@ -52,10 +55,19 @@ def beat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -
     present = set(rows.values_list("pk", flat=True))
     reachable = Connection.objects.filter(pk__in=others, process__beat_at__gt=alive)
     missing = set(mine) - present
-    theirs = {mine[one] for one in missing}
-    kept = set(Session.objects.filter(pk__in=theirs).values_list("pk", flat=True)) if theirs else set()
     lost = set(others) - set(reachable.values_list("pk", flat=True))
-    return Beat(missing=missing, lost=lost, deleted=theirs - kept)
+    kept = _taken_over_at({mine[one] for one in missing})
+    superseded = {session_id for session_id, at in kept.items() if at is not None}
+    known = {one for one in missing if (at := kept.get(mine[one])) is not None and at > now - EVICTED_AFTER}
+    deleted = {mine[one] for one in missing} - kept.keys()
+    return Beat(missing=missing - known, lost=lost, deleted=deleted, superseded=superseded)
+
+
+def _taken_over_at(session_ids: Collection[int]) -> dict[int, datetime | None]:
+    """Those of these sessions that are there, and since when each has the connection it has, if any."""
+    if not session_ids:
+        return {}
+    return dict(Session.objects.filter(pk__in=session_ids).values_list("pk", "connection__connected_at"))
 
 
 def find_revoked(process_id: str) -> list[int]:

@@ -21,7 +21,7 @@ BY_FAULT: Mapping[str, Sequence[str]] = {
     "F13": ("memory of a stream", "streams that are not read", "who reads gets each event", "read "),
     "F14": ("bad replies cost",),
     "F15": ("asks taken in", "a drained process"),
-    "F17": ("no sender is held", "every bad receiver was tried", "others' deliveries"),
+    "F17": ("a bad receiver holds no sender", "every bad receiver was tried", "others' deliveries"),
     "F18": ("an ask of a database that only reads", "an ask while the disk is full", "reads go on"),
     "F19": ("asks are answered while no beat runs", "the next beat"),
     "F20": ("500 agents", "connections to PostgreSQL", "an ask of 500"),

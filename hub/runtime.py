@@ -9,7 +9,7 @@ from django.conf import settings
 
 from accounts.authn import still_good
 from agents import announcing, jobs, presence
-from agents.post import Dismiss
+from agents.post import Dismiss, Evict
 from agents.transcript import permissions
 from agents.transcript.deleting import DELETED
 from hub.goodbyes import Goodbyes
@@ -128,6 +128,8 @@ class Runtime:
             if socket := link.socket(connection_id):
                 if socket.session_id in beat.deleted:  # the word of it is still on its way
                     leaving = socket.take(Dismiss(connection_id, DELETED))
+                elif socket.session_id in beat.superseded:  # or it would come back, and take it from the newer one
+                    leaving = socket.take(Evict(connection_id, same_program=False))
                 else:
                     leaving = socket.leave(SERVICE_RESTART, bye="reregister")
                 self._tasks.start(leaving, name="missing")

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 
+from faults.answers import AGAIN_WITHIN_S
 from faults.fault import Fault, Scene
 from tests.receivers import Received
 
@@ -17,6 +18,8 @@ async def kill_mid_delivery(scene: Scene) -> None:
     """
     for _ in range(scene.count):
         await _kill_once(scene)
+    if scene.count > 1:  # else the next fault is in the way of the last of them
+        await asyncio.sleep(AGAIN_WITHIN_S)
 
 
 async def _kill_once(scene: Scene) -> None:

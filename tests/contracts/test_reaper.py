@@ -77,6 +77,18 @@ def test_a_beat_tells_what_was_lost() -> None:
     )
 
 
+def test_a_beat_leaves_a_session_to_the_connection_that_took_it_over() -> None:
+    held = Connection.objects.get(session_id=published().ref.session_id)
+    newer = Connection(session=held.session, process=held.process, credential=held.credential)
+    held.delete()
+    newer.save()
+    beat = presence.beat(HOME, mine={41: newer.session_id, newer.pk: newer.session_id}, others=[])
+    assert beat.missing == set()  # the word of it is on its way
+    Connection.objects.update(connected_at=timezone.now() - timedelta(seconds=11))
+    beat = presence.beat(HOME, mine={41: newer.session_id, newer.pk: newer.session_id}, others=[])
+    assert (beat.missing, beat.superseded, beat.deleted) == ({41}, {newer.session_id}, set())
+
+
 def test_a_revoked_token_is_found_by_the_process_that_holds_its_socket() -> None:
     mine, other = published(), published()
     held = Connection.objects.get(session_id=mine.ref.session_id)

@@ -3,6 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 
+from faults import filled
 from faults.checker import empty, figures
 from faults.estate import Estate
 from faults.evidence import grouped
@@ -31,6 +32,9 @@ def test_a_row_that_must_be_filled_and_is_not_is_seen() -> None:
 
 def test_every_fault_has_rows_that_it_must_fill() -> None:
     assert set(BY_FAULT) == set(TABLE)
+    modules = [path for path in Path(filled.__file__).parent.rglob("*.py") if path != Path(filled.__file__)]
+    sources = "".join(path.read_text() for path in modules)
+    assert [says for all_says in BY_FAULT.values() for says in all_says if f'"{says}' not in sources] == []
 
 
 async def test_a_fault_that_fails_is_a_violation_and_the_run_goes_on(tmp_path: Path) -> None:
