@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 EVERY_S = 5.0
 BREATH_S = 0.1  # what is woken a thousand times a second still runs ten times
 CALL_EXPIRES_S = 10
+JOIN_WITHIN_S = 10.0
 SENDING = {"deliver", "push"}  # jobs whose work `deliverer` and `pusher` do as soon as they are woken
 
 Work = Callable[[threading.Event], object]
@@ -46,12 +47,14 @@ class JobThread:
         """Run soon; from any thread, at no cost."""
         self._woken.set()
 
-    def stop(self) -> None:
-        """End after the work at hand."""
+    def stop(self, *, within_s: float = JOIN_WITHIN_S) -> None:
+        """End after the work at hand; what takes longer is left to itself, and ends with the process."""
         self._stopped.set()
         self._woken.set()
         if self._thread.is_alive():
-            self._thread.join(timeout=10)
+            self._thread.join(within_s)
+        if self._thread.is_alive():
+            logger.error("job.unfinished", extra={"job": self._thread.name})
 
     def _run(self) -> None:
         while True:

@@ -16,7 +16,7 @@ from agents.transcript.deleting import DELETED
 from hub.goodbyes import Goodbyes
 from hub.halts import Halts
 from hub.health import draining
-from hub.job_thread import deliverer, housekeepers
+from hub.job_thread import JOIN_WITHIN_S, deliverer, housekeepers
 from hub.wiring import House
 from kit.async_db import db_call
 from kit.sockets import SERVICE_RESTART
@@ -34,7 +34,7 @@ HALTS_EVERY_S = 0.25
 DRAIN_STEP_S = 0.05
 LAST_WORDS_S = 5.0
 GOODBYE_WITHIN_S = 2.0
-END_STEP_S = 12.0  # a thread's last work may take 10 s
+END_STEP_S = JOIN_WITHIN_S + 2.0
 
 
 class Runtime:

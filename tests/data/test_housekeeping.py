@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -14,7 +15,7 @@ from django.utils import timezone
 
 from a2a_bridge.models import SendKey
 from agents.models import Turn
-from hub.job_thread import housekeepers
+from hub.job_thread import JobThread, housekeepers
 from tests.homes import hub_env
 from tests.hub_process import Program
 from tests.native.house import Person, make_agent, make_turn
@@ -81,3 +82,23 @@ def test_both_homes_run_the_same_jobs(tmp_path: Path) -> None:
         until(lambda: tried() == sent - senders, "all jobs but the senders' are tried", within_s=WITHIN_S)
     finally:
         program.discard()
+
+
+@pytest.mark.parametrize("lasts", [True, False])
+def test_a_job_that_outlasts_the_stop_is_told(lasts: bool, caplog: pytest.LogCaptureFixture) -> None:
+    began, done = threading.Event(), threading.Event()
+
+    def work(stopping: threading.Event) -> None:
+        began.set()
+        (done if lasts else stopping).wait(WITHIN_S)
+
+    thread = JobThread("long", work)
+    thread.start()
+    thread.wake()
+    assert began.wait(WITHIN_S)
+    thread.stop(within_s=0.1 if lasts else WITHIN_S)
+    told = [(record.msg, vars(record)["job"]) for record in caplog.records]
+    assert told == ([("job.unfinished", "long")] if lasts else [])
+    done.set()
+    thread.stop(within_s=WITHIN_S)
+    assert len(caplog.records) == len(told)
