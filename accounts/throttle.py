@@ -50,7 +50,7 @@ def address_of(request: HttpRequest) -> str:
 
 
 def _hit(what: str, who: str, per_minute: int) -> None:
-    """Opens when the storage is gone, like every rate limit here: the codes are long enough by themselves."""
+    """Opens when the storage is gone, unlike the limit on callers: the codes are long enough by themselves."""
     item = RateLimitItemPerMinute(per_minute)
     try:
         if _limiter().hit(item, "signin", what, who):

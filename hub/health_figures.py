@@ -16,11 +16,11 @@ from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Attachment, Process, Turn
 from agents.types import Failure
 from hub.error_counts import errors_lately
+from hub.watch.figures import MOST, count_of, queue_of
 from kit import sql
 from kit.clock import db_now
 from webhooks.models import Delivery, Sendable
 
-MOST = 10_000
 MOST_PROCESSES = 50
 LATELY = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -103,9 +103,9 @@ def figures() -> Figures:
     return Figures(
         at=now,
         processes=_processes(now),
-        agents=_count(live_connections()),
-        open_turns=_count(Turn.objects.open()),
-        lingering=_count(Turn.objects.holding().exclude(outcome=None)),
+        agents=count_of(live_connections()),
+        open_turns=count_of(Turn.objects.open()),
+        lingering=count_of(Turn.objects.holding().exclude(outcome=None)),
         deliveries=_deliveries(Delivery, now),
         pushes=_deliveries(Push, now),
         turns=_turns(now),
@@ -139,11 +139,9 @@ def _by_process(rows: QuerySet[Any]) -> dict[str, int]:
 
 
 def _deliveries(rows: type[Sendable], now: datetime) -> Deliveries:
-    unsettled = rows._default_manager.filter(status__in=Sendable.UNSETTLED)
-    first = unsettled.order_by("next_attempt_at").values_list("next_attempt_at", flat=True).first()
-    overdue = (now - first).total_seconds() if first else 0
+    waiting = queue_of(rows, now)
     failed = rows._default_manager.filter(queued_at__gt=now - DAY, status=Sendable.Status.FAILED)
-    return Deliveries(_count(unsettled), max(0, round(overdue)), _count(failed))
+    return Deliveries(waiting.pending, round(waiting.overdue_s), count_of(failed))
 
 
 def _turns(now: datetime) -> Turns:
@@ -162,7 +160,3 @@ def _turns(now: datetime) -> Turns:
 
 def _refusals() -> list[str]:
     return sorted(str(denied.reason) for denied in Denied.__subclasses__())
-
-
-def _count(rows: QuerySet[Any]) -> int:
-    return rows.order_by()[:MOST].count()

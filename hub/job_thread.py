@@ -3,29 +3,28 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.conf import settings
 from django.db import connection
+from django.utils.module_loading import autodiscover_modules
 from kombu.exceptions import OperationalError
 
 from a2a_bridge import jobs as bridge_jobs
 from a2a_bridge.pushes.queue import PUSHES
 from a2a_bridge.pushes.sweeping import sweep as sweep_pushes
-from agents import jobs
-from hub.jobs import erase_closed, sweep
+from hub.celery import app
 from webhooks import jobs as webhook_jobs
 from webhooks.sending import Sender, client
 
 logger = logging.getLogger(__name__)
 
 EVERY_S = 5.0
-RETAIN_EVERY_S = 3600.0
-ERASE_EVERY_S = 10.0
-TRIM_EVERY_S = 300.0
 BREATH_S = 0.1  # what is woken a thousand times a second still runs ten times
 CALL_EXPIRES_S = 10
+JOIN_WITHIN_S = 10.0
+SENDING = {"deliver", "push"}  # jobs whose work `deliverer` and `pusher` do as soon as they are woken
 
 Work = Callable[[threading.Event], object]
 
@@ -48,12 +47,14 @@ class JobThread:
         """Run soon; from any thread, at no cost."""
         self._woken.set()
 
-    def stop(self) -> None:
-        """End after the work at hand."""
+    def stop(self, *, within_s: float = JOIN_WITHIN_S) -> None:
+        """End after the work at hand; what takes longer is left to itself, and ends with the process."""
         self._stopped.set()
         self._woken.set()
         if self._thread.is_alive():
-            self._thread.join(timeout=10)
+            self._thread.join(within_s)
+        if self._thread.is_alive():
+            logger.error("job.unfinished", extra={"job": self._thread.name})
 
     def _run(self) -> None:
         while True:
@@ -70,36 +71,27 @@ class JobThread:
 
 
 class Housekeeping:
-    """Closed accounts every ten seconds, shares of the journal every five minutes, retention every hour."""
+    """Runs what is due of some jobs of the schedule; one that fails keeps no other from its turn."""
 
-    def __init__(self) -> None:
-        self._erase_at = self._trim_at = self._retain_at = time.monotonic()
+    def __init__(self, names: Iterable[str]) -> None:
+        self._due_at = dict.fromkeys(names, time.monotonic())
 
     def __call__(self, stopping: threading.Event) -> None:
-        if time.monotonic() >= self._erase_at:
-            self._erase_at = time.monotonic() + ERASE_EVERY_S
-            erase_closed()
-        if time.monotonic() >= self._trim_at:
-            self._trim_at = time.monotonic() + TRIM_EVERY_S
-            bridge_jobs.trim_tasks()
-        if time.monotonic() >= self._retain_at:
-            self._retain_at = time.monotonic() + RETAIN_EVERY_S
-            jobs.retain(settings.TURNS_KEPT_DAYS)
-            jobs.blank_questions(settings.QUESTIONS_KEPT_DAYS)
-            jobs.forget_events(settings.EVENTS_KEPT_DAYS)
-            jobs.expire_files()
-            bridge_jobs.forget_keys()
-            bridge_jobs.forget_tasks(settings.TASKS_KEPT_DAYS)
-            webhook_jobs.retain(settings.DELIVERIES_KEPT_DAYS)
-            bridge_jobs.forget_pushes()
+        for name, due_at in self._due_at.items():
+            if time.monotonic() >= due_at and not stopping.is_set():
+                job: dict[str, Any] = settings.CELERY_BEAT_SCHEDULE[name]
+                self._due_at[name] = time.monotonic() + job["schedule"]
+                _run(job["task"], job.get("args", ()))
 
 
 def housekeepers() -> list[JobThread]:
-    """The jobs of the embedded hub: the same functions Celery runs, in the one process.
+    """The jobs of the embedded hub: those that beat sends to Celery's worker elsewhere, in the one process.
 
     The reaper has a thread of its own: what goes in batches may take long.
     """
-    return [JobThread("jobs", lambda stopping: sweep()), JobThread("housekeeping", Housekeeping())]
+    autodiscover_modules("jobs")  # as the worker finds them
+    others = [name for name in settings.CELERY_BEAT_SCHEDULE if name != "sweep" and name not in SENDING]
+    return [JobThread("jobs", Housekeeping(["sweep"])), JobThread("housekeeping", Housekeeping(others))]
 
 
 def deliverer() -> JobThread:
@@ -114,6 +106,14 @@ def pusher() -> JobThread:
     if settings.IS_EMBEDDED:
         return JobThread("pushes", _push)
     return JobThread("pushes", _calling(bridge_jobs.push_due), every_s=None)
+
+
+def _run(task: str, args: Iterable[Any]) -> None:
+    try:
+        app.tasks[task](*args)
+    except Exception:
+        logger.exception("job.failed", extra={"job": task})
+        connection.close()
 
 
 def _push(stopping: threading.Event) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from django.conf import settings
@@ -15,7 +16,7 @@ from agents.transcript.deleting import DELETED
 from hub.goodbyes import Goodbyes
 from hub.halts import Halts
 from hub.health import draining
-from hub.job_thread import deliverer, housekeepers
+from hub.job_thread import JOIN_WITHIN_S, deliverer, housekeepers
 from hub.wiring import House
 from kit.async_db import db_call
 from kit.sockets import SERVICE_RESTART
@@ -33,6 +34,7 @@ HALTS_EVERY_S = 0.25
 DRAIN_STEP_S = 0.05
 LAST_WORDS_S = 5.0
 GOODBYE_WITHIN_S = 2.0
+END_STEP_S = JOIN_WITHIN_S + 2.0
 
 
 class Runtime:
@@ -73,20 +75,21 @@ class Runtime:
             await asyncio.wait_for(self.house.room.close(), GOODBYE_WITHIN_S)
 
     async def stop(self) -> None:
-        """Leave nothing behind: no row of this process, no thread, no connection."""
-        await self._tasks.cancel()
-        await self.house.asking.close()
+        """Leave nothing behind: no row of this process, no thread, no connection; as far as each step goes."""
+        house = self.house
+        await end("loops", self._tasks.cancel())
+        await end("asking", house.asking.close())
         for thread in self._threads:
-            await asyncio.to_thread(thread.stop)
-        await self.house.link.close()
-        await self.house.remote.close()
-        await self.house.post.close()
-        await self.house.tasks.close()
-        await self.house.limits.close()
-        await db_call(presence.retire)(self.house.process_id)
-        await asyncio.to_thread(self.house.ledger.close)
-        if self.house.spans is not None:
-            await asyncio.to_thread(self.house.spans.close)
+            await end("jobs", asyncio.to_thread(thread.stop))
+        await end("link", house.link.close())
+        await end("remote", house.remote.close())
+        await end("post", house.post.close())
+        await end("tasks", house.tasks.close())
+        await end("limits", house.limits.close())
+        await end("presence", db_call(presence.retire)(house.process_id))
+        await end("ledger", asyncio.to_thread(house.ledger.close))
+        if house.spans is not None:
+            await end("spans", asyncio.to_thread(house.spans.close))
 
     async def _start(self) -> None:
         house = self.house
@@ -101,24 +104,15 @@ class Runtime:
             thread.start()
         announcing.carry_by(house.courier.carry)
         self._tasks.start(house.courier.run(), name="courier")
-        self._tasks.start(self._beat(), name="beat")
-        self._tasks.start(self._expire(), name="expire")
-        self._tasks.start(self._tend(), name="tend")
-        self._tasks.start(self._watch(), name="watch")
-        self._tasks.start(self._heed_halts(), name="halts")
+        self._tasks.start(every(BEAT_EVERY_S, self._beat, "beat.failed", tries=BEAT_TRIES), name="beat")
+        # Not with the beat: it waits for sessions that others hold, and a process that beats late is dead.
+        self._tasks.start(every(BEAT_EVERY_S, db_call(permissions.expire_due), "expire.failed"), name="expire")
+        self._tasks.start(every(TEND_EVERY_S, self._tend, "tend.failed"), name="tend")
+        self._tasks.start(every(WATCH_EVERY_S, self._watch, "watch.failed"), name="watch")
+        self._tasks.start(every(HALTS_EVERY_S, Halts(house).look, "halts.failed"), name="halts")
         self._is_started = True
 
     async def _beat(self) -> None:
-        while True:
-            await asyncio.sleep(BEAT_EVERY_S)
-            for attempt in range(BEAT_TRIES):
-                try:
-                    await self._beat_once()
-                    break
-                except Exception:
-                    logger.exception("beat.failed", extra={"attempt": attempt})
-
-    async def _beat_once(self) -> None:
         link, dispatcher = self.house.link, self.house.dispatcher
         mine = link.sessions
         others = dispatcher.connections() - set(mine)
@@ -134,35 +128,8 @@ class Runtime:
                     leaving = socket.leave(SERVICE_RESTART, bye="reregister")
                 self._tasks.start(leaving, name="missing")
 
-    async def _expire(self) -> None:
-        """Not with the beat: it waits for sessions that others hold, and a process that beats late is dead."""
-        while True:
-            await asyncio.sleep(BEAT_EVERY_S)
-            try:
-                await db_call(permissions.expire_due)()
-            except Exception:
-                logger.exception("expire.failed")
-
     async def _watch(self) -> None:
         """Close what a revoked token, a suspended user or a share taken back left open, in 2 s (docs/adr/0020)."""
-        while True:
-            await asyncio.sleep(WATCH_EVERY_S)
-            try:
-                await self._watch_once()
-            except Exception:
-                logger.exception("watch.failed")
-
-    async def _heed_halts(self) -> None:
-        """End what was halted, in a second (docs/adr/0060)."""
-        halts = Halts(self.house)
-        while True:
-            await asyncio.sleep(HALTS_EVERY_S)
-            try:
-                await halts.look()
-            except Exception:
-                logger.exception("halts.failed")
-
-    async def _watch_once(self) -> None:
         link, callers, room = self.house.link, self.house.callers, self.house.room
         if link.sockets:
             for connection_id in await db_call(presence.find_revoked)(self.house.process_id):
@@ -177,6 +144,25 @@ class Runtime:
                 self.house.live.take(lost)
 
     async def _tend(self) -> None:
-        while True:
-            await asyncio.sleep(TEND_EVERY_S)
-            self.house.link.tend(time.monotonic())
+        self.house.link.tend(time.monotonic())
+
+
+async def every(seconds: float, work: Callable[[], Awaitable[object]], event: str, *, tries: int = 1) -> None:
+    """Do it for good, whatever fails: that is logged as `event`, and tried again at once while there are tries."""
+    while True:
+        await asyncio.sleep(seconds)
+        for attempt in range(tries):
+            try:
+                await work()
+                break
+            except Exception:
+                logger.exception(event, extra={"attempt": attempt})
+
+
+async def end(step: str, work: Awaitable[object], *, within_s: float = END_STEP_S) -> None:
+    """A step of the end. Whatever becomes of it, it gives way to the next."""
+    try:
+        async with asyncio.timeout(within_s):
+            await work
+    except Exception:
+        logger.exception("stop.failed", extra={"step": step})

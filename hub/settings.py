@@ -227,20 +227,20 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
-CELERY_BEAT_SCHEDULE = {
+CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs it, in this order
     "sweep": {"task": "hub.sweep", "schedule": 5.0, "options": {"expires": 10}},
-    "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
-    "erase": {"task": "hub.erase_closed", "schedule": 10.0, "options": {"expires": 10}},
-    "blank questions": {"task": "agents.blank_questions", "schedule": 3600.0, "args": [QUESTIONS_KEPT_DAYS]},
-    "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
-    "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
-    "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
-    "trim tasks": {"task": "a2a.trim_tasks", "schedule": 300.0, "options": {"expires": 300}},
-    "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
     "deliver": {"task": "webhooks.deliver_due", "schedule": 5.0, "options": {"expires": 10}},
     "push": {"task": "a2a.push_due", "schedule": 5.0, "options": {"expires": 10}},
-    "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
+    "erase": {"task": "hub.erase_closed", "schedule": 10.0, "options": {"expires": 10}},
+    "trim tasks": {"task": "a2a.trim_tasks", "schedule": 300.0, "options": {"expires": 300}},
+    "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
+    "blank questions": {"task": "agents.blank_questions", "schedule": 3600.0, "args": [QUESTIONS_KEPT_DAYS]},
+    "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
+    "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
+    "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
+    "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
+    "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")
 

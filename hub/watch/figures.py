@@ -1,10 +1,14 @@
-"""What the database knows of the whole hub, for `/metrics`: few queries, each along an index, each bounded."""
+"""What the database knows of the whole hub, for `/metrics`: few queries, each along an index, each bounded.
+
+The health page takes its queues from here.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from a2a_bridge.push_models import Push
 from agents.ledger.statements import PROCESS_DEAD_S
@@ -41,11 +45,11 @@ def hub_figures() -> HubFigures:
     now = db_now()
     alive = now - timedelta(seconds=PROCESS_DEAD_S)
     return HubFigures(
-        open_turns=Turn.objects.open().order_by()[:MOST].count(),
+        open_turns=count_of(Turn.objects.open()),
         processes=Process.objects.filter(beat_at__gt=alive).count(),
         sweep_age_s=_sweep_age_s(now),
-        deliveries=_queue(Delivery, now),
-        pushes=_queue(Push, now),
+        deliveries=queue_of(Delivery, now),
+        pushes=queue_of(Push, now),
     )
 
 
@@ -57,13 +61,19 @@ def pool_figures() -> dict[str, int]:
     return {name: stats.get(key, 0) for key, name in wanted.items()} if stats else {}
 
 
-def _sweep_age_s(now: datetime) -> float:
-    swept = JobRun.objects.filter(name=JobRun.SWEEP).values_list("ended_at", flat=True).first()
-    return max(0.0, (now - swept).total_seconds()) if swept else NEVER
-
-
-def _queue(rows: type[Sendable], now: datetime) -> Queue:
+def queue_of(rows: type[Sendable], now: datetime) -> Queue:
+    """What waits of these rows."""
     unsettled: Any = rows._default_manager.filter(status__in=Sendable.UNSETTLED)
     first = unsettled.order_by("next_attempt_at").values_list("next_attempt_at", flat=True).first()
     overdue = (now - first).total_seconds() if first else 0.0
-    return Queue(unsettled.order_by()[:MOST].count(), max(0.0, overdue))
+    return Queue(count_of(unsettled), max(0.0, overdue))
+
+
+def count_of(rows: QuerySet[Any]) -> int:
+    """How many, MOST at most."""
+    return rows.order_by()[:MOST].count()
+
+
+def _sweep_age_s(now: datetime) -> float:
+    swept = JobRun.objects.filter(name=JobRun.SWEEP).values_list("ended_at", flat=True).first()
+    return max(0.0, (now - swept).total_seconds()) if swept else NEVER

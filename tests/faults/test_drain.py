@@ -1,14 +1,16 @@
 """SIGTERM: what runs may finish, nothing new begins, and the next start finds everything in order."""
 
 import asyncio
+import sqlite3
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 
 import httpx
 import pytest
 
 from tests.callers import bearer, envelope, inbound, open_stream, question, reply_text, rpc_path, send, web
-from tests.homes import Home
+from tests.deploy.collector import collecting
+from tests.homes import Home, MakeHome
 from tests.hub_process import HubProcess, StartHub
 from tests.peer import Peer
 from tests.peers import Echo, Held, Stall, online
@@ -96,6 +98,25 @@ async def test_an_idle_hub_sends_its_agents_away_and_leaves(home: Home, start_hu
         await agent.closed.wait()
         assert agent.socket.close_code == SERVICE_RESTART
         assert await hub.exit_code() == 0
+
+
+async def test_a_step_of_leaving_that_fails_keeps_no_other(make_home: MakeHome, start_hub: StartHub) -> None:
+    """The database keeps the process' row; its last spans, which go after that, are sent all the same."""
+    home = make_home("embedded")
+    with collecting() as collector:
+        env = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": 60_000}
+        hub = start_hub(home, **env)
+        async with online(hub, Echo) as agent:
+            assert reply_text(await send(hub.url, agent.handle, "hello", hub.mint("alice", "session")))
+        with closing(sqlite3.connect(home.folder / "hub.sqlite3", timeout=10)) as database:
+            database.execute(
+                "CREATE TRIGGER stays BEFORE DELETE ON agents_process BEGIN SELECT RAISE(ABORT, 'it stays'); END"
+            )
+        assert not collector.spans
+        hub.terminate()
+        assert await hub.exit_code() == 0
+        assert "stop.failed step='presence'" in hub.programs[0].said
+        assert "ask" in [span.name for span in collector.spans]
 
 
 async def test_agents_of_a_process_that_drains_are_not_all_sent_away_at_once(

@@ -1,0 +1,104 @@
+"""The jobs of the embedded hub: the same as Celery's, and none of them in another's way."""
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from a2a_bridge.models import SendKey
+from agents.models import Turn
+from hub.job_thread import JobThread, housekeepers
+from tests.homes import hub_env
+from tests.hub_process import Program
+from tests.native.house import Person, make_agent, make_turn
+from tests.waiting import until
+
+WITHIN_S = 30
+AT_ONCE = """
+import signal
+import django
+django.setup()
+from hub.job_thread import housekeepers
+for thread in housekeepers():
+    thread.start()
+    thread.wake()
+signal.pause()
+"""
+
+
+@contextmanager
+def refusing_deletes(table: str) -> Iterator[None]:
+    """The database lets nothing go from that table."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TRIGGER stays BEFORE DELETE ON {table} BEGIN SELECT RAISE(ABORT, 'it stays'); END")
+        try:
+            yield
+        finally:
+            cursor.execute("DROP TRIGGER stays")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_that_fails_keeps_no_other_from_its_turn(
+    alice: Person, bob: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    long_ago = timezone.now() - timedelta(days=500)
+    make_turn(make_agent(alice.user), bob.user, asked_at=long_ago, settled_at=long_ago, released_at=long_ago)
+    SendKey.objects.create(caller=bob.user, key="old", created_at=long_ago)
+    threads = housekeepers()
+    with refusing_deletes(Turn._meta.db_table):
+        for thread in threads:
+            thread.start()
+            thread.wake()
+        until(lambda: not SendKey.objects.exists(), "what comes after retention is done", within_s=WITHIN_S)
+        for thread in threads:
+            thread.stop()
+    assert Turn.objects.count() == 1
+    failed = [vars(record)["job"] for record in caplog.records if record.msg == "job.failed"]
+    assert failed == ["agents.retain"]
+
+
+def test_both_homes_run_the_same_jobs(tmp_path: Path) -> None:
+    """In a database without tables each of them fails, and says which it is."""
+    env = {"DATA_DIR": str(tmp_path / "data"), "LOG_FORMAT": "json", "DJANGO_SETTINGS_MODULE": "hub.settings"}
+    program = Program.start([sys.executable, "-c", AT_ONCE], hub_env(env), tmp_path / "log")
+    sent = {row["task"] for row in settings.CELERY_BEAT_SCHEDULE.values()}
+    senders = {"webhooks.deliver_due", "a2a.push_due"}
+    assert senders < sent
+
+    def tried() -> set[str]:
+        assert program.says("")
+        events = [json.loads(line) for line in program.said.splitlines() if line.endswith("}")]
+        return {event["job"] for event in events if event["event"] == "job.failed"}
+
+    try:
+        until(lambda: tried() == sent - senders, "all jobs but the senders' are tried", within_s=WITHIN_S)
+    finally:
+        program.discard()
+
+
+@pytest.mark.parametrize("lasts", [True, False])
+def test_a_job_that_outlasts_the_stop_is_told(lasts: bool, caplog: pytest.LogCaptureFixture) -> None:
+    began, done = threading.Event(), threading.Event()
+
+    def work(stopping: threading.Event) -> None:
+        began.set()
+        (done if lasts else stopping).wait(WITHIN_S)
+
+    thread = JobThread("long", work)
+    thread.start()
+    thread.wake()
+    assert began.wait(WITHIN_S)
+    thread.stop(within_s=0.1 if lasts else WITHIN_S)
+    told = [(record.msg, vars(record)["job"]) for record in caplog.records]
+    assert told == ([("job.unfinished", "long")] if lasts else [])
+    done.set()
+    thread.stop(within_s=WITHIN_S)
+    assert len(caplog.records) == len(told)
