@@ -9,6 +9,7 @@ from agents.ledger.batch import commit
 from agents.ledger.work import Admit, Release, Result, Settle, Work
 from agents.models import Agent, Connection, DailyUsage, Process, Session, Turn
 from agents.types import Ask, Ending, OpenTurn, Outcome, Target
+from kit.clock import db_now
 from kit.ids import time_ordered
 
 HOME = "home-process"
@@ -37,7 +38,8 @@ def user(login: str) -> User:
 
 def beating(process_id: str = HOME) -> Process:
     """A process whose heart beats now."""
-    return Process.objects.update_or_create(id=process_id, defaults={"host": "test", "pid": 1})[0]
+    now_beating = {"host": "test", "pid": 1, "beat_at": db_now()}
+    return Process.objects.update_or_create(id=process_id, defaults=now_beating)[0]
 
 
 def published(*, online: bool = True, **fields: object) -> Published:
