@@ -9,8 +9,9 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, cast
 
 from django.db import DatabaseError, InterfaceError, connection
@@ -27,6 +28,7 @@ from kit import sql
 logger = logging.getLogger(__name__)
 
 MAX_BATCH = 128
+SOON_S = 0.0005  # what was looked up is asked within this, or later
 TRIES = 3
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
@@ -63,6 +65,7 @@ class Serving:
         self._carry = carry
         self._on_batch = on_batch
         self._postponed: list[Item] = []
+        self._ahead: list[Item] = []
 
     def run(self) -> None:
         """Serve what comes."""
@@ -77,27 +80,37 @@ class Serving:
     def _take(self) -> list[Item] | None:
         if self._postponed:
             time.sleep(RETRY_PAUSE_S)
-        items, self._postponed = self._postponed, []
+        items = self._postponed + self._ahead
+        self._postponed, self._ahead = [], []
         if not items:
             first = self._queue.get()
             if first is None:
                 return None
             items = [first]
-        while len(items) < MAX_BATCH and not self._queue.empty():
-            item = self._queue.get()
-            if item is None:
-                self._queue.put(None)
-                break
-            items.append(item)
+        return self._fill(items, MAX_BATCH)
+
+    def _fill(self, items: list[Item], most: int, wait_s: float = 0.0) -> list[Item]:
+        """Add what waits until there are so many; for the first of it so long is waited."""
+        with suppress(Empty):
+            while len(items) < most:
+                item = self._queue.get(wait_s > 0, wait_s or None)
+                if item is None:
+                    self._queue.put(None)
+                    break
+                items.append(item)
+                wait_s = 0.0
         return items
 
-    def _serve(self, items: Sequence[Item]) -> None:
-        if self._on_batch is not None:
-            self._on_batch(len(items))
-        looks = [item for item in items if isinstance(item.work, LookUp)]
-        works = [item for item in items if not isinstance(item.work, LookUp)]
+    def _serve(self, items: list[Item]) -> None:
+        """Look up, then commit: whoever was just found asks at once, and that goes into this batch."""
+        looks, works = _parted(items)
         if looks:
             _answer(looks, self._look_up(looks))
+            self._ahead, asked = _parted(self._fill([], MAX_BATCH - len(works), SOON_S))
+            items += asked
+            works += asked
+        if self._on_batch is not None:
+            self._on_batch(len(items))
         if works:
             self._answer_or_postpone(works, self._commit([cast(Work, item.work) for item in works]))
 
@@ -152,6 +165,12 @@ class Serving:
             answered.append(item)
             answers.append(result)
         _answer(answered, answers)
+
+
+def _parted(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+    """Those that want to be looked up, and those that write."""
+    looks = [item for item in items if isinstance(item.work, LookUp)]
+    return looks, [item for item in items if not isinstance(item.work, LookUp)]
 
 
 def _is_lock_failure(failure: Exception) -> bool:
