@@ -52,7 +52,7 @@ def parse(text: str) -> Any:
     if brackets > MAX_BRACKETS:
         raise BadShape(f"more than {MAX_BRACKETS} objects and arrays")
     try:
-        value = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
+        value = _decoder.decode(text)
     except json.JSONDecodeError as wrong:
         raise NotJson(f"not JSON: {wrong.msg} at character {wrong.pos}") from None
     except _DuplicateKey as twin:
@@ -100,6 +100,9 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise json.JSONDecodeError(f"{name} is not JSON", name, 0)
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
 
 
 def _children(value: Any) -> list[Any]:
