@@ -16,6 +16,7 @@ from agents.pieces import Json
 from kit import sse
 from kit.asgi import ClientLeft, Header, Receive, Send
 from kit.jsonrpc import RpcError
+from kit.waits import within
 
 SEND_WITHIN_S = 30.0
 CORS = [(b"access-control-allow-origin", b"*"), (b"access-control-expose-headers", b"A2A-Extensions, traceparent")]
@@ -131,11 +132,13 @@ class Answer:
     async def _out(self, *messages: Mapping[str, Any]) -> None:
         """Send to a client that must take it in time."""
         try:
-            async with asyncio.timeout(SEND_WITHIN_S):
-                for message in messages:
-                    await self._send(message)
+            await within(self._send_each(messages), SEND_WITHIN_S)
         except TimeoutError:
             raise ClientLeft from None
+
+    async def _send_each(self, messages: Iterable[Mapping[str, Any]]) -> None:
+        for message in messages:
+            await self._send(message)
 
     async def _respond(self, status: int, body: bytes, headers: Iterable[Header]) -> None:
         length = (b"content-length", b"%d" % len(body))

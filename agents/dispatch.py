@@ -12,7 +12,6 @@ from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
 from agents.waiting import OnChunk, RunningTurn, WaitingTurns
 from kit.failpoints import reach
 from kit.tasks import TaskSet
-from kit.waits import done_within
 
 logger = logging.getLogger(__name__)
 
@@ -142,16 +141,14 @@ class Dispatcher:
         running.publish(settled)
 
     async def _reach_end(self, running: RunningTurn) -> Ending:
-        deadline = self._clock() + running.turn.ask.wait_s
         try:
             async with asyncio.timeout(running.turn.ask.wait_s):
                 await self._link.deliver(running.turn)
-            reach("after-delivery")
-            if await done_within(running.reply, deadline - self._clock()):
-                return running.reply.result()
-            return NO_REPLY
+                reach("after-delivery")
+                return await running.reply
         except TimeoutError:
-            return NO_REPLY
+            has_come = running.reply.done() and not running.reply.cancelled()  # in the same turn of the loop
+            return running.reply.result() if has_come else NO_REPLY
         except NoReceipt:
             return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
         except NotDelivered:

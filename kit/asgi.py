@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from kit import trace
+from kit.waits import within
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -65,8 +66,7 @@ async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int, within_
     """
     check_length(scope, limit_bytes)
     try:
-        async with asyncio.timeout(within_s):
-            return await _collect(receive, limit_bytes)
+        return await within(_collect(receive, limit_bytes), within_s)
     except TimeoutError:
         raise BodyTooSlow from None
 
