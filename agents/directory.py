@@ -1,12 +1,11 @@
 """Reading agents and their state: what cards, the native API and pages show."""
 
 from collections.abc import Collection, Iterable
-from datetime import timedelta
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 
-from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Agent, Connection, DailyUsage, RemoteServer, Turn
+from agents.models.presence import alive_since
 from kit.clock import db_now
 
 
@@ -42,7 +41,7 @@ def answering_servers() -> QuerySet[RemoteServer]:
 
 def live_connections() -> QuerySet[Connection]:
     """Connections held by a living process."""
-    return Connection.objects.filter(process__beat_at__gt=db_now() - timedelta(seconds=PROCESS_DEAD_S))
+    return Connection.objects.filter(process__beat_at__gt=alive_since(db_now()))
 
 
 def is_online(session_id: int) -> bool:

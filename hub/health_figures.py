@@ -12,8 +12,8 @@ from django.db.models import Count, QuerySet, Sum
 from a2a_bridge.push_models import Push
 from agents.directory import live_connections
 from agents.errors import Denied
-from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Attachment, Process, Turn
+from agents.models.presence import alive_since
 from agents.types import Failure
 from hub.error_counts import errors_lately
 from kit import sql
@@ -39,13 +39,9 @@ class HubProcess:
     name: str
     started_at: datetime
     beat_age_s: int
+    is_alive: bool
     agents: int
     operators: int
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether its heartbeat is recent."""
-        return self.beat_age_s < PROCESS_DEAD_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +123,7 @@ def _processes(now: datetime) -> list[HubProcess]:
             str(one),
             one.started_at,
             max(0, round((now - one.beat_at).total_seconds())),
+            one.beat_at > alive_since(now),
             agents.get(one.pk, 0),
             operators.get(one.pk, 0),
         )

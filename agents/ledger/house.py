@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from agents.admission import SESSION_CAP, AgentState, House
-from agents.ledger.statements import PROCESS_DEAD_S
+from agents.models.presence import PROCESS_DEAD_S
 from agents.types import Ask
 from kit import sql
 

@@ -1,14 +1,14 @@
 """What the database knows of the whole hub, for `/metrics`: few queries, each along an index, each bounded."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
 
 from a2a_bridge.push_models import Push
-from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Process, Turn
+from agents.models.presence import alive_since
 from hub.models import JobRun
 from kit.clock import db_now
 from webhooks.models import Delivery, Sendable
@@ -39,10 +39,9 @@ class HubFigures:
 def hub_figures() -> HubFigures:
     """Look once."""
     now = db_now()
-    alive = now - timedelta(seconds=PROCESS_DEAD_S)
     return HubFigures(
         open_turns=Turn.objects.open().order_by()[:MOST].count(),
-        processes=Process.objects.filter(beat_at__gt=alive).count(),
+        processes=Process.objects.filter(beat_at__gt=alive_since(now)).count(),
         sweep_age_s=_sweep_age_s(now),
         deliveries=_queue(Delivery, now),
         pushes=_queue(Push, now),
