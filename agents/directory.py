@@ -6,6 +6,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 
 from agents.models import Agent, Connection, DailyUsage, RemoteServer, Turn
 from agents.models.presence import alive_since
+from agents.types import Outcome
 from kit.clock import db_now
 
 
@@ -68,6 +69,6 @@ def usage_all_time(agent_ids: Iterable[int]) -> dict[int, int]:
 
 def last_asked_at(agent_ids: Iterable[int]) -> dict[int, object]:
     """When each agent was last asked and not refused: from the end of each one's log, however long it is."""
-    asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Turn.Outcome.DENIED)
+    asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Outcome.DENIED)
     last = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])
     return dict(Agent.objects.filter(pk__in=agent_ids).values_list("pk", last))

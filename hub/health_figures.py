@@ -14,7 +14,7 @@ from agents.directory import live_connections
 from agents.errors import Denied
 from agents.models import Attachment, Process, Turn
 from agents.models.presence import alive_since
-from agents.types import Failure
+from agents.types import Failure, Outcome
 from hub.error_counts import errors_lately
 from kit import sql
 from kit.clock import db_now
@@ -151,9 +151,9 @@ def _turns(now: datetime) -> Turns:
     counts = {(outcome, reason): count for outcome, reason, count in ends}
     return Turns(
         asked=sum(counts.values()),
-        completed=sum(count for (outcome, _), count in counts.items() if outcome == Turn.Outcome.COMPLETED),
-        failed=[(reason, counts.get((Turn.Outcome.FAILED, reason), 0)) for reason in map(str, Failure)],
-        denied=[(reason, counts.get((Turn.Outcome.DENIED, reason), 0)) for reason in _refusals()],
+        completed=sum(count for (outcome, _), count in counts.items() if outcome == Outcome.COMPLETED),
+        failed=[(reason, counts.get((Outcome.FAILED, reason), 0)) for reason in map(str, Failure)],
+        denied=[(reason, counts.get((Outcome.DENIED, reason), 0)) for reason in _refusals()],
     )
 
 
