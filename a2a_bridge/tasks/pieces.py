@@ -27,13 +27,13 @@ FAILURES = {Failure.CANCELED: State.CANCELED, Failure.REJECTED: State.REJECTED}
 
 def agent_message(task: Task, seq: int, text: str) -> Message:
     """Words of the agent, or of the hub in its place."""
-    return Message(f"msg-{task.id.removeprefix('task-')}-{seq}", Role.AGENT, (Part(text=text),))
+    return Message(f"{task.message_id}-{seq}", Role.AGENT, (Part(text=text),))
 
 
 def reply_message(task: Task) -> Message:
     """The reply of a task's last turn, as far as it has come, as a message."""
     parts = task.reply.parts if task.reply else ()
-    return Message(f"msg-{task.id.removeprefix('task-')}-reply-{task.turns}", Role.AGENT, parts)
+    return Message(f"{task.message_id}-reply-{task.turns}", Role.AGENT, parts)
 
 
 def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
