@@ -29,7 +29,7 @@ def connected_sessions(session_ids: Collection[int]) -> set[int]:
 
 
 def online() -> Q:
-    """The same for agents, as a condition."""
+    """Agents that can be asked: connected, or a remote server that answers. A condition."""
     connected, answering = live_connections().values("session"), answering_servers().values("session")
     return Q(session__in=connected) | Q(session__in=answering)
 
@@ -46,7 +46,7 @@ def live_connections() -> QuerySet[Connection]:
 
 
 def is_online(session_id: int) -> bool:
-    """Whether a session's agent is connected now."""
+    """Whether a session can be asked: its agent is connected, or a remote server that answers."""
     return bool(online_sessions([session_id]))
 
 

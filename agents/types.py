@@ -73,7 +73,7 @@ class Target:
 class Source:
     """The session an ask came from. `mirrors`: its transcript shows the question and what became of it.
 
-    `peer`: whom the transcript names, as payload members.
+    `peer_login`, `peer_session_id`: whom the transcript names.
     """
 
     session_id: int
