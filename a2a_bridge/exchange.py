@@ -18,7 +18,7 @@ from a2a_bridge.tasks.store import TaskStore
 from accounts.authn import Identity
 from agents.dispatch import Dispatcher
 from agents.errors import AlreadyAsked, Denied, NotPublished, Unavailable
-from agents.types import Ask, SettledTurn, Target
+from agents.types import Ask, SettledTurn, Surface, Target
 from kit.ids import time_ordered, unguessable
 from kit.jsonrpc import RpcError
 
@@ -212,7 +212,7 @@ class Exchanges:
             target=agent,
             caller_id=identity.user_id,
             caller_login=identity.login,
-            surface="a2a",
+            surface=Surface.A2A,
             question=send.question,
             wait_s=self.wait_s(agent, send),
             task_id=task.id,

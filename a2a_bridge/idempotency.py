@@ -20,7 +20,7 @@ from a2a_bridge.tasks.reader import end_of_turn
 from a2a_bridge.tasks.record import Task, after, timestamp
 from agents.errors import Unavailable
 from agents.models import Turn
-from agents.types import SettledTurn
+from agents.types import Outcome, SettledTurn
 from kit import batches, sql
 from kit.async_db import db_call
 from kit.clock import db_now
@@ -151,7 +151,7 @@ def _was_abandoned(row: SendKey, now: datetime) -> bool:
 
 
 def _was_admitted(chat_id: str) -> bool:
-    return Turn.objects.filter(chat_id=chat_id).exclude(outcome=Turn.Outcome.DENIED).exists()
+    return Turn.objects.filter(chat_id=chat_id).exclude(outcome=Outcome.DENIED).exists()
 
 
 def _take_over(row: SendKey, ids: dict[str, str], now: datetime) -> bool:

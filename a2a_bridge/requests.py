@@ -10,7 +10,7 @@ from agents.pieces import Json, Part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushTarget:
-    """Where to tell a task's changes. `schemes`, `credentials`: what the Authorization header shall hold."""
+    """Where to tell a task's changes. `scheme`, `credentials`: what the Authorization header shall hold."""
 
     url: str
     config_id: str = ""

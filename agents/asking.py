@@ -14,7 +14,7 @@ from agents.errors import Unavailable
 from agents.ledger import Ledger
 from agents.ports import Notifier
 from agents.transcript.recording import NewEvent, payload_of
-from agents.types import Ask, Outcome, SettledTurn, Source, Target
+from agents.types import Ask, Outcome, SettledTurn, Source, Surface, Target
 from agents.waiting import RunningTurn
 from kit import trace
 from kit.ids import time_ordered
@@ -55,7 +55,7 @@ class Asking:
         target: Target,
         text: str,
         *,
-        surface: str,
+        surface: Surface,
         wait_s: float = TURN_WAIT_S,
         tells: bool = False,
         source: Source | None = None,

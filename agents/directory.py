@@ -1,12 +1,12 @@
 """Reading agents and their state: what cards, the native API and pages show."""
 
 from collections.abc import Collection, Iterable
-from datetime import timedelta
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 
-from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Agent, Connection, DailyUsage, RemoteServer, Turn
+from agents.models.presence import alive_since
+from agents.types import Outcome
 from kit.clock import db_now
 
 
@@ -29,7 +29,7 @@ def connected_sessions(session_ids: Collection[int]) -> set[int]:
 
 
 def online() -> Q:
-    """The same for agents, as a condition."""
+    """Agents that can be asked: connected, or a remote server that answers. A condition."""
     connected, answering = live_connections().values("session"), answering_servers().values("session")
     return Q(session__in=connected) | Q(session__in=answering)
 
@@ -42,11 +42,11 @@ def answering_servers() -> QuerySet[RemoteServer]:
 
 def live_connections() -> QuerySet[Connection]:
     """Connections held by a living process."""
-    return Connection.objects.filter(process__beat_at__gt=db_now() - timedelta(seconds=PROCESS_DEAD_S))
+    return Connection.objects.filter(process__beat_at__gt=alive_since(db_now()))
 
 
 def is_online(session_id: int) -> bool:
-    """Whether a session's agent is connected now."""
+    """Whether a session can be asked: its agent is connected, or a remote server that answers."""
     return bool(online_sessions([session_id]))
 
 
@@ -69,6 +69,6 @@ def usage_all_time(agent_ids: Iterable[int]) -> dict[int, int]:
 
 def last_asked_at(agent_ids: Iterable[int]) -> dict[int, object]:
     """When each agent was last asked and not refused: from the end of each one's log, however long it is."""
-    asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Turn.Outcome.DENIED)
+    asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Outcome.DENIED)
     last = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])
     return dict(Agent.objects.filter(pk__in=agent_ids).values_list("pk", last))

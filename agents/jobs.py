@@ -10,8 +10,8 @@ from django.db.models import F, QuerySet
 from accounts.models import Credential
 from accounts.oauth import tidying
 from agents import presence, questions
-from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Connection, Event, Process, RemoteName, Turn
+from agents.models.presence import alive_since
 from agents.transcript import files
 from agents.types import NO_CONNECTION, Failure, Outcome
 from kit import batches
@@ -25,7 +25,7 @@ def reap() -> dict[str, int]:
     """End what dead processes left open, free claims that ran out, forget the dead. Counts of each."""
     with transaction.atomic():
         now = db_now()
-        alive = now - timedelta(seconds=PROCESS_DEAD_S)
+        alive = alive_since(now)
         dead = presence.forget(Process.objects.filter(beat_at__lte=alive))  # first: it locks sessions
         living = Process.objects.filter(beat_at__gt=alive).values("pk")
         ended = {"outcome": Outcome.FAILED, "settled_at": now, "released_at": now}

@@ -10,8 +10,9 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts.models import Credential
-from agents.ledger.statements import PROCESS_DEAD_S, release_sessions
+from agents.ledger.statements import release_sessions
 from agents.models import Connection, Process, Session
+from agents.models.presence import alive_since
 from agents.transcript import lifecycle
 from agents.transcript.deleting import delete_sessions
 from kit.clock import db_now
@@ -51,9 +52,8 @@ def beat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -
     rows = Connection.objects.filter(pk__in=mine, process_id=process_id)
     ownerless = Connection.objects.filter(process_id=process_id, connected_at__lt=now - ORPHAN_AFTER)
     _drop(ownerless.exclude(pk__in=mine), now)
-    alive = now - timedelta(seconds=PROCESS_DEAD_S)
     present = set(rows.values_list("pk", flat=True))
-    reachable = Connection.objects.filter(pk__in=others, process__beat_at__gt=alive)
+    reachable = Connection.objects.filter(pk__in=others, process__beat_at__gt=alive_since(now))
     missing = set(mine) - present
     lost = set(others) - set(reachable.values_list("pk", flat=True))
     kept = _taken_over_at({mine[one] for one in missing})

@@ -7,6 +7,7 @@ from statistics import median_low
 
 from agents.directory import online_sessions, usage_today
 from agents.models import Agent, Turn
+from agents.types import Outcome
 from kit import sql
 from kit.clock import db_now
 
@@ -70,7 +71,7 @@ def typical_latencies(agent_ids: Collection[int]) -> dict[int, int]:
     latencies: dict[int, list[int]] = defaultdict(list)
     statement = " UNION ALL ".join([_RECENT_OF_ONE] * len(agent_ids))
     for agent_id, outcome, latency_ms in sql.rows(statement, [part for pk in agent_ids for part in (pk, RECENT)]):
-        if outcome == Turn.Outcome.COMPLETED and latency_ms is not None:
+        if outcome == Outcome.COMPLETED and latency_ms is not None:
             latencies[agent_id].append(latency_ms)
     return {agent_id: median_low(found) for agent_id, found in latencies.items()}
 

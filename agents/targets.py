@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.access import Role, role_of, visible_sessions
-from agents.directory import online_sessions
-from agents.models import Agent, Session
+from agents.directory import find_askable, online_sessions
+from agents.models import Session
 from agents.types import Target
 
 MOST_PEERS = 500
@@ -50,9 +50,7 @@ def split_mention(text: str) -> tuple[str, str] | None:
 
 def find_agent(handle: str, user_id: int) -> Target | None:
     """The published agent of a handle (without @), when this user may ask it."""
-    if not handle.isprintable():
-        return None
-    agent = Agent.objects.askable_by(user_id).at(handle).first()
+    agent = find_askable(handle, user_id)
     return Target(agent.pk, agent.session_id, agent.handle) if agent else None
 
 

@@ -15,6 +15,17 @@ class Outcome(StrEnum):
     DENIED = "denied"
 
 
+class Surface(StrEnum):
+    """How a turn was asked; stored, never renamed."""
+
+    A2A = "a2a"
+    PROMPT = "prompt"
+    CLI = "cli"
+    ROUTE = "route"
+    PROBE = "probe"
+    DISPATCH = "dispatch"
+
+
 class Failure(StrEnum):
     """Why an admitted turn failed; public, stored, never renamed."""
 
@@ -62,7 +73,7 @@ class Target:
 class Source:
     """The session an ask came from. `mirrors`: its transcript shows the question and what became of it.
 
-    `peer`: whom the transcript names, as payload members.
+    `peer_login`, `peer_session_id`: whom the transcript names.
     """
 
     session_id: int
@@ -108,7 +119,7 @@ class Ask:
     target: Target
     caller_id: int
     caller_login: str
-    surface: str
+    surface: Surface
     question: str
     wait_s: float
     tells: bool = False

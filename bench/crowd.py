@@ -24,6 +24,7 @@ from django.utils import timezone  # noqa: E402
 from accounts import tokens  # noqa: E402
 from accounts.models import Credential, User  # noqa: E402
 from agents.models import Agent, AgentGrant, DailyUsage, Session, Turn  # noqa: E402
+from agents.types import Outcome, Surface  # noqa: E402
 
 AGENTS_AN_OWNER = 20
 DAYS, TURNS = 30, 30
@@ -79,10 +80,10 @@ def _turns(agents: Iterable[Agent], callers: list[User]) -> Iterator[Turn]:
                 agent=agent,
                 session_id=agent.session_id,
                 caller=callers[(agent.pk + back) % len(callers)],
-                surface=Turn.Surface.A2A,
+                surface=Surface.A2A,
                 question=TAGLINE,
                 asked_at=asked_at,
-                outcome=Turn.Outcome.DENIED if back % 5 == 0 else Turn.Outcome.COMPLETED,
+                outcome=Outcome.DENIED if back % 5 == 0 else Outcome.COMPLETED,
                 settled_at=asked_at,
                 released_at=asked_at,
             )

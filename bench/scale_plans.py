@@ -25,7 +25,7 @@ from accounts.tokens import digest  # noqa: E402
 from agents.ledger.batch import commit  # noqa: E402
 from agents.ledger.lookup import Wanted, look_up  # noqa: E402
 from agents.ledger.work import Admit, Settle  # noqa: E402
-from agents.types import Ask, Ending, OpenTurn, Outcome  # noqa: E402
+from agents.types import Ask, Ending, OpenTurn, Outcome, Surface  # noqa: E402
 from kit.ids import unguessable  # noqa: E402
 
 BIG = 5_000
@@ -60,7 +60,7 @@ def admit(users: Sequence[dict[str, str]]) -> list[OpenTurn]:
             target=one.agent,
             caller_id=caller.user_id,
             caller_login=caller.login,
-            surface="a2a",
+            surface=Surface.A2A,
             question="how is it?",
             wait_s=60.0,
         )

@@ -12,9 +12,9 @@ from django.db.models import Count, QuerySet, Sum
 from a2a_bridge.push_models import Push
 from agents.directory import live_connections
 from agents.errors import Denied
-from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Attachment, Process, Turn
-from agents.types import Failure
+from agents.models.presence import alive_since
+from agents.types import Failure, Outcome
 from hub.error_counts import errors_lately
 from hub.watch.figures import MOST, count_of, queue_of
 from kit import sql
@@ -39,13 +39,9 @@ class HubProcess:
     name: str
     started_at: datetime
     beat_age_s: int
+    is_alive: bool
     agents: int
     operators: int
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether its heartbeat is recent."""
-        return self.beat_age_s < PROCESS_DEAD_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +123,7 @@ def _processes(now: datetime) -> list[HubProcess]:
             str(one),
             one.started_at,
             max(0, round((now - one.beat_at).total_seconds())),
+            one.beat_at > alive_since(now),
             agents.get(one.pk, 0),
             operators.get(one.pk, 0),
         )
@@ -152,9 +149,9 @@ def _turns(now: datetime) -> Turns:
     counts = {(outcome, reason): count for outcome, reason, count in ends}
     return Turns(
         asked=sum(counts.values()),
-        completed=sum(count for (outcome, _), count in counts.items() if outcome == Turn.Outcome.COMPLETED),
-        failed=[(reason, counts.get((Turn.Outcome.FAILED, reason), 0)) for reason in map(str, Failure)],
-        denied=[(reason, counts.get((Turn.Outcome.DENIED, reason), 0)) for reason in _refusals()],
+        completed=sum(count for (outcome, _), count in counts.items() if outcome == Outcome.COMPLETED),
+        failed=[(reason, counts.get((Outcome.FAILED, reason), 0)) for reason in map(str, Failure)],
+        denied=[(reason, counts.get((Outcome.DENIED, reason), 0)) for reason in _refusals()],
     )
 
 

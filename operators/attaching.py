@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Literal, cast
 from uuid import UUID
 
@@ -10,9 +9,9 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from agents.access import find_session, role_of, visible_sessions
-from agents.ledger.statements import PROCESS_DEAD_S
 from agents.live import PermissionRequested
 from agents.models import Attachment, Share
+from agents.models.presence import alive_since
 from agents.post import Oust
 from agents.transcript import permissions
 from kit.clock import db_now
@@ -88,5 +87,4 @@ def pending(session_id: int) -> list[PermissionRequested]:
 
 
 def _live(session_id: int) -> QuerySet[Attachment]:
-    alive = db_now() - timedelta(seconds=PROCESS_DEAD_S)
-    return Attachment.objects.filter(session_id=session_id, process__beat_at__gt=alive)
+    return Attachment.objects.filter(session_id=session_id, process__beat_at__gt=alive_since(db_now()))

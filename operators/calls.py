@@ -11,7 +11,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from agents.asking import Asker
-from agents.types import Failure, Outcome
+from agents.types import Failure, Outcome, Surface
 from kit.iso import iso
 from operators.answers import ProbeAnswer, PromptSent, RouteAnswer
 from operators.bodies import ProbeBody, PromptBody, RouteBody
@@ -49,7 +49,7 @@ class Call:
 async def prompt(switchboard: Switchboard, asker: Asker, names: Names, body: PromptBody) -> PromptSent:
     """Prompt a session; never waits for the reply."""
     wanted = Wanted(session_id=session_id_of(names["id"]), text=body.text, attachments=body.attachments or ())
-    prompted = await switchboard.prompt(asker, wanted, surface="prompt")
+    prompted = await switchboard.prompt(asker, wanted, surface=Surface.PROMPT)
     sent: PromptSent = {"ok": True, "chatId": prompted.chat_id, "ts": now()}
     if prompted.routed_to is not None:
         sent["routedToAgent"] = prompted.routed_to

@@ -9,6 +9,7 @@ import msgspec
 from accounts.authn import Identity
 from agents.asking import Asker
 from agents.live import LiveViews, PresenceMessage
+from agents.types import Surface
 from kit.async_db import db_call
 from kit.tasks import TaskSet
 from operators import acting
@@ -131,7 +132,7 @@ class Conversation:
             attachments=frame.attachments or (),
             source_id=session_id_of(source) if source is not None else None,
         )
-        await self._switchboard.prompt(self._asker, wanted, surface="cli")
+        await self._switchboard.prompt(self._asker, wanted, surface=Surface.CLI)
         return Ack()
 
     async def _op_message(self, frame: OpMessage) -> Ack:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from agents.asking import TURN_WAIT_S, Asker, Asking
 from agents.errors import Denied, FileGone, NotPublished, Unavailable
+from agents.types import Surface
 from agents.waiting import RunningTurn
 from kit.async_db import db_call
 from operators.peering import Probed, reach, survey
@@ -43,7 +44,7 @@ class Switchboard:
         self._asking = asking
         self.reply_wait_s = reply_wait_s
 
-    async def prompt(self, asker: Asker, wanted: Wanted, *, surface: str) -> Prompted:
+    async def prompt(self, asker: Asker, wanted: Wanted, *, surface: Surface) -> Prompted:
         """Prompt a session, or whom the text names instead.
 
         Raises:
@@ -73,7 +74,7 @@ class Switchboard:
             asker,
             reached.target,
             prompt,
-            surface="route",
+            surface=Surface.ROUTE,
             wait_s=TURN_WAIT_S if tells else self.reply_wait_s,
             tells=tells,
             files=reached.files,
@@ -95,7 +96,7 @@ class Switchboard:
             return probed
         status = "sent"
         try:
-            await self._asking.ask(asker, probed.target, prompt, surface="probe", tells=True, files=files)
+            await self._asking.ask(asker, probed.target, prompt, surface=Surface.PROBE, tells=True, files=files)
         except Denied as denied:
             status = denied.reason
         except (NotPublished, FileGone):

@@ -87,7 +87,7 @@ class HubDialect:
         if task.message is not None:
             status["message"] = _message(task.message)
         if task.state is State.COMPLETED:
-            history.append(_agent_message(f"msg-{task.id[5:]}", text_in(task.reply.parts) if task.reply else ""))
+            history.append(_agent_message(task.message_id, text_in(task.reply.parts) if task.reply else ""))
         elif task.is_interrupted and task.message is not None:
             history.append(_message(task.message))
         return {"id": task.id, "contextId": task.context_id, "status": status, "history": history}
@@ -103,7 +103,7 @@ class HubDialect:
         if isinstance(event, ArtifactEvent):
             is_chunk = event.artifact.id == task.reply_id and not event.last_chunk
             text = text_in(event.artifact.parts)
-            return [_chunk(task, text, f"msg-{task.id[5:]}", event.at)] if is_chunk else []
+            return [_chunk(task, text, task.message_id, event.at)] if is_chunk else []
         if is_last:
             return [{"task": self.task(task, None)}]
         return [_chunk(task, text_in(event.message.parts), event.message.id, event.at)] if event.message else []

@@ -221,7 +221,7 @@ def _last_words(task: Task) -> Message | None:
 
 
 def _own_words(task: Task, text: str) -> Message:
-    return Message(f"msg-{task.id.removeprefix('task-')}-end", Role.AGENT, (Part(text=text),))
+    return Message(f"{task.message_id}-end", Role.AGENT, (Part(text=text),))
 
 
 def _once(history: Iterable[Message]) -> Iterable[Message]:

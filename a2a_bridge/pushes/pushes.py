@@ -111,6 +111,7 @@ class Pushes:
                 await self.tell(now, [StatusEvent(now.seq, now.updated_at, now.state, now.message)])
                 return
             await feed.news(now.seq, LOOK_EVERY_S)
+        logger.error("push.end_not_told", extra={"task_id": task.id})
 
     async def _write(self, task: Task, writes: Sequence[sql.Query]) -> None:
         if not writes:

@@ -27,7 +27,7 @@ def sweep() -> int:
 
     A turn whose process lives is settled in one transaction with what its addresses are told.
     """
-    failed = Turn.objects.filter(chat_id=OuterRef("chat_id"), outcome=Turn.Outcome.FAILED)
+    failed = Turn.objects.filter(chat_id=OuterRef("chat_id"), outcome=Outcome.FAILED)
     lost = PushConfig.objects.filter(Exists(failed), ended_seq=None).order_by("pk")[:AT_ONCE]
     turns = {turn.chat_id: turn for turn in Turn.objects.filter(chat_id__in=[one.chat_id for one in lost])}
     return sum(_end(config, turns[config.chat_id]) for config in lost if config.chat_id in turns)

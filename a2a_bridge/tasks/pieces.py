@@ -27,13 +27,13 @@ FAILURES = {Failure.CANCELED: State.CANCELED, Failure.REJECTED: State.REJECTED}
 
 def agent_message(task: Task, seq: int, text: str) -> Message:
     """Words of the agent, or of the hub in its place."""
-    return Message(f"msg-{task.id.removeprefix('task-')}-{seq}", Role.AGENT, (Part(text=text),))
+    return Message(f"{task.message_id}-{seq}", Role.AGENT, (Part(text=text),))
 
 
 def reply_message(task: Task) -> Message:
     """The reply of a task's last turn, as far as it has come, as a message."""
     parts = task.reply.parts if task.reply else ()
-    return Message(f"msg-{task.id.removeprefix('task-')}-reply-{task.turns}", Role.AGENT, parts)
+    return Message(f"{task.message_id}-reply-{task.turns}", Role.AGENT, parts)
 
 
 def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
@@ -61,15 +61,15 @@ def end_of(
     if settled.outcome is not Outcome.COMPLETED:
         return [_failed(task, settled, wait_s, at)]
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
-    closing = _closed(task, pieces, at)
-    closing += _closing(after(task, closing), "" if interruption else settled.text, at)
+    closing = _artifacts_closed(task, pieces, at)
+    closing += _reply_closed(after(task, closing), "" if interruption else settled.text, at)
     seq = task.seq + len(closing) + 1
     if interruption:
         return [*closing, StatusEvent(seq, at, interruption, agent_message(task, seq, settled.text))]
     return [*closing, StatusEvent(seq, at, State.COMPLETED)]
 
 
-def _closed(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
+def _artifacts_closed(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
     """That nothing follows of artifacts of this turn whose agent did not say so."""
     is_open = {piece.artifact_id: not piece.last_chunk for piece in pieces if isinstance(piece, ArtifactPiece)}
     left = [Artifact(artifact_id, ()) for artifact_id, one in is_open.items() if one]
@@ -78,7 +78,7 @@ def _closed(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
     ]
 
 
-def _closing(task: Task, text: str, at: str) -> list[TaskEvent]:
+def _reply_closed(task: Task, text: str, at: str) -> list[TaskEvent]:
     """The whole text, unless it came in pieces already: then only that nothing follows."""
     reply, seq = task.reply, task.seq + 1
     if reply is not None and text in ("", text_in(reply.parts)):

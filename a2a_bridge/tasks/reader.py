@@ -85,8 +85,8 @@ def end_of_turn(chat_id: str) -> SettledTurn | None:
         return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)
     ended = turn.settled_at
     if ended is None or ended >= db_now() - TOLD_WITHIN:
-        return None if turn.outcome != Turn.Outcome.FAILED else SettledTurn(Outcome.FAILED, turn.reason)
-    reason = turn.reason if turn.outcome == Turn.Outcome.FAILED else Failure.REPLY_LOST
+        return None if turn.outcome != Outcome.FAILED else SettledTurn(Outcome.FAILED, turn.reason)
+    reason = turn.reason if turn.outcome == Outcome.FAILED else Failure.REPLY_LOST
     return SettledTurn(Outcome.FAILED, reason)
 
 

@@ -122,6 +122,11 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.state in OPEN
 
     @property
+    def message_id(self) -> str:
+        """What ids of messages in its agent's name begin with; in the hub's own dialect it is all of the id."""
+        return f"msg-{self.id.removeprefix('task-')}"
+
+    @property
     def reply_id(self) -> str:
         """The artifact that this turn's reply is."""
         return f"reply-{self.turns}"

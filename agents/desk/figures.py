@@ -9,11 +9,11 @@ from django.db.models.functions import Coalesce
 
 from agents.desk.windows import Window
 from agents.models import Agent, Turn
+from agents.types import Outcome
 
 MOST_TURNS = 100_000
 MOST_LATENCIES = 20_000
 MOST_ASKERS = 10
-Outcome = Turn.Outcome
 
 
 @dataclass(slots=True)

@@ -1,10 +1,10 @@
 """What decides about a batch, read after its locks."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from agents.admission import SESSION_CAP, AgentState, House
-from agents.ledger.statements import PROCESS_DEAD_S
+from agents.models.presence import alive_since
 from agents.types import Ask
 from kit import sql
 
@@ -79,7 +79,7 @@ def _read(
     asks: Collection[Ask], agent_ids: Sequence[int], plain: Sequence[int], now: datetime, day: object
 ) -> list[list[sql.Row]]:
     """Rows of agents, of sessions without, of claims and of blocks; what nobody asked for is not queried."""
-    alive = sql.moment(now - timedelta(seconds=PROCESS_DEAD_S))
+    alive = sql.moment(alive_since(now))
     stored = sql.moment(now)
     held = list({ask.target.session_id for ask in asks})
     callers = list({ask.caller_id for ask in asks})

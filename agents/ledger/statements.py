@@ -9,7 +9,6 @@ from django.db import connection
 from kit import sql
 from kit.clock import db_now
 
-PROCESS_DEAD_S = 20
 REFUSALS_WINDOW = timedelta(seconds=60)
 
 

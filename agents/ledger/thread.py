@@ -1,6 +1,7 @@
 """The ledger as the event loop sees it: work goes to the database thread of the process, its answer comes back."""
 
 import asyncio
+import logging
 import threading
 from queue import SimpleQueue
 from typing import Any, cast
@@ -15,7 +16,10 @@ from agents.transcript.recording import NewEvent
 from agents.types import Ask, Ending, Found, OpenTurn, SettledTurn
 from kit.tasks import read_failure
 
+logger = logging.getLogger(__name__)
+
 MAX_WAITING = 1024
+CLOSED_WITHIN_S = 10
 
 
 class Ledger:
@@ -93,10 +97,13 @@ class Ledger:
         await self._post(Release(session_id=session_id))
 
     def close(self) -> None:
-        """Serve what waits, then end the thread."""
+        """Serve what waits, then end the thread; one that takes too long is left, and the log says so."""
         if self._thread is not None:
             self._queue.put(None)
-            self._thread.join(timeout=10)
+            self._thread.join(timeout=CLOSED_WITHIN_S)
+            if self._thread.is_alive():
+                waiting = max(0, self.waiting - 1)  # the one that ends the thread is none of them
+                logger.error("ledger.unfinished", extra={"waiting": waiting})
             self._thread = None
 
     def _withdraw(self, ask: Ask, decided: asyncio.Future[Any]) -> None:

@@ -1,10 +1,19 @@
 """Who is connected where, as data."""
 
+from datetime import datetime, timedelta
+
 from django.db import models
 from django.utils import timezone
 
 from accounts.models import Credential, User
 from agents.models.session import Session
+
+PROCESS_DEAD_S = 20
+
+
+def alive_since(now: datetime) -> datetime:
+    """Processes live whose last beat is after this."""
+    return now - timedelta(seconds=PROCESS_DEAD_S)
 
 
 class Process(models.Model):

@@ -8,7 +8,19 @@ from django.db.models import Q
 from accounts.models import User
 from agents.models.agent import Agent
 from agents.models.session import Session
+from agents.types import Outcome, Surface
 from kit import trace
+
+SURFACE_NAMES = {
+    Surface.A2A: "A2A",
+    Surface.PROMPT: "REST prompt",
+    Surface.CLI: "operator's socket",
+    Surface.ROUTE: "REST route",
+    Surface.PROBE: "probe",
+    Surface.DISPATCH: "another agent",
+}
+SURFACES = [(one.value, SURFACE_NAMES[one]) for one in Surface]
+OUTCOMES = [(one.value, one.value.capitalize()) for one in Outcome]
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):
@@ -35,19 +47,6 @@ class Turn(models.Model):
     `question` is blank once it was kept as long as the owner wants (`agents.jobs.blank_questions`).
     """
 
-    class Surface(models.TextChoices):
-        A2A = "a2a", "A2A"
-        PROMPT = "prompt", "REST prompt"
-        CLI = "cli", "operator's socket"
-        ROUTE = "route", "REST route"
-        PROBE = "probe", "probe"
-        DISPATCH = "dispatch", "another agent"
-
-    class Outcome(models.TextChoices):
-        COMPLETED = "completed"
-        FAILED = "failed"
-        DENIED = "denied"
-
     chat_id = models.CharField(max_length=64, unique=True, help_text="Also the audit's route id.")
     agent = models.ForeignKey(
         Agent,
@@ -70,10 +69,10 @@ class Turn(models.Model):
         default=0, db_default=0, help_text="0: asked by a person or program; 1 and more: by an agent for them."
     )
     caller = models.ForeignKey(User, models.SET_NULL, null=True, related_name="turns", db_index=False)
-    surface = models.CharField(max_length=16, choices=Surface)
+    surface = models.CharField(max_length=16, choices=SURFACES)
     question = models.TextField()
     asked_at = models.DateTimeField()
-    outcome = models.CharField(max_length=9, choices=Outcome, null=True)  # noqa: DJ001  null is "still open"
+    outcome = models.CharField(max_length=9, choices=OUTCOMES, null=True)  # noqa: DJ001  null is "still open"
     reason = models.CharField(max_length=20, blank=True)
     settled_at = models.DateTimeField(null=True)
     latency_ms = models.PositiveIntegerField(null=True)

@@ -18,6 +18,7 @@ from agents.rest.agents import get_own_agent
 from agents.rest.paging import read_query
 from agents.rest.serializers import show_agent
 from agents.rest.shapes import Asked, Asker, InboundLog, Sums
+from agents.types import Outcome
 from kit.clock import db_now
 from kit.iso import iso
 
@@ -25,7 +26,7 @@ RECENT = 100
 TOP_ASKERS = 10
 PUBLIC_ASKER = "(public)"
 OPEN_REASON = "in_progress"
-COMPLETED = Q(outcome=Turn.Outcome.COMPLETED)
+COMPLETED = Q(outcome=Outcome.COMPLETED)
 
 
 class WindowQuery(serializers.Serializer[Any]):
@@ -86,14 +87,14 @@ def _recent(turns: Iterable[Turn]) -> list[Asked]:
 
 
 def _show(turn: Turn) -> Asked:
-    ok = turn.outcome == Turn.Outcome.COMPLETED
+    ok = turn.outcome == Outcome.COMPLETED
     return {
         "ts": iso(turn.asked_at),
         "askerLogin": turn.caller.login if turn.caller else PUBLIC_ASKER,
         "ok": ok,
         "latencyMs": turn.latency_ms if ok else None,
         "question": turn.question,
-        "routeId": None if turn.outcome == Turn.Outcome.DENIED else turn.chat_id,
+        "routeId": None if turn.outcome == Outcome.DENIED else turn.chat_id,
         "deniedReason": None if ok else _reason(turn),
         "traceId": turn.trace_id or None,
     }

@@ -70,7 +70,10 @@ def _thin_out(session_ids: Sequence[int], gone: Gone) -> None:
 
 
 def _delete_in_batches(rows: QuerySet[Model]) -> int:
-    """Delete what there is now; an agent that goes on writing does not keep this going."""
+    """Delete what there is now; an agent that goes on writing does not keep this going.
+
+    No rests between (`kit.batches`): `presence.leave` holds one of few places to register meanwhile.
+    """
     last = rows.aggregate(last=Max("pk"))["last"] or 0
     count = 0
     while ids := list(rows.filter(pk__lte=last).values_list("pk", flat=True)[:ROWS_AT_ONCE]):

@@ -8,8 +8,8 @@ from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as Caution
 from django.db import DatabaseError, connection
 
-from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Process
+from agents.models.presence import alive_since
 from hub.models import JobRun
 from kit.clock import db_now
 
@@ -81,7 +81,7 @@ def check_worker() -> Iterator[CheckMessage]:
 
 
 def _living() -> int:
-    return Process.objects.filter(beat_at__gt=db_now() - timedelta(seconds=PROCESS_DEAD_S)).count()
+    return Process.objects.filter(beat_at__gt=alive_since(db_now())).count()
 
 
 def _shown(name: str) -> str:

@@ -4,15 +4,15 @@ The health page takes its queues from here.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
 from django.db.models import QuerySet
 
 from a2a_bridge.push_models import Push
-from agents.ledger.statements import PROCESS_DEAD_S
 from agents.models import Process, Turn
+from agents.models.presence import alive_since
 from hub.models import JobRun
 from kit.clock import db_now
 from webhooks.models import Delivery, Sendable
@@ -43,10 +43,9 @@ class HubFigures:
 def hub_figures() -> HubFigures:
     """Look once."""
     now = db_now()
-    alive = now - timedelta(seconds=PROCESS_DEAD_S)
     return HubFigures(
         open_turns=count_of(Turn.objects.open()),
-        processes=Process.objects.filter(beat_at__gt=alive).count(),
+        processes=Process.objects.filter(beat_at__gt=alive_since(now)).count(),
         sweep_age_s=_sweep_age_s(now),
         deliveries=queue_of(Delivery, now),
         pushes=queue_of(Push, now),

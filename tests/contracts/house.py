@@ -8,7 +8,7 @@ from accounts.tokens import get_or_create_local_user, mint
 from agents.ledger.batch import commit
 from agents.ledger.work import Admit, Release, Result, Settle, Work
 from agents.models import Agent, Connection, DailyUsage, Process, Session, Turn
-from agents.types import Ask, Ending, OpenTurn, Outcome, Target
+from agents.types import Ask, Ending, OpenTurn, Outcome, Surface, Target
 from kit.clock import db_now
 from kit.ids import time_ordered
 
@@ -64,7 +64,7 @@ def ask(agent: Published, caller: str = "alice", *, wait_s: float = 60) -> Ask:
         target=agent.ref,
         caller_id=user(caller).pk,
         caller_login=caller,
-        surface="a2a",
+        surface=Surface.A2A,
         question="what?",
         wait_s=wait_s,
     )

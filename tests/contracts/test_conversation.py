@@ -7,9 +7,9 @@ import pytest
 
 from accounts.authn import Identity
 from accounts.models import User
-from agents.ledger.statements import PROCESS_DEAD_S
 from agents.live import ChannelStatus, LiveViews
 from agents.models import Attachment, Process, Session, Share
+from agents.models.presence import PROCESS_DEAD_S
 from agents.post import LocalPost, Oust
 from hub import wiring
 from kit.async_db import db_call

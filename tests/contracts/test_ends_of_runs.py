@@ -4,14 +4,18 @@ from collections.abc import Sequence
 
 import pytest
 
+from a2a_bridge.pushes import pushes as module
 from a2a_bridge.pushes.pushes import Pushes
+from a2a_bridge.requests import PushTarget
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.record import State, Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
 from agents.post import LocalPost
-from agents.types import Outcome, SettledTurn
+from agents.types import Ask, Outcome, SettledTurn
+from kit.async_db import db_call
+from tests.contracts.house import admitted, ask, end, published
 from tests.contracts.stored_tasks import Clock, task
 
 REPLIED = SettledTurn(Outcome.COMPLETED, "", "hi")
@@ -50,3 +54,24 @@ async def test_an_end_that_cannot_be_kept_leaves_nobody_waiting() -> None:
         await run.keep_end(REPLIED)
     assert not feed.is_fed
     assert feed.task.state is State.COMPLETED
+
+
+def ended() -> Ask:
+    """An ask whose turn has just ended."""
+    one = ask(published())
+    end(admitted(one))
+    return one
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_an_end_that_is_not_told_to_who_came_last_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "LOOKS", 1)
+    asked = await db_call(ended)()
+    late = task(chat_id=asked.chat_id, caller_id=asked.caller_id)
+    store, feeds = MemoryTaskStore(Clock()), Feeds()
+    await store.put(late)  # its process died between the end and the store
+    pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
+    await pushes.add(late, PushTarget(url="https://push.invalid/"))
+    assert [one.task_id for one in caplog.records if one.message == "push.end_not_told"] == [late.id]  # type: ignore[attr-defined]

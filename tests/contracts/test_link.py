@@ -11,7 +11,7 @@ from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.protocol import Report
 from agents.pieces import ArtifactPiece, Part, StatusNote
 from agents.post import Chunk, Evict, Final, Message, Post, Prompt, Said, Withdrawn
-from agents.types import Ask, OpenTurn, Outcome, Target
+from agents.types import Ask, OpenTurn, Outcome, Surface, Target
 from agents.waiting import RunningTurn, WaitingTurns
 from hub.redis_post import RedisPost
 from tests.homes import GrownHomes
@@ -91,7 +91,7 @@ def turn(chat_id: str = "chat", *, connection_id: int = 7, process: str = "far")
         target=Target(1, 1, "o/s"),
         caller_id=1,
         caller_login="alice",
-        surface="a2a",
+        surface=Surface.A2A,
         question="what?",
         wait_s=30,
     )

@@ -8,7 +8,7 @@ from agents.admission import MAX_DEPTH
 from agents.errors import Blocked, Busy, Cycle, NotPublished, TooDeep
 from agents.ledger.lookup import Wanted, look_up
 from agents.models import Agent, AgentGrant, CallerBlock, Session, Turn
-from agents.types import Ask, Source, Target
+from agents.types import Ask, Source, Surface, Target
 from tests.contracts.house import Published, admitted, ask, decide, end, published, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
 def of_session(agent: Published, caller: str = "alice") -> Ask:
     """The same session, asked as such."""
-    return replace(ask(agent, caller), target=Target(None, agent.ref.session_id, "desk"), surface="prompt")
+    return replace(ask(agent, caller), target=Target(None, agent.ref.session_id, "desk"), surface=Surface.PROMPT)
 
 
 def test_an_ask_to_a_session_drives_and_is_audited_but_has_no_budget() -> None:

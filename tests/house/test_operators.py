@@ -6,11 +6,10 @@ import pytest
 
 from agents.access import NotAllowed
 from agents.errors import Denied, FileGone, NotPublished, Unavailable
-from agents.models import Turn
 from agents.targets import AmbiguousPeer, NoSuchTarget
 from agents.transcript.mentions import FilesRefused
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
-from agents.types import Failure
+from agents.types import Failure, Surface
 from hub.descriptions.rooms import OPERATIONS
 from operators import described, errors, frames, socket
 from operators.calls import CALLS, find_call
@@ -83,4 +82,4 @@ def test_every_call_is_described_and_found() -> None:
 
 
 def test_every_surface_stands_in_the_table_of_asking() -> None:
-    assert set(Turn.Surface.values) <= set(re.findall(r"\| `(\w+)` \|", page("asking.md")))
+    assert set(Surface) <= set(re.findall(r"\| `(\w+)` \|", page("asking.md")))

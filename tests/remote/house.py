@@ -19,7 +19,7 @@ from agents.live import LiveViews
 from agents.models import Agent, RemoteServer, Turn
 from agents.pieces import Part
 from agents.post import LocalPost
-from agents.types import Ask, OpenTurn, SettledTurn, Target
+from agents.types import Ask, OpenTurn, SettledTurn, Surface, Target
 from agents.waiting import RunningTurn, WaitingTurns
 from hub.limits import NoLimits
 from kit.async_db import db_call
@@ -82,7 +82,7 @@ class Caller:
             target=Target(agent.pk, agent.session_id, agent.handle),
             caller_id=user.pk,
             caller_login=login,
-            surface="a2a",
+            surface=Surface.A2A,
             question=text,
             wait_s=wait_s,
             context_id=context_id,

@@ -36,7 +36,7 @@ from agents.links.channel.request_frames import (
 )
 from agents.targets import AmbiguousPeer, NoSuchTarget
 from agents.transcript.mentions import MAX_FILES, mentions
-from agents.types import Outcome, SettledTurn, Source, Target
+from agents.types import Outcome, SettledTurn, Source, Surface, Target
 from agents.waiting import RunningTurn
 from kit.async_db import db_call
 
@@ -77,7 +77,7 @@ class Question:
     """What is asked of one or many."""
 
     text: str
-    surface: str
+    surface: Surface
     wait_s: float = TURN_WAIT_S
     tells: bool = False
 
@@ -134,9 +134,9 @@ class Requests:
             case PeersRequest():
                 await errand.say(PeersResponse(request.correlation_id, await self._peers(errand)))
             case RouteRequest():
-                await self._pass_on(request, find_routed, "route", errand)
+                await self._pass_on(request, find_routed, Surface.ROUTE, errand)
             case DispatchRequest():
-                await self._pass_on(request, get_agent, "dispatch", errand)
+                await self._pass_on(request, get_agent, Surface.DISPATCH, errand)
             case ProbeRequest():
                 await self._probe(request, errand)
 
@@ -144,7 +144,7 @@ class Requests:
         return await self._read(askable_peers, errand.behalf.asker.user_id, errand.behalf.session_id)
 
     async def _pass_on(
-        self, request: RouteRequest | DispatchRequest, find: Find, surface: str, errand: Errand
+        self, request: RouteRequest | DispatchRequest, find: Find, surface: Surface, errand: Errand
     ) -> None:
         question = Question(request.prompt, surface, tells=request.mode == "tell")
         name, reply = await self._ask(named_in(request), find, question, errand)
@@ -152,7 +152,7 @@ class Requests:
 
     async def _probe(self, request: ProbeRequest, errand: Errand) -> None:
         """Ask all at once; each answer is told as it comes."""
-        question = Question(request.prompt, "probe", wait_s=PROBE_WAIT_S)
+        question = Question(request.prompt, Surface.PROBE, wait_s=PROBE_WAIT_S)
 
         async def ask(peer: str) -> None:
             name, answer = await self._ask(peer, find_routed, question, errand)

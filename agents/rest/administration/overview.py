@@ -14,6 +14,7 @@ from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Sessi
 from agents.rest.administration.shapes import DayAndWeek, DeliveryCounts, Dispatches, HubOverview, TopAgent
 from agents.rest.administration.staff import StaffView
 from agents.rest.administration.windows import since
+from agents.types import Outcome
 from kit.clock import db_now
 from kit.iso import iso
 from webhooks.models import Delivery
@@ -63,7 +64,7 @@ def overview(now: datetime) -> HubOverview:
 
 def dispatched() -> QuerySet[Turn]:
     """Asks of agents that were not refused."""
-    asked: QuerySet[Turn] = Turn.objects.filter(agent__isnull=False).exclude(outcome=Turn.Outcome.DENIED)
+    asked: QuerySet[Turn] = Turn.objects.filter(agent__isnull=False).exclude(outcome=Outcome.DENIED)
     return asked
 
 
