@@ -134,7 +134,7 @@ class Answer:
             async with asyncio.timeout(SEND_WITHIN_S):
                 for message in messages:
                     await self._send(message)
-        except TimeoutError:
+        except OSError:  # TimeoutError is one
             raise ClientLeft from None
 
     async def _respond(self, status: int, body: bytes, headers: Iterable[Header]) -> None:

@@ -86,7 +86,7 @@ class HookEvents:
             await _refuse(send, refusal.status, str(refusal), refusal.code)
         except Unavailable:
             await _refuse(send, 503, "the hub cannot write now, try again shortly")
-        except (ClientLeft, OSError):
+        except ClientLeft:
             return
         except Exception:
             logger.exception("hook.failed")
