@@ -21,6 +21,7 @@ from kit.asgi import (
     Send,
     bodiless,
     check_length,
+    headers_of,
     respond,
 )
 from kit.async_db import db_call
@@ -95,7 +96,6 @@ def is_upload(scope: Scope) -> bool:
 
 def _find_uploader(scope: Scope) -> int | None:
     """The user whose live token a request carries; whether it is of a fitting kind is the view's to say."""
-    headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
-    token = presented(headers)
+    token = presented(headers_of(scope))
     identity = identify({token.digest}).get(token.digest) if token else None
     return identity.user_id if identity else None

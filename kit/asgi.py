@@ -50,6 +50,11 @@ def headers_of(scope: Scope) -> dict[str, str]:
     return {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
 
 
+def media_type_of(content_type: str) -> str:
+    """A `Content-Type` without its parameters, in lower case."""
+    return content_type.partition(";")[0].strip().lower()
+
+
 def traced(scope: Scope) -> Header:
     """From now on the request is part of a trace (`kit.trace`); the header that says so in its answer."""
     return b"traceparent", trace.enter(headers_named(scope, b"traceparent")).encode("ascii")

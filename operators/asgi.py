@@ -28,6 +28,7 @@ from kit.asgi import (
     Scope,
     Send,
     headers_of,
+    media_type_of,
     read_body,
     respond,
     traced,
@@ -105,7 +106,7 @@ class Operators:
         if scope["method"] != "POST":
             raise Broken(405, "want POST", (b"allow", b"POST"))
         identity = await self._identify(headers)
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
+        if media_type_of(headers.get("content-type", "")) != JSON_TYPE:
             raise Broken(415, f"want Content-Type: {JSON_TYPE}")
         body = await _body(scope, receive)
         return Answer(200, await self._run(*found, identity, body))

@@ -156,7 +156,7 @@ class Serving:
 
 def _is_lock_failure(failure: Exception) -> bool:
     """Whether a deadlock or a lock timeout failed the batch: one of its sessions, not the database."""
-    return getattr(failure.__cause__, "sqlstate", None) in LOCK_FAILURES
+    return sql.state_of(failure) in LOCK_FAILURES
 
 
 def _with_less(work: Work) -> Settle | None:
