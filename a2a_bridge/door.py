@@ -7,11 +7,20 @@ from a2a_bridge import errors
 from a2a_bridge.calls import Caller
 from accounts.authn import CALLER_KINDS, ForeignOrigin, check_origin, presented
 from agents.ledger import Ledger
-from kit.asgi import BodyTooLarge, BodyTooSlow, Receive, Scope, Send, headers_of, media_type_of, read_body
+from kit.asgi import (
+    BODY_WITHIN_S,
+    MAX_BODY_BYTES,
+    BodyTooLarge,
+    BodyTooSlow,
+    Receive,
+    Scope,
+    Send,
+    headers_of,
+    media_type_of,
+    read_body,
+)
 from kit.jsonrpc import INVALID_REQUEST, RpcError
 
-MAX_BODY_BYTES = 1_048_576
-BODY_WITHIN_S = 30.0
 MEDIA_TYPES = frozenset({"", "application/json", "application/a2a+json"})
 PREFLIGHT = [
     (b"access-control-allow-origin", b"*"),

@@ -31,6 +31,7 @@ from accounts.error_pages import (
 )
 from accounts.models import User
 from accounts.oauth.errors import Refused, TooFast
+from kit.asgi import MAX_BODY_BYTES
 from kit.sql import AWAY
 
 __all__ = [  # hub/urls.py names the four handlers here
@@ -46,7 +47,6 @@ __all__ = [  # hub/urls.py names the four handlers here
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY_BYTES = 1_048_576
 REFUSED_STATUS = {  # the rest is 400
     "oauth_not_configured": 503,
     "github_failed": 502,

@@ -13,6 +13,7 @@ from django.db import Error as DatabaseDown
 
 from accounts.authn import identify, presented
 from kit.asgi import (
+    BODY_WITHIN_S,
     BodyTooLarge,
     BodyTooSlow,
     BoundedBody,
@@ -29,7 +30,6 @@ from kit.async_db import db_call
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 UPLOAD = re.compile(r"/api/v1/sessions/[0-9a-f-]{36}/files|/api/channel/files")
-BODY_WITHIN_S = 30.0
 UPLOAD_WITHIN_S = 120.0
 UPLOADS_AT_ONCE = 4
 TOO_LARGE = b'{"error":"payload_too_large","message":"the body is over the limit"}'

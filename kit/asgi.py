@@ -13,6 +13,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
+MAX_BODY_BYTES = 1_048_576  # of every request but uploads
+BODY_WITHIN_S = 30.0
+
 
 class BodyTooLarge(Exception):
     """The body is over the limit; nothing of it was kept."""

@@ -20,6 +20,8 @@ from agents.ledger import Ledger
 from agents.types import Failure
 from kit import sql, trace
 from kit.asgi import (
+    BODY_WITHIN_S,
+    MAX_BODY_BYTES,
     BodyTooLarge,
     BodyTooSlow,
     ClientLeft,
@@ -40,8 +42,6 @@ from operators.switchboard import Switchboard
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY_BYTES = 1_048_576
-BODY_WITHIN_S = 30.0
 JSON_TYPE = "application/json"
 
 _encode = msgspec.json.Encoder().encode

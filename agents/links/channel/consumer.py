@@ -29,7 +29,7 @@ from agents.transcript import permissions
 from agents.transcript.storage import StorageMeter
 from kit.asgi import headers_of
 from kit.async_db import db_call
-from kit.sockets import SERVICE_RESTART, TRY_AGAIN_LATER
+from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,6 @@ PING_EVERY_S = 25.0
 SILENT_AFTER_S = 60.0
 FEATURES = ["cancel", "task_artifact", "task_status"]
 
-POLICY_VIOLATION = 1008
 NORMAL = 1000
 GOING_AWAY = 1001
 SUPERSEDED = frames.Bye(reason="superseded", retry=False)

@@ -25,6 +25,8 @@ from agents.transcript.storage import NO_ROOM, StorageMeter
 from agents.transcript.turn_usage import add, usage_in
 from agents.types import HookedSession
 from kit.asgi import (
+    BODY_WITHIN_S,
+    MAX_BODY_BYTES,
     BodyTooLarge,
     BodyTooSlow,
     ClientLeft,
@@ -41,8 +43,6 @@ from kit.async_db import db_call
 logger = logging.getLogger(__name__)
 
 EVENT_PATH = "/api/channel/event"
-MAX_BODY_BYTES = 1_048_576
-BODY_WITHIN_S = 30.0
 KNOWN_CONNECTIONS = 10_000
 REFUSED = {**CODES, 408: "request_timeout", 503: "unavailable"}
 TAKEN = b'{"ok":true}'
