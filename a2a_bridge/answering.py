@@ -133,7 +133,7 @@ class Answer:
         """Send to a client that must take it in time."""
         try:
             await within(self._send_each(messages), SEND_WITHIN_S)
-        except TimeoutError:
+        except OSError:  # TimeoutError is one
             raise ClientLeft from None
 
     async def _send_each(self, messages: Iterable[Mapping[str, Any]]) -> None:

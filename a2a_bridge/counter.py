@@ -76,7 +76,7 @@ class Counter:
             await answer.refuse(errors.agent_not_found())
         except (Unavailable, *sql.AWAY):  # what reads, out of the ledger's sight
             await answer.refuse(errors.unavailable())
-        except (ClientLeft, OSError):
+        except ClientLeft:
             return
         except Exception:
             logger.exception("bridge.failed")

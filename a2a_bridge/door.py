@@ -7,11 +7,20 @@ from a2a_bridge import errors
 from a2a_bridge.calls import Caller
 from accounts.authn import CALLER_KINDS, ForeignOrigin, check_origin, presented
 from agents.ledger import Ledger
-from kit.asgi import BodyTooLarge, BodyTooSlow, Receive, Scope, Send, headers_of, read_body
+from kit.asgi import (
+    BODY_WITHIN_S,
+    MAX_BODY_BYTES,
+    BodyTooLarge,
+    BodyTooSlow,
+    Receive,
+    Scope,
+    Send,
+    headers_of,
+    media_type_of,
+    read_body,
+)
 from kit.jsonrpc import INVALID_REQUEST, RpcError
 
-MAX_BODY_BYTES = 1_048_576
-BODY_WITHIN_S = 30.0
 MEDIA_TYPES = frozenset({"", "application/json", "application/a2a+json"})
 PREFLIGHT = [
     (b"access-control-allow-origin", b"*"),
@@ -80,7 +89,6 @@ async def preflight(send: Send) -> None:
 def _transport_error(http_method: str, methods: Sequence[str], headers: dict[str, str]) -> RpcError | None:
     if http_method not in methods:
         return RpcError(INVALID_REQUEST, f"want {' or '.join(methods)}", status=405)
-    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if http_method == "POST" and media_type not in MEDIA_TYPES:
+    if http_method == "POST" and media_type_of(headers.get("content-type", "")) not in MEDIA_TYPES:
         return RpcError(errors.CONTENT_TYPE_NOT_SUPPORTED, "want Content-Type: application/json", status=415)
     return None

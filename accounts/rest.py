@@ -1,9 +1,8 @@
 """The native REST API's manners: who calls, strict JSON in, `{"error", "message"}` for whatever goes wrong."""
 
-import json
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404
@@ -31,6 +30,8 @@ from accounts.error_pages import (
 )
 from accounts.models import User
 from accounts.oauth.errors import Refused, TooFast
+from kit import strict_json
+from kit.asgi import MAX_BODY_BYTES
 from kit.sql import AWAY
 
 __all__ = [  # hub/urls.py names the four handlers here
@@ -46,7 +47,6 @@ __all__ = [  # hub/urls.py names the four handlers here
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY_BYTES = 1_048_576
 REFUSED_STATUS = {  # the rest is 400
     "oauth_not_configured": 503,
     "github_failed": 502,
@@ -118,7 +118,7 @@ class CredentialAuthentication(BaseAuthentication):
 
 
 class StrictJSONParser(JSONParser):
-    """Reads a bounded JSON body; nesting, constants and numbers that break `json` are a 400, never a 500."""
+    """Reads a bounded JSON body by `kit.strict_json`; what its strings may hold is for each field to say."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         """The decoded body."""
@@ -126,9 +126,11 @@ class StrictJSONParser(JSONParser):
         if len(body) > MAX_BODY_BYTES:
             raise PayloadTooLarge
         try:
-            return json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant)
-        except (ValueError, RecursionError):
+            return strict_json.parse(strict_json.decode(body))
+        except strict_json.NotJson:
             raise exceptions.ParseError("the body is not JSON") from None
+        except strict_json.Unsound as unsound:
+            raise exceptions.ParseError(str(unsound)) from None
 
 
 def caller_of(request: Request) -> User:
@@ -206,7 +208,3 @@ def _inside(field: str, name: object) -> str:
     if isinstance(name, int):
         return f"{field}[{name}]"
     return f"{field}.{name}" if field else str(name)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)

@@ -1,8 +1,8 @@
 """What this hub signs with: one ES256 key for all its processes, and the public keys that verify it.
 
-The private key is sealed at rest (`kit.sealing`) with WEBHOOK_KEYS and Django's secret key behind them. It is made
-when first needed. After `rotate` the old private key is gone; its public half stays among the public keys for
-`VERIFIABLE_DAYS`, so that what it signed can still be verified.
+The private key is sealed at rest (`accounts.sealing`). It is made when first needed. After `rotate` the old
+private key is gone; its public half stays among the public keys for `VERIFIABLE_DAYS`, so that what it signed can
+still be verified.
 """
 
 import json
@@ -12,15 +12,14 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from joserfc import jws
 from joserfc.jwk import ECKey
 
 from accounts.models import SigningKey
+from accounts.sealing import Unreadable, reseal_all, seal, unseal
 from kit.clock import db_now
-from kit.sealing import Unreadable, seal, unseal
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +41,7 @@ def sign(payload: bytes, header: Mapping[str, Any]) -> str:
     """
     row = _current() or _make()
     try:
-        key = _key(unseal(row.sealed, PURPOSE, _seals()))
+        key = _key(unseal(row.sealed, PURPOSE))
     except Unreadable:
         logger.error("signing.unreadable", extra={"kid": row.kid})
         raise NoKey from None
@@ -68,15 +67,7 @@ def rotate() -> str:
 
 def reseal() -> bool:
     """Seal the key that signs with the newest of our keys; False when it cannot be read."""
-    row = _current()
-    if row is None:
-        return True
-    try:
-        fresh = seal(unseal(row.sealed, PURPOSE, _seals()), PURPOSE, _seals())
-    except Unreadable:
-        return False
-    SigningKey.objects.filter(pk=row.pk, retired_at=None).update(sealed=fresh)
-    return True
+    return not reseal_all(SigningKey.objects.filter(retired_at=None), PURPOSE, "sealed")[1]
 
 
 def _current() -> SigningKey | None:
@@ -91,7 +82,7 @@ def _make() -> SigningKey:
         kid=kid,
         alg=ALG,
         public={**key.as_dict(private=False), "kid": kid, "alg": ALG, "use": "sig"},
-        sealed=seal(json.dumps(key.as_dict(private=True)), PURPOSE, _seals()),
+        sealed=seal(json.dumps(key.as_dict(private=True)), PURPOSE),
     )
     SigningKey.objects.bulk_create([row], ignore_conflicts=True)
     return SigningKey.objects.get(retired_at=None)
@@ -100,7 +91,3 @@ def _make() -> SigningKey:
 @lru_cache(maxsize=4)
 def _key(private: str) -> ECKey:
     return ECKey.import_key(json.loads(private))
-
-
-def _seals() -> tuple[str, ...]:
-    return (*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)

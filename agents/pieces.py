@@ -1,11 +1,15 @@
 """What a reply is made of besides text: parts, status notes, artifacts.
 
 Part, artifact and status are those of A2A 1.0, section 4; every dialect of the bridge renders them from here.
+What one reply may hold is the same on every link.
 """
 
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
+
+MAX_PIECES = 1_000
+MAX_REPLY_BYTES = 1_048_576
 
 Json = dict[str, Any]
 

@@ -21,7 +21,8 @@ from hub.runtime import Runtime  # noqa: E402
 from hub.watch.door import PATHS as WATCHED  # noqa: E402
 from hub.watch.door import WatchDoor  # noqa: E402
 from hub.watch.metrics import registry  # noqa: E402
-from kit.asgi import Receive, Scope, Send  # noqa: E402
+from kit.asgi import MAX_BODY_BYTES, Receive, Scope, Send  # noqa: E402
+from kit.sockets import POLICY_VIOLATION  # noqa: E402
 from operators.asgi import serves  # noqa: E402
 
 runtime = Runtime(wiring.build())
@@ -31,7 +32,7 @@ watch_door = WatchDoor(
     runtime.ensure_started,
 )
 django_door = DjangoDoor(
-    django_application, max_body_bytes=settings.MAX_BODY_BYTES, max_upload_bytes=settings.MAX_UPLOAD_BYTES
+    django_application, max_body_bytes=MAX_BODY_BYTES, max_upload_bytes=settings.MAX_UPLOAD_BYTES
 )
 
 
@@ -70,7 +71,7 @@ async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
         await supervisor.refuse(receive, send)
         return
     await receive()
-    await send({"type": "websocket.close", "code": 1008, "reason": "no such socket here now"})
+    await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": "no such socket here now"})
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -13,6 +13,7 @@ from django.db import Error as DatabaseDown
 
 from accounts.authn import identify, presented
 from kit.asgi import (
+    BODY_WITHIN_S,
     BodyTooLarge,
     BodyTooSlow,
     BoundedBody,
@@ -21,6 +22,7 @@ from kit.asgi import (
     Send,
     bodiless,
     check_length,
+    headers_of,
     respond,
 )
 from kit.async_db import db_call
@@ -28,7 +30,6 @@ from kit.async_db import db_call
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 UPLOAD = re.compile(r"/api/v1/sessions/[0-9a-f-]{36}/files|/api/channel/files")
-BODY_WITHIN_S = 30.0
 UPLOAD_WITHIN_S = 120.0
 UPLOADS_AT_ONCE = 4
 TOO_LARGE = b'{"error":"payload_too_large","message":"the body is over the limit"}'
@@ -95,7 +96,6 @@ def is_upload(scope: Scope) -> bool:
 
 def _find_uploader(scope: Scope) -> int | None:
     """The user whose live token a request carries; whether it is of a fitting kind is the view's to say."""
-    headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
-    token = presented(headers)
+    token = presented(headers_of(scope))
     identity = identify({token.digest}).get(token.digest) if token else None
     return identity.user_id if identity else None

@@ -8,6 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from hub import env
 from hub.secret_key import secret_key
+from kit.asgi import MAX_BODY_BYTES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 PUBLIC_GITHUB = "https://github.com"
@@ -124,7 +125,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
-MAX_BODY_BYTES = DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
 MAX_UPLOAD_BYTES = FILE_UPLOAD_MAX_MEMORY_SIZE = 10_485_760 + 65_536  # a file, and the multipart form around it
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]  # nothing goes to disk
 

@@ -4,8 +4,7 @@ import msgspec
 
 from kit.asgi import Receive, Send
 from kit.describe import CALLER, Socket
-
-POLICY_VIOLATION = 1008
+from kit.sockets import POLICY_VIOLATION
 
 
 class Error(msgspec.Struct, frozen=True, tag_field="t", tag="error"):

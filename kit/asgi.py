@@ -14,6 +14,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
+MAX_BODY_BYTES = 1_048_576  # of every request but uploads
+BODY_WITHIN_S = 30.0
+
 
 class BodyTooLarge(Exception):
     """The body is over the limit; nothing of it was kept."""
@@ -49,6 +52,11 @@ def query_values(scope: Scope, name: str) -> list[str]:
 def headers_of(scope: Scope) -> dict[str, str]:
     """Headers by lower-case name; of one sent twice the last value."""
     return {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
+
+
+def media_type_of(content_type: str) -> str:
+    """A `Content-Type` without its parameters, in lower case."""
+    return content_type.partition(";")[0].strip().lower()
 
 
 def traced(scope: Scope) -> Header:

@@ -4,7 +4,9 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 
 from kit.asgi import Receive, Scope, Send
 
-SERVICE_RESTART = 1012  # close codes that send a client away to come back
+# Close codes. The last two send a client away to come back.
+POLICY_VIOLATION = 1008
+SERVICE_RESTART = 1012
 TRY_AGAIN_LATER = 1013
 
 

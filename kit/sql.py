@@ -21,6 +21,12 @@ Row = tuple[Any, ...]
 AWAY = (OperationalError, InterfaceError, InternalError)
 
 
+def state_of(failure: Exception) -> str | None:
+    """The SQLSTATE by which PostgreSQL refused; None without one, as of SQLite's failures."""
+    state: str | None = getattr(failure.__cause__, "sqlstate", None)
+    return state
+
+
 class Query(NamedTuple):
     """A SELECT and its values."""
 

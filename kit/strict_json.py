@@ -30,6 +30,18 @@ class _DuplicateKey(ValueError):
     pass
 
 
+def read(body: bytes) -> Any:
+    """The value of a body.
+
+    Raises:
+        Unsound: it is not JSON that a sound program sends.
+    """
+    text = decode(body)
+    value = parse(text)
+    check_strings(text, value)
+    return value
+
+
 def decode(body: bytes) -> str:
     """A body as text.
 

@@ -20,6 +20,8 @@ from agents.ledger import Ledger
 from agents.types import Failure
 from kit import sql, trace
 from kit.asgi import (
+    BODY_WITHIN_S,
+    MAX_BODY_BYTES,
     BodyTooLarge,
     BodyTooSlow,
     ClientLeft,
@@ -28,6 +30,7 @@ from kit.asgi import (
     Scope,
     Send,
     headers_of,
+    media_type_of,
     read_body,
     respond,
     traced,
@@ -39,8 +42,6 @@ from operators.switchboard import Switchboard
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY_BYTES = 1_048_576
-BODY_WITHIN_S = 30.0
 JSON_TYPE = "application/json"
 
 _encode = msgspec.json.Encoder().encode
@@ -105,7 +106,7 @@ class Operators:
         if scope["method"] != "POST":
             raise Broken(405, "want POST", (b"allow", b"POST"))
         identity = await self._identify(headers)
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
+        if media_type_of(headers.get("content-type", "")) != JSON_TYPE:
             raise Broken(415, f"want Content-Type: {JSON_TYPE}")
         body = await _body(scope, receive)
         return Answer(200, await self._run(*found, identity, body))

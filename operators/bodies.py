@@ -1,6 +1,6 @@
 """The JSON bodies that operators send, checked by one line each; unknown members are ignored."""
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -51,11 +51,6 @@ def read(body: bytes, shape: type[Body]) -> Body:
         BadBody: it is not JSON that a sound program sends, or not of that shape.
     """
     try:
-        text = strict_json.decode(body)
-        value: Any = strict_json.parse(text)
-        strict_json.check_strings(text, value)
-        return msgspec.convert(value, shape)
-    except Unsound as wrong:
-        raise BadBody(str(wrong)) from None
-    except msgspec.ValidationError as wrong:
+        return msgspec.convert(strict_json.read(body), shape)
+    except (Unsound, msgspec.ValidationError) as wrong:
         raise BadBody(str(wrong)) from None

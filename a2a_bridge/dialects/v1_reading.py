@@ -1,7 +1,7 @@
 """Requests of A2A 1.0, checked. ProtoJSON: snake_case names, numbers for enums, null for absent are accepted."""
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from msgspec import UNSET, convert
@@ -32,6 +32,7 @@ from a2a_bridge.requests import (
 )
 from a2a_bridge.tasks.record import Message, Role, State
 from agents.pieces import Part
+from kit.iso import iso
 from kit.jsonrpc import RpcError
 
 MAX_PAGE = 100
@@ -229,7 +230,7 @@ def _moment(value: str) -> str:
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
             raise ValueError
-        return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return iso(moment)
     except (ValueError, OverflowError):
         raise invalid("statusTimestampAfter", "statusTimestampAfter: want an RFC 3339 timestamp") from None
 

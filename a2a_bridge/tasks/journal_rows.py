@@ -127,8 +127,7 @@ def _lock(task_ids: set[str]) -> dict[str, _Kept]:
 
 
 def _is_lock_failure(failure: OperationalError) -> bool:
-    cause = failure.__cause__
-    return (getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorname", None)) in LOCK_FAILURES
+    return (sql.state_of(failure) or getattr(failure.__cause__, "sqlite_errorname", None)) in LOCK_FAILURES
 
 
 def _is_needed(one: Write, kept: _Kept | None) -> bool:

@@ -12,6 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from agents.pieces import Json, Part
 from kit.clock import near_now
+from kit.iso import iso
 
 
 class State(StrEnum):
@@ -179,7 +180,7 @@ def text_in(parts: Iterable[Part]) -> str:
 
 def timestamp() -> str:
     """Now, as A2A writes it: UTC, milliseconds, Z. Later ones sort behind."""
-    return near_now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso(near_now())
 
 
 def _with_status(task: Task, event: StatusEvent) -> Task:

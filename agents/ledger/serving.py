@@ -175,7 +175,7 @@ def _parted(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
 
 def _is_lock_failure(failure: Exception) -> bool:
     """Whether a deadlock or a lock timeout failed the batch: one of its sessions, not the database."""
-    return getattr(failure.__cause__, "sqlstate", None) in LOCK_FAILURES
+    return sql.state_of(failure) in LOCK_FAILURES
 
 
 def _with_less(work: Work) -> Settle | None:

@@ -11,6 +11,7 @@ from agents.announcing import dismiss_agent, dismiss_operators
 from agents.directory import connected_sessions
 from agents.models import Attachment, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
 from agents.transcript.files import Forgotten, forget_files_of
+from kit import sql
 
 SESSIONS_AT_ONCE = 100
 ROWS_AT_ONCE = 1_000
@@ -87,7 +88,7 @@ def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int]
         try:
             return _delete(session_ids, only_offline=only_offline)
         except OperationalError as failure:
-            if getattr(failure.__cause__, "sqlstate", None) != DEADLOCK:
+            if sql.state_of(failure) != DEADLOCK:
                 raise
     return _delete(session_ids, only_offline=only_offline)
 

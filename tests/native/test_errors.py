@@ -67,6 +67,27 @@ def test_a_body_of_a_mebibyte_is_read_and_one_byte_more_is_a_413(alice: Person) 
     assert_error(post(alice, start + fill + b'y"}'), 413, "payload_too_large")
 
 
+def test_a_key_that_is_named_twice_is_a_400(alice: Person) -> None:
+    body = b'{"sessionId": "%s", "name": "x"%s}' % (str(make_session(alice.user).public_id).encode(), b"%s")
+    message = assert_error(post(alice, body % b', "name": "y"'), 400, "validation_failed")
+    assert message == "an object names one key twice"
+    message = assert_error(post(alice, body % b', "more": [{"a": 1, "a": 1}]'), 400, "validation_failed")
+    assert message == "an object names one key twice"
+    assert post(alice, body % b', "more": [{"a": 1}, {"a": 1}]').status_code == 201
+
+
+def test_a_body_may_be_64_levels_deep_and_not_one_more(alice: Person) -> None:
+    start = b'{"sessionId": "%s", "name": "x", "ignored": ' % str(make_session(alice.user).public_id).encode()
+    message = assert_error(post(alice, start + b"[" * 64 + b"]" * 64 + b"}"), 400, "validation_failed")
+    assert message == "nested deeper than 64 levels"
+    assert post(alice, start + b"[" * 63 + b"]" * 63 + b"}").status_code == 201
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b'{"name": NaN}'])
+def test_what_is_not_json_is_called_so(alice: Person, body: bytes) -> None:
+    assert assert_error(post(alice, body), 400, "validation_failed") == "the body is not JSON"
+
+
 def test_a_body_of_another_media_type_is_a_415(alice: Person) -> None:
     assert_error(post(alice, b"name=x", "application/x-www-form-urlencoded"), 415, "unsupported_media_type")
 

@@ -19,6 +19,7 @@ from a2a_bridge.cards import strict
 from a2a_bridge.cards.parts import Today
 from accounts import signing
 from accounts.models import SigningKey
+from kit import sealing
 from kit.canonical import canonical_json
 from tests.native.house import Person, make_agent
 
@@ -66,7 +67,7 @@ def test_a_rotated_key_signs_no_more_but_verifies_for_thirty_days() -> None:
 def test_the_database_holds_no_private_key(settings: Any) -> None:
     signing.sign(b"", {})
     row = SigningKey.objects.get()
-    private = json.loads(signing.unseal(row.sealed, signing.PURPOSE, (settings.SECRET_KEY,)))
+    private = json.loads(sealing.unseal(row.sealed, signing.PURPOSE, (settings.SECRET_KEY,)))
     with connection.cursor() as cursor:
         cursor.execute("SELECT * FROM accounts_signingkey")
         assert private["d"] not in repr(cursor.fetchall())

@@ -27,8 +27,9 @@ from agents.post import Dismiss, Evict, Hook, Prompt, Tell, Withdrawn
 from agents.registration import MayNotConnect, Registered
 from agents.transcript import permissions
 from agents.transcript.storage import StorageMeter
+from kit.asgi import headers_of
 from kit.async_db import db_call
-from kit.sockets import SERVICE_RESTART, TRY_AGAIN_LATER
+from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,6 @@ PING_EVERY_S = 25.0
 SILENT_AFTER_S = 60.0
 FEATURES = ["cancel", "task_artifact", "task_status"]
 
-POLICY_VIOLATION = 1008
 NORMAL = 1000
 GOING_AWAY = 1001
 SUPERSEDED = frames.Bye(reason="superseded", retry=False)
@@ -78,7 +78,7 @@ class AgentSocket(FrameSocket):
         """Accept first: a refused upgrade would make clients retry for ever."""
         await self.accept()
         self._timer = asyncio.get_running_loop().call_later(REGISTER_WITHIN_S, self._expire)
-        headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in self.scope["headers"]}
+        headers = headers_of(self.scope)
         headers.pop("cookie", None)
         if token := presented(headers):
             await self._authenticate(token.digest)

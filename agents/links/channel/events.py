@@ -24,14 +24,25 @@ from agents.transcript.recording import BadPayload, NewEvent, clean
 from agents.transcript.storage import NO_ROOM, StorageMeter
 from agents.transcript.turn_usage import add, usage_in
 from agents.types import HookedSession
-from kit.asgi import BodyTooLarge, BodyTooSlow, ClientLeft, Receive, Scope, Send, header, read_body, respond
+from kit.asgi import (
+    BODY_WITHIN_S,
+    MAX_BODY_BYTES,
+    BodyTooLarge,
+    BodyTooSlow,
+    ClientLeft,
+    Receive,
+    Scope,
+    Send,
+    header,
+    media_type_of,
+    read_body,
+    respond,
+)
 from kit.async_db import db_call
 
 logger = logging.getLogger(__name__)
 
 EVENT_PATH = "/api/channel/event"
-MAX_BODY_BYTES = 1_048_576
-BODY_WITHIN_S = 30.0
 KNOWN_CONNECTIONS = 10_000
 REFUSED = {**CODES, 408: "request_timeout", 503: "unavailable"}
 TAKEN = b'{"ok":true}'
@@ -86,7 +97,7 @@ class HookEvents:
             await _refuse(send, refusal.status, str(refusal), refusal.code)
         except Unavailable:
             await _refuse(send, 503, "the hub cannot write now, try again shortly")
-        except (ClientLeft, OSError):
+        except ClientLeft:
             return
         except Exception:
             logger.exception("hook.failed")
@@ -149,8 +160,7 @@ _decode = msgspec.json.Decoder(HookEvent).decode
 def _check_form(scope: Scope) -> None:
     if scope["method"] != "POST":
         raise _Refusal(405, "want POST")
-    media_type = header(scope, b"content-type").partition(";")[0].strip().lower()
-    if media_type not in ("", "application/json"):
+    if media_type_of(header(scope, b"content-type")) not in ("", "application/json"):
         raise _Refusal(415, "want Content-Type: application/json")
 
 

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, field
 
 from agents.links.channel.frames import BadFrame
+from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES
 
 MAX_CHUNK_BYTES = 65_536
-MAX_PIECES = 1_000
-MAX_REPLY_BYTES = 1_048_576
 
 
 @dataclass(slots=True)

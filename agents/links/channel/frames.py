@@ -14,6 +14,7 @@ from agents.links.channel import request_frames
 from agents.links.channel.frame import Frame, Id, Name
 from agents.links.channel.task_frames import TaskArtifact, TaskStatus, read_artifact, read_status
 from agents.pieces import Part
+from kit.iso import iso
 
 
 class Register(Frame, frozen=True, tag="register"):
@@ -193,4 +194,4 @@ def saying_of(event: ChatEvent) -> Saying | None:
 
 def now() -> str:
     """The time of a frame: ISO 8601, UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso(datetime.now(UTC))

@@ -8,10 +8,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from agents.links.channel import frames
-from agents.links.channel.expected import MAX_CHUNK_BYTES, MAX_REPLY_BYTES, Expected, TooLarge, size_of
+from agents.links.channel.expected import MAX_CHUNK_BYTES, Expected, TooLarge, size_of
 from agents.links.channel.frames import BadFrame, ChatEvent, Reply, ReplyChunk, Saying
 from agents.links.channel.task_frames import TaskArtifact, TaskStatus, size_of_json
-from agents.pieces import Extra
+from agents.pieces import MAX_REPLY_BYTES, Extra
 from agents.post import Chunk, Final, Said
 from agents.types import Failure
 

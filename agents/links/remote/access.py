@@ -6,16 +6,14 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from accounts import sealing
 from agents.models import RemoteServer
-from kit import sealing
 from kit.safe_http import Rules
-from kit.sealing import Unreadable
 
 PURPOSE = b"remote server credentials"
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 CREDENTIALS = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 MAX_CREDENTIALS_CHARS = 4096
-RESEALED_AT_ONCE = 500
 
 
 class BadAuth(ValueError):
@@ -59,33 +57,19 @@ def auth_of(server: RemoteServer) -> Auth:
     Raises:
         Unreadable: the key that sealed them is gone.
     """
-    return (
-        Auth(server.auth_scheme, sealing.unseal(server.credentials, PURPOSE, _keys()))
-        if server.credentials
-        else NO_AUTH
-    )
+    if not server.credentials:
+        return NO_AUTH
+    return Auth(server.auth_scheme, sealing.unseal(server.credentials, PURPOSE))
 
 
 def seal(auth: Auth) -> str:
     """Credentials as they are stored; empty without."""
-    return sealing.seal(auth.credentials, PURPOSE, _keys()) if auth.credentials else ""
+    return sealing.seal(auth.credentials, PURPOSE) if auth.credentials else ""
 
 
 def reseal_all() -> tuple[int, int]:
     """Seal all credentials anew with the newest key; how many were, and how many could not be read."""
-    done = unreadable = last = 0
-    sealed = RemoteServer.objects.exclude(credentials="").order_by("pk")
-    while batch := list(sealed.filter(pk__gt=last)[:RESEALED_AT_ONCE]):
-        for one in batch:
-            try:
-                fresh = seal(auth_of(one))
-            except Unreadable:
-                unreadable += 1
-                continue
-            RemoteServer.objects.filter(pk=one.pk, credentials=one.credentials).update(credentials=fresh)
-            done += 1
-        last = batch[-1].pk
-    return done, unreadable
+    return sealing.reseal_all(RemoteServer.objects.exclude(credentials=""), PURPOSE, "credentials")
 
 
 def rules() -> Rules:
@@ -98,7 +82,3 @@ def may_have_credentials(card_url: str, url: str) -> bool:
     card, named = urlsplit(card_url), urlsplit(url)
     is_as_safe = named.scheme == "https" or card.scheme == named.scheme
     return card.hostname == named.hostname and is_as_safe
-
-
-def _keys() -> tuple[str, ...]:
-    return (*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)

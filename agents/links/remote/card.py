@@ -158,12 +158,9 @@ def _refuse_required(extensions: Any) -> None:
 
 def _json(body: bytes) -> Any:
     try:
-        text = strict_json.decode(body)
-        value = strict_json.parse(text)
-        strict_json.check_strings(text, value)
+        return strict_json.read(body)
     except strict_json.Unsound as unsound:
         raise BadCard(f"this is not an agent card: {unsound}") from None
-    return value
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

@@ -119,12 +119,9 @@ async def _json_body(incoming: Incoming) -> Any:
 
 def _json(data: bytes) -> Any:
     try:
-        text = strict_json.decode(data)
-        value = strict_json.parse(text)
-        strict_json.check_strings(text, value)
+        return strict_json.read(data)
     except strict_json.Unsound as unsound:
         raise Malformed(f"the remote agent sent what is not sound JSON: {unsound}") from None
-    return value
 
 
 async def _refusal(incoming: Incoming) -> Declined | Ailing | Malformed:

@@ -17,16 +17,14 @@ from agents.links.remote.events import (
     text_of,
 )
 from agents.links.remote.failures import Malformed
-from agents.pieces import ArtifactPiece, Extra, Part, StatusNote
+from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, Extra, Part, StatusNote
 from agents.post import Chunk, Final, Said
 from agents.types import Failure, Interruption
 
-MAX_PIECES = 1_000
 SINGLY = 500  # of the text's pieces; later ones are gathered, so that a word at a time stays within the cap
 GATHERED_CHARS = 4_096
 MAX_NOTES = 100
 MAX_NOTE_CHARS = 4_096
-MAX_REPLY_BYTES = 1_048_576
 MAX_ID_CHARS = 256
 ID = re.compile(r"(?!reply-)[A-Za-z0-9._-]{1,64}")
 

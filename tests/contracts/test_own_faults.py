@@ -1,0 +1,64 @@
+"""A fault of the hub itself is logged and answered, also one that looks as if the client had left."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from a2a_bridge.answering import Answer
+from a2a_bridge.asgi import RpcWire
+from a2a_bridge.calls import Done
+from a2a_bridge.door import Door
+from agents.ledger import Ledger
+from agents.links.channel.events import EVENT_PATH, HookEvents
+from hub.wiring import House, build
+from kit.asgi import ClientLeft
+
+AGENT = "/api/a2a/v1/agents/ada/desk"
+
+
+class Overdue(Ledger):
+    """A ledger that waited in vain."""
+
+    async def look_up(self, *_: object) -> Any:
+        raise TimeoutError
+
+
+OVERDUE = Overdue(home="test")
+SURFACES: dict[str, tuple[str, Callable[[House], Any]]] = {
+    "JSON-RPC": (AGENT, lambda house: replace(house.bridge, door=Door(OVERDUE, ""))),
+    "HTTP+JSON": (f"{AGENT}/message:send", lambda house: replace(house.http_json, door=Door(OVERDUE, ""))),
+    "hooks": (EVENT_PATH, lambda house: HookEvents(ledger=OVERDUE, link=house.link, meter=house.meter)),
+}
+
+
+@pytest.mark.parametrize(("path", "surface"), SURFACES.values(), ids=SURFACES)
+async def test_it_is_a_500_and_stands_in_the_log(
+    path: str, surface: Callable[[House], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"{}"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
+    await surface(build())(scope, receive, send)
+    assert sent[0]["status"] == 500
+    assert b"internal error" in sent[-1]["body"]
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [TimeoutError]
+
+
+@pytest.mark.parametrize("failure", [ConnectionResetError, TimeoutError])
+async def test_a_client_that_cannot_be_sent_to_has_left(failure: type[OSError]) -> None:
+    async def nothing() -> Any:
+        raise AssertionError("an answer at once reads nothing")
+
+    async def gone(message: Any) -> None:
+        raise failure
+
+    with pytest.raises(ClientLeft):
+        await Answer(nothing, gone, RpcWire()).at_once(Done({}))
