@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import msgspec
 
 from a2a_bridge.calls import Done, Waiting
-from a2a_bridge.streams import KEEPALIVE_S, Frame
+from a2a_bridge.quiet import KEEPALIVE_S
+from a2a_bridge.streams import Frame
 from agents.pieces import Json
 from kit import sse
 from kit.asgi import ClientLeft, Header, Receive, Send
