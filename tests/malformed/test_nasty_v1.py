@@ -189,6 +189,16 @@ async def test_row_11_listing_needs_no_params(rpc: Way) -> None:
         assert rpc.result(await rpc.post(sending(method="ListTasks", params=params)))["tasks"] == []
 
 
+@pytest.mark.parametrize("params", [[], ["x"], "x", 5, {"tenant": 5}])
+async def test_row_11_the_cards_params_are_an_object_too(rpc: Way, params: Any) -> None:
+    await rpc.refuse(sending(method="GetExtendedAgentCard", params=params), "INVALID_PARAMS")
+
+
+@pytest.mark.parametrize("params", [..., None, {}, {"tenant": "x"}])
+async def test_row_11_the_card_needs_no_params(rpc: Way, params: Any) -> None:
+    assert rpc.result(await rpc.post(sending(method="GetExtendedAgentCard", params=params)))["skills"]
+
+
 @pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
 async def test_row_12_another_media_type_is_415(way: Way, media_type: str) -> None:
     answer = await way.post(way.wrap(json.dumps(message())), Content_Type=media_type)

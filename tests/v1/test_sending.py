@@ -154,6 +154,9 @@ BROKEN: list[tuple[Json, int, str]] = [
     ({"parts": [{"text": "a", "data": 1}]}, -32602, "message.parts[0]"),
     ({"parts": [{"text": " "}]}, -32602, "message.parts"),
     ({"parts": [{"raw": "aGk=", "mediaType": "image/png"}]}, -32005, ""),
+    ({"parts": [{"raw": "no base64!", "mediaType": "image/png"}]}, -32602, "message.parts[0].raw"),
+    ({"parts": [{"text": "hi"}, {"text": "<b>", "mediaType": "text/html"}]}, -32005, ""),
+    ({"parts": [{"data": {}, "mediaType": "application/xml"}]}, -32005, ""),
     ({"taskId": "task-nobody-has"}, -32001, ""),
 ]
 
@@ -171,6 +174,17 @@ async def test_a_broken_message_is_refused_and_says_where(
     assert info["@type"] == "type.googleapis.com/google.rpc.ErrorInfo"
     if field:
         assert error["data"][1]["fieldViolations"][0]["field"] == field
+
+
+MODES = ["text/plain", "TEXT/Plain; charset=utf-8", "application/json", ""]
+
+
+@pytest.mark.parametrize("media_type", MODES)
+async def test_a_part_of_a_media_type_the_card_lists_is_taken(embedded_hub: HubProcess, media_type: str) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        caller = Caller(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session"))
+        task = await caller.send("", parts=[{"text": "hi", "mediaType": media_type}])
+    assert reply_of(task) == "echo: hi"
 
 
 async def test_output_modes_the_agent_does_not_have_are_refused(embedded_hub: HubProcess) -> None:
