@@ -5,6 +5,7 @@ comment, every 3 s (docs/adr/0010).
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -80,9 +81,10 @@ class Answer:
                 break
         await self._last(self._wire.result(waiting.result))
 
-    async def stream(self, frames: AsyncIterator[Frame | None]) -> None:
+    async def stream(self, frames: AsyncIterator[Frame | None], max_age_s: float) -> None:
         """Frames as they come, comments between them. The server takes them even when the client has left."""
         self._is_stream = True
+        ends_at = time.monotonic() + max_age_s
         await self._begin(sse.HEADERS)
         left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
         try:
@@ -90,6 +92,8 @@ class Answer:
                 if left.done():
                     raise ClientLeft
                 await self._say(self._framed(frame))
+                if time.monotonic() > ends_at:
+                    break
         finally:
             left.cancel()
         await self._last(b"")
