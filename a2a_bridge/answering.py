@@ -20,7 +20,10 @@ from kit.asgi import ClientLeft, Header, Receive, Send
 from kit.jsonrpc import RpcError
 
 SEND_WITHIN_S = 30.0
-CORS = [(b"access-control-allow-origin", b"*"), (b"access-control-expose-headers", b"A2A-Extensions, traceparent")]
+CORS = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", b"A2A-Extensions, X-A2A-Extensions, traceparent"),
+]
 EXTRA_HEADERS = {
     401: [(b"www-authenticate", b"Bearer")],
     503: [(b"retry-after", b"2")],

@@ -203,5 +203,9 @@ async def test_extensions_the_card_has_are_active_others_are_ignored(embedded_hu
         asked = {"message": message("hi")}
         both = await caller.post("SendMessage", asked, A2A_Extensions=f"https://else.example/x, {ours}")
         none = await caller.post("SendMessage", asked, A2A_Extensions="https://else.example/x")
+        older = await caller.post("SendMessage", asked, X_A2A_Extensions=ours)
     assert both.headers["a2a-extensions"] == ours
     assert "a2a-extensions" not in none.headers
+    assert older.headers["x-a2a-extensions"] == ours
+    exposed = older.headers["access-control-expose-headers"].split(", ")  # to pages of other origins
+    assert {"A2A-Extensions", "X-A2A-Extensions"} <= set(exposed)
