@@ -5,13 +5,15 @@ comment, every 3 s (docs/adr/0010).
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Protocol
 
 import msgspec
 
 from a2a_bridge.calls import Done, Waiting
-from a2a_bridge.streams import KEEPALIVE_S, Frame
+from a2a_bridge.quiet import KEEPALIVE_S
+from a2a_bridge.streams import Frame
 from agents.pieces import Json
 from kit import sse
 from kit.asgi import ClientLeft, Header, Receive, Send
@@ -19,7 +21,10 @@ from kit.jsonrpc import RpcError
 from kit.waits import within
 
 SEND_WITHIN_S = 30.0
-CORS = [(b"access-control-allow-origin", b"*"), (b"access-control-expose-headers", b"A2A-Extensions, traceparent")]
+CORS = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", b"A2A-Extensions, X-A2A-Extensions, traceparent"),
+]
 EXTRA_HEADERS = {
     401: [(b"www-authenticate", b"Bearer")],
     503: [(b"retry-after", b"2")],
@@ -80,9 +85,10 @@ class Answer:
                 break
         await self._last(self._wire.result(waiting.result))
 
-    async def stream(self, frames: AsyncIterator[Frame | None]) -> None:
+    async def stream(self, frames: AsyncIterator[Frame | None], max_age_s: float) -> None:
         """Frames as they come, comments between them. The server takes them even when the client has left."""
         self._is_stream = True
+        ends_at = time.monotonic() + max_age_s
         await self._begin(sse.HEADERS)
         left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
         try:
@@ -90,6 +96,8 @@ class Answer:
                 if left.done():
                     raise ClientLeft
                 await self._say(self._framed(frame))
+                if time.monotonic() > ends_at:
+                    break
         finally:
             left.cancel()
         await self._last(b"")

@@ -10,7 +10,7 @@ from a2a_bridge.counter import Counter, call_of
 from a2a_bridge.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.door import Door, preflight
 from a2a_bridge.extensions import activated
-from a2a_bridge.versions import HUB, V1, choose, no_method, speaks_v1, versions_of
+from a2a_bridge.versions import HUB, choose, no_method, of_errors, versions_of
 from agents.pieces import Json
 from kit.asgi import Receive, Scope, Send, traced
 from kit.jsonrpc import RpcError, RpcId, read_call
@@ -65,7 +65,7 @@ class Bridge:
         if scope["method"] == "OPTIONS":
             await preflight(send)
             return
-        wire = RpcWire(V1 if speaks_v1(versions_of(scope)) else HUB)
+        wire = RpcWire(of_errors(versions_of(scope)))
         extra = [*activated(scope, self.door.public_origin), traced(scope)]
         answer = Answer(receive, send, wire, extra)
         await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: wire.streams_errors)

@@ -46,11 +46,12 @@ def suited(request: Request, agent: Target) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """Serves calls of every binding."""
+    """Serves calls of every binding. `stream_max_age_s`: after which a stream ends, whatever its task does."""
 
     operations: Operations
     streams: OpenStreams
     callers: Served
+    stream_max_age_s: float
 
     async def give(self, call: Call, answer: Answer) -> None:
         """Run a call and answer it; a stream counts as open from before anything is asked."""
@@ -90,7 +91,7 @@ class Counter:
                 if not await self._while_welcome(call, answer.wait(waiting)):
                     await answer.refuse(errors.unauthenticated())
             case Told(frames):
-                if not await self._while_welcome(call, answer.stream(frames)):
+                if not await self._while_welcome(call, answer.stream(frames, self.stream_max_age_s)):
                     await answer.end()
 
     async def _while_welcome(self, call: Call, answer: Coroutine[Any, Any, None]) -> bool:

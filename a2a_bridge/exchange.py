@@ -224,8 +224,10 @@ class Exchanges:
 
 
 def digest_of(send: Send) -> bytes:
-    """What tells one message from another: all of it."""
-    body = msgspec.json.encode((send.message, send.task_id, send.context_id, send.takes_direct, send.push))
+    """What tells one message from another: all of it, but for how its answer is to be shown."""
+    besides = [one for one in (send.metadata, send.output_modes) if one]
+    said = (send.message, send.task_id, send.context_id, send.takes_direct, send.push, *besides)
+    body = msgspec.json.encode(said)
     return hashlib.blake2b(body, digest_size=16).digest()
 
 

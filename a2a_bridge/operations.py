@@ -24,7 +24,7 @@ from agents.post import Cancel as CancelMessage
 from agents.types import Target
 from kit.async_db import db_call
 
-CANCEL_WITHIN_S = 10.0
+CANCEL_WITHIN_S = 4.0  # clients in use give up after 5 s of silence
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from a2a_bridge.dialects.dialect import Dialect
 from a2a_bridge.idempotency import Repeat
 from a2a_bridge.joining import Joined
-from a2a_bridge.requests import Request, Send
+from a2a_bridge.quiet import KEEPALIVE_S, Quiet
+from a2a_bridge.requests import Request, Send, Subscribe
 from a2a_bridge.tasks.feed import Feed
 from a2a_bridge.tasks.pieces import reply_message
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
 from agents.pieces import Json
-
-KEEPALIVE_S = 3.0
 
 Frame = tuple[str, Json]  # an id, or none; and what it shows
 
@@ -37,18 +36,20 @@ class Streaming:
         known = feed.since(run.opening.seq)
         told = run.last_events if known is None else known  # it may have ended before anybody could be told
         seq = told[-1].seq if told else run.opening.seq
-        for frame in (*self._opening(run.opening), *self._events(feed.task, told, stays=False)):
+        for frame in (*self._opening(run.opening), *self._events(feed.task, told)):
             yield frame
-        async for later in self.of_feed(feed, seq, stays=False):
+        async for later in self.of_feed(feed, seq):
             yield later
 
     async def of_direct(self, run: TaskRun) -> AsyncIterator[Frame | None]:
         """A turn that is no task unless more comes of it than a plain reply."""
-        seen = 0
+        seen, quiet = 0, Quiet()
         while run.running is not None and not run.is_promoted and not await run.ended(0):
-            if not await run.running.more_than(seen, KEEPALIVE_S):
-                yield None
+            await run.running.more_than(seen, quiet.left_s)
             seen = len(run.pieces)
+            if not quiet.left_s:
+                yield None
+                quiet.end()
         if run.running is not None and not await run.ended(0):
             async for told in self.of_turn(run):
                 yield told
@@ -82,7 +83,7 @@ class Streaming:
         seq = feed.task.seq
         for frame in self._opening(feed.task):
             yield frame
-        async for told in self.of_feed(feed, seq, stays=not self.dialect.passes_ended):
+        async for told in self.of_feed(feed, seq):
             yield told
 
     async def again(self, feed: Feed, missed: Sequence[TaskEvent] | None, seq: int) -> AsyncIterator[Frame | None]:
@@ -91,57 +92,56 @@ class Streaming:
             async for told in self.of_task(feed):
                 yield told
             return
-        for frame in self._events(feed.task, missed, stays=True):
+        for frame in self._events(feed.task, missed):
             yield frame
-        async for told in self.of_feed(feed, missed[-1].seq if missed else seq, stays=True):
+        async for told in self.of_feed(feed, missed[-1].seq if missed else seq):
             yield told
 
-    async def of_feed(self, feed: Feed, seq: int, *, stays: bool) -> AsyncIterator[Frame | None]:
-        """What happens after that event. `stays`: also while the task waits for its caller."""
-        quiet_s = 0.0
-        while not self._is_over(feed.task, stays=stays) or feed.task.seq > seq:
-            wait_s = KEEPALIVE_S if feed.is_fed else LOOK_EVERY_S
-            if await feed.news(seq, wait_s):
-                frames, seq = await self._news(feed, seq, stays=stays)
+    async def of_feed(self, feed: Feed, seq: int) -> AsyncIterator[Frame | None]:
+        """What happens after that event."""
+        quiet = Quiet()
+        while not self._is_over(feed.task) or feed.task.seq > seq:
+            if await feed.news(seq, quiet.left_s if feed.is_fed else min(quiet.left_s, LOOK_EVERY_S)):
+                frames, seq = await self._news(feed, seq)
                 for frame in frames:
-                    quiet_s = 0.0
                     yield frame
-            else:
-                quiet_s += wait_s
-            if quiet_s >= KEEPALIVE_S:
-                quiet_s = 0.0
+                    quiet.end()
+            if not quiet.left_s:
                 yield None
+                quiet.end()
             if not feed.is_fed and not await self.reader.refresh(feed):
                 return
 
-    async def _news(self, feed: Feed, seq: int, *, stays: bool) -> tuple[Iterable[Frame], int]:
+    async def _news(self, feed: Feed, seq: int) -> tuple[Iterable[Frame], int]:
         """What happened after that event, and its last; the task as it is when not all of that is known."""
         events = feed.since(seq)
         if events is None:
             events = await self.reader.missed(feed, seq)
         if not events and feed.task.seq > seq:
             return self._opening(feed.task), feed.task.seq
-        return self._events(feed.task, events or (), stays=stays), events[-1].seq if events else seq
+        return self._events(feed.task, events or ()), events[-1].seq if events else seq
 
     def _story(self, run: TaskRun) -> list[Frame]:
         """A turn that ended before anybody was told of it; a refused one is its end alone."""
         if run.running is None:
             return self._opening(run.task)
-        return [*self._opening(run.opening), *self._events(run.task, run.last_events, stays=False)]
+        return [*self._opening(run.opening), *self._events(run.task, run.last_events)]
 
     def _opening(self, task: Task) -> list[Frame]:
         frame_id = self.dialect.frame_id(task.id, task.seq)
         return [(frame_id, shown) for shown in self.dialect.opening(task, self.request)]
 
-    def _events(self, task: Task, events: Sequence[TaskEvent], *, stays: bool) -> Iterator[Frame]:
+    def _events(self, task: Task, events: Sequence[TaskEvent]) -> Iterator[Frame]:
         """Of events that end more than one turn only the last can end the stream.
 
         Made as they are taken: a caller who takes nothing costs no memory for what it has not taken.
         """
         for event in events:
-            is_last = event.seq == task.seq and self._is_over(task, stays=stays)
+            is_last = event.seq == task.seq and self._is_over(task)
             for shown in self.dialect.event(task, event, is_last=is_last):
                 yield self.dialect.frame_id(task.id, event.seq), shown
 
-    def _is_over(self, task: Task, *, stays: bool) -> bool:
+    def _is_over(self, task: Task) -> bool:
+        """A send's stream is over when the task asks, too; who subscribed stays until its end."""
+        stays = isinstance(self.request, Subscribe) and not self.dialect.passes_ended
         return task.is_terminal or (task.is_interrupted and not stays)

@@ -31,6 +31,11 @@ def speaks_v1(versions: Sequence[str]) -> bool:
     return _named(versions) in V1_VERSIONS
 
 
+def of_errors(versions: Sequence[str]) -> Dialect:
+    """The dialect of an error that comes before there is a method. -32009 is one of 1.0, which has details."""
+    return HUB if _named(versions) in OLD_VERSIONS else V1
+
+
 def choose(method: str, versions: Sequence[str]) -> Dialect:
     """The dialect of a method's name.
 

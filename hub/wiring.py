@@ -184,7 +184,7 @@ def build() -> House:
     )
     callers = Served()
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
-    counter = Counter(Operations(services), streams, callers)
+    counter = Counter(Operations(services), streams, callers, settings.STREAM_MAX_AGE_S)
     door = Door(ledger, settings.PUBLIC_URL)
     switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(

@@ -139,6 +139,7 @@ class TaskPeer(Peer):
         data ID JSON        an artifact with a data part
         raw ID TEXT         an artifact with the bytes of the text as a file, ID.txt
         url ID URL          an artifact with a file elsewhere
+        rest SECONDS        say nothing for a while
         hold                wait until the test sets `release`
         wait                wait for the `cancel` frame of this chat
         ask, login, fail, reject, complete, reply TEXT      end: input_required, auth_required, failed, …
@@ -192,6 +193,8 @@ class TaskPeer(Peer):
             await self.chunk(chat_id, words)
         elif name == "reply":
             await self.reply(chat_id, words)
+        elif name == "rest":
+            await asyncio.sleep(float(words))
         else:
             await (self.release if name == "hold" else self._cancel_of(chat_id)).wait()
 
@@ -224,7 +227,7 @@ PARTS: dict[str, Callable[[str, str], Json]] = {
     "url": lambda name, content: {"url": content, "filename": name},
 }
 ENDING_STEPS = {"reply", *STATES} - {"note"}
-STEPS = {"say", "hold", "wait", "reply", *STATES, *PARTS}
+STEPS = {"say", "rest", "hold", "wait", "reply", *STATES, *PARTS}
 
 
 async def publish(hub: HubProcess, token: str, session_id: str, slug: str, **fields: Any) -> Json:

@@ -6,7 +6,7 @@ from typing import Any
 from a2a_bridge.dialects import v1_reading, v1_shapes
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.v1_errors import with_details
-from a2a_bridge.requests import Get, List, PushTarget, Request, Send, ShowCard
+from a2a_bridge.requests import Get, List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import Message, StatusEvent, Task, TaskEvent
 from a2a_bridge.tasks.store import TaskPage
 from agents.pieces import Json
@@ -36,10 +36,8 @@ class V1Dialect:
     replays = True
 
     def read(self, operation: Operation, params: Any) -> Request:
-        if operation is Operation.SHOW_CARD:
-            return ShowCard()
-        if operation is Operation.LIST and params is None:
-            return List()
+        if params is None and operation in v1_reading.NEED_NO_PARAMS:
+            params = {}
         return v1_reading.READERS[operation](params)
 
     def sent(self, task: Task, request: Request) -> Json:

@@ -99,3 +99,9 @@ class ListPushParams(Struct, frozen=True, rename="camel"):
     page_size: Count = None
     page_token: Annotated[str, Meta(max_length=512)] = ""
     tenant: str = ""
+
+
+class CardParams(Struct, frozen=True):
+    """A GetExtendedAgentCardRequest."""
+
+    tenant: str = ""

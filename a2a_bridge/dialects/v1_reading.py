@@ -9,6 +9,7 @@ from msgspec import UNSET, convert
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import OUTPUT_MODES, check_printable, invalid, question_of, read_params
 from a2a_bridge.dialects.v1_params import (
+    CardParams,
     Count,
     ListParams,
     ListPushParams,
@@ -17,7 +18,8 @@ from a2a_bridge.dialects.v1_params import (
     SendParams,
     TaskParams,
 )
-from a2a_bridge.errors import CONTENT_TYPE_NOT_SUPPORTED, wrong_mode
+from a2a_bridge.dialects.v1_parts import check_part
+from a2a_bridge.errors import wrong_mode
 from a2a_bridge.requests import (
     Cancel,
     CreatePush,
@@ -28,12 +30,11 @@ from a2a_bridge.requests import (
     PushTarget,
     Request,
     Send,
+    ShowCard,
     Subscribe,
 )
 from a2a_bridge.tasks.record import Message, Role, State
-from agents.pieces import Part
 from kit.iso import iso
-from kit.jsonrpc import RpcError
 
 MAX_PAGE = 100
 ROLES = ("ROLE_USER", 1)
@@ -62,7 +63,7 @@ def read_send(params: Any, *, waits: bool = True) -> Send:
     """SendMessage and SendStreamingMessage."""
     sent: SendParams = _read(SendParams, params)
     message, wanted = sent.message, sent.configuration
-    parts = tuple(_checked(part, f"message.parts[{i}]") for i, part in enumerate(message.parts))
+    parts = tuple(check_part(part, f"message.parts[{i}]") for i, part in enumerate(message.parts))
     if message.role not in ROLES:
         raise invalid("message.role", "message.role: want ROLE_USER")
     if not any(part.data is not UNSET or str(part.text).strip() for part in parts):
@@ -130,6 +131,8 @@ def read_subscribe(params: Any) -> Subscribe:
 def read_create_push(params: Any) -> CreatePush:
     """CreateTaskPushNotificationConfig."""
     config: PushConfig = _read(PushConfig, params)
+    if not config.task_id:
+        raise invalid("taskId", "taskId: want the id of a task")
     return CreatePush(task_id=config.task_id, target=_target(config))
 
 
@@ -145,6 +148,12 @@ def read_list_push(params: Any) -> ListPush:
     return ListPush(task_id=wanted.task_id, page_size=_page_size(wanted.page_size), page_token=wanted.page_token)
 
 
+def read_show_card(params: Any) -> ShowCard:
+    """GetExtendedAgentCard."""
+    _read(CardParams, params)
+    return ShowCard()
+
+
 READERS: Mapping[Operation, Callable[[Any], Request]] = {
     Operation.SEND: read_send,
     Operation.STREAM: read_stream,
@@ -156,7 +165,9 @@ READERS: Mapping[Operation, Callable[[Any], Request]] = {
     Operation.GET_PUSH: read_name_push,
     Operation.DELETE_PUSH: read_name_push,
     Operation.LIST_PUSH: read_list_push,
+    Operation.SHOW_CARD: read_show_card,
 }
+NEED_NO_PARAMS = frozenset({Operation.LIST, Operation.SHOW_CARD})
 NESTED: Mapping[str, Mapping[str, Any]] = {
     "message": {"parts": {}},
     "configuration": {"taskPushNotificationConfig": {"authentication": {}}},
@@ -183,15 +194,6 @@ def _camel(name: str) -> str:
         return name
     first, *rest = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
-
-
-def _checked(part: Part, where: str) -> Part:
-    contents = [one for one in (part.text, part.raw, part.url, part.data) if one is not UNSET]
-    if len(contents) != 1:
-        raise invalid(where, f"{where}: want exactly one of text, raw, url, data")
-    if part.raw is not UNSET or part.url is not UNSET:
-        raise RpcError(CONTENT_TYPE_NOT_SUPPORTED, f"{where}: the agent takes text and data, no files")
-    return part
 
 
 def _check_modes(modes: tuple[str, ...]) -> None:

@@ -39,7 +39,7 @@ class Elsewhere:
     async def follow(self, feed: Feed, seq: int) -> list[int]:
         """The events a stream tells after that one, to the end of the task."""
         streaming = Streaming(V1, Subscribe(task_id=feed.task.id), self.reader)
-        told = streaming.of_feed(feed, seq, stays=True)
+        told = streaming.of_feed(feed, seq)
         return [int(frame[0].rpartition(".")[2]) async for frame in told if frame is not None]
 
 

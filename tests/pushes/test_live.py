@@ -234,6 +234,15 @@ async def test_a_foreign_task_an_absent_one_and_an_absent_address_look_the_same(
             peer.release.set()
 
 
+async def test_an_address_of_no_task_is_refused_by_the_name_of_what_is_missing(hub: HubProcess) -> None:
+    with receiving() as receiver:
+        async with online(hub, TaskPeer) as peer:
+            for named in ({}, {"taskId": ""}):
+                error = await client(hub, peer).refusal(CREATE, {"url": receiver.url} | named)
+                assert error["code"] == INVALID_PARAMS
+                assert error["data"][1]["fieldViolations"][0]["field"] == "taskId"
+
+
 @pytest.mark.parametrize(
     ("push", "field"),
     [

@@ -30,6 +30,16 @@ async def test_a_plain_reply_is_a_message(hub: HubProcess, alice: str, client_03
         assert (seen.kind, seen.text) == ("message", "echo: hello")
 
 
+@pytest.mark.slow
+async def test_a_reply_of_a_word_a_second_outlasts_a_read_timeout(
+    hub: HubProcess, alice: str, client_03: SdkClient
+) -> None:
+    async with online(hub, TaskPeer) as agent:
+        text = " | ".join(["rest 1 | say a"] * 7)
+        run = await client_03.watch(hub.url, agent.handle, alice, "stream", text=text)
+    assert run.has_not_raised().one("event").text == "aaaaaaa"
+
+
 async def test_an_agent_of_tasks_never_answers_with_a_message(
     hub: HubProcess, alice: str, client_03: SdkClient
 ) -> None:

@@ -1,11 +1,27 @@
 """The methods of the bridge page: what each answers, to the letter."""
 
+import asyncio
 import re
 
 import pytest
 
 from a2a_bridge.versions import choose, no_method
-from tests.callers import call, chunks_of, get_task, open_stream, question, reply_text, send, stream, text_of
+from tests.callers import (
+    Stream,
+    bearer,
+    call,
+    chunks_of,
+    envelope,
+    get_task,
+    open_stream,
+    question,
+    reply_text,
+    rpc_path,
+    send,
+    stream,
+    text_of,
+    web,
+)
 from tests.hub_process import HubProcess
 from tests.peers import Chunker, Echo, Held, TaskPeer, online
 from tests.v1.caller import Caller
@@ -120,6 +136,27 @@ async def test_a_task_canceled_in_another_dialect_is_canceled_here(hub: HubProce
         await Caller(hub.url, agent.handle, alice).call("CancelTask", {"id": asking["id"]})
         task = (await get_task(hub.url, agent.handle, asking["id"], alice))["result"]
     assert task["status"]["state"] == "CANCELED"
+
+
+async def test_a_stream_that_is_repeated_by_its_key_ends_with_what_the_agent_asks(
+    hub: HubProcess, alice: str
+) -> None:
+    async with online(hub, TaskPeer) as agent, web(hub.url) as client:
+        body = envelope("SendStreamingMessage", question("hold | ask which?"))
+        keyed = bearer(alice) | {"Idempotency-Key": "hub-asks"}
+        async with client.stream("POST", rpc_path(agent.handle), json=body, headers=keyed) as first:
+            await anext(Stream(first).tasks())
+            await agent.heard("prompt")
+            async with (
+                asyncio.timeout(10),
+                client.stream("POST", rpc_path(agent.handle), json=body, headers=keyed) as again,
+            ):
+                tasks = Stream(again).tasks()
+                states = [(await anext(tasks))["status"]["state"]]
+                agent.release.set()
+                states += [task["status"]["state"] async for task in tasks]
+        assert len(agent.prompts) == 1
+    assert (states[0], states[-1]) == ("WORKING", "INPUT_REQUIRED")
 
 
 async def test_a_stream_is_an_event_stream_without_a_length(hub: HubProcess, alice: str) -> None:

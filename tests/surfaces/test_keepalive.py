@@ -6,9 +6,10 @@ import time
 import httpx
 import pytest
 
-from tests.callers import bearer, envelope, open_stream, question, reply_text, rpc_path
+from tests.callers import Json, bearer, envelope, open_stream, question, reply_text, rpc_path
 from tests.hub_process import HubProcess
-from tests.peers import Echo, Slow, online
+from tests.openclaw.caller import message
+from tests.peers import Echo, Slow, TaskPeer, online
 
 GIVES_UP_AFTER_S = 5
 THINKS_S = 6.5
@@ -51,3 +52,25 @@ async def test_a_silent_stream_carries_comments_until_its_end(hub: HubProcess, a
     assert json.loads(first.removeprefix("data: "))["task"]["status"]["state"] == "WORKING"
     assert len(answer.comments) == 1
     assert reply_text(last) == "echo: hello"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("message/stream", {"message": message(" | ".join(["rest 1 | say a"] * 7))}),
+        ("SendStreamingMessage", question(" | ".join(["rest 1 | text a1 b"] * 7))),
+    ],
+    ids=["words of a reply that is no task", "artifacts in the hub's own dialect"],
+)
+async def test_what_makes_no_frame_ends_no_silence(hub: HubProcess, alice: str, method: str, params: Json) -> None:
+    """Something comes every second, and nothing of it is shown."""
+    async with (
+        online(hub, TaskPeer) as agent,
+        httpx.AsyncClient(timeout=GIVES_UP_AFTER_S, trust_env=False) as client,
+    ):
+        body, url = envelope(method, params), hub.url + rpc_path(agent.handle)
+        async with client.stream("POST", url, json=body, headers=bearer(alice)) as response:
+            lines = [line async for line in response.aiter_lines() if line]
+    assert [line for line in lines if line.startswith(":")] == [": keep-alive"] * 2
+    assert lines[-1].startswith("data: ")

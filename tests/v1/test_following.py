@@ -73,6 +73,28 @@ async def test_a_stream_that_breaks_is_taken_up_where_it_broke(hub: HubProcess, 
     assert rest[-1].state == "COMPLETED"
 
 
+async def test_a_send_that_is_taken_up_closes_when_the_agent_asks_and_a_subscription_stays(
+    hub: HubProcess, alice: str
+) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        asked = {"message": message("say one | hold | ask which?")}
+        async with caller.open("SendStreamingMessage", asked) as events:
+            seen = await anext(events)
+        task_id = seen.content["id"]
+        async with (
+            asyncio.timeout(10),
+            caller.open("SubscribeToTask", {"id": task_id}, Last_Event_ID=seen.id) as follows,
+        ):
+            async with caller.open("SendStreamingMessage", asked, Last_Event_ID=seen.id) as sends:
+                agent.release.set()
+                sent = [event async for event in sends]
+            await caller.send("red", taskId=task_id)
+            followed = [event async for event in follows]
+    assert sent[-1].state == "INPUT_REQUIRED"
+    assert followed[-1].state == "COMPLETED"
+
+
 async def test_an_ended_task_is_replayed_but_not_followed(hub: HubProcess, alice: str) -> None:
     async with online(hub, Chunker, pieces=["a", "b"]) as agent:
         caller = Caller(hub.url, agent.handle, alice)

@@ -1,4 +1,6 @@
-"""Streams end with the client that reads them: whoever goes away holds nothing open."""
+"""Streams end with the client that reads them, or at their age: nobody holds one open for good."""
+
+import asyncio
 
 from tests.homes import MakeHome
 from tests.hub_process import StartHub
@@ -25,3 +27,14 @@ async def test_a_client_that_leaves_frees_its_streams(make_home: MakeHome, start
                 return False
 
         await eventually(has_room, "a stream may be opened again", within_s=10)
+
+
+async def test_a_stream_ends_at_its_age_and_its_task_goes_on(make_home: MakeHome, start_hub: StartHub) -> None:
+    hub = start_hub(make_home("embedded"), STREAM_MAX_AGE_S=1)
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
+        asking = {"id": (await caller.send("ask which?"))["id"]}
+        async with asyncio.timeout(10), caller.open("SubscribeToTask", asking) as events:
+            [only] = [event async for event in events]
+        assert only.content == await caller.get(asking["id"])
+        assert only.state == "INPUT_REQUIRED"

@@ -3,6 +3,7 @@
 import asyncio
 
 import httpx
+import pytest
 
 from tests.callers import bearer, envelope, rpc_path, web
 from tests.hub_process import HubProcess
@@ -136,3 +137,39 @@ async def test_an_identical_message_joins_while_it_is_answered_and_asks_anew_lat
         ]
         assert other["id"] != later["id"]
         assert len(agent.prompts) == 3
+
+
+async def test_other_metadata_or_output_modes_make_another_send(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Held) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        asked = {"message": message("hi")}
+        others = [
+            asked | {"metadata": {"n": 1}},
+            asked | {"metadata": {"n": 2}},
+            asked | {"configuration": {"acceptedOutputModes": ["text/plain"]}},
+        ]
+        sending = asyncio.gather(*(caller.call("SendMessage", one) for one in (asked, *others)))
+        await agent.heard("prompt", count=4)
+        agent.release.set()
+        assert len({one["task"]["id"] for one in await sending}) == 4
+        await caller.call("SendMessage", asked, Idempotency_Key="k-8")
+        for other in others:
+            assert (await caller.refusal("SendMessage", other, Idempotency_Key="k-8"))["code"] == -32016
+
+
+@pytest.mark.parametrize("headers", [{}, {"Idempotency_Key": "k-7"}], ids=["identical", "by its key"])
+async def test_a_stream_that_is_sent_again_closes_when_the_agent_asks(
+    hub: HubProcess, alice: str, headers: dict[str, str]
+) -> None:
+    async with online(hub, TaskPeer) as agent:
+        asked = {"message": message("hold | ask which?")}
+        first, second = (Caller(url, agent.handle, alice) for url in (hub.urls[0], hub.urls[-1]))
+        async with first.open("SendStreamingMessage", asked, **headers) as events:
+            await anext(events)
+            await agent.heard("prompt")
+            async with second.open("SendStreamingMessage", asked, **headers) as again, asyncio.timeout(10):
+                seen = [await anext(again)]
+                agent.release.set()
+                seen += [event async for event in again]
+        assert len(agent.prompts) == 1
+    assert seen[-1].state == "INPUT_REQUIRED"

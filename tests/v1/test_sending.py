@@ -154,6 +154,9 @@ BROKEN: list[tuple[Json, int, str]] = [
     ({"parts": [{"text": "a", "data": 1}]}, -32602, "message.parts[0]"),
     ({"parts": [{"text": " "}]}, -32602, "message.parts"),
     ({"parts": [{"raw": "aGk=", "mediaType": "image/png"}]}, -32005, ""),
+    ({"parts": [{"raw": "no base64!", "mediaType": "image/png"}]}, -32602, "message.parts[0].raw"),
+    ({"parts": [{"text": "hi"}, {"text": "<b>", "mediaType": "text/html"}]}, -32005, ""),
+    ({"parts": [{"data": {}, "mediaType": "application/xml"}]}, -32005, ""),
     ({"taskId": "task-nobody-has"}, -32001, ""),
 ]
 
@@ -173,6 +176,17 @@ async def test_a_broken_message_is_refused_and_says_where(
         assert error["data"][1]["fieldViolations"][0]["field"] == field
 
 
+MODES = ["text/plain", "TEXT/Plain; charset=utf-8", "application/json", ""]
+
+
+@pytest.mark.parametrize("media_type", MODES)
+async def test_a_part_of_a_media_type_the_card_lists_is_taken(embedded_hub: HubProcess, media_type: str) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        caller = Caller(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session"))
+        task = await caller.send("", parts=[{"text": "hi", "mediaType": media_type}])
+    assert reply_of(task) == "echo: hi"
+
+
 async def test_output_modes_the_agent_does_not_have_are_refused(embedded_hub: HubProcess) -> None:
     async with online(embedded_hub, Echo) as agent:
         caller = Caller(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session"))
@@ -189,5 +203,9 @@ async def test_extensions_the_card_has_are_active_others_are_ignored(embedded_hu
         asked = {"message": message("hi")}
         both = await caller.post("SendMessage", asked, A2A_Extensions=f"https://else.example/x, {ours}")
         none = await caller.post("SendMessage", asked, A2A_Extensions="https://else.example/x")
+        older = await caller.post("SendMessage", asked, X_A2A_Extensions=ours)
     assert both.headers["a2a-extensions"] == ours
     assert "a2a-extensions" not in none.headers
+    assert older.headers["x-a2a-extensions"] == ours
+    exposed = older.headers["access-control-expose-headers"].split(", ")  # to pages of other origins
+    assert {"A2A-Extensions", "X-A2A-Extensions"} <= set(exposed)

@@ -274,6 +274,21 @@ def test_a_name_that_is_never_answered_ends_at_the_deadline() -> None:
     late.set()
 
 
+@pytest.mark.slow
+def test_whoever_gives_an_address_hears_in_time_that_its_name_is_never_answered() -> None:
+    late = threading.Event()
+
+    def resolve(host: str, port: int) -> Sequence[str]:
+        late.wait(30)
+        return []
+
+    began = time.monotonic()
+    with pytest.raises(NotSent, match="in time"):
+        SafeHttp(Rules(), resolve=resolve).check("https://hook.example/")
+    assert time.monotonic() - began < 5  # when clients in use give up
+    late.set()
+
+
 def test_nobody_there_and_nonsense_are_failures() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
