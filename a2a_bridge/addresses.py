@@ -1,6 +1,6 @@
 """The addresses of the HTTP+JSON binding, below an agent's own: one table for serving, describing and documenting.
 
-No card declares a tenant, so the `/{tenant}/…` forms do not exist here.
+Each also exists as `/{tenant}/…`. No card declares a tenant, so any is ignored, as it is among params.
 """
 
 import re
@@ -12,6 +12,7 @@ from a2a_bridge.dialects.dialect import STREAMS, Operation
 from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 
 IN_BRACES = re.compile(r"\\{(\w+)\\}")
+TENANT = re.compile(r"^[\w-][\w.~-]*/")
 CARDS = re.compile(r"(?:agent-card\.json|(?:.*/)?\.well-known/.*)")  # Django's
 
 
@@ -72,8 +73,10 @@ def find_address(rest: str) -> tuple[Address, dict[str, str]]:
     Raises:
         RpcError: there is none.
     """
-    for address in ADDRESSES if rest.isprintable() else ():
-        names = address.match(rest.removesuffix("/"))
-        if names is not None:
-            return address, names
+    path = rest.removesuffix("/")
+    for one in (path, TENANT.sub("", path)) if rest.isprintable() else ():
+        for address in ADDRESSES:
+            names = address.match(one)
+            if names is not None:
+                return address, names
     raise RpcError(METHOD_NOT_FOUND, "no such address below an agent's", status=404)

@@ -1,13 +1,14 @@
 """Starting a task's turns: the first, one that joins, one that goes on; and ending them at their caller's wish."""
 
 import asyncio
-import hashlib
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import msgspec
 
 from a2a_bridge.errors import denied_text, not_continuable, refused
 from a2a_bridge.idempotency import Claim
+from a2a_bridge.open_runs import Key, OpenRuns, key_of
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.feed import Feeds
@@ -21,8 +22,6 @@ from agents.errors import AlreadyAsked, Denied, NotPublished, Unavailable
 from agents.types import Ask, SettledTurn, Surface, Target
 from kit.ids import time_ordered, unguessable
 from kit.jsonrpc import RpcError
-
-Key = tuple[int, int, bytes]
 
 
 class Exchanges:
@@ -44,7 +43,7 @@ class Exchanges:
         self._pushes = pushes
         self._reply_wait_s = reply_wait_s
         self._me = process_id
-        self._open: dict[Key, asyncio.Future[TaskRun]] = {}
+        self._open = OpenRuns()
 
     async def start(
         self, identity: Identity, agent: Target, send: Send, traceparent: str = "", claim: Claim | None = None
@@ -55,11 +54,9 @@ class Exchanges:
             AlreadyAsked: the same message is open in another process.
             NotPublished, Unavailable: nothing was sent.
         """
-        key = (identity.user_id, agent.session_id, claim.chat_id.encode() if claim else digest_of(send))
-        if (same := self._open.get(key)) is not None:
-            return await asyncio.shield(same)
-        self._open[key] = started = asyncio.get_running_loop().create_future()
-        try:
+        key = key_of(identity, agent, send, claim)
+
+        async def begin() -> TaskRun:
             run = self._run_of(self._new_task(identity, agent, send, claim), agent, send, claim)
             await self._keep_push(run, send)
             try:
@@ -69,16 +66,13 @@ class Exchanges:
                 if send.push is not None:
                     await self._pushes.drop(run.task.id)
                 raise
-        except BaseException as failure:
-            self._open.pop(key, None)
-            _pass_on(failure, started)
-            raise
-        started.set_result(run)
-        return run
+            return run
+
+        return await self._open.once(key, begin)
 
     async def show(self, caller_id: int, session_id: int, message_key: str) -> None:
         """Tell a task that runs here from now on: somebody in another process joined it."""
-        started = self._open.get((caller_id, session_id, bytes.fromhex(message_key)))
+        started = self._open.find((caller_id, session_id, bytes.fromhex(message_key)))
         if started is not None:
             with suppress(RpcError, NotPublished, AlreadyAsked, Unavailable):  # it was not asked after all
                 await (await asyncio.shield(started)).tell()
@@ -91,17 +85,34 @@ class Exchanges:
         self,
         identity: Identity,
         agent: Target,
-        task: Task,
+        find: Callable[[], Awaitable[Task]],
         send: Send,
         traceparent: str = "",
         claim: Claim | None = None,
     ) -> TaskRun:
-        """Answer a task that asked for something: its next turn, told from its start.
+        """Answer a task that asked for something (its next turn, told from its start), or join who does.
 
         Raises:
-            RpcError: somebody else went on with it first, or the ask was refused: the task asks still.
+            RpcError: `find` raised it, somebody else went on with it first, or the ask was refused: it asks still.
             NotPublished, Unavailable: nothing was sent.
         """
+        key = key_of(identity, agent, send, claim)
+
+        async def begin() -> TaskRun:
+            return await self._go_on(identity, agent, await find(), send, traceparent, claim, key)
+
+        return await self._open.once(key, begin)
+
+    async def _go_on(
+        self,
+        identity: Identity,
+        agent: Target,
+        task: Task,
+        send: Send,
+        traceparent: str,
+        claim: Claim | None,
+        key: Key,
+    ) -> TaskRun:
         resumed = self._resumed(task, send, claim)
         working = StatusEvent(task.seq + 1, timestamp(), State.WORKING)
         begun = after(resumed, [working])
@@ -113,7 +124,7 @@ class Exchanges:
         try:
             await self._keep_push(run, send)
             feed.has_pushes = await self._pushes.go_on(begun, [working], traceparent)
-            await self._ask(run, None, self._ask_of(begun, agent, identity, send, traceparent))
+            await self._ask(run, key, self._ask_of(begun, agent, identity, send, traceparent))
         except BaseException:
             await self._asks_still(task, begun)
             raise
@@ -137,26 +148,22 @@ class Exchanges:
             await self._pushes.keep(run.task, send.push, IN_SEND)
             (await run.tell()).has_pushes = True
 
-    async def _ask(self, run: TaskRun, key: Key | None, ask: Ask) -> None:
+    async def _ask(self, run: TaskRun, key: Key, ask: Ask) -> None:
         """Ask; `key`: under which others may join, until it has ended."""
 
         async def keep_end(settled: SettledTurn) -> None:
-            self._leave(key)
+            self._open.leave(key)
             await run.keep_end(settled)
 
         try:
             run.begin(await self._dispatcher.ask(ask, keep_end, run.writes))
         except Denied as denied:
-            self._leave(key)
+            self._open.leave(key)
             text = denied_text(denied, ask.target.handle)
             if run.task.turns > 1:
                 raise refused(text) from None
             message = agent_message(run.task, 1, text)
             await run.refuse(StatusEvent(1, timestamp(), State.FAILED, message))
-
-    def _leave(self, key: Key | None) -> None:
-        if key is not None:
-            self._open.pop(key, None)
 
     async def _asks_still(self, task: Task, begun: Task) -> None:
         """Its answer was not taken: the task is as it was, two events later."""
@@ -221,20 +228,3 @@ class Exchanges:
             traceparent=traceparent,
             message_key=message_key,
         )
-
-
-def digest_of(send: Send) -> bytes:
-    """What tells one message from another: all of it, but for how its answer is to be shown."""
-    besides = [one for one in (send.metadata, send.output_modes) if one]
-    said = (send.message, send.task_id, send.context_id, send.takes_direct, send.push, *besides)
-    body = msgspec.json.encode(said)
-    return hashlib.blake2b(body, digest_size=16).digest()
-
-
-def _pass_on(failure: BaseException, joined: asyncio.Future[TaskRun]) -> None:
-    """Those who joined get the same failure; when nobody did, asyncio must not complain."""
-    if isinstance(failure, Exception):
-        joined.set_exception(failure)
-        joined.exception()
-    else:
-        joined.cancel()

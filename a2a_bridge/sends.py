@@ -1,11 +1,13 @@
 """Sends: asked once, joined, repeated or gone on with, and answered at once, at the end, or as it happens."""
 
+from functools import partial
+
 from a2a_bridge.calls import Call, Done, Outcome, Services, Told, Waiting
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.errors import not_continuable, other_context
-from a2a_bridge.exchange import digest_of
 from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
 from a2a_bridge.joining import join
+from a2a_bridge.open_runs import digest_of
 from a2a_bridge.own_tasks import again, find
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.requests import Send
@@ -98,8 +100,8 @@ async def _start(services: Services, call: Call, send: Send, claim: Claim | None
         await services.pushes.check(send.push, IN_SEND)
     if not send.task_id:
         return await exchanges.start(caller.identity, caller.agent, send, call.traceparent, claim)
-    task = await _continuable(services, call, send)
-    return await exchanges.go_on(caller.identity, caller.agent, task, send, call.traceparent, claim)
+    find = partial(_continuable, services, call, send)
+    return await exchanges.go_on(caller.identity, caller.agent, find, send, call.traceparent, claim)
 
 
 async def _continuable(services: Services, call: Call, send: Send) -> Task:

@@ -50,6 +50,14 @@ async def test_a_message_is_answered_with_the_finished_task(alice: Client) -> No
     assert await alice.get(f"tasks/{task['id']}") == task
 
 
+async def test_a_tenant_in_the_path_is_ignored_as_no_card_declares_one(alice: Client) -> None:
+    task = (await alice.post("acme/message:send", question("hello")))["task"]
+    assert task["artifacts"][0]["parts"] == [{"text": "echo: hello"}]
+    assert await alice.get(f"acme/tasks/{task['id']}") == task
+    for path in ("a/b/tasks", "acme", "acme/", f"/tasks/{task['id']}/acme"):
+        refusal(await alice.call("GET", path), 404, "METHOD_NOT_FOUND")
+
+
 async def test_a_message_can_be_answered_at_once(embedded_hub: HubProcess) -> None:
     async with held(embedded_hub) as (peer, alice):
         task = await alice.send("hello", now=True)
@@ -195,8 +203,9 @@ async def test_anothers_task_is_as_absent_as_one_that_never_was(
 
 
 ABSENT = ["message:send/x", "message", "message:", "tasks:", "tasks/a/b", "tasks//", "tasks/a:b", "/tasks"]
-ABSENT += ["v1/card", "card", "acme/tasks", "acme/message:send", "pushNotificationConfigs", "Tasks", "agents"]
+ABSENT += ["v1/card", "card", "acme", "a/b/tasks", "a/b/message:send", "pushNotificationConfigs", "agents"]
 ABSENT += [
+    "Tasks",
     "tasks/%00",
     "tasks/a%0ab",
     "tasks/a%2Fb",

@@ -8,6 +8,7 @@ from tests.callers import inbound
 from tests.hub_process import HubProcess
 from tests.peers import Echo, TaskPeer, gone, online
 from tests.v1.caller import Caller, message, reply_of, texts, told
+from tests.waiting import eventually
 
 
 async def test_an_agent_asks_back_and_the_answer_goes_on_with_the_task(hub: HubProcess, alice: str) -> None:
@@ -60,6 +61,32 @@ async def test_of_two_answers_at_once_one_goes_on(hub: HubProcess, alice: str) -
         assert len(agent.prompts) == 2
     errors = [answer.json()["error"]["code"] for answer in answers if "error" in answer.json()]
     assert errors == [-32004] * 5
+
+
+async def test_the_same_answer_sent_again_meanwhile_gets_the_same_end(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.send("ask which?")
+        again = message("hold | reply red it is", taskId=task["id"])
+        first = asyncio.create_task(caller.call("SendMessage", {"message": again}))
+        await eventually_asked(agent, 2)
+        second = asyncio.create_task(caller.call("SendMessage", {"message": again}))
+        other = await caller.refusal("SendMessage", {"message": message("blue", taskId=task["id"])})
+        assert other["code"] == -32004
+        agent.release.set()
+        ends = [(await one)["task"] for one in (first, second)]
+        assert len(agent.prompts) == 2
+    assert ends[0] == ends[1]
+    assert texts(ends[0]["artifacts"][-1]["parts"]) == "red it is"
+    said = [texts(one["parts"]) for one in ends[0]["history"]]
+    assert said == ["ask which?", "which?", "hold | reply red it is"]
+
+
+async def eventually_asked(agent: TaskPeer, times: int) -> None:
+    async def asked() -> bool:
+        return len(agent.prompts) == times
+
+    await eventually(asked, f"asked {times} times")
 
 
 async def test_an_answer_that_is_refused_leaves_the_task_asking(hub: HubProcess, alice: str) -> None:
