@@ -4,10 +4,12 @@ import { load, replace } from "./fragment.js";
 const LOOK_EVERY_MS = 1500;
 const IDLE_EVERY_MS = 10_000;
 const list = () => document.getElementById("deliveries");
+const leaving = new AbortController(); // every form here leaves the page, and one takes the webhook with it
 
 async function look() {
+  if (leaving.signal.aborted) return;
   if (!document.hidden) {
-    const from = await load(list().dataset.address).catch(() => null);
+    const from = await load(list().dataset.address, leaving).catch(() => null);
     if (from && from.getElementById("deliveries").textContent !== list().textContent) update(from);
   }
   setTimeout(look, "moving" in list().dataset ? LOOK_EVERY_MS : IDLE_EVERY_MS);
@@ -23,4 +25,5 @@ function update(from) {
   same?.focus({ preventScroll: true });
 }
 
+document.addEventListener("submit", () => leaving.abort());
 if (!location.search) setTimeout(look, 300);
