@@ -18,7 +18,8 @@ logger = logging.getLogger(__name__)
 
 RUN_FOR_S = 10.0
 STOP_WITHIN_S = 2.0
-SETTLE_TRIES = 3
+SETTLE_TRIES = 5
+SETTLE_AGAIN_S = 0.5
 LOOK_EVERY_S = 0.5
 
 
@@ -103,6 +104,7 @@ class Sender:
                 logger.warning("webhook.settle_failed", extra={"delivery": str(leased.delivery)})
             finally:
                 connection.close()
+            time.sleep(SETTLE_AGAIN_S)
 
     def _settle_next(self) -> int:
         """Write down what has ended by now, in one transaction; how many that were.
