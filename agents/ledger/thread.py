@@ -96,11 +96,11 @@ class Ledger:
         """Free every lingering claim of a session: its agent's turn is over."""
         await self._post(Release(session_id=session_id))
 
-    def close(self) -> None:
+    def close(self, within_s: float = CLOSED_WITHIN_S) -> None:
         """Serve what waits, then end the thread; one that takes too long is left, and the log says so."""
         if self._thread is not None:
             self._queue.put(None)
-            self._thread.join(timeout=CLOSED_WITHIN_S)
+            self._thread.join(timeout=within_s)
             if self._thread.is_alive():
                 waiting = max(0, self.waiting - 1)  # the one that ends the thread is none of them
                 logger.error("ledger.unfinished", extra={"waiting": waiting})

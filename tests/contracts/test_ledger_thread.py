@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 
 from agents.errors import Offline, Unavailable
-from agents.ledger import Ledger, thread
+from agents.ledger import Ledger
 from agents.models import Turn
 from agents.types import Failure, OpenTurn, Outcome, SettledTurn
 from kit import sql
@@ -169,9 +169,8 @@ async def test_a_surface_that_cannot_say_what_to_write_holds_up_no_turn(ledger: 
 
 
 async def test_a_ledger_that_is_left_unfinished_says_how_much_was_not_begun(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(thread, "CLOSED_WITHIN_S", 0.01)
     asks = await asyncio.to_thread(lambda: [ask(published()) for _ in range(3)])
     turns = [await ledger.admit(one) for one in asks]
 
@@ -183,7 +182,7 @@ async def test_a_ledger_that_is_left_unfinished_says_how_much_was_not_begun(
         await eventually(is_locked_out, "the thread has begun the first")
         settling += [asyncio.ensure_future(ledger.settle(turn, COMPLETED)) for turn in turns[1:]]
         await asyncio.sleep(0)  # they are with the ledger now
-        ledger.close()
+        ledger.close(0.01)
     ends = await asyncio.wait_for(asyncio.gather(*settling), 20)
     assert [end.outcome for end in ends] == [Outcome.COMPLETED] * 3
     assert [one.waiting for one in caplog.records if one.message == "ledger.unfinished"] == [2]  # type: ignore[attr-defined]
