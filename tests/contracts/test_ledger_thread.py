@@ -185,4 +185,4 @@ async def test_a_ledger_that_is_left_unfinished_says_how_much_was_not_begun(
         ledger.close(0.01)
     ends = await asyncio.wait_for(asyncio.gather(*settling), 20)
     assert [end.outcome for end in ends] == [Outcome.COMPLETED] * 3
-    assert [one.waiting for one in caplog.records if one.message == "ledger.unfinished"] == [2]  # type: ignore[attr-defined]
+    assert [one.__dict__["waiting"] for one in caplog.records if one.message == "ledger.unfinished"] == [2]

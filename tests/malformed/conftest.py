@@ -1,0 +1,22 @@
+"""Ways to ask: both bindings of A2A 1.0, or JSON-RPC alone."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.callers import web
+from tests.hub_process import HubProcess
+from tests.malformed.way import Way
+from tests.peers import TaskPeer, online
+
+
+@pytest.fixture(params=["JSON-RPC", "HTTP+JSON"])
+async def way(embedded_hub: HubProcess, request: pytest.FixtureRequest) -> AsyncIterator[Way]:
+    async with online(embedded_hub, TaskPeer) as agent, web(embedded_hub.url) as client:
+        yield Way(request.param, agent, embedded_hub.mint("alice", "session"), client)
+
+
+@pytest.fixture
+async def rpc(embedded_hub: HubProcess) -> AsyncIterator[Way]:
+    async with online(embedded_hub, TaskPeer) as agent, web(embedded_hub.url) as client:
+        yield Way("JSON-RPC", agent, embedded_hub.mint("alice", "session"), client)
