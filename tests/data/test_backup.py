@@ -6,6 +6,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ async def test_a_copy_taken_from_a_running_sqlite_hub_starts_a_hub(
     home = make_home("embedded")
     hub = start_hub(home)
     alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
-    command = line_of(".venv/bin/python -c").replace(".venv", f"{ROOT}/.venv")
+    command = line_of(".venv/bin/python -c").replace(".venv/bin/python", sys.executable)
     command = f"{line_of('umask')} && {command}"
     async with online(hub, Echo) as agent:
         for text in BEFORE:

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -61,7 +62,8 @@ def test_the_secrets_of_the_environment_are_no_part_of_a_unit() -> None:
 def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
     for path in (DEPLOY / "systemd").iterdir():
         name = path.name.replace("@.", "@8787.")
-        (tmp_path / name).write_text(path.read_text().replace(INSTALLED, str(ROOT)))
+        text = path.read_text().replace(f"{INSTALLED}/.venv", sys.prefix)  # wherever this environment lies
+        (tmp_path / name).write_text(text.replace(INSTALLED, str(ROOT)))
     (tmp_path / "clawbridge-web@8788.service").write_text((tmp_path / "clawbridge-web@8787.service").read_text())
     files = sorted(map(str, tmp_path.iterdir()))
     command = ["systemd-analyze", "verify", "--man=no", *files]

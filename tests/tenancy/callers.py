@@ -43,6 +43,16 @@ CALLERS = {
     "a suspended approver": Caller(token="sue", is_live=False),
     "nobody": Caller(token="", is_live=False),
 }
+ONE_OF_EACH_KIND = (
+    "the owner",
+    "the session's agent",
+    "a prompter",
+    "another tenant",
+    "a guest of the limited agent",
+    "one of the staff",
+    "a revoked token",
+    "nobody",
+)
 ABSENT = "absent"
 
 

@@ -1,15 +1,24 @@
-"""The world of the matrix: once on SQLite in one process, and again with two processes on PostgreSQL."""
+"""The world of the matrix: by every caller on SQLite, by one of each kind with two processes on PostgreSQL.
+
+`make test-deep` runs every caller on PostgreSQL, too.
+"""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.channel.house import sql
-from tests.conftest import HOMES
 from tests.homes import MakeHome
+from tests.tenancy.callers import CALLERS, ONE_OF_EACH_KIND
 from tests.tenancy.world import World, world
 from tests.waiting import until
 
+GROWN = [pytest.mark.slow, pytest.mark.grown]
+HOMES = [
+    pytest.param(("embedded", 1, CALLERS), id="embedded"),
+    pytest.param(("grown", 2, ONE_OF_EACH_KIND), id="grown", marks=GROWN),
+    pytest.param(("grown", 2, CALLERS), id="grown-by-all", marks=[*GROWN, pytest.mark.deep]),
+]
 RESTLESS = """
 SELECT (SELECT count(*) FROM agents_turn WHERE outcome IS NULL), (SELECT count(*) FROM agents_connection)
 """
@@ -18,7 +27,8 @@ SELECT (SELECT count(*) FROM agents_turn WHERE outcome IS NULL), (SELECT count(*
 @pytest.fixture(scope="package", params=HOMES)
 def tenants(request: pytest.FixtureRequest, make_home: MakeHome) -> Iterator[World]:
     """A hub with two tenants and everything of theirs."""
-    with world(make_home(request.param), processes=2 if request.param == "grown" else 1) as made:
+    home, processes, callers = request.param
+    with world(make_home(home), callers, processes=processes) as made:
         yield made
 
 

@@ -4,7 +4,6 @@ import httpx
 import pytest
 
 from tests.callers import bearer, envelope
-from tests.tenancy.callers import CALLERS
 from tests.tenancy.spoken import LIST, READ, SEND, SPOKEN, Spoken
 from tests.tenancy.tables import snapshot
 from tests.tenancy.test_matrix import CANARY, changed
@@ -12,8 +11,6 @@ from tests.tenancy.world import World
 from tests.waiting import until
 
 SEES = {"limited": {"olga", "olga app", "gwen"}, "private": {"olga", "olga app"}, "draft": {"olga", "olga app"}}
-OPERATORS = [one.token for one in CALLERS.values() if one.is_live and one.kind != "channel"]
-DEAD = ["revoked", "expired", "sue", "", "stan channel"]
 EVERY_KIND = pytest.mark.parametrize("kind", SEES)
 
 
@@ -54,21 +51,21 @@ def bare(answer: httpx.Response, handle: str) -> tuple[int, str]:
 def test_who_sees_an_agent_that_is_not_public(tenants: World, kind: str, path: str) -> None:
     handle, nobody = handle_of(tenants, kind), handle_of(tenants, "absent")
     is_card = "card" in path
-    for caller in [*OPERATORS, *DEAD]:
+    for caller in [*tenants.operators, *tenants.refused]:
         answer = get(tenants, path.format(handle), caller)
         if caller in SEES[kind] and not (is_card and kind == "draft"):
             assert answer.status_code == 200, (caller, answer.text)
             continue
         absent = get(tenants, path.format(nobody), caller)
         assert bare(answer, handle) == bare(absent, nobody), caller
-        assert answer.status_code == (401 if caller in DEAD and not is_card else 404), caller
+        assert answer.status_code == (401 if caller in tenants.refused and not is_card else 404), caller
 
 
 @EVERY_KIND
 @pytest.mark.parametrize("path", ["/agents/{}", "/agents/{}/standing"])
 def test_who_visits_the_page_of_an_agent_that_is_not_public(tenants: World, kind: str, path: str) -> None:
     handle, nobody = handle_of(tenants, kind), handle_of(tenants, "absent")
-    for caller in [*OPERATORS, *DEAD]:
+    for caller in [*tenants.operators, *tenants.refused]:
         statuses = {}
         for name in (handle, nobody):
             token = tenants.tokens.get(caller)
@@ -85,7 +82,7 @@ def test_who_visits_the_page_of_an_agent_that_is_not_public(tenants: World, kind
 
 
 def test_lists_hold_only_what_their_reader_may_ask(tenants: World) -> None:
-    for caller in OPERATORS:
+    for caller in tenants.operators:
         listed = get(tenants, "/api/v1/agents?limit=1000&mine=true", caller).json()["items"]
         handles = {one["handle"] for one in listed}
         seen = {kind for kind in SEES if handle_of(tenants, kind) in handles}
@@ -99,7 +96,7 @@ def test_lists_hold_only_what_their_reader_may_ask(tenants: World) -> None:
 def test_who_reaches_an_agent_by_any_method(tenants: World, kind: str, spoken: Spoken) -> None:
     assert get(tenants, "/.well-known/jwks.json", "").status_code == 200  # the first card would make the hub's key
     handle, nobody, before = handle_of(tenants, kind), handle_of(tenants, "absent"), snapshot(tenants.hub)
-    for caller in [*OPERATORS, *DEAD]:
+    for caller in [*tenants.operators, *tenants.refused]:
         answer = ask(tenants, handle, caller, spoken)
         if caller in SEES[kind] and kind != "draft":
             assert answer.status_code == 200, (caller, answer.text)
@@ -112,18 +109,18 @@ def test_who_reaches_an_agent_by_any_method(tenants: World, kind: str, spoken: S
 
 @pytest.mark.parametrize("spoken", [one for one in SPOKEN if one.asks], ids=str)
 def test_who_asks_over_the_bridge(tenants: World, spoken: Spoken) -> None:
-    for caller in OPERATORS:
+    for caller in tenants.operators:
         answer = ask(tenants, "olga/pub-main", caller, spoken)
         assert answer.status_code == 200
         assert ("failed" in answer.text.lower()) == (caller == "blake"), (caller, answer.text)
         assert ("echo: hi" in answer.text) == (caller != "blake"), (caller, answer.text)
-    for caller in DEAD:
+    for caller in tenants.refused:
         assert ask(tenants, "olga/pub-main", caller, spoken).status_code == 401, caller
 
 
 def test_an_agent_of_the_suspended_is_gone_for_all(tenants: World) -> None:
     nobody = handle_of(tenants, "absent")
-    for caller in OPERATORS:
+    for caller in tenants.operators:
         assert bare(ask(tenants, "gus/pub-gone", caller), "gus/pub-gone") == bare(
             ask(tenants, nobody, caller), nobody
         )
@@ -132,7 +129,7 @@ def test_an_agent_of_the_suspended_is_gone_for_all(tenants: World) -> None:
 @pytest.mark.parametrize("spoken", [one for one in SPOKEN if one.names_a_task], ids=str)
 def test_a_task_is_its_callers_alone(tenants: World, spoken: Spoken) -> None:
     task = ask(tenants, "olga/pub-main", "gwen").json()["result"]["id"]
-    for caller in [one for one in OPERATORS if one != "gwen"]:
+    for caller in [one for one in tenants.operators if one != "gwen"]:
         answers = [ask(tenants, "olga/pub-main", caller, spoken, one) for one in (task, "task-none")]
         assert answers[0].text.replace(task, "<id>") == answers[1].text.replace("task-none", "<id>"), caller
         assert "-32001" in answers[0].text, (caller, answers[0].text)
@@ -142,6 +139,6 @@ def test_a_task_is_its_callers_alone(tenants: World, spoken: Spoken) -> None:
 
 def test_a_list_of_tasks_is_its_callers_alone(tenants: World) -> None:
     task = ask(tenants, "olga/pub-main", "gwen").json()["result"]["id"]
-    for caller in OPERATORS:
+    for caller in tenants.operators:
         listed = ask(tenants, "olga/pub-main", caller, LIST).json()["result"]["tasks"]
         assert (task in [one["id"] for one in listed]) == (caller == "gwen"), caller

@@ -46,7 +46,7 @@ def without(said: Json, names: Names) -> Any:
 @EVERY_FRAME
 async def test_each_caller_gets_what_the_rule_says(tenants: World, name: str) -> None:
     rule, before = FRAMES[name], snapshot(tenants.hub)
-    for one, caller in CALLERS.items():
+    for one, caller in tenants.callers.items():
         expected = verdict(rule, caller)
         if expected is None:
             continue
@@ -65,7 +65,7 @@ async def test_each_caller_gets_what_the_rule_says(tenants: World, name: str) ->
 @EVERY_FRAME
 async def test_whoever_may_is_served(tenants: World, name: str) -> None:
     rule = FRAMES[name]
-    for one, caller in CALLERS.items():
+    for one, caller in tenants.callers.items():
         if verdict(rule, caller) is None:
             names = tenants.spare(name) if rule.writes else tenants.main
             said = await answer(tenants, name, caller, names)

@@ -6,7 +6,7 @@ import pytest
 from a2a_bridge.addresses import ADDRESSES
 from tests.callers import bearer, question
 from tests.tenancy.tables import snapshot
-from tests.tenancy.test_agents import DEAD, EVERY_KIND, OPERATORS, SEES, bare, handle_of
+from tests.tenancy.test_agents import EVERY_KIND, SEES, bare, handle_of
 from tests.tenancy.test_matrix import changed
 from tests.tenancy.world import World
 from tests.waiting import until
@@ -49,7 +49,7 @@ def told(answer: httpx.Response, task_id: str) -> tuple[int, str]:
 @EVERY_KIND
 def test_who_reaches_an_agent_over_http_json(tenants: World, kind: str, verb: str, path: str) -> None:
     handle, nobody, before = handle_of(tenants, kind), handle_of(tenants, "absent"), snapshot(tenants.hub)
-    for caller in [*OPERATORS, *DEAD]:
+    for caller in [*tenants.operators, *tenants.refused]:
         answer = call(tenants, handle, caller, verb, path)
         if caller in SEES[kind] and kind != "draft":
             assert "AGENT_NOT_FOUND" not in answer.text, (caller, answer.text)
@@ -61,12 +61,12 @@ def test_who_reaches_an_agent_over_http_json(tenants: World, kind: str, verb: st
 
 @pytest.mark.parametrize("path", ASKING)
 def test_who_asks_over_http_json(tenants: World, path: str) -> None:
-    for caller in OPERATORS:
+    for caller in tenants.operators:
         answer = call(tenants, PUBLIC, caller, "POST", path)
         assert answer.status_code == 200
         assert ("TASK_STATE_FAILED" in answer.text) == (caller == "blake"), (caller, answer.text)
         assert ("echo: hi" in answer.text) == (caller != "blake"), (caller, answer.text)
-    for caller in DEAD:
+    for caller in tenants.refused:
         assert call(tenants, PUBLIC, caller, "POST", path).status_code == 401, caller
 
 
@@ -77,13 +77,13 @@ def test_what_is_below_a_task_is_its_callers_alone(tenants: World, verb: str, pa
     kept = call(tenants, PUBLIC, "gwen", "POST", pushes, task_id)
     assert kept.status_code == 200, kept.text
     before = snapshot(tenants.hub)
-    for caller in [one for one in OPERATORS if one != "gwen"]:
+    for caller in [one for one in tenants.operators if one != "gwen"]:
         theirs = call(tenants, PUBLIC, caller, verb, path, task_id)
         nobodys = call(tenants, PUBLIC, caller, verb, path)
         assert told(theirs, task_id) == told(nobodys, "task-none"), caller
         assert theirs.status_code == 404, (caller, theirs.text)
         assert "TASK_NOT_FOUND" in theirs.text
-    for caller in DEAD:
+    for caller in tenants.refused:
         assert call(tenants, PUBLIC, caller, verb, path, task_id).status_code == 401, caller
     changed(before, snapshot(tenants.hub))
     assert call(tenants, PUBLIC, "gwen", "GET", pushes, task_id).json()["configs"] == [kept.json()]
@@ -91,6 +91,6 @@ def test_what_is_below_a_task_is_its_callers_alone(tenants: World, verb: str, pa
 
 def test_tasks_are_listed_to_their_caller_alone(tenants: World) -> None:
     task_id = call(tenants, PUBLIC, "gwen", "POST", "message:send").json()["task"]["id"]
-    for caller in OPERATORS:
+    for caller in tenants.operators:
         listed = call(tenants, PUBLIC, caller, "GET", "tasks").json()["tasks"]
         assert (task_id in [one["id"] for one in listed]) == (caller == "gwen"), caller

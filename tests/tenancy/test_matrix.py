@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.tenancy.callers import ABSENT, CALLERS, Caller, verdict
+from tests.tenancy.callers import ABSENT, Caller, verdict
 from tests.tenancy.rules import BRIDGE, PAGES, REST, May, Rule
 from tests.tenancy.tables import Tables, snapshot
 from tests.tenancy.world import World
@@ -39,7 +39,7 @@ def is_somebodys(name: str) -> bool:
 @EVERY_RULE
 def test_whoever_may_not_is_refused_and_changes_nothing(tenants: World, name: str) -> None:
     rule, before = ASKED[name], snapshot(tenants.hub)
-    for one, caller in CALLERS.items():
+    for one, caller in tenants.callers.items():
         expected = verdict(rule, caller)
         if expected is None:
             continue
@@ -57,7 +57,7 @@ def test_whoever_may_not_is_refused_and_changes_nothing(tenants: World, name: st
 @EVERY_RULE
 def test_whoever_may_is_served_and_reads_no_more_than_they_may(tenants: World, name: str) -> None:
     rule = ASKED[name]
-    for one, caller in CALLERS.items():
+    for one, caller in tenants.callers.items():
         if verdict(rule, caller) is not None:
             continue
         before = (

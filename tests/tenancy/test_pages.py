@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from accounts.admin_site import site
-from tests.tenancy.callers import CALLERS
 from tests.tenancy.rules import RULES, May
 from tests.tenancy.tables import snapshot
 from tests.tenancy.test_matrix import CANARY, changed
@@ -88,7 +87,7 @@ def bare(answer: httpx.Response, path: str) -> tuple[int, str]:
 def test_the_pages_of_somebodys_things_are_not_there_for_others(tenants: World, name: str, *, posts: bool) -> None:
     mine, absent = tenants.main, tenants.absent
     before = snapshot(tenants.hub)
-    for caller in CALLERS.values():
+    for caller in tenants.callers.values():
         if caller.rank >= RULES[name].least_rank and caller.kind == "session":
             continue
         answer = visit(tenants, path_of(name, mine), caller.token, posts=posts)

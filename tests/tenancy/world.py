@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ from tests.callers import TLS, bearer
 from tests.homes import ROOT, Home, hub_env
 from tests.hub_process import HubProcess
 from tests.peers import Echo
-from tests.tenancy.callers import those_who_may
+from tests.tenancy.callers import CALLERS, Caller, those_who_may
 from tests.tenancy.rules import RULES, Rule
 
 WITHIN_S = 20
@@ -47,11 +47,22 @@ class World:
     other: Names
     spares: list[Names]
     user_ids: dict[str, int]
+    callers: dict[str, Caller]
     web: httpx.Client = field(init=False)
     agent: Echo = field(init=False)
 
     def __post_init__(self) -> None:
         self.web = httpx.Client(base_url=self.hub.url, timeout=WITHIN_S, trust_env=False, verify=TLS)
+
+    @property
+    def operators(self) -> list[str]:
+        """The tokens of the callers that may sign in, by their name in `tokens`."""
+        return [one.token for one in self.callers.values() if one.is_live and one.kind != "channel"]
+
+    @property
+    def refused(self) -> list[str]:
+        """The tokens that no surface for people takes, by their name in `tokens`."""
+        return [one.token for one in self.callers.values() if one.token not in [*self.operators, "olga channel"]]
 
     @property
     def absent(self) -> Names:
@@ -91,11 +102,11 @@ def fill(wanted: Any, names: Names) -> Any:
 
 
 @contextmanager
-def world(home: Home, *, processes: int = 1) -> Iterator[World]:
-    """A hub with everything in it, until the block ends."""
+def world(home: Home, callers: Iterable[str] = CALLERS, *, processes: int = 1) -> Iterator[World]:
+    """A hub with everything in it, until the block ends. `callers`: who calls, of `CALLERS`."""
     hub = HubProcess.start(home, processes=processes, **OPTIONS)
     try:
-        made = World(hub, **_seed(hub))
+        made = World(hub, **_seed(hub), callers={name: CALLERS[name] for name in callers})
         with made.web, _online(made):
             yield made
         hub.check_running()

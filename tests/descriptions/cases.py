@@ -1,0 +1,127 @@
+"""Requests that schemathesis generates: how one is sent, checked, recorded and read again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from schemathesis.checks import not_a_server_error
+from schemathesis.core import NOT_SET
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    ignored_auth,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from hub.descriptions.openapi import openapi
+from tests.descriptions.seeded import HOOK, Seeded
+
+ORDER = ("get", "patch", "put", "post", "delete")  # what takes away comes last
+CALLS = sorted(
+    ((path, method) for path, item in openapi()["paths"].items() for method in item),
+    key=lambda call: (ORDER.index(call[1]), call[0]),
+)
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    ignored_auth,
+]
+OPTIONS = {  # no server listens at GITHUB_URL: no call of these gets as far as asking there
+    "DEMO": 1,
+    "SIGNIN_RATE_PER_MINUTE": 1_000_000,
+    "GITHUB_CLIENT_ID": "client",
+    "GITHUB_CLIENT_SECRET": "secret",
+    "GITHUB_URL": "http://127.0.0.1:9",
+    "WEBHOOK_ALLOW_PRIVATE": 1,
+}
+WITHIN_S = 30
+RECORDED = Path(__file__).with_name("recorded_cases.json")
+KEPT_EACH = 3
+MOST_CHARACTERS = 2000
+FIELDS = ("path_parameters", "headers", "cookies", "query", "body", "media_type")
+BYTES = "hexadecimal bytes"
+Recorded = dict[str, list[dict[str, Any]]]
+
+
+def key_of(call: tuple[str, str], mode: str, *, is_own: bool) -> str:
+    """What recorded cases are found by."""
+    return f"{call[1].upper()} {call[0]} {mode} {'own' if is_own else 'any'}"
+
+
+def send_and_check(seeded: Seeded, operation: Any, case: Any, *, is_own: bool) -> int:
+    """Send a case with the credential its operation takes, check the answer; its status.
+
+    With `is_own` the logins, sessions and addresses in body and query are replaced by ones that exist.
+    """
+    if is_own and isinstance(case.body, dict) and "url" in case.body:
+        case.body["url"] = HOOK
+    if is_own and isinstance(case.body, dict) and "login" in case.body:
+        case.body["login"] = seeded.names["login"]
+    for given in (case.body, case.query) if is_own else ():
+        if isinstance(given, dict) and given.pop("remote", None) is not None:
+            given["sessionId"] = ""  # an agent has a session or a remote address
+        if isinstance(given, dict) and "sessionId" in given:
+            given["sessionId"] = seeded.free_session
+        if isinstance(given, dict) and "login" in given:
+            given["login"] = "bob"
+    answer = case.call(
+        headers=seeded.headers(operation, is_own=is_own),
+        session=seeded.http,
+        allow_redirects=False,
+        timeout=WITHIN_S,
+    )
+    case.validate_response(answer, checks=CHECKS)
+    return int(answer.status_code)
+
+
+def as_json(case: Any, *, is_own: bool) -> dict[str, Any]:
+    """A case as it is recorded; names in the path of one's own are those of another run."""
+    fields = {name: getattr(case, name) for name in FIELDS if not (is_own and name == "path_parameters")}
+    kept = {name: _plain(value) for name, value in fields.items() if value is not None and value is not NOT_SET}
+    return {name: value for name, value in kept.items() if value or name == "body"}
+
+
+def from_json(seeded: Seeded, operation: Any, kept: dict[str, Any], *, is_own: bool) -> Any:
+    """The case again."""
+    fields = {name: _rich(value) for name, value in kept.items()}
+    if is_own:
+        fields["path_parameters"] = seeded.own(operation)
+    return operation.Case(**fields)
+
+
+def choose(tried: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Of what was tried, by status and request: a few small ones, of each status one if there is room."""
+    small = [(status, one) for status, one in tried if len(json.dumps(one)) <= MOST_CHARACTERS]
+    first = dict(reversed(small))
+    further = [one for _, one in small if one not in first.values()]
+    return [*first.values(), *further][:KEPT_EACH]
+
+
+def read_recorded() -> Recorded:
+    """All recorded cases."""
+    recorded: Recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    return recorded
+
+
+def write_recorded(recorded: Recorded) -> None:
+    """Replace the file of recorded cases."""
+    lines = [f"{json.dumps(key)}: {json.dumps(cases, sort_keys=True)}" for key, cases in sorted(recorded.items())]
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {BYTES: value.hex()}
+    if isinstance(value, dict) or hasattr(value, "items"):
+        return {str(key): _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _rich(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {BYTES}:
+            return bytes.fromhex(value[BYTES])
+        return {key: _rich(one) for key, one in value.items()}
+    return [_rich(one) for one in value] if isinstance(value, list) else value

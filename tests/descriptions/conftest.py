@@ -1,0 +1,23 @@
+"""A hub with something of everything, and its description as schemathesis reads it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from schemathesis import openapi as schemathesis
+
+from tests.conftest import MakeHome
+from tests.descriptions.cases import OPTIONS, WITHIN_S
+from tests.descriptions.seeded import Seeded, seed
+from tests.hub_process import HubProcess
+
+
+@pytest.fixture(scope="module")
+def live(make_home: MakeHome) -> Iterator[tuple[Seeded, Any]]:
+    """The hub, and its description."""
+    hub = HubProcess.start(make_home("embedded"), **OPTIONS)
+    try:
+        url = f"{hub.url}/api/v1/schema"
+        yield seed(hub), schemathesis.from_url(url, wait_for_schema=WITHIN_S)
+    finally:
+        hub.stop()

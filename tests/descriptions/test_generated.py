@@ -1,0 +1,87 @@
+"""Schemathesis asks a running hub: whatever it sends, each answer is one that is described, and none a crash.
+
+With RECORD_CASES=1 in the environment (and without `-n`) some of what it sends is kept for `test_recorded.py`.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+
+from tests.descriptions.cases import CALLS, Recorded, as_json, choose, key_of, send_and_check, write_recorded
+from tests.descriptions.seeded import NOT_OFFERED, Seeded
+
+pytestmark = [pytest.mark.slow, pytest.mark.deep]
+
+NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server that is there; other tests do that
+    "getOAuthCallback",
+    "postOAuthToken",
+    "getSpaStart",
+    "postSpaExchange",
+    "postDeviceToken",
+    "postRemoteCards",
+    "postAdminHalts",  # or a login that exists, or one's own
+    "deleteAdminHalt",
+    "deleteAccount",
+    "sendMessage",  # and these a sound message, or a task that has not ended
+    "streamMessage",
+    "cancelTask",
+    "subscribeToTask",
+    "followTask",
+}
+MODES = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Iterator[Recorded]:
+    """Filled by each test; written when they are over, if that is wanted."""
+    cases: Recorded = {}
+    yield cases
+    if os.environ.get("RECORD_CASES") == "1":
+        write_recorded(cases)
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda one: one.value)
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_every_answer_about_what_there_is_is_as_described(
+    live: tuple[Seeded, Any], recorded: Recorded, call: tuple[str, str], mode: GenerationMode
+) -> None:
+    tried = ask(live, call, mode, is_own=True)
+    recorded[key_of(call, mode.value, is_own=True)] = choose(tried)
+    operation_id = live[1][call[0]][call[1].upper()].definition.raw["operationId"]
+    if mode is GenerationMode.POSITIVE and operation_id not in NEVER_BY_CHANCE | NOT_OFFERED:
+        assert any(status < 400 for status, _ in tried), tried
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda one: one.value)
+@pytest.mark.parametrize("call", [call for call in CALLS if "{" in call[0]], ids=" ".join)
+def test_every_answer_about_what_may_not_be_is_as_described(
+    live: tuple[Seeded, Any], recorded: Recorded, call: tuple[str, str], mode: GenerationMode
+) -> None:
+    recorded[key_of(call, mode.value, is_own=False)] = choose(ask(live, call, mode, is_own=False))
+
+
+def ask(
+    live: tuple[Seeded, Any], call: tuple[str, str], mode: GenerationMode, *, is_own: bool
+) -> list[tuple[int, dict[str, Any]]]:
+    """Send what schemathesis generates and check every answer; status and request of each."""
+    seeded, operation = live[0], live[1][call[0]][call[1].upper()]
+    tried: list[tuple[int, dict[str, Any]]] = []
+    cases = operation.as_strategy(generation_mode=mode, path_parameters=seeded.own(operation) if is_own else None)
+
+    @settings(
+        max_examples=15, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(case=cases)
+    def one(case: Any) -> None:
+        sent = as_json(case, is_own=is_own)
+        tried.append((send_and_check(seeded, operation, case, is_own=is_own), sent))
+
+    with suppress(*([Unsatisfiable] if mode is GenerationMode.NEGATIVE else [])):  # nothing of it can be wrong
+        one()
+    return tried

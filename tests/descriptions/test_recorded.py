@@ -1,0 +1,31 @@
+"""Requests that schemathesis generated once, sent again: each answer is one that is described, and none a crash.
+
+`test_generated.py` (`make test-deep`) generates new ones, and says how these are recorded.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.descriptions.cases import CALLS, from_json, key_of, read_recorded, send_and_check
+from tests.descriptions.seeded import Seeded
+
+RECORDED = read_recorded()
+MODES = ("positive", "negative")
+HOW = "record its cases: RECORD_CASES=1 .venv/bin/python -m pytest tests/descriptions/test_generated.py"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_recorded_requests_get_described_answers(live: tuple[Seeded, Any], call: tuple[str, str]) -> None:
+    seeded, operation = live[0], live[1][call[0]][call[1].upper()]
+    for mode in MODES:
+        for is_own in (True, False):
+            for kept in RECORDED.get(key_of(call, mode, is_own=is_own), []):
+                case = from_json(seeded, operation, kept, is_own=is_own)
+                send_and_check(seeded, operation, case, is_own=is_own)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_each_call_has_recorded_requests(call: tuple[str, str]) -> None:
+    assert RECORDED.get(key_of(call, "positive", is_own=True)), HOW
