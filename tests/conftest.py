@@ -10,7 +10,26 @@ from tests.homes import EmbeddedHomes, GrownHomes, Home, MakeHome
 from tests.hub_process import HubProcess, StartHub
 from tests.servers import running_servers
 
+HUBS = {"hub", "embedded_hub", "impatient_hub", "two_process_hub", "site", "signin_hub"}  # of a whole session
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.grown])]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests that share a running hub on one worker of `pytest -n`, so that it starts once."""
+    for item in items:
+        if isinstance(item, pytest.Function) and (group := _shared_by(item)):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _shared_by(test: pytest.Function) -> str:
+    """What a test shares with others: a fixture of its package or module, or one of the hubs of all."""
+    parameters = test.callspec.params if hasattr(test, "callspec") else {}
+    for name in test.fixturenames:
+        found = test._fixtureinfo.name2fixturedefs.get(name, ())
+        if found and found[-1].scope in ("package", "module") and found[-1].baseid.startswith("tests"):
+            return f"{found[-1].baseid} {name} {test.callspec.indices.get(name, 0) if parameters else 0}"
+    hubs = [str(parameters.get(name, name)) for name in test.fixturenames if name in HUBS]
+    return f"hub {hubs[0]}" if hubs else ""
 
 
 @pytest.fixture(scope="session")
