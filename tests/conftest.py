@@ -1,7 +1,8 @@
 """The hubs that tests talk to: real processes, started when first needed, one set for each pytest process."""
 
 import itertools
-from collections.abc import Iterator
+import os
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.homes import EmbeddedHomes, GrownHomes, Home, MakeHome
 from tests.hub_process import HubProcess, StartHub
 from tests.servers import running_servers
 
+LONGEST_CALL_S = 20.0
 HUBS = {"hub", "embedded_hub", "impatient_hub", "two_process_hub", "site", "signin_hub"}  # of a whole session
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.grown])]
 
@@ -30,6 +32,25 @@ def _shared_by(test: pytest.Function) -> str:
             return f"{found[-1].baseid} {name} {test.callspec.indices.get(name, 0) if parameters else 0}"
     hubs = [str(parameters.get(name, name)) for name in test.fixturenames if name in HUBS]
     return f"hub {hubs[0]}" if hubs else ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that passed but took longer than one of `make test` may."""
+    report = yield
+    limit_s = longest_call_s(os.getloadavg()[0], os.cpu_count() or 1)
+    is_late = report.when == "call" and report.passed and call.duration > limit_s
+    if is_late and item.get_closest_marker("deep") is None:
+        report.outcome = "failed"
+        report.longrepr = f"took {call.duration:.0f} s of {limit_s:.0f}: split it, or mark it `deep`"
+    return report
+
+
+def longest_call_s(load: float, cores: int) -> float:
+    """How long a test may take: LONGEST_CALL_S, times the factor that a busy machine is slower."""
+    return LONGEST_CALL_S * max(1.0, load / cores)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,57 @@
+"""A test of `make test` that takes over 20 s fails; one of `make test-deep` may take longer."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LONGEST_CALL_S, longest_call_s
+from tests.homes import ROOT
+
+TESTS = """
+import time
+
+import pytest
+
+from tests import conftest
+
+conftest.LONGEST_CALL_S = 0.01
+
+def test_quick():
+    pass
+
+
+def test_slow():
+    time.sleep(1)
+
+
+@pytest.mark.deep
+def test_deep():
+    time.sleep(1)
+"""
+
+
+def test_a_slow_test_fails_unless_it_is_deep(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_runtest_makereport\n")
+    (tmp_path / "test_three.py").write_text(TESTS)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        "pyproject.toml",
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert "1 failed, 2 passed" in done.stdout, done.stdout
+    assert "FAILED" in done.stdout
+    assert "test_slow" in done.stdout.partition("FAILED")[2]
+
+
+@pytest.mark.parametrize(("load", "factor"), [(0.1, 1), (2, 1), (5, 2.5)])
+def test_a_busy_machine_is_given_more_time(load: float, factor: float) -> None:
+    assert longest_call_s(load, cores=2) == LONGEST_CALL_S * factor
