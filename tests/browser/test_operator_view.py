@@ -13,6 +13,7 @@ from tests.callers import bearer, web
 from tests.homes import MakeHome
 from tests.hub_process import HubProcess
 from tests.peers import Chunker, Echo, Held, online
+from tests.waiting import eventually
 
 pytestmark = IN_BROWSER
 
@@ -131,6 +132,12 @@ async def test_older_lines_come_above(visitor: Visitor, site: HubProcess) -> Non
     async with online(site, Echo) as echo:
         for number in range(120):
             await tail(echo, "Notification", message=f"note {number}.")
+
+        async def recorded() -> bool:
+            found = await api(site, "owner", "GET", f"/sessions/{echo.session_id}/events?limit=1000")
+            return "note 119." in str(found)
+
+        await eventually(recorded, "the hub has recorded all notes")
         await watch(visitor, echo, "owner")
         await expect(line(visitor, "note 119.")).to_be_visible()
         assert len(await ids(visitor)) == 50

@@ -125,15 +125,16 @@ class Visitor:
             begun = self.begun
             await self.page.evaluate(IDLE)
 
-    async def sign_in(self, login: str, *, then: str = "/") -> None:
-        """Send the form of the development sign-in without showing it, and open a page."""
+    async def sign_in(self, login: str, *, then: str = "") -> None:
+        """Send the form of the development sign-in without showing it, and open the page `then`, if any."""
         form = await self.page.request.get(f"{self.url}/signin")
         found = re.search('name="csrfmiddlewaretoken" value="([^"]+)"', await form.text())
         assert found is not None, await form.text()
         fields = {"csrfmiddlewaretoken": found[1], "login": login, "next": "/signin"}
         answer = await self.page.request.post(f"{self.url}/signin", form=fields)
         assert answer.ok, await answer.text()
-        await self.open(then)
+        if then:
+            await self.open(then)
 
     async def see_later(self, shown: Locator, text: str) -> None:
         """Let time pass in the browser until the page, which looks again every few seconds, shows a text.

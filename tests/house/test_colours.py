@@ -1,4 +1,4 @@
-"""The dark scheme differs from the light one in colours alone, so that only rules about colours are checked in both."""
+"""The dark scheme differs from the light one in colours alone: axe tries only the rules about colours in dark."""
 
 import re
 
