@@ -93,7 +93,7 @@ async def test_it_works_without_scripts(browser: Browser, site: HubProcess) -> N
 
 @in_turn
 @pytest.mark.timeout(300)
-async def test_nothing_a_visitor_or_receiver_says_runs(
+async def test_nothing_a_subscriber_or_receiver_says_runs(
     visitor: Visitor, site: HubProcess, vectors: list[str]
 ) -> None:
     visitor.expected = ["400"]
