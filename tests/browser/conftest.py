@@ -14,8 +14,16 @@ from tests.hub_process import HubProcess
 
 @pytest.fixture(scope="session")
 def site(make_home: MakeHome) -> Iterator[HubProcess]:
-    """One process on SQLite, where anybody may be anybody."""
-    hub = HubProcess.start(make_home("embedded"), DEV_LOGIN=1, REPLY_WAIT_S=5)
+    """One process on SQLite with the development sign-in, which delivers webhooks to this machine."""
+    hub = HubProcess.start(make_home("embedded"), DEV_LOGIN=1, WEBHOOK_ALLOW_PRIVATE=1, REPLY_WAIT_S=60)
+    yield hub
+    hub.stop()
+
+
+@pytest.fixture(scope="session")
+def impatient_site(make_home: MakeHome) -> Iterator[HubProcess]:
+    """The same, but it waits 1 s for a reply."""
+    hub = HubProcess.start(make_home("embedded"), DEV_LOGIN=1, REPLY_WAIT_S=1)
     yield hub
     hub.stop()
 

@@ -149,7 +149,9 @@ async def _subscribe_badly(page: Page) -> None:
 class Listed:
     """One page in one state. `{…}` in the path: a name of the scene. `act` brings the state about.
 
-    `login`: who looks, if anybody. `complaint`: what the browser's console says of a page that is an error.
+    `login`: of the visitor who is signed in, if any. `complaint`: what the browser's console says of a page that
+    is an error. `like`: the page in this list of the same template, which has all the elements of this one and is
+    checked by `make test`; this one is checked by `make test-deep`.
     """
 
     name: str
@@ -157,59 +159,62 @@ class Listed:
     login: str = ""
     act: Callable[[Page], Awaitable[None]] = _nothing
     complaint: str = ""
+    like: str = ""
 
 
 PAGES = [
     Listed("home", "/"),
-    Listed("home-signed-in", "/", "alice"),
+    Listed("home-signed-in", "/", "alice", like="home"),
     Listed("directory", "/agents"),
-    Listed("directory-search", "/agents?q=rust&online=1", "alice"),
-    Listed("directory-no-match", "/agents?q=nobody"),
+    Listed("directory-search", "/agents?q=rust&online=1", "alice", like="directory"),
+    Listed("directory-no-match", "/agents?q=nobody", like="directory-none-of-mine"),
     Listed("directory-none-of-mine", "/agents?mine=1", "alice"),
     Listed("agent", "/agents/{agent}", act=_open_notes),
     Listed("agent-asked", "/agents/{agent}", "alice", _ask_agent),
     Listed("agent-mine", "/agents/{agent}", "owner"),
-    Listed("agent-busy", "/agents/{busy}", "alice"),
+    Listed("agent-busy", "/agents/{busy}", "alice", like="agent-asked"),
     Listed("agent-over-budget", "/agents/{spent}", "alice"),
-    Listed("agent-offline", "/agents/{offline}", "alice"),
+    Listed("agent-offline", "/agents/{offline}", "alice", like="agent-over-budget"),
     Listed("agent-absent", "/agents/nobody/knows", complaint="404"),
-    Listed("signin", "/signin"),
+    Listed("signin", "/signin", like="signin-refused"),
     Listed("signin-refused", "/signin", act=_no_such_login, complaint="400"),
-    Listed("account", "/account", "alice"),
+    Listed("account", "/account", "alice", like="account-new-token"),
     Listed("account-erase", "/account/erase", "alice"),
     Listed("account-new-token", "/account", "alice", _mint),
-    Listed("device", "/device", "alice"),
+    Listed("device", "/device", "alice", like="device-unknown-code"),
     Listed("device-unknown-code", "/device", "alice", _no_such_code, complaint="400"),
     Listed("device-known-code", "/device", "alice", _allow_device),
     Listed("consent", CONSENT, "alice"),
     Listed("api", "/docs"),
-    Listed("reference", "/demos/a2a/?agent={agent}"),
+    Listed("reference", "/demos/a2a/?agent={agent}", like="reference-asked"),
     Listed("reference-asked", "/demos/a2a/?agent={agent}", "alice", _ask),
     Listed("reference-version-1", "/demos/a2a/?agent={agent}", "alice", _ask_in_version_1),
-    Listed("reference-mistake", "/demos/a2a/?agent={agent}", "alice", _err, complaint="400"),
+    Listed(
+        "reference-mistake", "/demos/a2a/?agent={agent}", "alice", _err, complaint="400", like="reference-asked"
+    ),
     Listed("desk-empty", "/desk", "newcomer"),
     Listed("desk", "/desk", "owner"),
-    Listed("desk-shared", "/desk", "bob"),
-    Listed("desk-connect", "/desk/connect", "alice"),
+    Listed("desk-shared", "/desk", "bob", like="desk"),
+    Listed("desk-connect", "/desk/connect", "alice", like="desk-connect-refused"),
     Listed("desk-connect-refused", "/desk/connect", "alice", _connect_nameless, complaint="400"),
     Listed("desk-connecting", "/desk/connect", "alice", _connect),
     Listed("desk-publish", "/desk/publish?session={quiet}", "owner"),
     Listed("desk-publish-nothing", "/desk/publish", "newcomer"),
-    Listed("desk-remote", "/desk/remote", "alice"),
+    Listed("desk-remote", "/desk/remote", "alice", like="desk-remote-refused"),
     Listed("desk-remote-refused", "/desk/remote", "alice", _look_at_nothing, complaint="400"),
-    Listed("desk-agent", "/desk/agents/{id}", "owner"),
+    Listed("desk-agent", "/desk/agents/{id}", "owner", like="desk-agent-preview"),
     Listed("desk-agent-preview", "/desk/agents/{id}", "owner", _preview),
     Listed("desk-agent-refused", "/desk/agents/{id}", "owner", _refuse, complaint="400"),
     Listed("desk-delete", "/desk/agents/{id}/delete", "owner"),
     Listed("desk-audit", "/desk/agents/{id}/audit", "owner"),
-    Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner"),
+    Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner", like="desk-audit"),
     Listed("desk-audit-unasked", "/desk/agents/{unasked}/audit", "owner"),
     Listed("operator", "/desk/sessions/{session}", "owner", _operate),
     Listed("operator-viewer", "/desk/sessions/{session}", "alice", _operate),
-    Listed("operator-quiet", "/desk/sessions/{quiet}", "owner", _live),
+    Listed("operator-quiet", "/desk/sessions/{quiet}", "owner", _live, like="operator"),
     Listed("operator-share", "/desk/sessions/{session}", "owner", _share),
     Listed("operator-delete", "/desk/sessions/{session}/delete", "owner"),
-    Listed("webhooks-empty", "/webhooks", "newcomer"),
+    Listed("webhooks-empty", "/webhooks", "newcomer", like="webhooks-refused"),
     Listed("webhooks", "/webhooks", "owner"),
     Listed("webhooks-refused", "/webhooks", "alice", _subscribe_badly, complaint="400"),
     Listed("webhook-new", "/webhooks", "alice", _subscribe),

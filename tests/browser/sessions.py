@@ -12,7 +12,8 @@ from tests.peer import Peer
 
 
 async def share(site: HubProcess, peer: Peer, login: str, role: str, *, owner: str = "owner") -> None:
-    """Lend the session of a peer; the login must be known."""
+    """Lend the session of a peer to a login."""
+    site.mint(login, "session")  # the hub knows the login from now on
     await api(site, owner, "POST", f"/sessions/{peer.session_id}/shares", {"login": login, "role": role})
 
 

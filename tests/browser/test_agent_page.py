@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.browser.chrome import IN_BROWSER
-from tests.browser.vectors import VECTORS
+from tests.browser.vectors import in_turn
 from tests.browser.visitor import Visitor
 from tests.callers import Json, bearer, send, web
 from tests.hub_process import HubProcess
@@ -83,8 +83,8 @@ async def test_asking_by_keyboard_shows_the_answer_as_it_comes(visitor: Visitor,
         for note in ("Its instructions", "How it is told to speak"):
             await visitor.page.get_by_text(note).click()
         await visitor.page.get_by_text("These are its first 6000 characters").wait_for()
-        await visitor.check()
-        await visitor.check_keyboard()
+        await visitor.check_calm()
+        await visitor.check_phone()
 
 
 async def test_one_may_stop_following_and_look_again(visitor: Visitor, site: HubProcess) -> None:
@@ -97,7 +97,7 @@ async def test_one_may_stop_following_and_look_again(visitor: Visitor, site: Hub
         again = visitor.page.get_by_role("button", name="Look again")
         await again.click()
         await said(visitor, "Not answered yet.")
-        await visitor.check()
+        await visitor.check_calm()
         agent.release.set()
 
         async def answered() -> bool:
@@ -153,7 +153,7 @@ async def test_over_budget_it_says_when_there_is_more(visitor: Visitor, site: Hu
         await said(visitor, "midnight UTC")
         assert not await may_ask(visitor)
         assert await visitor.page.locator("#left").inner_text() == "0 of 1 questions left today"
-        await visitor.check()
+        await visitor.check_calm()
 
 
 async def test_who_is_blocked_is_told_so(visitor: Visitor, site: HubProcess) -> None:
@@ -166,17 +166,18 @@ async def test_who_is_blocked_is_told_so(visitor: Visitor, site: HubProcess) -> 
         await said(visitor, "Not answered.")
         await said(visitor, "does not take your questions")
         assert not await may_ask(visitor)
-        await visitor.check()
+        await visitor.check_calm()
 
 
-async def test_an_agent_that_takes_too_long_is_explained(visitor: Visitor, site: HubProcess) -> None:
-    async with online(site, Stall) as agent:
+async def test_an_agent_that_takes_too_long_is_explained(visitor: Visitor, impatient_site: HubProcess) -> None:
+    visitor.url = impatient_site.url
+    async with online(impatient_site, Stall) as agent:
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
         await ask(visitor, "are you there?")
         await said(visitor, "Not answered.")
-        assert await reply(visitor) == "agent did not reply within 5s"
+        assert await reply(visitor) == "agent did not reply within 1s"
         assert await visitor.page.locator("#explained").inner_text()
-        await visitor.check()
+        await visitor.check_calm()
 
 
 async def test_who_was_signed_out_meanwhile_is_told_to_sign_in(visitor: Visitor, site: HubProcess) -> None:
@@ -188,7 +189,7 @@ async def test_who_was_signed_out_meanwhile_is_told_to_sign_in(visitor: Visitor,
         await said(visitor, "Not asked.")
         await said(visitor, "Sign in to ask it")
         assert "Sign in again" in await visitor.page.locator("#explained").inner_text()
-        await visitor.check()
+        await visitor.check_calm()
 
 
 async def test_an_agent_that_is_unpublished_meanwhile_is_gone(visitor: Visitor, site: HubProcess) -> None:
@@ -199,17 +200,17 @@ async def test_an_agent_that_is_unpublished_meanwhile_is_gone(visitor: Visitor, 
             await owner.patch(f"/api/v1/agents/{agent.agent['id']}", json={"status": "draft"})
         await seen(visitor, "no longer here")
         assert not await may_ask(visitor)
-        await visitor.check()
+        await visitor.check_calm()
         await visitor.go(f"/agents/{agent.handle}")
         await visitor.page.get_by_role("heading", name="No such agent").wait_for()
-        await visitor.check()
+        await visitor.check_calm()
 
 
 async def test_signing_in_leads_back_to_the_agent(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Chunker, pieces=["a", "b"], agent={"suggestedPrompts": ["why?"]}) as agent:
         await visitor.go(f"/agents/{agent.handle}")
         await visitor.page.get_by_text("why?").wait_for()
-        await visitor.check()
+        await visitor.check_calm()
         await visitor.page.get_by_role("link", name="Sign in to ask").click()
         await visitor.page.get_by_label("Login").fill("alice")
         await visitor.page.get_by_role("button", name="Sign in").click()
@@ -219,12 +220,15 @@ async def test_signing_in_leads_back_to_the_agent(visitor: Visitor, site: HubPro
         assert await reply(visitor) == "ab"
 
 
+@in_turn
 @pytest.mark.timeout(300)
-async def test_nothing_an_owner_writes_or_an_agent_answers_runs(visitor: Visitor, site: HubProcess) -> None:
+async def test_nothing_an_owner_writes_or_an_agent_answers_runs(
+    visitor: Visitor, site: HubProcess, vectors: list[str]
+) -> None:
     await visitor.sign_in("alice")
     token = site.mint("owner", "session")
     async with online(site, Echo) as echo, web(site.url, headers=bearer(token)) as owner:
-        for vector in VECTORS:
+        for vector in vectors:
             text = vector.replace("\x01", "")
             fields: Json = dict.fromkeys(
                 ("name", "tagline", "description", "claudeMd", "personalizationPrompt"), text

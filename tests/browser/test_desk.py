@@ -48,17 +48,15 @@ async def test_a_newcomer_connects_publishes_is_asked_and_finds_the_ask(
     page = visitor.page
     await visitor.sign_in(newcomer, then="/desk")
     await expect(page.get_by_text("No agents yet")).to_be_visible()
-    await visitor.check()
-    await visitor.check_keyboard()
+    await visitor.check_calm()
     await page.get_by_role("link", name="Connect an agent").first.click()
     await page.get_by_label("Its name").fill("Word Counter")
-    await visitor.check()
+    await visitor.check_calm()
     await page.get_by_role("button", name="Get a token").click()
     token = await token_on(page)
     assert f"CLAWBRIDGE_TOKEN={token}" in await page.locator("#environment").inner_text()
     await expect(page.get_by_text("Nothing has connected")).to_be_visible()
-    await visitor.check()
-    await visitor.check_keyboard()
+    await visitor.check_calm()
 
     async with Echo(site.url, token, routingName="word-counter"):
         publish = page.get_by_role("link", name="Publish @word-counter")
@@ -68,8 +66,7 @@ async def test_a_newcomer_connects_publishes_is_asked_and_finds_the_ask(
         assert await page.get_by_label("Name", exact=True).input_value() == "Word counter"
         assert await page.get_by_label("Slug").input_value() == "word-counter"
         await page.get_by_label("Tagline").fill("counts words")
-        await visitor.check()
-        await visitor.check_keyboard()
+        await visitor.check_calm()
         await page.get_by_role("button", name="Publish").click()
         await expect(page.get_by_text("is there, and open to callers")).to_be_visible()
         await visitor.check()
@@ -79,8 +76,7 @@ async def test_a_newcomer_connects_publishes_is_asked_and_finds_the_ask(
         await expect(page.locator("[data-agent] [data-used]")).to_have_text("1", timeout=15_000)
         await page.get_by_role("link", name=f"Who asked @{handle}").click()
         await expect(page.get_by_text("how many words?")).to_be_visible()
-        await visitor.check()
-        await visitor.check_keyboard()
+        await visitor.check_calm()
 
 
 async def test_the_wizard_works_without_scripts(browser: Browser, site: HubProcess, newcomer: str) -> None:
@@ -125,16 +121,17 @@ async def test_the_desk_shows_busy_and_offline_by_itself_and_nothing_moves(
     owner: Visitor, site: HubProcess
 ) -> None:
     async with online(site, Held) as held:
+        await owner.page.clock.install()
         await owner.go("/desk")
-        card = owner.page.locator("li.agent", has_text=held.handle)
-        await expect(card.locator(".state")).to_have_text("online")
+        state = owner.page.locator("li.agent", has_text=held.handle).locator(".state")
+        await expect(state).to_have_text("online")
         asked = send(site.url, held.handle, "wait", site.mint("asker", "session"))
         async with asyncio.TaskGroup() as group:
             group.create_task(asked)
-            await expect(card.locator(".state")).to_have_text("busy", timeout=15_000)
+            await owner.see_later(state, "busy")
             held.release.set()
-        await expect(card.locator(".state")).to_have_text("online", timeout=15_000)
-    await expect(card.locator(".state")).to_have_text("offline", timeout=15_000)
+        await owner.see_later(state, "online")
+    await owner.see_later(state, "offline")
     await owner.check_calm()
 
 
@@ -155,8 +152,7 @@ async def test_errors_stand_beside_their_fields(owner: Visitor, site: HubProcess
         assert described is not None
         error = page.locator(f"#{described.split()[-1]}")
         await expect(error).to_contain_text("nobody here is called nobody-of-this-name")
-        await owner.check()
-        await owner.check_keyboard()
+        await owner.check_calm()
 
 
 async def test_logins_are_asked_for_while_access_is_limited(owner: Visitor, site: HubProcess) -> None:
@@ -166,7 +162,7 @@ async def test_logins_are_asked_for_while_access_is_limited(owner: Visitor, site
         await expect(field).to_be_hidden()
         await owner.page.get_by_label("Limited").check()
         await expect(field).to_be_visible()
-        await owner.check()
+        await owner.check_calm()
 
 
 async def test_a_description_is_previewed_and_kept_in_the_form(owner: Visitor, site: HubProcess) -> None:
@@ -179,7 +175,7 @@ async def test_a_description_is_previewed_and_kept_in_the_form(owner: Visitor, s
         assert (
             await page.get_by_label("Description", exact=True).input_value() == "It *counts*.\n\n- words\n- lines"
         )
-        await owner.check()
+        await owner.check_calm()
 
 
 async def test_an_agent_is_unpublished_published_and_deleted(owner: Visitor, site: HubProcess) -> None:
@@ -187,15 +183,12 @@ async def test_an_agent_is_unpublished_published_and_deleted(owner: Visitor, sit
     async with online(site, Echo) as echo:
         address = f"/desk/agents/{echo.agent['id']}"
         await owner.go(address)
-        await owner.check_keyboard()
         await page.get_by_role("button", name="Unpublish").click()
         await expect(page.get_by_text("It is a draft: nobody can ask it yet.")).to_be_visible()
         await owner.go(address)
         await page.get_by_role("button", name="Publish as it is").click()
         await owner.go(address)
         await page.get_by_role("link", name="Delete").click()
-        await owner.check()
-        await owner.check_keyboard()
         await page.get_by_role("button", name="Delete the agent").click()
         await expect(page.get_by_text(f"@{echo.handle} is deleted.")).to_be_visible()
         await expect(page.locator("li.agent", has_text=echo.handle)).to_have_count(0)
@@ -208,7 +201,7 @@ async def test_the_audit_of_an_unasked_agent_is_calm(owner: Visitor, site: HubPr
     async with online(site, Echo) as echo:
         await owner.go(f"/desk/agents/{echo.agent['id']}/audit")
         await expect(owner.page.get_by_text("Nobody asked in these days")).to_be_visible()
-        await owner.check()
+        await owner.check_calm()
 
 
 @pytest.mark.parametrize("days", [7, 30])
@@ -226,8 +219,7 @@ async def test_pictures_are_drawn_and_tables_hold_their_numbers(
         table = page.get_by_role("group", name="Asks per day")
         assert await table.locator("tbody tr").count() == days
         await expect(table.locator("tbody tr").first.locator("td").first).to_have_text("3")
-        await owner.check()
-        await owner.check_keyboard()
+        await owner.check_calm()
 
 
 async def test_a_caller_is_blocked_from_the_audit(owner: Visitor, site: HubProcess) -> None:
@@ -265,7 +257,7 @@ async def test_days_and_times_are_the_visitors(browser: Browser, site: HubProces
               return time.textContent === new Intl.DateTimeFormat("en-GB", style).format(new Date(time.dateTime));
             }"""
             assert await page.evaluate(local)
-            await away.check()
+            await away.check_calm()
 
 
 async def test_the_csv_is_a_download(owner: Visitor, site: HubProcess) -> None:

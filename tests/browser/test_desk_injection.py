@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser.chrome import IN_BROWSER
-from tests.browser.vectors import OUTSIDE, VECTORS
+from tests.browser.vectors import OUTSIDE, VECTORS, in_turn
 from tests.browser.visitor import Visitor
 from tests.callers import bearer, send, web
 from tests.hub_process import HubProcess
@@ -27,11 +27,14 @@ def kept(vector: str) -> str:
     return vector.replace("\x00", "")
 
 
-async def test_nothing_an_owner_writes_runs(visitor: Visitor, site: HubProcess, asked: list[str]) -> None:
+@in_turn
+async def test_nothing_an_owner_writes_runs(
+    visitor: Visitor, site: HubProcess, asked: list[str], vectors: list[str]
+) -> None:
     await visitor.sign_in("owner")
     async with online(site, Echo) as echo, web(site.url, headers=bearer(site.mint("owner", "session"))) as owner:
         address = f"/desk/agents/{echo.agent['id']}"
-        for vector in VECTORS:
+        for vector in vectors:
             text = kept(vector)
             fields = {"name": text[:120], "tagline": text[:160], "description": text, "claudeMd": text}
             answer = await owner.patch(
@@ -61,9 +64,12 @@ async def test_nothing_an_asker_writes_runs(visitor: Visitor, site: HubProcess, 
     assert asked == []
 
 
-async def test_nothing_an_agent_says_of_itself_runs(visitor: Visitor, site: HubProcess, asked: list[str]) -> None:
+@in_turn
+async def test_nothing_an_agent_says_of_itself_runs(
+    visitor: Visitor, site: HubProcess, asked: list[str], vectors: list[str]
+) -> None:
     await visitor.sign_in("owner")
-    for vector in VECTORS[::2]:
+    for vector in vectors[::2]:
         async with Echo(site.url, site.mint("owner", "channel"), host=kept(vector), cwd=kept(vector)):
             await visitor.page.goto(f"{site.url}/desk", wait_until="domcontentloaded")
             await visitor.check_calm()
@@ -72,13 +78,16 @@ async def test_nothing_an_agent_says_of_itself_runs(visitor: Visitor, site: HubP
     assert asked == []
 
 
-async def test_nothing_in_an_address_or_a_form_runs(visitor: Visitor, site: HubProcess, asked: list[str]) -> None:
+@in_turn
+async def test_nothing_in_an_address_or_a_form_runs(
+    visitor: Visitor, site: HubProcess, asked: list[str], vectors: list[str]
+) -> None:
     visitor.expected = ["400"]
     page = visitor.page
     await visitor.sign_in("owner")
     async with online(site, Echo) as echo:
         await send(site.url, echo.handle, "a question", site.mint("asker", "session"))
-        for vector in VECTORS[::2]:
+        for vector in vectors[::2]:
             names = "['agents', 'asker', 'outcome', 'days', 'tz', 'name', 'session', 'page']"
             query = await page.evaluate(
                 f"(v) => String(new URLSearchParams({names}.map((name) => [name, v])))", vector

@@ -5,7 +5,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.browser.chrome import IN_BROWSER
-from tests.browser.vectors import VECTORS
+from tests.browser.vectors import in_turn
 from tests.browser.visitor import Visitor, visiting
 from tests.callers import bearer, web
 from tests.homes import MakeHome
@@ -35,8 +35,7 @@ async def test_an_agent_is_found_by_words_and_opened_by_keyboard(visitor: Visito
         await visitor.page.keyboard.press("Enter")
         await visitor.page.get_by_text("1 agent found").wait_for()
         assert await names_listed(visitor) == [f"@{sommelier.handle}"]
-        await visitor.check()
-        await visitor.check_keyboard()
+        await visitor.check_calm()
         await visitor.page.get_by_role("link", name=f"@{sommelier.handle}").press("Enter")
         await visitor.page.get_by_role("heading", name="Tea sommelier").wait_for()
 
@@ -59,7 +58,7 @@ async def test_filters_show_who_is_online_and_ones_own(visitor: Visitor, site: H
         await visitor.page.get_by_label("Mine").check()
         await visitor.page.get_by_role("button", name="Search").click()
         await visitor.page.get_by_role("heading", name="Nothing matches").wait_for()
-        await check_anew(visitor)
+        await visitor.check_calm()
         await visitor.page.get_by_role("link", name="Clear the search").first.click()
         await visitor.page.wait_for_url(f"{site.url}/agents")
         assert not await visitor.page.get_by_label("Online only").is_checked()
@@ -73,7 +72,7 @@ async def test_an_agent_that_answers_somebody_else_is_busy(visitor: Visitor, sit
             await held.heard("prompt")
             await visitor.go(f"/agents?q={held.handle}")
             assert await visitor.page.locator(".agent .state").inner_text() == "busy"
-            await visitor.check()
+            await visitor.check_calm()
         held.release.set()
 
 
@@ -82,13 +81,15 @@ async def test_an_empty_hub_says_how_to_begin_and_many_agents_come_in_pages(
 ) -> None:
     hub = start_hub(make_home("embedded"), DEV_LOGIN=1)
     async with visiting(browser, hub.url) as visitor:
-        await visitor.go("/agents")
+        for path in ("/", "/demos/a2a/", "/agents"):
+            await visitor.go(path)
+            assert await visitor.page.locator(".empty").get_by_role("link", name="Connect an agent").is_visible()
+            await visitor.check()
         await visitor.page.get_by_role("heading", name="No agent is published yet").wait_for()
-        await visitor.check()
         await publish_many(hub, 25)
         await visitor.sign_in("alice", then="/agents")
         assert len(await names_listed(visitor)) == 24
-        await check_anew(visitor)
+        await visitor.check_calm()
         await visitor.page.get_by_role("link", name="Next").click()
         await visitor.page.get_by_text("Page 2 of 2").wait_for()
         assert await names_listed(visitor) == ["@owner/many-24"]
@@ -96,7 +97,7 @@ async def test_an_empty_hub_says_how_to_begin_and_many_agents_come_in_pages(
         await visitor.page.get_by_label("Mine").check()
         await visitor.page.get_by_role("button", name="Search").click()
         await visitor.page.get_by_role("heading", name="You have published no agent").wait_for()
-        await check_anew(visitor)
+        await visitor.check_calm()
 
 
 async def publish_many(hub: HubProcess, count: int) -> None:
@@ -106,11 +107,14 @@ async def publish_many(hub: HubProcess, count: int) -> None:
             await publish(hub, hub.mint("owner", "session"), peer.session_id, f"many-{number:02}")
 
 
+@in_turn
 @pytest.mark.timeout(300)
-async def test_nothing_that_is_searched_for_or_listed_runs(visitor: Visitor, site: HubProcess) -> None:
+async def test_nothing_that_is_searched_for_or_listed_runs(
+    visitor: Visitor, site: HubProcess, vectors: list[str]
+) -> None:
     token = site.mint("owner", "session")
     async with online(site, Echo) as echo, web(site.url, headers=bearer(token)) as owner:
-        for vector in VECTORS:
+        for vector in vectors:
             fields = {"name": vector.replace("\x01", ""), "tagline": vector.replace("\x01", "")}
             answer = await owner.patch(f"/api/v1/agents/{echo.agent['id']}", json=fields)
             assert answer.status_code == 200, answer.text

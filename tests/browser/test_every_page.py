@@ -1,6 +1,7 @@
-"""What holds for every page, whoever looks at it."""
+"""What holds for every page and every visitor."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
@@ -11,7 +12,7 @@ from tests.browser.pages import PAGES, Listed
 from tests.browser.scene import Scene, playing
 from tests.browser.visitor import Visitor, visiting
 from tests.homes import MakeHome
-from tests.hub_process import HubProcess, StartHub
+from tests.hub_process import HubProcess
 from tests.peers import Echo, online
 
 pytestmark = IN_BROWSER
@@ -24,18 +25,45 @@ async def scene(make_home: MakeHome) -> AsyncIterator[Scene]:
         yield running
 
 
-@pytest.mark.parametrize("listed", PAGES, ids=lambda one: one.name)
+SignedIn = Callable[[str], Awaitable[Visitor]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def signed_in(browser: Browser, scene: Scene) -> AsyncIterator[SignedIn]:
+    """Gives the visitor of a login, with the browser it had for the page before."""
+    visitors: dict[str, Visitor] = {}
+    async with AsyncExitStack() as stack:
+
+        async def of(login: str) -> Visitor:
+            if login not in visitors:
+                visitors[login] = await stack.enter_async_context(visiting(browser, scene.hub.url))
+                if login:
+                    await visitors[login].sign_in(login)
+            return visitors[login]
+
+        yield of
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [pytest.param(one, id=one.name, marks=[pytest.mark.deep] if one.like else []) for one in PAGES],
+)
 async def test_a_page_is_small_calm_accessible_and_fits_a_phone(
-    browser: Browser, scene: Scene, listed: Listed
+    signed_in: SignedIn, scene: Scene, listed: Listed
 ) -> None:
-    async with visiting(browser, scene.hub.url) as visitor:
-        visitor.expected = [listed.complaint] if listed.complaint else []
-        if listed.login:
-            await visitor.sign_in(listed.login)
-        await visitor.go(listed.path.format(**scene.names))
-        await listed.act(visitor.page)
-        await visitor.check()
-        await visitor.check_keyboard()
+    visitor = await signed_in(listed.login)
+    visitor.complaints.clear()
+    visitor.expected = [listed.complaint] if listed.complaint else []
+    await visitor.go(listed.path.format(**scene.names))
+    await visitor.check_calm()
+    await listed.act(visitor.page)
+    await visitor.check()
+    await visitor.check_keyboard()
+
+
+async def test_a_page_like_another_is_checked_where_the_other_is() -> None:
+    checked = {one.name for one in PAGES if not one.like}
+    assert {one.like for one in PAGES if one.like} <= checked
 
 
 async def test_the_colours_are_the_visitors_choice_and_stay(visitor: Visitor) -> None:
@@ -59,17 +87,6 @@ async def test_the_skip_link_leads_past_the_navigation(visitor: Visitor) -> None
     await visitor.page.keyboard.press("Tab")
     await visitor.page.keyboard.press("Enter")
     assert await visitor.page.evaluate("document.activeElement.id") == "main"
-
-
-async def test_a_hub_without_agents_says_what_to_do_next(
-    browser: Browser, start_hub: StartHub, make_home: MakeHome
-) -> None:
-    hub = start_hub(make_home("embedded"), DEV_LOGIN=1)
-    async with visiting(browser, hub.url) as visitor:
-        for path in ("/", "/agents", "/demos/a2a/"):
-            await visitor.go(path)
-            assert await visitor.page.locator(".empty").get_by_role("link", name="Connect an agent").is_visible()
-            await visitor.check()
 
 
 async def test_without_scripts_the_pages_can_be_read(browser: Browser, site: HubProcess) -> None:

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.browser.chrome import IN_BROWSER
-from tests.browser.vectors import OUTSIDE, VECTORS
+from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, VECTORS, in_turn
 from tests.browser.visitor import Visitor
 from tests.callers import bearer, web
 from tests.hub_process import HubProcess
@@ -23,13 +23,17 @@ def asked(visitor: Visitor) -> list[str]:
 
 async def test_there_are_sixty_of_them() -> None:
     assert len(set(VECTORS)) == len(VECTORS) >= 60
+    assert set(ONE_OF_EACH_KIND) < set(VECTORS)
 
 
+@in_turn
 @pytest.mark.timeout(300)
-async def test_nothing_an_owner_writes_runs(visitor: Visitor, site: HubProcess, asked: list[str]) -> None:
+async def test_nothing_an_owner_writes_runs(
+    visitor: Visitor, site: HubProcess, asked: list[str], vectors: list[str]
+) -> None:
     await visitor.sign_in("alice")
     async with online(site, Echo) as echo, web(site.url, headers=bearer(site.mint("owner", "session"))) as owner:
-        for vector in VECTORS:
+        for vector in vectors:
             await _write(owner, echo.agent["id"], vector)
             for path in ("/", f"/demos/a2a/?agent={echo.handle}"):
                 await visitor.page.goto(site.url + path, wait_until="domcontentloaded")
@@ -49,13 +53,16 @@ async def _write(owner: httpx.AsyncClient, agent_id: int, vector: str) -> None:
     assert answer.status_code == 200, answer.text
 
 
+@in_turn
 @pytest.mark.timeout(300)
-async def test_nothing_an_agent_answers_runs(visitor: Visitor, site: HubProcess, asked: list[str]) -> None:
+async def test_nothing_an_agent_answers_runs(
+    visitor: Visitor, site: HubProcess, asked: list[str], vectors: list[str]
+) -> None:
     await visitor.sign_in("alice")
     async with online(site, Echo) as echo:
         await visitor.go(f"/demos/a2a/?agent={echo.handle}")
         page = visitor.page
-        for number, vector in enumerate(VECTORS):
+        for number, vector in enumerate(vectors):
             await page.locator(f"input[name=how][value={'stream' if number % 2 else 'send'}]").check()
             await page.get_by_role(
                 "radio", name=["HTTP", "curl", "Python", "TypeScript"][number % 4], exact=True
@@ -69,14 +76,17 @@ async def test_nothing_an_agent_answers_runs(visitor: Visitor, site: HubProcess,
     assert asked == []
 
 
+@in_turn
 @pytest.mark.timeout(300)
-async def test_nothing_in_an_address_or_a_form_runs(visitor: Visitor, asked: list[str]) -> None:
+async def test_nothing_in_an_address_or_a_form_runs(
+    visitor: Visitor, asked: list[str], vectors: list[str]
+) -> None:
     visitor.expected = ["400"]  # a browser notes it in the console
     page = visitor.page
-    for vector in VECTORS:
+    for vector in vectors:
         await page.goto(_address(visitor, "/demos/a2a/", agent=vector), wait_until="domcontentloaded")
         await visitor.check_calm()
-    for vector in VECTORS[::3]:
+    for vector in vectors[::3]:
         await page.goto(_address(visitor, "/signin", next=vector), wait_until="domcontentloaded")
         await page.get_by_label("Login").fill(vector)
         await page.get_by_label("Login").press("Enter")

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.reference import CODES, PIECES, ask, text_of
 from tests.browser.visitor import Visitor
@@ -30,7 +28,7 @@ async def test_a_reply_is_shown_as_it_is_written(visitor: Visitor, site: HubProc
         await visitor.page.get_by_role("button", name="GetTask").click()
         await visitor.page.get_by_text("Completed.").wait_for()
         assert json.loads(await text_of(visitor, "raw"))["result"]["status"]["state"] == "COMPLETED"
-        await visitor.check()
+        await visitor.check_calm()
 
 
 async def test_what_arrives_is_there_before_the_end(visitor: Visitor, site: HubProcess) -> None:
@@ -59,23 +57,24 @@ async def test_the_card_is_fetched_and_shown(visitor: Visitor, site: HubProcess)
         await visitor.check_calm()
 
 
-@pytest.mark.parametrize(("mistake", "code"), CODES.items())
-async def test_a_mistake_is_answered_and_explained(
-    visitor: Visitor, site: HubProcess, mistake: str, code: int
-) -> None:
+async def test_each_mistake_is_answered_and_explained(visitor: Visitor, site: HubProcess) -> None:
     visitor.expected = ["status of 4"]
     async with online(site, Echo) as agent:
         await visitor.sign_in("alice")
         await visitor.go(f"/demos/a2a/?agent={agent.handle}")
-        await visitor.page.get_by_label("Make a mistake").select_option(mistake)
-        await ask(visitor, "hello")
-        await visitor.page.get_by_text("Not taken.").wait_for()
-        assert (await text_of(visitor, "explained")).startswith(str(code))
-        assert json.loads(await text_of(visitor, "raw"))["error"]["code"] == code
+        for mistake, code in CODES.items():
+            await visitor.page.get_by_label("Make a mistake").select_option(mistake)
+            await visitor.page.evaluate("document.getElementById('ask-status').textContent = ''")
+            await ask(visitor, "hello")
+            await visitor.page.get_by_text("Not taken.").wait_for()
+            assert (await text_of(visitor, "explained")).startswith(str(code)), mistake
+            assert json.loads(await text_of(visitor, "raw"))["error"]["code"] == code
         await visitor.check_calm()
 
 
-async def test_refusals_and_failures_are_explained(visitor: Visitor, site: HubProcess) -> None:
+async def test_refusals_and_failures_are_explained(visitor: Visitor, impatient_site: HubProcess) -> None:
+    site = impatient_site
+    visitor.url = site.url
     await visitor.sign_in("alice")
     async with online(site, Stall) as silent, online(site, Echo, agent={"dailyBudgetQueries": 0}) as spent:
         async with online(site, Echo) as gone:

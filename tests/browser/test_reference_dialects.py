@@ -36,7 +36,7 @@ async def test_a_question_in_another_dialect(
         assert json.loads(await text_of(visitor, "raw"))["result"]["status"]["state"].endswith(
             {"v1-0": "TASK_STATE_COMPLETED", "v0-3": "completed"}[key]
         )
-        await visitor.check()
+        await visitor.check_calm()
 
 
 async def test_a_plain_reply_that_is_no_task(visitor: Visitor, site: HubProcess) -> None:

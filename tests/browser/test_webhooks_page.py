@@ -1,37 +1,20 @@
 """Webhooks from a browser: subscribe, see a test arrive, send it again, with scripts and without."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
 from urllib.parse import quote
 
 import httpx
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.browser.chrome import IN_BROWSER
-from tests.browser.vectors import VECTORS
-from tests.browser.visitor import Visitor, visiting
+from tests.browser.vectors import in_turn
+from tests.browser.visitor import Visitor
 from tests.callers import Json, bearer, web
-from tests.homes import MakeHome
 from tests.hub_process import HubProcess
 from tests.receivers import Receiver, receiving
 
 pytestmark = IN_BROWSER
-
-
-@pytest.fixture(scope="module")
-def open_site(make_home: MakeHome) -> Iterator[HubProcess]:
-    """A hub that may deliver to this machine."""
-    hub = HubProcess.start(make_home("embedded"), DEV_LOGIN=1, WEBHOOK_ALLOW_PRIVATE=1)
-    yield hub
-    hub.stop()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def subscriber(browser: Browser, open_site: HubProcess) -> AsyncIterator[Visitor]:
-    async with visiting(browser, open_site.url) as somebody:
-        yield somebody
 
 
 async def subscribe(visitor: Visitor, receiver: Receiver, *events: str) -> None:
@@ -42,58 +25,57 @@ async def subscribe(visitor: Visitor, receiver: Receiver, *events: str) -> None:
     await visitor.page.get_by_text("Copy it now").wait_for()
 
 
-async def test_a_test_is_seen_to_arrive_and_sent_again(subscriber: Visitor) -> None:
-    page = subscriber.page
+async def test_a_test_is_seen_to_arrive_and_sent_again(visitor: Visitor) -> None:
+    page = visitor.page
     with receiving() as receiver:
-        await subscriber.sign_in("alice")
-        await subscriber.go("/webhooks")
-        await subscriber.check()
-        await subscriber.check_keyboard()
-        await subscribe(subscriber, receiver, "chat.event", "agent.replied")
+        await visitor.sign_in("alice")
+        await visitor.go("/webhooks")
+        await visitor.check_calm()
+        await subscribe(visitor, receiver, "chat.event", "agent.replied")
         secret = await page.get_by_label("The signing secret", exact=True).input_value()
         assert secret.startswith("whsec_")
         await page.get_by_role("button", name="Copy the signing secret").click()
         assert await page.evaluate("navigator.clipboard.readText()") == secret
-        await subscriber.check()
+        await visitor.check_calm()
         await page.get_by_role("button", name="Send a test").click()
         await expect(page.locator("#deliveries tbody .badge")).to_have_text("delivered")
         assert secret not in await page.content()
         (one,) = receiver.heard(1)
         assert b"webhook.test" in one.body
-        await subscriber.check()
+        await visitor.check_calm()
         await page.get_by_role("button", name="Replay").click()
         await expect(page.get_by_text("will be sent again")).to_be_visible()
         receiver.heard(2)
         await expect(page.locator("#deliveries tbody .badge")).to_have_text("delivered")
-        await subscriber.check_calm()
+        await visitor.check_calm()
         await page.get_by_role("button", name="New signing secret").click()
         await expect(page.get_by_text("signs too, until")).to_be_visible()
         assert await page.get_by_label("The signing secret", exact=True).input_value() != secret
         await page.get_by_role("button", name="Delete this webhook").click()
         await expect(page.get_by_text("No webhooks yet")).to_be_visible()
-        await subscriber.check_calm()
+        await visitor.check_calm()
 
 
-async def test_a_failure_says_when_it_is_tried_again(subscriber: Visitor) -> None:
+async def test_a_failure_says_when_it_is_tried_again(visitor: Visitor) -> None:
     with receiving(lambda _: 500) as receiver:
-        await subscriber.sign_in("bob")
-        await subscriber.go("/webhooks")
-        await subscribe(subscriber, receiver, "*")
-        await subscriber.page.get_by_role("button", name="Send a test").click()
-        row = subscriber.page.locator("#deliveries tbody tr")
+        await visitor.sign_in("bob")
+        await visitor.go("/webhooks")
+        await subscribe(visitor, receiver, "*")
+        await visitor.page.get_by_role("button", name="Send a test").click()
+        row = visitor.page.locator("#deliveries tbody tr")
         await expect(row).to_contain_text("HTTP 500")
         await expect(row).to_contain_text("pending")
-        await expect(subscriber.page.get_by_text("1 failure in a row")).to_be_visible()
+        await expect(visitor.page.get_by_text("1 failure in a row")).to_be_visible()
         await row.get_by_role("button").focus()
         receiver.answer = lambda _: 204
-        await subscriber.check()
+        await visitor.check_calm()
 
 
-async def test_it_works_without_scripts(browser: Browser, open_site: HubProcess) -> None:
+async def test_it_works_without_scripts(browser: Browser, site: HubProcess) -> None:
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()
     with receiving() as receiver:
-        await page.goto(f"{open_site.url}/signin?next=/webhooks")
+        await page.goto(f"{site.url}/signin?next=/webhooks")
         await page.get_by_label("Login").fill("carol")
         await page.get_by_role("button", name="Sign in").click()
         await page.get_by_role("button", name="Subscribe").click()
@@ -109,23 +91,26 @@ async def test_it_works_without_scripts(browser: Browser, open_site: HubProcess)
     await context.close()
 
 
+@in_turn
 @pytest.mark.timeout(300)
-async def test_nothing_a_subscriber_or_receiver_says_runs(subscriber: Visitor, open_site: HubProcess) -> None:
-    subscriber.expected = ["400"]
-    await subscriber.sign_in("dave")
-    page = subscriber.page
-    async with web(open_site.url, headers=bearer(open_site.mint("dave", "session"))) as client:
-        for vector in VECTORS:
+async def test_nothing_a_subscriber_or_receiver_says_runs(
+    visitor: Visitor, site: HubProcess, vectors: list[str]
+) -> None:
+    visitor.expected = ["400"]
+    await visitor.sign_in("dave")
+    page = visitor.page
+    async with web(site.url, headers=bearer(site.mint("dave", "session"))) as client:
+        for vector in vectors:
             made = await add(client, vector)
-            await page.goto(f"{open_site.url}/webhooks/{made['id']}", wait_until="domcontentloaded")
-            await subscriber.check_calm()
-            await page.goto(f"{open_site.url}/webhooks", wait_until="domcontentloaded")
+            await page.goto(f"{site.url}/webhooks/{made['id']}", wait_until="domcontentloaded")
+            await visitor.check_calm()
+            await page.goto(f"{site.url}/webhooks", wait_until="domcontentloaded")
             await page.get_by_label("URL").fill(vector)
             await page.get_by_label("Of sessions of this name only").fill(vector[:81])
             await page.get_by_label("Of this session only").fill(vector[:36])
             await page.get_by_role("button", name="Subscribe").click()
             await page.get_by_role("alert").first.wait_for()
-            await subscriber.check_calm()
+            await visitor.check_calm()
             assert (await client.delete(f"/api/v1/webhooks/{made['id']}")).status_code == 204
 
 

@@ -1,5 +1,7 @@
 """Texts that would run `pwned()`, were any of them taken for markup, an address or code."""
 
+import pytest
+
 RUN = "pwned(1)"
 OUTSIDE = "https://evil.example"
 
@@ -98,3 +100,37 @@ VECTORS = [
     f"\u202e<script>{RUN}</script>",
     f"<\u017fcript>{RUN}</\u017fcript>",
 ]
+
+# One for each way out of where a text is put. A field that Django escapes treats all vectors alike.
+ONE_OF_EACH_KIND = [
+    f"<script>{RUN}</script>",
+    f"</script><script>{RUN}</script>",
+    f"<img src=x onerror={RUN}>",
+    f"<svg onload={RUN}>",
+    f"<iframe src=javascript:parent.{RUN}></iframe>",
+    f"<base href={OUTSIDE}/>",
+    f"<img src={OUTSIDE}/pixel.png>",
+    f'"><script>{RUN}</script>',
+    f'" onfocus={RUN} autofocus x="',
+    f"' onfocus={RUN} autofocus x='",
+    f"</option></select><img src=x onerror={RUN}>",
+    f"</textarea><img src=x onerror={RUN}>",
+    f"</title><img src=x onerror={RUN}>",
+    f"--><img src=x onerror={RUN}><!--",
+    f"{{{{ {RUN} }}}}{{% debug %}}",
+    f"${{{RUN}}}`${{{RUN}}}`",
+    f'";{RUN};//',
+    f"';{RUN};//",
+    f"[x](javascript:{RUN})",
+    f"![x]({OUTSIDE}/pixel.png)",
+]
+THE_OTHERS = [vector for vector in VECTORS if vector not in ONE_OF_EACH_KIND]
+
+# For a test that opens pages for each vector: `make test` tries one of each kind, `make test-deep` the others.
+in_turn = pytest.mark.parametrize(
+    "vectors",
+    [
+        pytest.param(ONE_OF_EACH_KIND, id="one-of-each-kind"),
+        pytest.param(THE_OTHERS, id="the-others", marks=pytest.mark.deep),
+    ],
+)

@@ -1,16 +1,22 @@
-"""Somebody in front of a browser, and what every page must be for them."""
+"""A visitor with a browser, and what every page must be for a visitor."""
 
+import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, CDPSession, Page
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.async_api import Browser, CDPSession, Locator, Page
+
+from tests.waiting import eventually
 
 MOST_BYTES = 100_000
 MOST_SHIFT = 0.01
+SETTLED_WITHIN_S = 20
+LOOKS_AGAIN_WITHIN_MS = 5000
 PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1280, "height": 900}
 
@@ -41,14 +47,36 @@ REACHABLE = """() => {
   document.activeElement?.blur();
   return window.reach.size;
 }"""
-REACHED = """() => {
-  const one = document.activeElement;
-  const style = getComputedStyle(one);
-  const member = one.type === "radio" ? [...window.reach].find((other) => other.name === one.name) : one;
-  window.reach.delete(member);
-  const is_marked = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
-  return is_marked || one === document.body ? "" : one.outerHTML.slice(0, 200);
+# Notes each element that has the focus, and whether it shows it.
+NOTE_FOCUS = """() => {
+  window.unmarked = [];
+  addEventListener("focusin", ({target: one}) => {
+    const style = getComputedStyle(one);
+    const member = one.type === "radio" ? [...window.reach].find((other) => other.name === one.name) : one;
+    window.reach.delete(member);
+    const is_marked = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+    if (!is_marked) window.unmarked.push(one.outerHTML.slice(0, 200));
+  });
 }"""
+WALKED = """() => ({
+  unmarked: window.unmarked,
+  left: [...window.reach].map((one) => one.outerHTML.slice(0, 150)),
+})"""
+TAB = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
+
+# The next frame is painted, and the scripts of the page have nothing left to do.
+IDLE = (
+    "() => new Promise((done) => requestAnimationFrame(() => requestIdleCallback(() => done(), {timeout: 1000})))"
+)
+
+# Axe on the whole page, or by some rules only: what it finds, in short.
+AXE = """async (rules) => {
+  const only = rules ? {runOnly: {type: "rule", values: rules}} : {};
+  const {violations} = await axe.run({resultTypes: ["violations"], ...only});
+  return violations.map(({id, nodes}) => [id, nodes.slice(0, 5).map(({html}) => html)]);
+}"""
+# Rules that depend on colours: between light and dark, `site.css` changes nothing else.
+OF_COLOURS = ["color-contrast", "link-in-text-block"]
 
 TOO_WIDE = """() => {
   if (document.documentElement.scrollWidth <= innerWidth) return [];
@@ -60,7 +88,10 @@ TOO_WIDE = """() => {
 
 @dataclass
 class Visitor:
-    """One tab of a browser of its own; what its console complains of is kept."""
+    """One tab of a browser of its own; what its console complains of is kept.
+
+    `requests`: those under way; `begun`: how many there were.
+    """
 
     url: str
     page: Page
@@ -68,21 +99,54 @@ class Visitor:
     complaints: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
     bytes_read: float = 0
+    requests: dict[str, str] = field(default_factory=dict)
+    begun: int = 0
 
     async def go(self, path: str) -> None:
         """Open a page as if for the first time, and wait for its scripts."""
         self.bytes_read = 0
         await self.network.send("Network.setCacheDisabled", {"cacheDisabled": True})
-        await self.page.goto(self.url + path, wait_until="networkidle")
+        await self.open(path)
         await self.network.send("Network.setCacheDisabled", {"cacheDisabled": False})
 
-    async def sign_in(self, login: str, *, then: str = "/") -> None:
-        """The development sign-in, as a person does it."""
-        await self.page.goto(f"{self.url}/signin?next={then}")
-        await self.page.get_by_label("Login").fill(login)
-        await self.page.get_by_role("button", name="Sign in").click()
-        await self.page.wait_for_url(self.url + then)
-        await self.page.wait_for_load_state("networkidle")
+    async def open(self, path: str) -> None:
+        """Open a page, and wait until it has loaded and its scripts have what they fetch at once."""
+        self.requests.clear()
+        await self.page.goto(self.url + path)
+        try:
+            async with asyncio.timeout(SETTLED_WITHIN_S):
+                await self._settled()
+        except TimeoutError:
+            raise AssertionError(f"{self.page.url} still asks for {list(self.requests.values())}") from None
+
+    async def _settled(self) -> None:
+        begun = -1
+        while self.requests or begun != self.begun:
+            begun = self.begun
+            await self.page.evaluate(IDLE)
+
+    async def sign_in(self, login: str, *, then: str = "") -> None:
+        """Send the form of the development sign-in without showing it, and open the page `then`, if any."""
+        form = await self.page.request.get(f"{self.url}/signin")
+        found = re.search('name="csrfmiddlewaretoken" value="([^"]+)"', await form.text())
+        assert found is not None, await form.text()
+        fields = {"csrfmiddlewaretoken": found[1], "login": login, "next": "/signin"}
+        answer = await self.page.request.post(f"{self.url}/signin", form=fields)
+        assert answer.ok, await answer.text()
+        if then:
+            await self.open(then)
+
+    async def see_later(self, shown: Locator, text: str) -> None:
+        """Let time pass in the browser until the page, which looks again every few seconds, shows a text.
+
+        The page was opened after `page.clock.install()`.
+        """
+
+        async def looked() -> bool:
+            await self.page.clock.fast_forward(LOOKS_AGAIN_WITHIN_MS)
+            return await shown.inner_text() == text
+
+        await eventually(looked, f"{self.page.url} shows {text}")
 
     async def seen(self) -> dict[str, Any]:
         found: dict[str, Any] = await self.page.evaluate("window.seen")
@@ -90,9 +154,9 @@ class Visitor:
 
     async def check(self) -> None:
         """What every state of every page must be: small, calm, within the policy, accessible, fit for a phone."""
-        await self.check_calm()
         assert self.bytes_read < MOST_BYTES, f"{self.page.url}: {self.bytes_read} bytes"
         await self.check_accessible()
+        await self.check_calm()  # late enough to see what moves after a while
         await self.check_phone()
 
     async def check_calm(self) -> None:
@@ -104,12 +168,11 @@ class Visitor:
 
     async def check_accessible(self) -> None:
         """Axe finds nothing, in light and in dark."""
-        for scheme in ("light", "dark"):
+        if await self.page.evaluate("typeof axe") == "undefined":
+            await self.page.evaluate(AXE_SCRIPT)
+        for scheme, rules in (("light", None), ("dark", OF_COLOURS)):
             await self.page.emulate_media(color_scheme=scheme)
-            results = await Axe().run(self.page)
-            found = [
-                (one["id"], [node["html"] for node in one["nodes"]][:5]) for one in results.response["violations"]
-            ]
+            found = await self.page.evaluate(AXE, rules)
             assert not found, f"{self.page.url} in {scheme}: {json.dumps(found, indent=1)}"
         await self.page.emulate_media(color_scheme="light")
 
@@ -123,12 +186,12 @@ class Visitor:
     async def check_keyboard(self) -> None:
         """Tab reaches all that can be used, and shows where it is."""
         count = await self.page.evaluate(REACHABLE)
-        for _ in range(count + 2):
-            await self.page.keyboard.press("Tab")
-            unmarked = await self.page.evaluate(REACHED)
-            assert not unmarked, f"{self.page.url}: no focus ring on {unmarked}"
-        left = await self.page.evaluate("() => [...window.reach].map((one) => one.outerHTML.slice(0, 150))")
-        assert not left, f"{self.page.url}: Tab does not reach {left}"
+        await self.page.evaluate(NOTE_FOCUS)
+        keys = [{"type": kind, **TAB} for kind in ("rawKeyDown", "keyUp")] * (count + 2)
+        await asyncio.gather(*(self.network.send("Input.dispatchKeyEvent", key) for key in keys))
+        walked = await self.page.evaluate(WALKED)
+        assert not walked["unmarked"], f"{self.page.url}: no focus ring on {walked['unmarked']}"
+        assert not walked["left"], f"{self.page.url}: Tab does not reach {walked['left']}"
 
 
 @asynccontextmanager
@@ -148,10 +211,17 @@ async def visiting(browser: Browser, url: str, **options: Any) -> AsyncIterator[
         ),
     )
 
-    def count(event: dict[str, Any]) -> None:
-        visitor.bytes_read += event["encodedDataLength"]
+    def begin(event: dict[str, Any]) -> None:
+        visitor.begun += 1
+        visitor.requests[event["requestId"]] = event["request"]["url"]
 
-    network.on("Network.loadingFinished", count)
+    def end(event: dict[str, Any]) -> None:
+        visitor.bytes_read += event.get("encodedDataLength", 0)  # none of a request that failed
+        visitor.requests.pop(event["requestId"], None)
+
+    network.on("Network.requestWillBeSent", begin)
+    network.on("Network.loadingFinished", end)
+    network.on("Network.loadingFailed", end)
     await network.send("Network.enable")
     yield visitor
     await context.close()
