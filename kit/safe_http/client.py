@@ -7,13 +7,14 @@ from functools import cache
 
 import httpcore2
 
+from kit.durations import seconds
 from kit.safe_http.pinned import Deadline, PinnedBackend
 from kit.safe_http.target import NotSent, Resolve, Rules, Target, addresses_of, read_target, system_resolver
 
 __all__ = ["Answer", "NotSent", "SafeHttp", "Unanswered"]
 
 MAX_ANSWER_BYTES = 65_536
-TOTAL_S = 10.0
+TOTAL_S = seconds(10.0, at_least_s=5.0)
 CHECK_WITHIN_S = 4.0  # whoever gave the address waits, and gives up after 5 s
 
 
