@@ -232,15 +232,12 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
+JOBS_EVERY_S = seconds(5.0, at_least_s=1.0)
 CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs it, in this order
-    "sweep": {"task": "hub.sweep", "schedule": seconds(5.0, at_least_s=1.0), "options": {"expires": 10}},
-    "deliver": {
-        "task": "webhooks.deliver_due",
-        "schedule": seconds(5.0, at_least_s=1.0),
-        "options": {"expires": 10},
-    },
-    "push": {"task": "a2a.push_due", "schedule": seconds(5.0, at_least_s=1.0), "options": {"expires": 10}},
-    "erase": {"task": "hub.erase_closed", "schedule": seconds(10.0, at_least_s=1.0), "options": {"expires": 10}},
+    "sweep": {"task": "hub.sweep", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
+    "deliver": {"task": "webhooks.deliver_due", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
+    "push": {"task": "a2a.push_due", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
+    "erase": {"task": "hub.erase_closed", "schedule": 2 * JOBS_EVERY_S, "options": {"expires": 10}},
     "trim tasks": {"task": "a2a.trim_tasks", "schedule": 300.0, "options": {"expires": 300}},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
     "blank questions": {"task": "agents.blank_questions", "schedule": 3600.0, "args": [QUESTIONS_KEPT_DAYS]},

@@ -11,9 +11,9 @@ SCALE = 0.1  # of the durations of hub processes that tests start
 Seen = TypeVar("Seen")
 
 
-def on_hub(real_s: float, *, scale: float = SCALE) -> float:
+def on_hub(real_s: float, *, at_least_s: float = 0.0) -> float:
     """How long a duration of the contract is in a hub process that a test started."""
-    return seconds(real_s, scale=scale)
+    return seconds(real_s, at_least_s=at_least_s, scale=SCALE)
 
 
 def until(look: Callable[[], Seen], what: str, *, within_s: float) -> Seen:

@@ -45,11 +45,13 @@ class SafeHttp:
         resolve: Resolve = system_resolver,
         tls: ssl.SSLContext | None = None,
         total_s: float = TOTAL_S,
+        check_within_s: float = CHECK_WITHIN_S,
     ) -> None:
         self._rules = rules
         self._resolve = resolve
         self._tls = tls
         self._total_s = total_s
+        self._check_within_s = min(total_s, check_within_s)
 
     def check(self, url: str) -> None:
         """Look at a URL as sending would now.
@@ -59,7 +61,7 @@ class SafeHttp:
         """
         target = read_target(url, self._rules)
         try:
-            self._addresses(target, Deadline(min(self._total_s, CHECK_WITHIN_S)))
+            self._addresses(target, Deadline(self._check_within_s))
         except TimeoutError:
             raise NotSent(f"{target.host} could not be looked up in time") from None
 

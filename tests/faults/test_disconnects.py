@@ -91,7 +91,7 @@ async def test_an_agent_that_falls_silent_is_taken_off_line(embedded_hub: HubPro
     hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
 
     async with online(hub, Deaf) as agent:
-        await asyncio.wait_for(agent.closed.wait(), 100)
+        await asyncio.wait_for(agent.closed.wait(), 30)
         assert failed_text(await send(hub.url, agent.handle, "hello", alice)) == OFFLINE
         assert len([frame for frame in agent.frames if frame["type"] == "ping"]) >= 2
 
