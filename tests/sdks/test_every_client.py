@@ -8,7 +8,7 @@ import pytest
 from tests.hub_process import HubProcess
 from tests.peers import Slow, TaskPeer, online
 from tests.sdks.clients import CLIENTS, SdkClient
-from tests.sdks.conftest import ready
+from tests.sdks.conftest import is_here
 from tests.sdks.sights import ENDED
 
 LONGER_THAN_A_READ_TIMEOUT_S = 6.5
@@ -195,11 +195,3 @@ async def test_an_answer_may_take_longer_than_five_seconds(hub: HubProcess, alic
     asks = [(client, scenario) for client in CLIENTS if is_here(client) for scenario in ("send", "stream")]
     answers = await asyncio.gather(*(ask(*one) for one in asks))
     assert dict(zip(map(str, asks), answers, strict=True)) == {str(one): "echo: hello" for one in asks}
-
-
-def is_here(client: SdkClient) -> bool:
-    try:
-        ready(client)
-    except pytest.skip.Exception:
-        return False
-    return True

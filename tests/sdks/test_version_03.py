@@ -8,6 +8,7 @@ from tests.callers import rpc_path
 from tests.hub_process import HubProcess
 from tests.peers import TaskPeer, online
 from tests.sdks.clients import VERSION_03, SdkClient
+from tests.sdks.conftest import is_here
 
 
 @pytest.fixture
