@@ -120,7 +120,7 @@ def _id(row: Sendable, path: str) -> int:
     return found
 
 
-def _changes(attempts: int, outcome: Outcome, now: datetime, retry_after_s: Sequence[int]) -> dict[str, Any]:
+def _changes(attempts: int, outcome: Outcome, now: datetime, retry_after_s: Sequence[float]) -> dict[str, Any]:
     if outcome.is_success:
         return {"status": Status.DELIVERED, "delivered_at": now, "next_attempt_at": None}
     if attempts > len(retry_after_s):
