@@ -17,10 +17,11 @@ from a2a_bridge.streams import Frame
 from agents.pieces import Json
 from kit import sse
 from kit.asgi import ClientLeft, Header, Receive, Send
+from kit.durations import seconds
 from kit.jsonrpc import RpcError
 from kit.waits import within
 
-SEND_WITHIN_S = 30.0
+SEND_WITHIN_S = seconds(30.0)
 CORS = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", b"A2A-Extensions, X-A2A-Extensions, traceparent"),

@@ -24,12 +24,15 @@ from agents.types import Outcome, SettledTurn
 from kit import batches, sql
 from kit.async_db import db_call
 from kit.clock import db_now
+from kit.durations import seconds
 from kit.ids import time_ordered, unguessable
 from kit.jsonrpc import RpcError
 
 KEPT = timedelta(hours=24)
-ADMITTED_WITHIN = timedelta(seconds=15)  # a claim without a turn for longer lost its process
-ABANDONED_AFTER = timedelta(seconds=60)  # and after this not even a ledger that waits for locks will admit it
+# A claim without a turn for longer lost its process.
+ADMITTED_WITHIN = timedelta(seconds=seconds(15.0, at_least_s=8.0))
+# And after this not even a ledger that waits for locks will admit it.
+ABANDONED_AFTER = timedelta(seconds=seconds(60.0, at_least_s=15.0))
 MAX_KEY_CHARS = 255
 CLAIM_TRIES = 5
 LOOK_EVERY_S = 0.5

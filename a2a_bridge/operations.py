@@ -23,8 +23,9 @@ from agents.pieces import Json
 from agents.post import Cancel as CancelMessage
 from agents.types import Target
 from kit.async_db import db_call
+from kit.durations import seconds
 
-CANCEL_WITHIN_S = 4.0  # clients in use give up after 5 s of silence
+CANCEL_WITHIN_S = seconds(4.0, at_least_s=1.5)  # clients in use give up after 5 s of silence
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 import time
 
-KEEPALIVE_S = 3.0
+from kit.durations import seconds
+
+KEEPALIVE_S = seconds(3.0, at_least_s=0.75)
 
 
 class Quiet:

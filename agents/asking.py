@@ -17,14 +17,15 @@ from agents.transcript.recording import NewEvent, payload_of
 from agents.types import Ask, Outcome, SettledTurn, Source, Surface, Target
 from agents.waiting import RunningTurn
 from kit import trace
+from kit.durations import seconds
 from kit.ids import time_ordered
 from kit.tasks import TaskSet
 from kit.waits import done_within
 
 logger = logging.getLogger(__name__)
 
-TURN_WAIT_S = 900.0  # how long a turn stays open for whom nobody waits in line (section 4.4)
-PEER_TIMEOUT_S = 120.0
+TURN_WAIT_S = seconds(900.0)  # how long a turn stays open for whom nobody waits in line (section 4.4)
+PEER_TIMEOUT_S = seconds(120.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

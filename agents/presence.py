@@ -16,9 +16,10 @@ from agents.models.presence import alive_since
 from agents.transcript import lifecycle
 from agents.transcript.deleting import delete_sessions
 from kit.clock import db_now
+from kit.durations import seconds
 
-ORPHAN_AFTER = timedelta(seconds=30)
-EVICTED_AFTER = timedelta(seconds=10)
+ORPHAN_AFTER = timedelta(seconds=seconds(30.0, at_least_s=8.0))
+EVICTED_AFTER = timedelta(seconds=seconds(10.0, at_least_s=5.0))
 
 
 @dataclass(frozen=True, slots=True)

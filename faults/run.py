@@ -45,10 +45,13 @@ class Outcome:
         return sum(len(row.violations) for row in self.rows)
 
 
-async def run(todo: Todo, folder: Path, *, asks: int, say: Say, minutes: float = MANY) -> Outcome:
+async def run(
+    todo: Todo, folder: Path, *, asks: int, say: Say, minutes: float = MANY, scale: float = 1.0
+) -> Outcome:
     """Do the faults, each its number of times, and more often until its share of `asks` was made.
 
     Those of one hub are done one after another. After `minutes` none is done more often than its number.
+    `scale`: the factor on the durations of the hubs.
     """
     deadline = time.monotonic() + minutes * 60
     outcome = Outcome()
@@ -59,7 +62,7 @@ async def run(todo: Todo, folder: Path, *, asks: int, say: Say, minutes: float =
         hub.mkdir(parents=True)
         try:
             with closing(OpLog(hub / "operations.jsonl")) as log:
-                table = await _on_one_hub(group, hub, log, share, deadline, outcome, say)
+                table = await _on_one_hub(group, hub, log, share, deadline, outcome, say, scale)
         except Exception as failure:  # noqa: BLE001 - one hub that fails must not cost the others' table
             names = ", ".join(fault.name for fault, _ in group)
             table = [Row("I1", UNSEEN, 1, [f"hub-{number} ({names}): {failure!r} at {_place(failure)}"])]
@@ -76,9 +79,9 @@ def _by_hub(todo: Todo) -> Iterator[Todo]:
 
 
 async def _on_one_hub(
-    group: Todo, folder: Path, log: OpLog, asks: int, deadline: float, outcome: Outcome, say: Say
+    group: Todo, folder: Path, log: OpLog, asks: int, deadline: float, outcome: Outcome, say: Say, scale: float
 ) -> list[Row]:
-    stack = Stack(folder / "hub", log, **group[0][0].stack)  # type: ignore[arg-type]
+    stack = Stack(folder / "hub", log, scale, **group[0][0].stack)  # type: ignore[arg-type]
     estate = Estate(stack, log)
     async with _ended(stack, estate):
         say("starting PostgreSQL, Redis and the hub")

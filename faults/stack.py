@@ -12,6 +12,7 @@ import psycopg
 
 from faults.oplog import OpLog
 from faults.servers import Postgres, Redis
+from kit.durations import seconds
 from tests.homes import hub_env, manage
 from tests.hub_process import DEFAULTS, Program
 from tests.minting import mint_tokens
@@ -20,10 +21,9 @@ from tests.waiting import eventually
 
 READY_WITHIN_S = 90
 DATABASE = "hub"
-REPLY_WAIT_S = 20
+REPLY_WAIT_S = 20.0
 CELERY = [sys.executable, "-m", "celery", "-A", "hub"]
 SETTINGS = DEFAULTS | {
-    "REPLY_WAIT_S": str(REPLY_WAIT_S),
     "TASK_STORE": "journal",
     "WEBHOOK_ALLOW_PRIVATE": "1",
     "DRAIN_S": "10",
@@ -36,12 +36,14 @@ Row = tuple[Any, ...]
 class Stack:
     """A running hub. `urls` has one address per web process; `url` is the first.
 
-    `env`: settings beside `SETTINGS`. `via`: given where PostgreSQL and Redis listen, says where the hub's own
-    processes are to reach them: a fault puts its proxy in between so. The harness itself always goes straight.
+    `scale`: the factor on the durations of the hub. `env`: settings beside `SETTINGS`. `via`: given where
+    PostgreSQL and Redis listen, says where the hub's own processes are to reach them: a fault puts its proxy in
+    between so. The harness itself always goes straight.
     """
 
     folder: Path
     log: OpLog
+    scale: float = 1.0
     processes: int = 2
     env: Mapping[str, object] = field(default_factory=dict)
     via: Via | None = None
@@ -65,12 +67,23 @@ class Stack:
         self.web = [None] * self.processes
         settings = SETTINGS | {"PUBLIC_URL": self.urls[0], "DATA_DIR": str(self.folder / "data")}
         settings |= {
+            "TEST_TIME_SCALE": str(self.scale),
+            "REPLY_WAIT_S": str(self.reply_wait_s),
             "DATABASE_URL": self.postgres.url(DATABASE, port=seen.postgres_port),
             "REDIS_URL": self.redis.url(port=seen.redis_port),
         }
         self._env = settings | {name: str(value) for name, value in self.env.items()}
         await asyncio.to_thread(manage, self._env, "migrate", "--verbosity", "0")
         await asyncio.gather(self.start_worker(), self.start_beat(), *map(self.serve, range(self.processes)))
+
+    def seconds(self, real_s: float, *, at_least_s: float = 0.0) -> float:
+        """How long a duration of the contract is in this hub."""
+        return seconds(real_s, at_least_s=at_least_s, scale=self.scale)
+
+    @property
+    def reply_wait_s(self) -> float:
+        """How long its callers wait for a reply."""
+        return self.seconds(REPLY_WAIT_S, at_least_s=6.0)
 
     @property
     def url(self) -> str:

@@ -3,10 +3,11 @@
 import time
 
 from agents.links.channel.link import ChannelLink, Socket
+from kit.durations import seconds
 from kit.sockets import SERVICE_RESTART
 from kit.tasks import TaskSet
 
-SPREAD_S = 4.0  # so that a quarter comes back in any second: clients wait 1 to 1.2 s
+SPREAD_S = seconds(4.0, at_least_s=2.0)  # so that a quarter comes back in any second: clients wait 1 to 1.2 s
 FEW_A_SECOND = 20.0
 SAID_WITHIN_S = 2.0
 

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from hub.corked import HubHttp
+from kit.durations import seconds
 
-HEAD_WITHIN_S = 10.0
+HEAD_WITHIN_S = seconds(10.0, at_least_s=2.5)
 MAX_HEAD_BYTES = 65_536
-LEAVE_WITHIN_S = 10.0
-STOOD_STILL_S = 3.0
+LEAVE_WITHIN_S = seconds(10.0, at_least_s=2.5)
+STOOD_STILL_S = seconds(3.0, at_least_s=2.0)  # longer than the second from one look to the next
 LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 

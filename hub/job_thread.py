@@ -15,15 +15,16 @@ from a2a_bridge import jobs as bridge_jobs
 from a2a_bridge.pushes.queue import PUSHES
 from a2a_bridge.pushes.sweeping import sweep as sweep_pushes
 from hub.celery import app
+from kit.durations import seconds
 from webhooks import jobs as webhook_jobs
 from webhooks.sending import Sender, client
 
 logger = logging.getLogger(__name__)
 
-EVERY_S = 5.0
+EVERY_S = seconds(5.0, at_least_s=1.0)
 BREATH_S = 0.1  # what is woken a thousand times a second still runs ten times
 CALL_EXPIRES_S = 10
-JOIN_WITHIN_S = 10.0
+JOIN_WITHIN_S = seconds(10.0, at_least_s=2.5)
 SENDING = {"deliver", "push"}  # jobs whose work `deliverer` and `pusher` do as soon as they are woken
 
 Work = Callable[[threading.Event], object]

@@ -11,10 +11,12 @@ from limits.aio.storage import MemoryStorage, RedisStorage, Storage
 from limits.aio.strategies import MovingWindowRateLimiter
 from redis.asyncio import BlockingConnectionPool
 
+from kit.durations import seconds
+
 logger = logging.getLogger(__name__)
 
 STORE_WITHIN_S = 1.0
-AWAY_S = 5.0
+AWAY_S = seconds(5.0)
 MOST_CONNECTIONS = 4
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-TAKEN_WITHIN_S = 45.0  # a stream gives up on its reader after 30, and says so in its log
+from kit.durations import seconds
+
+TAKEN_WITHIN_S = seconds(45.0)  # a stream gives up on its reader after 30, and says so in its log
 
 
 class PatientHttp(HttpToolsProtocol):

@@ -15,13 +15,14 @@ from redis.exceptions import RedisError
 
 from agents.post import Handler, Message
 from kit.batcher import Batcher
+from kit.durations import seconds
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
 AGAIN_AFTER_S = 0.5
 AWAY_S = 1.0
-SILENCE_S = 5.0
+SILENCE_S = seconds(5.0, at_least_s=2.0)
 START_WITHIN_S = 15.0
 SEND_WITHIN_S = 2.0
 MOST_WAITING = 256  # pieces of replies, of at most 64 KiB each

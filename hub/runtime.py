@@ -19,6 +19,7 @@ from hub.health import draining
 from hub.job_thread import JOIN_WITHIN_S, deliverer, housekeepers
 from hub.wiring import House
 from kit.async_db import db_call
+from kit.durations import seconds
 from kit.sockets import SERVICE_RESTART
 from kit.tasks import TaskSet
 from operators.attaching import find_lost
@@ -26,13 +27,13 @@ from webhooks.outbox import on_queued
 
 logger = logging.getLogger(__name__)
 
-BEAT_EVERY_S = 5.0
+BEAT_EVERY_S = seconds(5.0, at_least_s=1.25)
 BEAT_TRIES = 3
-TEND_EVERY_S = 1.0
+TEND_EVERY_S = seconds(1.0, at_least_s=0.25)
 WATCH_EVERY_S = 1.0
 HALTS_EVERY_S = 0.25
 DRAIN_STEP_S = 0.05
-LAST_WORDS_S = 5.0
+LAST_WORDS_S = seconds(5.0, at_least_s=1.25)
 GOODBYE_WITHIN_S = 2.0
 END_STEP_S = JOIN_WITHIN_S + 2.0
 

@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from hub import env
 from hub.secret_key import secret_key
 from kit.asgi import MAX_BODY_BYTES
+from kit.durations import TIME_SCALE, seconds
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 PUBLIC_GITHUB = "https://github.com"
@@ -40,6 +41,7 @@ EVENTS_KEPT_DAYS = env.whole("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
 FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
 DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
 TASKS_KEPT_DAYS = env.whole("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
+TEST_TIME_SCALE = TIME_SCALE
 FORMATTERS = {"TEXT": "EventFormatter", "JSON": "JsonFormatter"}
 LOG_FORMAT = env.choice("LOG_FORMAT", "TEXT", tuple(FORMATTERS))
 LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
@@ -230,11 +232,12 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
+JOBS_EVERY_S = seconds(5.0, at_least_s=1.0)
 CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs it, in this order
-    "sweep": {"task": "hub.sweep", "schedule": 5.0, "options": {"expires": 10}},
-    "deliver": {"task": "webhooks.deliver_due", "schedule": 5.0, "options": {"expires": 10}},
-    "push": {"task": "a2a.push_due", "schedule": 5.0, "options": {"expires": 10}},
-    "erase": {"task": "hub.erase_closed", "schedule": 10.0, "options": {"expires": 10}},
+    "sweep": {"task": "hub.sweep", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
+    "deliver": {"task": "webhooks.deliver_due", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
+    "push": {"task": "a2a.push_due", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
+    "erase": {"task": "hub.erase_closed", "schedule": 2 * JOBS_EVERY_S, "options": {"expires": 10}},
     "trim tasks": {"task": "a2a.trim_tasks", "schedule": 300.0, "options": {"expires": 300}},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
     "blank questions": {"task": "agents.blank_questions", "schedule": 3600.0, "args": [QUESTIONS_KEPT_DAYS]},

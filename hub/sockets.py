@@ -2,8 +2,10 @@
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-PING_EVERY_S = 25.0
-PONG_WITHIN_S = 20.0
+from kit.durations import seconds
+
+PING_EVERY_S = seconds(25.0)
+PONG_WITHIN_S = seconds(20.0, at_least_s=3.0)
 PINGED = frozenset({"/cli"})
 
 

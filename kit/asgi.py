@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from kit import trace
+from kit.durations import seconds
 from kit.waits import within
 
 Scope = dict[str, Any]
@@ -15,7 +16,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 MAX_BODY_BYTES = 1_048_576  # of every request but uploads
-BODY_WITHIN_S = 30.0
+BODY_WITHIN_S = seconds(30.0, at_least_s=5.0)
 
 
 class BodyTooLarge(Exception):

@@ -11,6 +11,7 @@ from agents.errors import Unavailable
 from agents.ledger import Ledger
 from agents.live import LiveViews
 from kit.asgi import Receive, Scope, Send, headers_of
+from kit.durations import seconds
 from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
 from operators.conversation import Conversation
 from operators.frames import BadFrame, Error, decode, encode
@@ -21,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 MAX_QUEUED = 256  # frames; what is lost can be read again from the transcript
 MAX_QUEUED_BYTES = 8_388_608  # one frame holds up to a mebibyte of an agent's
-SEND_WITHIN_S = 10.0
+SEND_WITHIN_S = seconds(10.0, at_least_s=3.0)
 
 SUBPROTOCOL = "bearer"
 

@@ -13,10 +13,16 @@ from typing import IO, Self
 from tests.homes import ROOT, Home, hub_env
 from tests.minting import mint_tokens
 from tests.servers import free_port
-from tests.waiting import until
+from tests.waiting import SCALE, until
 
 READY_WITHIN_S = 60
-DEFAULTS = {"HOST": "127.0.0.1", "DEMO": "0", "DEV_LOGIN": "0", "CALLER_RATE_PER_MINUTE": "0"}
+DEFAULTS = {
+    "HOST": "127.0.0.1",
+    "DEMO": "0",
+    "DEV_LOGIN": "0",
+    "CALLER_RATE_PER_MINUTE": "0",
+    "TEST_TIME_SCALE": str(SCALE),
+}
 
 
 @dataclass

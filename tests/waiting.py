@@ -1,11 +1,19 @@
-"""Waiting for something to come true, with a deadline; never for time to pass."""
+"""Waiting for something to come true, with a deadline; how long durations are on hubs that tests start."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from kit.durations import seconds
+
+SCALE = 0.1  # of the durations of hub processes that tests start
 Seen = TypeVar("Seen")
+
+
+def on_hub(real_s: float, *, at_least_s: float = 0.0) -> float:
+    """How long a duration of the contract is in a hub process that a test started."""
+    return seconds(real_s, at_least_s=at_least_s, scale=SCALE)
 
 
 def until(look: Callable[[], Seen], what: str, *, within_s: float) -> Seen:

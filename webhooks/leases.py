@@ -11,13 +11,14 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from kit.clock import db_now
+from kit.durations import seconds
 from webhooks.models import Delivery, Sendable
 from webhooks.outbox import wake
 from webhooks.places import Places
 from webhooks.queues import Queue, Request
 from webhooks.subscriptions import WEBHOOKS
 
-LEASE = timedelta(seconds=60)
+LEASE = timedelta(seconds=seconds(60.0, at_least_s=15.0))
 JITTER = 0.2
 LOOK_AT = 200
 MAX_ERROR_CHARS = 200
@@ -119,7 +120,7 @@ def _id(row: Sendable, path: str) -> int:
     return found
 
 
-def _changes(attempts: int, outcome: Outcome, now: datetime, retry_after_s: Sequence[int]) -> dict[str, Any]:
+def _changes(attempts: int, outcome: Outcome, now: datetime, retry_after_s: Sequence[float]) -> dict[str, Any]:
     if outcome.is_success:
         return {"status": Status.DELIVERED, "delivered_at": now, "next_attempt_at": None}
     if attempts > len(retry_after_s):

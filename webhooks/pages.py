@@ -140,5 +140,5 @@ def _deliveries(request: HttpRequest, own: Subscription) -> dict[str, object]:
     }
 
 
-def _in_words(wait_s: int) -> str:
-    return f"{wait_s} s" if wait_s < 60 else f"{wait_s // 60} min" if wait_s < 3600 else f"{wait_s // 3600} h"
+def _in_words(wait_s: float) -> str:
+    return f"{wait_s:g} s" if wait_s < 60 else f"{wait_s / 60:g} min" if wait_s < 3600 else f"{wait_s / 3600:g} h"

@@ -35,7 +35,7 @@ class Queue(Protocol):
     rows: type[Sendable]
     receiver: str
     owner: str
-    retry_after_s: Sequence[int]
+    retry_after_s: Sequence[float]
     each_receiver: int
     unreadable: str
 

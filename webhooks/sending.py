@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
+from kit.durations import seconds
 from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
 from webhooks.leases import Leased, Outcome, lease, settle
 from webhooks.places import Places
@@ -16,7 +17,7 @@ from webhooks.subscriptions import WEBHOOKS
 
 logger = logging.getLogger(__name__)
 
-RUN_FOR_S = 10.0
+RUN_FOR_S = seconds(10.0)
 STOP_WITHIN_S = 2.0
 SETTLE_TRIES = 5
 SETTLE_AGAIN_S = 0.5

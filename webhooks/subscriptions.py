@@ -6,13 +6,14 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from kit.durations import seconds
 from webhooks.keyring import Unreadable, unseal
 from webhooks.models import Delivery, Sendable, Subscription
 from webhooks.places import EACH_SUBSCRIPTION
 from webhooks.queues import Request, traced
 from webhooks.signing import body_of, headers_of
 
-RETRY_AFTER_S = (10, 60, 300, 1800, 7200, 21600)
+RETRY_AFTER_S = tuple(map(seconds, (10, 60, 300, 1800, 7200, 21600)))
 USER_AGENT = "clawbridge-webhooks"
 
 
@@ -22,7 +23,7 @@ class WebhookQueue:
     rows: type[Sendable] = Delivery
     receiver = "subscription_id"
     owner = "subscription__owner_id"
-    retry_after_s: Sequence[int] = RETRY_AFTER_S
+    retry_after_s: Sequence[float] = RETRY_AFTER_S
     each_receiver = EACH_SUBSCRIPTION
     unreadable = "its signing secret cannot be read any more: roll it"
 

@@ -29,10 +29,19 @@ LOOKS = 20
 class Pushes:
     """Keeps the addresses of tasks and queues what they are told. `wake`: call it when something is queued."""
 
-    def __init__(self, feeds: Feeds, reader: TaskReader, post: Post, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        feeds: Feeds,
+        reader: TaskReader,
+        post: Post,
+        wake: Callable[[], None],
+        *,
+        look_every_s: float = LOOK_EVERY_S,
+    ) -> None:
         self._feeds = feeds
         self._reader = reader
         self._post = post
+        self._look_every_s = look_every_s
         self.wake = wake
 
     async def check(self, target: PushTarget, within: str = "") -> None:
@@ -110,7 +119,7 @@ class Pushes:
             if not now.is_open:
                 await self.tell(now, [StatusEvent(now.seq, now.updated_at, now.state, now.message)])
                 return
-            await feed.news(now.seq, LOOK_EVERY_S)
+            await feed.news(now.seq, self._look_every_s)
         logger.error("push.end_not_told", extra={"task_id": task.id})
 
     async def _write(self, task: Task, writes: Sequence[sql.Query]) -> None:

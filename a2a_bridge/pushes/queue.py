@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from a2a_bridge.push_models import Push, PushConfig
 from a2a_bridge.pushes.sealed import Secrets, Unreadable, unseal
 from accounts.signing import NoKey, sign
+from kit.durations import seconds
 from webhooks.models import Sendable
 from webhooks.queues import Request, traced
 
@@ -19,7 +20,7 @@ MEDIA_TYPE = "application/a2a+json"
 USER_AGENT = "clawbridge-push"
 TOKEN = "X-A2A-Notification-Token"  # noqa: S105  the name of a header
 SIGNATURE = "X-A2A-Notification-Signature"
-RETRY_AFTER_S = (5, 30, 120, 600, 1800)
+RETRY_AFTER_S = tuple(map(seconds, (5, 30, 120, 600, 1800)))
 
 
 class PushQueue:
@@ -28,7 +29,7 @@ class PushQueue:
     rows: type[Sendable] = Push
     receiver = "config_id"
     owner = "config__caller_id"
-    retry_after_s: Sequence[int] = RETRY_AFTER_S
+    retry_after_s: Sequence[float] = RETRY_AFTER_S
     each_receiver = 1
     unreadable = "what it is signed or authorized with cannot be read any more"
 

@@ -12,8 +12,9 @@ from agents.models import Turn
 from agents.types import Failure, Outcome, SettledTurn
 from kit.async_db import db_call
 from kit.clock import db_now, near_now
+from kit.durations import seconds
 
-TOLD_WITHIN = timedelta(seconds=30)
+TOLD_WITHIN = timedelta(seconds=seconds(30.0, at_least_s=8.0))
 LOOK_EVERY_S = 0.5
 
 

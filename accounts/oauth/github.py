@@ -23,10 +23,11 @@ from requests.adapters import HTTPAdapter
 
 from accounts.oauth.errors import GitHubFailed, GitHubRefused, NotConfigured
 from accounts.oauth.signup import LOGIN
+from kit.durations import seconds
 
 logger = logging.getLogger(__name__)
 
-LEG_WITHIN_S = 10.0
+LEG_WITHIN_S = seconds(10.0, at_least_s=4.0)
 CONNECT_WITHIN_S = 5.0
 MAX_ANSWER_BYTES = 262_144
 CALLBACK = "/api/v1/auth/oauth/callback"

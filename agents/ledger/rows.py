@@ -5,8 +5,9 @@ from datetime import date, datetime, timedelta
 from agents.ledger.statements import TurnRow
 from agents.types import Ask, OpenTurn, Outcome
 from kit import sql
+from kit.durations import seconds
 
-GRACE = timedelta(seconds=60)
+GRACE = timedelta(seconds=seconds(60.0))
 REFUSED_QUESTION_CHARS = 1_000
 
 

@@ -7,8 +7,9 @@ from django.utils import timezone
 
 from accounts.models import Credential, User
 from agents.models.session import Session
+from kit.durations import seconds
 
-PROCESS_DEAD_S = 20
+PROCESS_DEAD_S = seconds(20.0, at_least_s=7.0)
 
 
 def alive_since(now: datetime) -> datetime:

@@ -14,12 +14,13 @@ from agents.models import Event, File
 from agents.ports import Clock
 from kit import sql
 from kit.async_db import db_call
+from kit.durations import seconds
 
 logger = logging.getLogger(__name__)
 
 MEBIBYTE = 1_048_576
 NO_ROOM = "your transcripts and files fill your share of the hub: delete some first; this was not kept"
-FULL_FOR_S = 60.0
+FULL_FOR_S = seconds(60.0)
 KNOWN_OWNERS = 10_000
 
 

@@ -78,7 +78,7 @@ async def flap(scene: Scene) -> None:
     for _ in range(scene.count):
         before, began = _cpu_s(scene), time.monotonic()
         flapping = random.sample(scene.estate.agents, FLAPPING)
-        until = time.monotonic() + FLAP_FOR_S
+        until = time.monotonic() + scene.stack.seconds(FLAP_FOR_S, at_least_s=4.0)
         await asyncio.gather(*(_flap(agent, until) for agent in flapping))
         cores = [
             (now - then) / (time.monotonic() - began) for now, then in zip(_cpu_s(scene), before, strict=True)

@@ -43,7 +43,7 @@ async def read_only(scene: Scene) -> None:
     try:
         await asyncio.sleep(1)  # what had begun to write may end
         ((newest,),) = scene.stack.sql(NEWEST)
-        until, number = time.monotonic() + READ_ONLY_S, 0
+        until, number = time.monotonic() + scene.stack.seconds(READ_ONLY_S, at_least_s=4.0), 0
         while time.monotonic() < until:
             await _ask_in_vain(scene, number := number + 1)
             await _read(scene, number)
@@ -90,7 +90,7 @@ def _in_a_loop(scene: Scene, number: int) -> None:
     """In a thread: starting a hub waits."""
     home = embedded_home(scene.stack.folder / f"full-{number}-{time.time_ns()}" / "data")
     home.folder.parent.mkdir()
-    hub = HubProcess.start(home)
+    hub = HubProcess.start(home, TEST_TIME_SCALE=scene.stack.scale)
     try:
         asyncio.run(_fill(scene, hub, number))
     finally:

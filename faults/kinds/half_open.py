@@ -13,7 +13,6 @@ from faults.fault import Fault, Scene
 from faults.guests import OWNER, caller
 from faults.probe import until_true
 from faults.proxy import Proxy, proxied
-from faults.stack import REPLY_WAIT_S
 from tests.hub_process import Program
 
 AT_ONCE = 5
@@ -107,7 +106,7 @@ async def _ask_in_vain(scene: Scene, lone: Lone, number: int, how: str) -> None:
     began = time.monotonic()
     answer = await scene.load.ask_once(lone.agent, caller(scene, number), "v1", number % len(scene.stack.urls))
     took_s = time.monotonic() - began
-    ok = answer.outcome == "failed" and took_s < REPLY_WAIT_S + SLACK_S
+    ok = answer.outcome == "failed" and took_s < scene.stack.reply_wait_s + SLACK_S
     scene.saw(f"an ask to an agent that is {how} fails when its wait is over", ok, f"{answer.text} {took_s:.1f} s")
 
 
@@ -115,7 +114,8 @@ async def _given_up(scene: Scene, lone: Lone, since: float, how: str) -> None:
     def is_gone() -> bool:
         return _count(scene, ONLINE, lone) == 0
 
-    gone = await until_true(is_gone, since + SILENT_AFTER_S + SLACK_S - time.monotonic())
+    silent_after_s = scene.stack.seconds(SILENT_AFTER_S)
+    gone = await until_true(is_gone, since + silent_after_s + SLACK_S - time.monotonic())
     took_s = time.monotonic() - since
     scene.saw(f"an agent that is {how} is off line 60 s after its last word", gone, f"{took_s:.0f} s")
     free = await until_true(lambda: _count(scene, HELD, lone) == 0, AT_ONCE_S)

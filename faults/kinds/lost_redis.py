@@ -28,7 +28,8 @@ VIA = {"via": BETWEEN, "env": {"CALLER_RATE_PER_MINUTE": 100_000}}
 async def silence_redis(scene: Scene) -> None:
     """Nothing passes to or from Redis, and no connection is refused; the first time for less long."""
     for number in scene.numbers:
-        await _silence(scene, SILENT_S if number or scene.count > 1 else SHORT_SILENT_S)
+        silent_s = SILENT_S if number or scene.count > 1 else SHORT_SILENT_S
+        await _silence(scene, scene.stack.seconds(silent_s, at_least_s=8.0))
 
 
 async def slow_redis(scene: Scene) -> None:

@@ -9,10 +9,9 @@ from faults.agents import EchoAgent, say
 from faults.fault import Fault, Scene
 from faults.guests import caller, guest
 from faults.probe import came_true, process_of
-from faults.stack import REPLY_WAIT_S
 from tests.callers import Json
 
-DROP_EVERY_S = 10.0
+DROPS = 2  # while there is time
 MANY, VERY_MANY = 20_000, 1_000_000
 SLACK_S = 10.0
 SERVED_WITHIN_S = 100.0  # the claim of a turn that did not end well is kept for up to 60 s
@@ -21,9 +20,13 @@ TOO_LARGE, OFFLINE, LATE = "over the size limit", "offline", "did not reply with
 
 
 class Bad(EchoAgent):
-    """Replies badly to its first question, as an echo afterwards. `many`: the chunks of an endless one."""
+    """Replies badly to its first question, as an echo afterwards. `many`: the chunks of an endless one.
+
+    `wait_s`: the time there is.
+    """
 
     many = MANY
+    wait_s = 0.0
     is_bad = True
 
     async def answer(self, socket: ClientConnection, prompt: Json) -> None:
@@ -38,12 +41,12 @@ class Bad(EchoAgent):
 
 
 class Trickle(Bad):
-    """A chunk in ten seconds, past the time there is."""
+    """Few chunks, past the time there is."""
 
     async def reply_badly(self, socket: ClientConnection, chat_id: str) -> None:
-        for _ in range(int(REPLY_WAIT_S / DROP_EVERY_S) + 1):
+        for _ in range(DROPS + 1):
             await say(socket, "reply_chunk", chatId=chat_id, text="drop", done=False)
-            await asyncio.sleep(DROP_EVERY_S)
+            await asyncio.sleep(self.wait_s / DROPS)
         await say(socket, "reply_chunk", chatId=chat_id, text="", done=True)
 
 
@@ -97,11 +100,12 @@ async def bad_replies(scene: Scene) -> None:
 async def _reply_badly(scene: Scene, kind: type[Bad], text: str, number: int) -> None:
     urls = scene.stack.urls
     async with guest(scene, kind, at=urls[number % len(urls)], concurrencyCap=1) as agent:
+        agent.wait_s = scene.stack.reply_wait_s
         agent.many = VERY_MANY if scene.count > len(KINDS) else MANY
         began = time.monotonic()
         answer = await scene.load.ask_once(agent, caller(scene, number), "v1", number % 2)
         took_s = time.monotonic() - began
-        ok = answer.outcome == "failed" and text in answer.text and took_s < REPLY_WAIT_S + SLACK_S
+        ok = answer.outcome == "failed" and text in answer.text and took_s < scene.stack.reply_wait_s + SLACK_S
         says = f"{kind.__name__}: the task fails, and says why: {text}"
         scene.saw(says, ok, f"{answer.outcome} {answer.text} {took_s:.1f} s")
         again = await came_true(lambda: _echoes(scene, agent, number), SERVED_WITHIN_S)

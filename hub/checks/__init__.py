@@ -11,6 +11,7 @@ TAG = "clawbridge"
 CHECKS = (
     settings.check_address,
     settings.check_sign_in,
+    settings.check_durations,
     settings.check_proxies,
     settings.check_hosts,
     settings.check_secrets,

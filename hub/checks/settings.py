@@ -41,6 +41,16 @@ def check_sign_in() -> Iterator[CheckMessage]:
         )
 
 
+def check_durations() -> Iterator[CheckMessage]:
+    """TEST_TIME_SCALE, which DEV_LOGIN's rule holds for: only on loopback."""
+    if settings.TEST_TIME_SCALE != 1 and not env.is_loopback(settings.PUBLIC_URL):
+        yield Error(
+            f"TEST_TIME_SCALE={settings.TEST_TIME_SCALE:g}: durations are shorter than documented.",
+            hint="Unset TEST_TIME_SCALE: only tests set it.",
+            id="clawbridge.E009",
+        )
+
+
 def check_proxies() -> Iterator[CheckMessage]:
     """TRUSTED_PROXIES: somebody who speaks TLS is in front, and not everybody is believed."""
     if settings.IS_HTTPS and not settings.TRUSTED_PROXIES:

@@ -7,13 +7,14 @@ from functools import cache
 
 import httpcore2
 
+from kit.durations import seconds
 from kit.safe_http.pinned import Deadline, PinnedBackend
 from kit.safe_http.target import NotSent, Resolve, Rules, Target, addresses_of, read_target, system_resolver
 
 __all__ = ["Answer", "NotSent", "SafeHttp", "Unanswered"]
 
 MAX_ANSWER_BYTES = 65_536
-TOTAL_S = 10.0
+TOTAL_S = seconds(10.0, at_least_s=5.0)
 CHECK_WITHIN_S = 4.0  # whoever gave the address waits, and gives up after 5 s
 
 
@@ -44,11 +45,13 @@ class SafeHttp:
         resolve: Resolve = system_resolver,
         tls: ssl.SSLContext | None = None,
         total_s: float = TOTAL_S,
+        check_within_s: float = CHECK_WITHIN_S,
     ) -> None:
         self._rules = rules
         self._resolve = resolve
         self._tls = tls
         self._total_s = total_s
+        self._check_within_s = min(total_s, check_within_s)
 
     def check(self, url: str) -> None:
         """Look at a URL as sending would now.
@@ -58,7 +61,7 @@ class SafeHttp:
         """
         target = read_target(url, self._rules)
         try:
-            self._addresses(target, Deadline(min(self._total_s, CHECK_WITHIN_S)))
+            self._addresses(target, Deadline(self._check_within_s))
         except TimeoutError:
             raise NotSent(f"{target.host} could not be looked up in time") from None
 

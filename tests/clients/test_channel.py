@@ -122,7 +122,6 @@ async def test_an_ephemeral_container_leaves_nothing(clients_hub: HubProcess) ->
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.slow
 async def test_the_hub_pings_in_json_before_the_client_gives_up(clients_hub: HubProcess) -> None:
     socket, _ = await start(clients_hub, clients_hub.mint("bob", "channel"), sessionId=None)
     assert (await heard(socket, "ping")).keys() >= {"ts"}

@@ -62,14 +62,13 @@ def ended() -> Ask:
     return one
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 async def test_an_end_that_is_not_told_to_who_came_last_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     asked = await db_call(ended)()
     late = task(chat_id=asked.chat_id, caller_id=asked.caller_id)
     store, feeds = MemoryTaskStore(Clock()), Feeds()
     await store.put(late)  # its process died between the end and the store
-    pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
+    pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None, look_every_s=0.01)
     await pushes.add(late, PushTarget(url="https://push.invalid/"))
     said = [one.__dict__["task_id"] for one in caplog.records if one.message == "push.end_not_told"]
     assert said == [late.id]

@@ -56,6 +56,8 @@ def test_good_settings_give_nothing(home: Any) -> None:
         ({"PUBLIC_URL": "http://hub.example", "IS_HTTPS": False}, {"E001"}),
         ({"PUBLIC_URL": "http://127.0.0.1:8787", "IS_HTTPS": False}, {"W001"}),
         ({"DEV_LOGIN": True}, {"E002"}),
+        ({"TEST_TIME_SCALE": 0.25}, {"E009"}),
+        ({"TEST_TIME_SCALE": 0.25, "PUBLIC_URL": "http://127.0.0.1:8787", "IS_HTTPS": False}, {"W001"}),
         ({"TRUSTED_PROXIES": ()}, {"W002"}),
         ({"TRUSTED_PROXIES": ("127.0.0.1", "0.0.0.0/0")}, {"E003"}),
         ({"TRUSTED_PROXIES": ("::/0",)}, {"E003"}),

@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import time
 
-import pytest
-
 from tests.callers import Json, failed_text, inbound, open_stream, reply_text, send, stream
 from tests.hub_process import HubProcess
 from tests.peers import Drop, Echo, Stall, online
@@ -86,12 +84,11 @@ async def test_a_lost_agent_frees_its_claim_for_the_next_caller(hub: HubProcess,
         assert reply_text(await send(hub.url, agent.handle, "now", bob)) == "echo: now"
 
 
-@pytest.mark.slow
 async def test_an_agent_that_falls_silent_is_taken_off_line(embedded_hub: HubProcess) -> None:
     hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
 
     async with online(hub, Deaf) as agent:
-        await asyncio.wait_for(agent.closed.wait(), 100)
+        await asyncio.wait_for(agent.closed.wait(), 30)
         assert failed_text(await send(hub.url, agent.handle, "hello", alice)) == OFFLINE
         assert len([frame for frame in agent.frames if frame["type"] == "ping"]) >= 2
 

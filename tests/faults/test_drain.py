@@ -120,10 +120,10 @@ async def test_a_step_of_leaving_that_fails_keeps_no_other(make_home: MakeHome, 
 
 
 async def test_agents_of_a_process_that_drains_are_not_all_sent_away_at_once(
-    home: Home, start_hub: StartHub
+    make_home: MakeHome, start_hub: StartHub
 ) -> None:
-    """They come back after a second: at most about a third of them in any one."""
-    hub = start_hub(home)
+    """They come back after a second: at most about a third of them in any one. Real speed, on one home."""
+    hub = start_hub(make_home("embedded"), TEST_TIME_SCALE=1)
     left: list[float] = []
 
     async def stay(agent: Peer) -> None:

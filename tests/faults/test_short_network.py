@@ -14,29 +14,31 @@ from faults.kinds.lost_redis import VIA
 from faults.report import as_markdown, examples
 from faults.run import Todo, run
 from faults.table import TABLE, chosen
+from tests.waiting import SCALE
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
 
 CLOCKS = {"F11", "F12"}
 NETWORK = {"F4", "F5", "F8", "F13", "F14", "F17", "F18"}
+QUICK = NETWORK - {"F5", "F17"}  # those two compare speeds, which takes its time
 HERE = CLOCKS | NETWORK  # the rest of the short set: test_short_set.py
 LOOPS = 4
 Done = set[str]
 
 
-async def together(done: Done, scene: Scene) -> None:
+async def together(wanted: Done, done: Done, scene: Scene) -> None:
     """What does not disturb the rest at once, then Redis and PostgreSQL, one after the other."""
-    await asyncio.gather(_do(scene, "F8", done), _measured(scene, done))
-    await _do(scene, "F4", done)
-    await _do(scene, "F5", done)
+    await asyncio.gather(_do(scene, "F8", done), _measured(scene, wanted, done))
+    for name in sorted({"F4", "F5"} & wanted):
+        await _do(scene, name, done)
     await read_only(scene)
     done.add("F18")
 
 
-async def _measured(scene: Scene, done: Done) -> None:
+async def _measured(scene: Scene, wanted: Done, done: Done) -> None:
     """What is measured has the hub for itself, but for agents that say nothing."""
     await asyncio.gather(_do(scene, "F13", done), full_disk(scene, 0))
-    await asyncio.gather(_do(scene, "F17", done), _do(scene, "F14", done))
+    await asyncio.gather(*(_do(scene, name, done) for name in sorted({"F17", "F14"} & wanted)))
 
 
 async def _do(scene: Scene, name: str, done: Done) -> None:
@@ -44,23 +46,37 @@ async def _do(scene: Scene, name: str, done: Done) -> None:
     done.add(name)
 
 
+@pytest.mark.timeout(200)
+async def test_no_invariant_breaks_in_the_quick_half() -> None:
+    """On a hub whose durations are scaled like those of all tests."""
+    await _check_network(QUICK, scale=SCALE)
+
+
+@pytest.mark.deep
 @pytest.mark.timeout(400)
 async def test_no_invariant_breaks_whatever_the_network_does() -> None:
-    done: Done = set()
-    title = "network, agents, readers, receivers, disks"
-    await _check([(Fault("N1", title, 1, 0, partial(together, done), stack=VIA, loops=LOOPS), 1)])
-    assert done == NETWORK
+    """Real speed."""
+    await _check_network(NETWORK, scale=1)
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 async def test_no_invariant_breaks_whatever_the_clocks_say() -> None:
     await _check([(fault, count) for fault, count in chosen("short") if fault.name in CLOCKS])
 
 
-async def _check(todo: Todo) -> None:
+async def _check_network(wanted: Done, *, scale: float) -> None:
+    done: Done = set()
+    title = "network, agents, readers, receivers, disks"
+    fault = Fault("N1", title, 1, 0, partial(together, wanted, done), stack=VIA, loops=LOOPS)
+    await _check([(fault, 1)], scale=scale)
+    assert done == wanted
+
+
+async def _check(todo: Todo, *, scale: float = 1) -> None:
     said: list[str] = []
     with tempfile.TemporaryDirectory(prefix="hub-faults-") as folder:
         Path(folder).chmod(0o755)  # PostgreSQL runs as somebody else when we are root
-        outcome = await run(todo, Path(folder), asks=0, say=said.append)
+        outcome = await run(todo, Path(folder), asks=0, say=said.append, scale=scale)
     assert outcome.asks > 100, said
     assert not outcome.violations, f"{as_markdown(outcome.rows)}\n{examples(outcome.rows)}"

@@ -6,19 +6,34 @@ from pathlib import Path
 import pytest
 
 from faults.report import as_markdown, examples
-from faults.run import run
+from faults.run import Todo, run
 from faults.table import chosen
 from tests.faults.test_short_network import HERE as ELSEWHERE
+from tests.waiting import SCALE
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
 
 
+QUICK = "F1=1,F3,F7,F9=2,I13"  # one of each kind: a web process, Redis, PostgreSQL, agents, tokens
+
+
+@pytest.mark.timeout(200)
+async def test_no_invariant_breaks_in_the_quick_set() -> None:
+    """On a hub whose durations are scaled like those of all tests."""
+    await _check(chosen(QUICK), scale=SCALE)
+
+
+@pytest.mark.deep
 @pytest.mark.timeout(600)
 async def test_no_invariant_breaks_in_the_short_set() -> None:
-    todo = [(fault, count) for fault, count in chosen("short") if fault.name not in ELSEWHERE]
+    """Real speed."""
+    await _check([(fault, count) for fault, count in chosen("short") if fault.name not in ELSEWHERE], scale=1)
+
+
+async def _check(todo: Todo, *, scale: float) -> None:
     said: list[str] = []
     with tempfile.TemporaryDirectory(prefix="hub-faults-") as folder:
         Path(folder).chmod(0o755)  # PostgreSQL runs as somebody else when we are root
-        outcome = await run(todo, Path(folder), asks=0, say=said.append)
+        outcome = await run(todo, Path(folder), asks=0, say=said.append, scale=scale)
     assert outcome.asks > 100, said
     assert not outcome.violations, f"{as_markdown(outcome.rows)}\n{examples(outcome.rows)}"

@@ -14,6 +14,14 @@ def ready(client: SdkClient) -> SdkClient:
     return client
 
 
+def is_here(client: SdkClient) -> bool:
+    try:
+        ready(client)
+    except pytest.skip.Exception:
+        return False
+    return True
+
+
 @pytest.fixture(params=CLIENTS, ids=str)
 def client(request: pytest.FixtureRequest) -> SdkClient:
     """Each client, of 1.0 by both bindings."""

@@ -68,8 +68,7 @@ async def test_a_frame_before_register_is_an_error_and_register_still_works(hub:
     await socket.close()
 
 
-@pytest.mark.slow
-async def test_who_does_not_register_within_ten_seconds_is_closed(embedded_hub: HubProcess) -> None:
+async def test_who_does_not_register_in_time_is_closed(embedded_hub: HubProcess) -> None:
     socket = await dial(
         embedded_hub.url.replace("http", "ws", 1) + "/channel", embedded_hub.mint("owner", "channel")
     )

@@ -3,8 +3,6 @@
 import asyncio
 import re
 
-import pytest
-
 from tests.callers import Json, failed_text, get_task, inbound, reply_text, send, stream
 from tests.homes import Home
 from tests.hub_process import HubProcess, StartHub
@@ -71,13 +69,6 @@ async def test_an_agent_that_says_nothing_fails_after_the_wait(impatient_hub: Hu
         task = await send(impatient_hub.url, agent.handle, "hello", alice)
         assert failed_text(task) == "agent did not reply within 2s"
         await check_readable(impatient_hub, agent.handle, alice, task)
-
-
-@pytest.mark.slow
-async def test_the_default_wait_is_sixty_seconds(embedded_hub: HubProcess) -> None:
-    async with online(embedded_hub, Stall) as agent:
-        task = await send(embedded_hub.url, agent.handle, "hello", embedded_hub.mint("alice", "session"))
-    assert failed_text(task) == "agent did not reply within 60s"
 
 
 async def test_a_refused_stream_is_one_failed_frame(hub: HubProcess, alice: str) -> None:

@@ -4,10 +4,12 @@ import asyncio
 
 import pytest
 
+from a2a_bridge.quiet import KEEPALIVE_S
 from tests.callers import Json
 from tests.hub_process import HubProcess
 from tests.peers import Chunker, Echo, Held, Slow, TaskPeer, online
 from tests.v1.caller import Caller, message, reply_of, texts, told
+from tests.waiting import on_hub
 
 
 async def test_a_question_gets_a_completed_task_whose_reply_is_an_artifact(hub: HubProcess, alice: str) -> None:
@@ -82,7 +84,7 @@ async def test_who_does_not_wait_gets_the_task_at_once_and_reads_its_end(hub: Hu
 
 
 async def test_an_answer_that_takes_long_is_padded(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Slow, delay_s=4.0) as agent:
+    async with online(hub, Slow, delay_s=1.2 * on_hub(KEEPALIVE_S, at_least_s=0.75)) as agent:
         response = await Caller(hub.url, agent.handle, alice).post("SendMessage", {"message": message("hi")})
     assert response.text.startswith(" {")
     assert reply_of(response.json()["result"]["task"]) == "echo: hi"

@@ -6,7 +6,7 @@ from tests.hub_process import HubProcess
 from tests.peers import Slow, online
 from tests.v1.caller import Caller, reply_of, texts, told
 
-TAKES_S = 4.0  # the hub of these tests waits 2 s
+TAKES_S = 2.8  # the hub of these tests waits 2 s
 
 
 async def test_who_waits_in_line_is_told_after_the_hubs_own_time(impatient_hub: HubProcess) -> None:

@@ -29,13 +29,14 @@ from agents.transcript import permissions
 from agents.transcript.storage import StorageMeter
 from kit.asgi import headers_of
 from kit.async_db import db_call
+from kit.durations import seconds
 from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER
 
 logger = logging.getLogger(__name__)
 
-REGISTER_WITHIN_S = 10.0
-PING_EVERY_S = 25.0
-SILENT_AFTER_S = 60.0
+REGISTER_WITHIN_S = seconds(10.0, at_least_s=2.5)
+PING_EVERY_S = seconds(25.0)
+SILENT_AFTER_S = seconds(60.0)
 FEATURES = ["cancel", "task_artifact", "task_status"]
 
 NORMAL = 1000

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from agents.post import Prompt
+from kit.durations import seconds
 
-REPLY_GRACE_S = 5.0
-LONGEST_TURN_S = 900.0
+REPLY_GRACE_S = seconds(5.0, at_least_s=1.25)
+LONGEST_TURN_S = seconds(900.0)
 FORGETS_EVERY_S = 1.0
 
 

@@ -5,9 +5,10 @@ from contextlib import suppress
 
 from agents.links.channel import frames
 from agents.links.channel.frame import Frame
+from kit.durations import seconds
 from kit.sockets import SocketConsumer
 
-SEND_WITHIN_S = 10.0
+SEND_WITHIN_S = seconds(10.0, at_least_s=3.0)
 
 
 class FrameSocket(SocketConsumer):

@@ -31,11 +31,12 @@ from agents.post import (
 from agents.types import OpenTurn
 from agents.waiting import WaitingTurns
 from kit.async_db import db_call
+from kit.durations import seconds
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
-RECEIPT_WITHIN_S = 4.0  # so that an ask whose prompt was lost on its way ends within 5
+RECEIPT_WITHIN_S = seconds(4.0, at_least_s=2.0)  # so that an ask whose prompt was lost on its way ends within 5
 REGISTERING_AT_ONCE = 2  # a thousand agents that come back at once must not starve the ledger of the database
 FINAL_TRIES = 20
 FINAL_AGAIN_S = 1.0

@@ -8,8 +8,9 @@ from agents.links.channel.frames import Saying
 from agents.links.channel.protocol import ChannelProtocol, Report
 from agents.ports import Clock
 from agents.post import Final, Prompt
+from kit.durations import seconds
 
-LATE_REPLY_S = 60.0
+LATE_REPLY_S = seconds(60.0)
 
 
 class Prompts:

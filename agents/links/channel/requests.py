@@ -39,10 +39,11 @@ from agents.transcript.mentions import MAX_FILES, mentions
 from agents.types import Outcome, SettledTurn, Source, Surface, Target
 from agents.waiting import RunningTurn
 from kit.async_db import db_call
+from kit.durations import seconds
 
 logger = logging.getLogger(__name__)
 
-PROBE_WAIT_S = 30.0
+PROBE_WAIT_S = seconds(30.0)
 MAX_PROBED = 50
 MAX_PROMPT_BYTES = 1_048_576
 READING_AT_ONCE = 2  # a flood of lists must not starve the rest of the process of pool threads

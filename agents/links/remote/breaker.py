@@ -12,10 +12,11 @@ from django.db.models import F
 from agents.links.remote.failures import BreakerOpen
 from agents.models import RemoteServer
 from kit.clock import db_now
+from kit.durations import seconds
 
 FAILURES = 5
 MOST_OPENS = 20  # of REMOTE_RETRY_S, as the longest it stays open
-TRIAL_S = 60
+TRIAL_S = seconds(60.0)
 LAST_FAILURE_CHARS = 300
 
 

@@ -8,8 +8,9 @@ from agents.links.remote.client import RemoteClient
 from agents.links.remote.dialects import Question
 from agents.links.remote.failures import Declined, Lost, Malformed, RemoteFailure
 from agents.links.remote.reply import Reply
+from kit.durations import seconds
 
-LOOK_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0)  # then every 5 s
+LOOK_AGAIN_S = tuple(map(seconds, (0.2, 0.5, 1.0, 2.0, 5.0)))  # then every 5 s
 LOOKS_LOST = 3
 
 

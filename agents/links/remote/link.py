@@ -22,6 +22,7 @@ from agents.post import Final
 from agents.types import Ask, Failure, OpenTurn
 from agents.waiting import WaitingTurns
 from kit.async_db import db_call
+from kit.durations import seconds
 from kit.safe_http import StreamingHttp
 from kit.sealing import Unreadable
 from kit.tasks import TaskSet
@@ -29,7 +30,7 @@ from kit.tasks import TaskSet
 logger = logging.getLogger(__name__)
 
 AFTER_WAIT_S = 0.5  # the turn's own wait ends first
-CANCEL_WITHIN_S = 5.0
+CANCEL_WITHIN_S = seconds(5.0, at_least_s=1.5)
 
 
 @dataclass(frozen=True, slots=True)

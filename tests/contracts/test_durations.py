@@ -1,0 +1,88 @@
+"""The factor on durations: read once, bounded, and 1 in what ships."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from a2a_bridge import answering
+from a2a_bridge.pushes.queue import PUSHES
+from a2a_bridge.quiet import KEEPALIVE_S
+from agents.ledger.rows import GRACE
+from agents.links.channel import consumer, driving, link, prompts
+from agents.models.presence import PROCESS_DEAD_S
+from hub import heads, patience, runtime, sockets
+from kit.asgi import BODY_WITHIN_S
+from kit.durations import TIME_SCALE, read_scale, seconds
+from kit.safe_http.client import TOTAL_S
+from tests.homes import ROOT, hub_env
+from webhooks.leases import LEASE
+from webhooks.subscriptions import WEBHOOKS
+
+
+@pytest.mark.parametrize(("raw", "scale"), [("", 1.0), ("1", 1.0), ("0.25", 0.25), ("0.01", 0.01)])
+def test_a_scale_is_a_number_up_to_one(raw: str, scale: float) -> None:
+    assert read_scale(raw) == scale
+
+
+@pytest.mark.parametrize("raw", ["0", "0.009", "1.01", "-1", "nan", "inf", "quick", "1,0"])
+def test_another_scale_is_refused(raw: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"want a number from 0\.01 to 1"):
+        read_scale(raw)
+
+
+def test_nothing_is_shortened_without_the_variable() -> None:
+    assert TIME_SCALE == 1
+    assert (seconds(10.0), seconds(10.0, at_least_s=20.0)) == (10.0, 10.0)
+
+
+SHIPPED = [
+    (KEEPALIVE_S, 3),
+    (consumer.REGISTER_WITHIN_S, 10),
+    (consumer.PING_EVERY_S, 25),
+    (consumer.SILENT_AFTER_S, 60),
+    (sockets.PING_EVERY_S, 25),
+    (sockets.PONG_WITHIN_S, 20),
+    (link.RECEIPT_WITHIN_S, 4),
+    (driving.REPLY_GRACE_S, 5),
+    (prompts.LATE_REPLY_S, 60),
+    (GRACE.total_seconds(), 60),
+    (runtime.BEAT_EVERY_S, 5),
+    (PROCESS_DEAD_S, 20),
+    (heads.HEAD_WITHIN_S, 10),
+    (BODY_WITHIN_S, 30),
+    (answering.SEND_WITHIN_S, 30),
+    (patience.TAKEN_WITHIN_S, 45),
+    (TOTAL_S, 10),
+    (LEASE.total_seconds(), 60),
+    (settings.REPLY_WAIT_S, 60),
+    (settings.DRAIN_S, 25),
+    (settings.CELERY_BEAT_SCHEDULE["sweep"]["schedule"], 5),
+]
+
+
+@pytest.mark.parametrize(("is_s", "contract_s"), SHIPPED)
+def test_shipped_durations_are_those_of_the_contract(is_s: float, contract_s: float) -> None:
+    assert is_s == contract_s
+
+
+def test_retries_come_when_the_documents_say() -> None:
+    assert WEBHOOKS.retry_after_s == (10, 60, 300, 1800, 7200, 21600)
+    assert PUSHES.retry_after_s == (5, 30, 120, 600, 1800)
+
+
+def test_a_duration_is_shortened_to_its_lower_bound() -> None:
+    assert seconds(10.0, scale=0.25) == 2.5
+    assert seconds(10.0, at_least_s=4.0, scale=0.25) == 4.0
+    assert seconds(3.0, at_least_s=4.0, scale=0.25) == 3.0
+
+
+def test_a_bad_scale_stops_the_start_with_one_line() -> None:
+    command = [sys.executable, "manage.py", "check"]
+    env = hub_env({"TEST_TIME_SCALE": "soon", "DATA_DIR": os.devnull})
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["TEST_TIME_SCALE='soon': want a number from 0.01 to 1"]

@@ -1,0 +1,109 @@
+"""What clients and agents wait for, on a hub whose durations are those that ship: the contract's own seconds."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.callers import bearer, envelope, failed_text, open_stream, question, reply_text, rpc_path, send
+from tests.faults.test_slow_clients import connection
+from tests.homes import MakeHome
+from tests.hub_process import HubProcess
+from tests.peer import Peer, dial
+from tests.peers import Slow, Stall, online
+
+GIVES_UP_AFTER_S = 5  # clients in use, when they read nothing
+THINKS_S = 6.5
+SLACK_S = 3.0  # looked at once a second, on a busy machine
+
+
+@pytest.fixture(scope="module")
+def real_hub(make_home: MakeHome) -> Iterator[HubProcess]:
+    """One process on SQLite, at real speed."""
+    hub = HubProcess.start(make_home("embedded"), TEST_TIME_SCALE=1)
+    yield hub
+    hub.stop()
+
+
+async def check_slow_answer(hub: HubProcess, token: str) -> None:
+    body = envelope("SendMessage", question("hello"))
+    async with (
+        online(hub, Slow, delay_s=THINKS_S) as agent,
+        httpx.AsyncClient(timeout=GIVES_UP_AFTER_S, trust_env=False) as client,
+    ):
+        response = await client.post(hub.url + rpc_path(agent.handle), json=body, headers=bearer(token))
+    assert response.text.startswith("  {")
+    assert reply_text(json.loads(response.text)["result"]) == "echo: hello"
+
+
+async def check_silent_stream(hub: HubProcess, token: str) -> None:
+    async with (
+        online(hub, Slow, delay_s=THINKS_S) as agent,
+        open_stream(hub.url, agent.handle, "hello", token) as answer,
+    ):
+        await answer.next_line()
+        began = time.monotonic()
+        assert (await answer.next_line()).startswith(":")
+        assert 2 < time.monotonic() - began < GIVES_UP_AFTER_S
+        assert reply_text([task async for task in answer.tasks()][-1]) == "echo: hello"
+    assert len(answer.comments) == 1
+
+
+async def check_register(hub: HubProcess, token: str) -> None:
+    """Without a `register` the hub closes after 10 s."""
+    socket = await dial(hub.url.replace("http", "ws", 1) + "/channel", token)
+    began = time.monotonic()
+    await socket.wait_closed()
+    assert 9 < time.monotonic() - began < 10 + SLACK_S
+
+
+async def check_head(hub: HubProcess) -> None:
+    """Without a request the hub closes after 10 s."""
+    async with connection(hub.url) as client:
+        began = time.monotonic()
+        await asyncio.wait_for(client.ended(), 10 + SLACK_S)
+        assert time.monotonic() - began > 9
+
+
+async def test_silence_registering_and_heads_have_the_seconds_of_the_contract(real_hub: HubProcess) -> None:
+    """Real speed, all at once: 3 s to a keep-alive, 10 s for a `register` and for a request's head."""
+    alice, owner = real_hub.mint("alice", "session"), real_hub.mint("owner", "channel")
+    await asyncio.gather(
+        check_slow_answer(real_hub, alice),
+        check_silent_stream(real_hub, alice),
+        check_register(real_hub, owner),
+        check_head(real_hub),
+    )
+
+
+class Deaf(Peer):
+    """Answers no ping."""
+
+    async def on_frame(self, frame: object) -> None:
+        del frame
+
+
+async def check_pings(hub: HubProcess, token: str) -> None:
+    """A ping after 25 s; an agent that says nothing is let go of after 60 s."""
+    async with Deaf(hub.url, token) as agent:
+        began = time.monotonic()
+        await agent.heard("ping", within_s=25 + SLACK_S)
+        assert time.monotonic() - began > 24
+        await asyncio.wait_for(agent.closed.wait(), 35 + SLACK_S)
+        assert time.monotonic() - began > 59
+        assert len([frame for frame in agent.frames if frame["type"] == "ping"]) == 2
+
+
+async def check_default_wait(hub: HubProcess, token: str) -> None:
+    async with online(hub, Stall) as agent:
+        task = await send(hub.url, agent.handle, "hello", token)
+    assert failed_text(task) == "agent did not reply within 60s"
+
+
+@pytest.mark.deep
+async def test_pings_silence_and_the_default_wait_have_the_seconds_of_the_contract(real_hub: HubProcess) -> None:
+    alice, owner = real_hub.mint("alice", "session"), real_hub.mint("owner", "channel")
+    await asyncio.gather(check_pings(real_hub, owner), check_default_wait(real_hub, alice))
