@@ -137,7 +137,7 @@ async def test_older_lines_come_above(visitor: Visitor, site: HubProcess) -> Non
             found = await api(site, "owner", "GET", f"/sessions/{echo.session_id}/events?limit=1000")
             return "note 119." in str(found)
 
-        await eventually(recorded, "the hub has recorded all notes")
+        await eventually(recorded, "the hub has recorded all notes", within_s=30)
         await watch(visitor, echo, "owner")
         await expect(line(visitor, "note 119.")).to_be_visible()
         assert len(await ids(visitor)) == 50
