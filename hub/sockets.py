@@ -5,7 +5,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from kit.durations import seconds
 
 PING_EVERY_S = seconds(25.0)
-PONG_WITHIN_S = seconds(20.0, at_least_s=3.0)
+PONG_WITHIN_S = seconds(20.0, at_least_s=10.0)
 PINGED = frozenset({"/cli"})
 
 

@@ -114,7 +114,7 @@ async def _given_up(scene: Scene, lone: Lone, since: float, how: str) -> None:
     def is_gone() -> bool:
         return _count(scene, ONLINE, lone) == 0
 
-    silent_after_s = scene.stack.seconds(SILENT_AFTER_S)
+    silent_after_s = scene.stack.seconds(SILENT_AFTER_S, at_least_s=12.0)
     gone = await until_true(is_gone, since + silent_after_s + SLACK_S - time.monotonic())
     took_s = time.monotonic() - since
     scene.saw(f"an agent that is {how} is off line 60 s after its last word", gone, f"{took_s:.0f} s")

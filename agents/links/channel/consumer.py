@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 REGISTER_WITHIN_S = seconds(10.0, at_least_s=2.5)
 PING_EVERY_S = seconds(25.0)
-SILENT_AFTER_S = seconds(60.0)
+SILENT_AFTER_S = seconds(60.0, at_least_s=12.0)
 FEATURES = ["cancel", "task_artifact", "task_status"]
 
 NORMAL = 1000
