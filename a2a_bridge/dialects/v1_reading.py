@@ -185,7 +185,10 @@ def _plain(value: Any, nested: Mapping[str, Any]) -> Any:
         return [_plain(one, nested) for one in value]
     if not isinstance(value, dict):
         return value
-    named = {_camel(name): one for name, one in value.items() if one is not None or name == "data"}
+    given = [(_camel(name), one) for name, one in value.items() if one is not None or name == "data"]
+    named = dict(given)
+    if len(named) != len(given):
+        raise invalid("params", "params: a member comes both in camelCase and in snake_case")
     return {name: _plain(one, nested[name]) if name in nested else one for name, one in named.items()}
 
 
