@@ -34,6 +34,7 @@ class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
     context_id: str = ""
     parts: tuple[Part, ...] = ()
     traceparent: str = ""
+    message_id: str = ""
 
 
 class Taken(msgspec.Struct, frozen=True, tag="taken"):

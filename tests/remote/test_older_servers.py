@@ -79,7 +79,7 @@ async def test_a_conversation_in_its_words(caller: Caller) -> None:
     older = Older()
     async with raw_server(older.answer, card=card_03()) as far:
         agent = await caller.publish(far.card_url)
-        ours = {"context_id": "our-context", "task_id": "our-task"}
+        ours = {"context_id": "our-context", "task_id": "our-task", "message_id": "asked-1"}
         running = await caller.start(agent, "begin", **ours)  # type: ignore[arg-type]
         asked = await running.settled
         assert (asked.reason, asked.text) == ("input_required", "which one?")
@@ -97,6 +97,7 @@ async def test_a_conversation_in_its_words(caller: Caller) -> None:
             "messageId": first["params"]["message"]["messageId"],
             "role": "user",
             "parts": [{"kind": "text", "text": "begin"}],
+            "metadata": {"clawbridge": {"messageId": "asked-1"}},
         }
         said = second["params"]["message"]
         assert (said["taskId"], said["contextId"]) == ("t/1", "c1")

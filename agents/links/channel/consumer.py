@@ -301,4 +301,5 @@ def prompt_frame(prompt: Prompt) -> frames.Prompt:
         context_id=prompt.context_id,
         parts=list(prompt.parts),
         traceparent=prompt.traceparent,
+        message_id=prompt.message_id,
     )

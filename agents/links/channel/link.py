@@ -135,6 +135,7 @@ class ChannelLink:
             context_id=ask.context_id,
             parts=ask.parts,
             traceparent=ask.traceparent,
+            message_id=ask.message_id,
         )
         if turn.link_process == self._me:
             await self._hand_over(prompt)

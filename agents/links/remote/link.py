@@ -150,6 +150,7 @@ class RemoteLink:
             parts=ask.parts or (Part(text=call.turn.text),),
             task_id=known.names.task_id,
             context_id=known.names.context_id,
+            asked_as=ask.message_id,
         )
         await converse(call.client, question, reply, on_send=call.leave, on_event=lambda: self._heard(call))
         waits = reply.task_id if reply.state in INTERRUPTED else ""
