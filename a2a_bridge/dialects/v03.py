@@ -57,8 +57,9 @@ class V03Dialect:
         if not isinstance(request, Send):
             return [self.task(task, None)]
         begun = v03_shapes.as_begun(task)
-        shown = [self.task(begun, _length(request))]
-        if task.is_open or task.is_terminal:
+        is_announced = not task.is_interrupted
+        shown = [v03_shapes.task_json(begun, _length(request), is_announced=is_announced)]
+        if is_announced:
             shown.append(v03_shapes.status_frame(begun))
         if task.is_open and task.state is not begun.state:
             shown.append(v03_shapes.status_frame(task))
@@ -66,7 +67,7 @@ class V03Dialect:
 
     def event(self, task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[Json]:
         if isinstance(event, StatusEvent):
-            return [v03_shapes.status_update(task, event)]
+            return [*v03_shapes.reply_closed(task, event), v03_shapes.status_update(task, event)]
         return v03_shapes.artifact_updates(task, event)
 
     def frame_id(self, task_id: str, seq: int) -> str:

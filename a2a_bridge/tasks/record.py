@@ -81,6 +81,11 @@ class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
     append: bool = False
     last_chunk: bool = False
 
+    @property
+    def closes_only(self) -> bool:
+        """Whether it changes nothing of the artifact, and says only that no more of it will come."""
+        return self.append and self.artifact == Artifact(self.artifact.id, ())
+
 
 TaskEvent = StatusEvent | ArtifactEvent
 

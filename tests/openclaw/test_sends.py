@@ -94,7 +94,7 @@ async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess, 
         "parts": [{"kind": "text", "text": "echo: hello"}],
         "metadata": {"sequence": 1, "source": "assistant"},
     }
-    assert [one["kind"] for one in task["history"]] == ["message"]
+    assert [texts(one["parts"]) for one in task["history"]] == ["hello", "echo: hello"]
 
 
 async def test_29_task_generating_stream_tells_from_the_task_to_its_final_status(
