@@ -13,7 +13,7 @@ from a2a_bridge.tasks.pieces import reply_message
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
-from agents.pieces import Json
+from agents.pieces import ArtifactPiece, Json
 
 Frame = tuple[str, Json]  # an id, or none; and what it shows
 
@@ -42,10 +42,13 @@ class Streaming:
             yield later
 
     async def of_direct(self, run: TaskRun) -> AsyncIterator[Frame | None]:
-        """A turn that is no task unless more comes of it than a plain reply."""
-        seen, quiet = 0, Quiet()
-        while run.running is not None and not run.is_promoted and not await run.ended(0):
-            await run.running.more_than(seen, quiet.left_s)
+        """A turn that is no task unless more comes of it than a plain reply, or one that is said slowly."""
+        seen, quiet, begun = 0, Quiet(), None
+        while run.running is not None and not _becomes_task(run) and not await run.ended(0):
+            begun = begun or (Quiet() if run.pieces else None)
+            if begun is not None and not begun.left_s:
+                break
+            await run.running.more_than(seen, min(quiet.left_s, begun.left_s) if begun else quiet.left_s)
             seen = len(run.pieces)
             if not quiet.left_s:
                 yield None
@@ -54,6 +57,8 @@ class Streaming:
             async for told in self.of_turn(run):
                 yield told
         elif run.is_promoted:
+            if isinstance(self.request, Send):
+                self.dialect.check_answer(run.task, self.request)
             for frame in self._story(run):
                 yield frame
         else:
@@ -66,6 +71,8 @@ class Streaming:
         if isinstance(self.request, Send) and self.request.takes_direct and not repeat.is_promoted:
             yield "", self.dialect.direct(repeat.task.context_id, reply_message(repeat.task))
             return
+        if isinstance(self.request, Send):
+            self.dialect.check_answer(repeat.task, self.request)
         for frame in self._opening(repeat.task):
             yield frame
 
@@ -145,3 +152,9 @@ class Streaming:
         """A send's stream is over when the task asks, too; who subscribed stays until its end."""
         stays = isinstance(self.request, Subscribe) and not self.dialect.passes_ended
         return task.is_terminal or (task.is_interrupted and not stays)
+
+
+def _becomes_task(run: TaskRun) -> bool:
+    """Whether more came of a turn than a plain reply; of files alone that is not known before its end."""
+    are_files = bool(run.pieces) and all(isinstance(one, ArtifactPiece) and one.is_of_files for one in run.pieces)
+    return run.is_promoted and not are_files

@@ -44,6 +44,11 @@ class ArtifactPiece(Struct, frozen=True, rename="camel", tag="artifact", omit_de
     append: bool = False
     last_chunk: bool = False
 
+    @property
+    def is_of_files(self) -> bool:
+        """Whether it holds neither text nor data."""
+        return all(part.text is UNSET and part.data is UNSET for part in self.parts)
+
 
 Extra = StatusNote | ArtifactPiece
 Piece = str | StatusNote | ArtifactPiece

@@ -78,6 +78,9 @@ class HubDialect:
     def sent(self, task: Task, request: Request) -> Json:
         return self.task(task, None)
 
+    def check_answer(self, task: Task, send: Send) -> None:
+        return
+
     def direct(self, context_id: str, message: Message) -> Json:
         raise NotImplementedError
 

@@ -54,7 +54,7 @@ def status_json(task: Task) -> Json:
     """What a task's state is, and what is said with it."""
     if task.state is not State.COMPLETED:
         return _status(task, task.state, task.updated_at, _words(task))
-    if task.artifacts and not any(_has_shown(one.parts) for one in task.artifacts):
+    if is_of_files(task):
         return _status(task, State.FAILED, task.updated_at, _own_words(task, NOT_SHOWABLE))
     return _status(task, State.COMPLETED, task.updated_at, _last_words(task))
 
@@ -87,6 +87,21 @@ def reply_closed(task: Task, event: StatusEvent) -> list[Json]:
     if task.reply is None or not (event.state is State.COMPLETED or event.state in INTERRUPTED):
         return []
     return [_artifact_event(task, Artifact(task.reply_id, ()), append=True, closes=True)]
+
+
+def is_of_files(task: Task) -> bool:
+    """Whether a task completed with artifacts of which 0.3 gets to see nothing."""
+    return (
+        task.state is State.COMPLETED
+        and bool(task.artifacts)
+        and not any(_has_shown(one.parts) for one in task.artifacts)
+    )
+
+
+def media_types(task: Task) -> list[str]:
+    """Of the files in its artifacts."""
+    parts = [part for one in task.artifacts for part in one.parts if not _is_shown(part)]
+    return sorted({part.media_type or "application/octet-stream" for part in parts})
 
 
 def direct_json(context_id: str, message: Message) -> Json:

@@ -43,6 +43,9 @@ class V1Dialect:
     def sent(self, task: Task, request: Request) -> Json:
         return {"task": self.task(task, request.history_length if isinstance(request, Send) else None)}
 
+    def check_answer(self, task: Task, send: Send) -> None:
+        return
+
     def direct(self, context_id: str, message: Message) -> Json:
         raise NotImplementedError
 
