@@ -183,6 +183,7 @@ class Exchanges:
             pushes=self._pushes,
             wait_s=self.wait_s(agent, send),
             keeps_plain=not send.takes_direct,
+            plain_is_direct=send.plain_is_direct,
             joins_text=send.waits,
             keeper=claim,
         )

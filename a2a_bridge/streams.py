@@ -9,11 +9,12 @@ from a2a_bridge.joining import Joined
 from a2a_bridge.quiet import KEEPALIVE_S, Quiet
 from a2a_bridge.requests import Request, Send, Subscribe
 from a2a_bridge.tasks.feed import Feed
-from a2a_bridge.tasks.pieces import reply_message
+from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
 from agents.pieces import ArtifactPiece, Json
+from kit.waits import done_within
 
 Frame = tuple[str, Json]  # an id, or none; and what it shows
 
@@ -62,14 +63,27 @@ class Streaming:
             for frame in self._story(run):
                 yield frame
         else:
-            yield "", self.dialect.direct(run.task.context_id, reply_message(run.task))
+            yield "", self.dialect.direct(run.task.context_id, answer_message(run.task))
+
+    async def of_undecided(self, run: TaskRun) -> AsyncIterator[Frame | None]:
+        """A turn that is a task unless its agent, or a remote server, answers with a message.
+
+        Most agents never do, and are known not to as soon as they were asked. For others the first frame waits.
+        """
+        if run.running is not None:
+            await done_within(run.running.decided, KEEPALIVE_S)
+        if run.running is not None and await run.ended(0) and not run.is_promoted:
+            yield "", self.dialect.direct(run.task.context_id, answer_message(run.task))
+            return
+        async for told in self.of_turn(run):
+            yield told
 
     async def of_repeat(self, repeat: Repeat | Joined) -> AsyncIterator[Frame | None]:
         """What an earlier send came to, once it has."""
         while not await repeat.ended(KEEPALIVE_S):
             yield None
         if isinstance(self.request, Send) and self.request.takes_direct and not repeat.is_promoted:
-            yield "", self.dialect.direct(repeat.task.context_id, reply_message(repeat.task))
+            yield "", self.dialect.direct(repeat.task.context_id, answer_message(repeat.task))
             return
         if isinstance(self.request, Send):
             self.dialect.check_answer(repeat.task, self.request)

@@ -22,7 +22,8 @@ class RunningTurn:
     """One open turn of this process: its reply so far, and its end.
 
     Links fill it; any number of surfaces follow it, each from the beginning. It is bounded by the caps the
-    link keeps on chunks and reply size.
+    link keeps on chunks and reply size. `is_direct`: the agent answered with a message, not with a task;
+    `decided`: done once that is known, or the turn has ended.
     """
 
     def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None) -> None:
@@ -32,6 +33,8 @@ class RunningTurn:
         self.agent_is_done = False
         self.reply: asyncio.Future[Ending] = loop.create_future()
         self.settled: asyncio.Future[SettledTurn] = loop.create_future()
+        self.decided: asyncio.Future[None] = loop.create_future()
+        self.is_direct = False
         self._on_chunk = on_chunk
         self._on_piece: OnPiece | None = None
         self._news: asyncio.Future[None] | None = None
@@ -40,6 +43,11 @@ class RunningTurn:
     def text(self) -> str:
         """The text of the reply so far."""
         return text_of(self.pieces)
+
+    def becomes_task(self) -> None:
+        """The answer will be no message without a task: a stream need not wait for what it is."""
+        if not self.decided.done():
+            self.decided.set_result(None)
 
     def listen(self, on_piece: OnPiece) -> None:
         """Call this after each piece from now on; it must return at once."""
@@ -52,6 +60,7 @@ class RunningTurn:
         if self.reply.done():
             return
         if isinstance(message, Final):
+            self.is_direct = message.direct
             self.reply.set_result(self._ending(message))
         else:
             self._add(message)
@@ -64,6 +73,7 @@ class RunningTurn:
     def publish(self, settled: SettledTurn) -> None:
         """Tell every follower the end, once it is durable."""
         self.settled.set_result(settled)
+        self.becomes_task()
         self._ring()
 
     async def more_than(self, told: int, within_s: float) -> bool:
@@ -79,6 +89,8 @@ class RunningTurn:
             self.reply.set_result(_failed(Failure.REPLY_LOST, keeps_claim=True))
             return
         self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
+        if not self.turn.is_remote:
+            self.becomes_task()
         reach("first-chunk")
         if self._on_chunk is not None and isinstance(message, Chunk):
             self._on_chunk(message.text)

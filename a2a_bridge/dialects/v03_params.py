@@ -91,6 +91,7 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
         context_id=check_printable(message.context_id, "message.contextId"),
         waits=waits,
         takes_direct=(waits or is_stream) and not message.task_id,
+        plain_is_direct=True,
         history_length=_count(wanted.history_length),
         output_modes=wanted.accepted_output_modes,
     )

@@ -47,7 +47,7 @@ class V1Dialect:
         return
 
     def direct(self, context_id: str, message: Message) -> Json:
-        raise NotImplementedError
+        return {"message": v1_shapes.direct_json(context_id, message)}
 
     def task(self, task: Task, history_length: int | None) -> Json:
         return v1_shapes.task_json(task, history_length)

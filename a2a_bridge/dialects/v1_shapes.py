@@ -22,10 +22,14 @@ def task_json(task: Task, history_length: int | None, *, with_artifacts: bool = 
 
 def message_json(task: Task, message: Message) -> Json:
     """A Message of a task."""
+    return {**direct_json(task.context_id, message), "taskId": task.id}
+
+
+def direct_json(context_id: str, message: Message) -> Json:
+    """A Message that belongs to no task."""
     shown: Json = {
         "messageId": message.id,
-        "contextId": task.context_id,
-        "taskId": task.id,
+        "contextId": context_id,
         "role": f"ROLE_{message.role.name}",
         "parts": [part_json(part) for part in message.parts],
     }

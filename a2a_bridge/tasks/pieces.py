@@ -35,6 +35,13 @@ def reply_message(task: Task) -> Message:
     return Message(f"{task.message_id}-reply-{task.turns}", Role.AGENT, parts)
 
 
+def answer_message(task: Task) -> Message:
+    """All that a turn answered, as one message."""
+    reply = reply_message(task)
+    made = [part for one in task.artifacts if one.id != task.reply_id for part in one.parts]
+    return Message(reply.id, Role.AGENT, (*reply.parts, *made))
+
+
 def with_joined_text(pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces in which chunks of text that follow each other are one."""
     joined: list[Piece] = []

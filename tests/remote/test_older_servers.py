@@ -124,8 +124,11 @@ async def test_parts_go_out_in_its_form(caller: Caller) -> None:
 @pytest.mark.parametrize("streams", [True, False])
 async def test_one_answer_and_a_direct_message(caller: Caller, streams: bool) -> None:
     async with raw_server(Older().answer, card=card_03(streams=streams)) as far:
-        settled = await caller.ask(await caller.publish(far.card_url), "direct")
+        agent = await caller.publish(far.card_url)
+        running = await caller.start(agent, "direct")
+        settled = await running.settled
         assert (settled.outcome, settled.text) == (Outcome.COMPLETED, "hi" if streams else "in one")
+        assert running.is_direct is streams
 
 
 async def test_a_cancel_reaches_it(caller: Caller) -> None:

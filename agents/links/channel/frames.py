@@ -63,10 +63,11 @@ class TailEvent(Frame, frozen=True, tag="tail_event"):
 
 
 class Reply(Struct, frozen=True, rename="camel"):
-    """Payload of a whole reply."""
+    """Payload of a whole reply. `direct`: no more than an answer, for callers who take one without a task."""
 
     chat_id: Id
     text: str
+    direct: bool = False
 
 
 class ReplyChunk(Struct, frozen=True, rename="camel"):
