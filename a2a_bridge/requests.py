@@ -25,7 +25,7 @@ class Send:
 
     `question` is empty when there is nothing in it for an agent: then the hub itself says so.
     `waits`: the answer is the task's end, else the task as it begins. `history_length` None: all.
-    `takes_direct`: an answer without a task shall be a message and leave no task; `plain_is_direct`: so shall every
+    `takes_direct`: an answer without a task shall be a message and leave no task. `plain_is_direct`: so shall any
     plain reply.
     """
 
