@@ -35,13 +35,14 @@ RANDOM_SCRIPTS = 8
 Made = tuple[Json, Json]
 
 
-def random_script(seed: int) -> str:
+def random_script(seed: int, *, has_files: bool) -> str:
     """Some twelve steps, in an order that an agent may take."""
     some, is_open = random.Random(seed), {"a": False, "b": False, "c": False}
     steps = []
     for number in range(12):
         name = some.choice("abc")
-        kinds = ["say", "note", "text", "data", "raw", *(("more", "last") * 2 if is_open[name] else ())]
+        kinds = ["say", "note", "text", "data", *(("more", "last") * 2 if is_open[name] else ())]
+        kinds += ["raw"] if has_files else []
         kind = some.choice(kinds)
         content = {"data": f'{{"n": {number}}}'}.get(kind, f"words {number}")
         is_artifact = kind in ("text", "data", "raw", "more", "last")
@@ -51,8 +52,9 @@ def random_script(seed: int) -> str:
     return " | ".join(steps)
 
 
-def all_scripts() -> list[str]:
-    return [*SCRIPTS, *map(random_script, range(RANDOM_SCRIPTS))]
+def all_scripts(*, has_files: bool = True) -> list[str]:
+    """0.3 shows no files: what they replace, or what text replaces them, is not told there (docs/adr/0046)."""
+    return [*SCRIPTS, *(random_script(seed, has_files=has_files) for seed in range(RANDOM_SCRIPTS))]
 
 
 async def streamed_by_1(hub: HubProcess, token: str) -> list[Json]:
@@ -78,7 +80,7 @@ async def streamed_by_03(hub: HubProcess, token: str) -> list[Json]:
             frames = await caller.stream(script, **members)
             return {"frames": frames, "task": await caller.get(frames[0]["id"], historyLength=100)}
 
-        seen = [await one(script) for script in all_scripts()]
+        seen = [await one(script) for script in all_scripts(has_files=False)]
         asking = await one(FOLLOWED_UP[0])
         return [*seen, asking, await one(FOLLOWED_UP[1], taskId=asking["task"]["id"])]
 

@@ -63,8 +63,9 @@ async def test_what_has_begun_as_a_task_stays_one(hub: HubProcess, alice: str) -
         caller = Caller(hub.url, agent.handle, alice)
         assert reply_of(await caller.send("note thinking | direct")) == WORDS
         begun = await caller.begin("hold | direct")
-        agent.release.set()
         async with caller.open("SubscribeToTask", {"id": begun["id"]}) as events:
+            assert (await anext(events)).kind == "task"
+            agent.release.set()
             [*_, last] = [event async for event in events]
         assert last.state == "COMPLETED"
         first, *_, last = await caller.stream("note thinking | direct")
