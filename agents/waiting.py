@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
-from agents.pieces import Piece
+from agents.pieces import ArtifactPiece, LastWords, Piece, joined_texts, plain_text_in, text_in
 from agents.post import Chunk, Final, Said
 from agents.types import Ending, Failure, Interruption, OpenTurn, Outcome, SettledTurn
 from kit.failpoints import reach
@@ -92,8 +92,8 @@ class RunningTurn:
         if not self.turn.is_remote:
             self.becomes_task()
         reach("first-chunk")
-        if self._on_chunk is not None and isinstance(message, Chunk):
-            self._on_chunk(message.text)
+        if self._on_chunk is not None and (text := _text_added(self.pieces[-1])):
+            self._on_chunk(text)
         if self._on_piece is not None:
             self._on_piece()
         self._ring()
@@ -114,8 +114,30 @@ class RunningTurn:
 
 
 def text_of(pieces: Sequence[Piece]) -> str:
-    """The text among the pieces of a reply, as one."""
-    return "".join([piece for piece in pieces if isinstance(piece, str)])
+    """The text of a reply: its chunks, or the text of the artifacts that are the reply; else its last words."""
+    texts: dict[str, list[str]] = {}
+    words = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            texts.setdefault("", []).append(piece)
+        elif isinstance(piece, LastWords):
+            words = text_in(piece.parts)
+        elif isinstance(piece, ArtifactPiece) and piece.lead is not None:
+            told = texts.setdefault(piece.artifact_id, [])
+            if not piece.append:
+                told.clear()
+            told.append(plain_text_in(piece.parts))
+    return joined_texts("".join(told) for told in texts.values()) or words
+
+
+def _text_added(piece: Piece) -> str:
+    """What a reader of the growing reply sees of a piece."""
+    if isinstance(piece, str):
+        return piece
+    if not isinstance(piece, ArtifactPiece) or piece.lead is None:
+        return ""
+    text = plain_text_in(piece.parts)
+    return f"{piece.lead}{text}" if text else ""
 
 
 def _failed(reason: Failure, *, text: str = "", keeps_claim: bool = False) -> Ending:

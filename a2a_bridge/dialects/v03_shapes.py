@@ -11,6 +11,7 @@ from a2a_bridge.dialects.v03_params import COMPAT
 from a2a_bridge.tasks.pieces import reply_message
 from a2a_bridge.tasks.record import (
     INTERRUPTED,
+    REPLY,
     TERMINAL,
     Artifact,
     ArtifactEvent,
@@ -19,11 +20,9 @@ from a2a_bridge.tasks.record import (
     State,
     StatusEvent,
     Task,
-    text_in,
 )
 from agents.pieces import Json, Part
 
-REPLY = "reply-"
 OUTPUT = "assistant-output-"
 PRIVATE = "openclaw"
 SAID_NOTHING = "The agent completed without a user-visible reply."
@@ -78,7 +77,7 @@ def artifact_updates(task: Task, event: ArtifactEvent) -> list[Json]:
     if not _has_shown(artifact.parts or (whole.parts if whole else ())):
         return []
     append = event.append and not (whole is not None and _begins(whole, artifact))
-    closes = event.last_chunk and not artifact.id.startswith(REPLY)
+    closes = event.last_chunk and not artifact.is_reply
     return [_artifact_event(task, artifact, append=append, closes=closes)]
 
 
@@ -93,6 +92,7 @@ def is_of_files(task: Task) -> bool:
     """Whether a task completed with artifacts of which 0.3 gets to see nothing."""
     return (
         task.state is State.COMPLETED
+        and task.message is None
         and bool(task.artifacts)
         and not any(_has_shown(one.parts) for one in task.artifacts)
     )
@@ -115,10 +115,13 @@ def message_json(task: Task, message: Message) -> Json:
 
 
 def artifact_json(task: Task, artifact: Artifact) -> Json:
-    """An Artifact. The agent's replies have names of their own here, which its other artifacts cannot take."""
-    if artifact.id.startswith(REPLY):
+    """An Artifact. The agent's replies have names of their own here, which its other artifacts cannot take.
+
+    Artifacts of a remote server keep theirs: its answers hold no such reply.
+    """
+    if artifact.is_reply:
         return _reply_json(task, artifact)
-    taken = artifact.id.startswith(OUTPUT)
+    taken = artifact.id.startswith(OUTPUT) and not artifact.turn
     shown: Json = {
         "artifactId": f"agent-{artifact.id}" if taken else artifact.id,
         "parts": parts_json(artifact.parts),
@@ -129,6 +132,8 @@ def artifact_json(task: Task, artifact: Artifact) -> Json:
         shown["description"] = artifact.description
     if artifact.metadata is not UNSET:
         shown["metadata"] = _public(artifact.metadata)
+    if artifact.extensions:
+        shown["extensions"] = artifact.extensions
     return shown
 
 
@@ -225,12 +230,15 @@ def _status(task: Task, state: State, at: str, message: Message | None) -> Json:
 
 def _words(task: Task) -> Message | None:
     """What is said with a state that is not the end of a reply; of a canceled reply, what there is of it."""
-    is_cut = task.state is State.CANCELED and task.reply is not None and text_in(task.reply.parts)
+    is_cut = task.state is State.CANCELED and task.reply_text
     return reply_message(task) if is_cut else task.message
 
 
 def _last_words(task: Task) -> Message | None:
-    if task.reply is not None and text_in(task.reply.parts):
+    """The agent's own words at the end, else the text of its reply."""
+    if task.message is not None:
+        return task.message
+    if task.reply_text:
         return reply_message(task)
     return None if task.artifacts else _own_words(task, SAID_NOTHING)
 

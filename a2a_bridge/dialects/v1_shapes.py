@@ -51,6 +51,8 @@ def artifact_json(artifact: Artifact) -> Json:
         shown["description"] = artifact.description
     if artifact.metadata is not UNSET:
         shown["metadata"] = artifact.metadata
+    if artifact.extensions:
+        shown["extensions"] = artifact.extensions
     return shown
 
 

@@ -14,7 +14,7 @@ from a2a_bridge.tasks.record import (
     TaskEvent,
     text_in,
 )
-from agents.pieces import Part, Piece, StatusNote
+from agents.pieces import ArtifactPiece, LastWords, Part, Piece, StatusNote
 from agents.types import AGENTS_OWN_WORDS, Failure, Interruption, Outcome, SettledTurn
 
 INTERRUPTIONS = {
@@ -26,12 +26,16 @@ FAILURES = {Failure.CANCELED: State.CANCELED, Failure.REJECTED: State.REJECTED}
 
 def agent_message(task: Task, seq: int, text: str) -> Message:
     """Words of the agent, or of the hub in its place."""
-    return Message(f"{task.message_id}-{seq}", Role.AGENT, (Part(text=text),))
+    return _message(task, seq, (Part(text=text),))
+
+
+def _message(task: Task, seq: int, parts: tuple[Part, ...]) -> Message:
+    return Message(f"{task.message_id}-{seq}", Role.AGENT, parts)
 
 
 def reply_message(task: Task) -> Message:
     """The reply of a task's last turn, as far as it has come, as a message; its text is one part."""
-    parts = (Part(text=text_in(task.reply.parts)),) if task.reply else ()
+    parts = (Part(text=task.reply_text),) if task.reply_text or task.reply else ()
     return Message(f"{task.message_id}-reply-{task.turns}", Role.AGENT, parts)
 
 
@@ -65,27 +69,44 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
         elif isinstance(piece, StatusNote):
             note = agent_message(task, seq, piece.text)
             events.append(StatusEvent(seq, at, State.WORKING, _with_metadata(note, piece)))
-        else:
-            made = Artifact(piece.artifact_id, piece.parts, piece.name, piece.description, piece.metadata)
-            events.append(ArtifactEvent(seq, at, made, piece.append, piece.last_chunk))
+        elif isinstance(piece, ArtifactPiece):
+            turn = 0 if piece.lead is None else task.turns
+            made = Artifact(
+                piece.artifact_id,
+                piece.parts,
+                piece.name,
+                piece.description,
+                piece.metadata,
+                piece.extensions,
+                turn,
+            )
+            events.append(ArtifactEvent(seq, at, made, piece.append, piece.last_chunk, piece.lead))
     return events
 
 
-def end_of(task: Task, settled: SettledTurn, *, wait_s: float, at: str) -> list[TaskEvent]:
+def last_words(pieces: Sequence[Piece]) -> tuple[Part, ...]:
+    """What the agent says with the end of its turn, beside its reply."""
+    return pieces[-1].parts if pieces and isinstance(pieces[-1], LastWords) else ()
+
+
+def end_of(
+    task: Task, settled: SettledTurn, words: tuple[Part, ...] = (), *, wait_s: float, at: str
+) -> list[TaskEvent]:
     """What the end of its turn does to a task that has all pieces. The state closes every artifact."""
     if settled.outcome is not Outcome.COMPLETED:
         return [_failed(task, settled, wait_s, at)]
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
     if interruption:
         seq = task.seq + 1
-        return [StatusEvent(seq, at, interruption, agent_message(task, seq, settled.text))]
-    reply = _whole_reply(task, settled.text, at)
-    return [*reply, StatusEvent(task.seq + len(reply) + 1, at, State.COMPLETED)]
+        return [StatusEvent(seq, at, interruption, _message(task, seq, words or (Part(text=settled.text),)))]
+    reply = [] if words else _whole_reply(task, settled.text, at)
+    seq = task.seq + len(reply) + 1
+    return [*reply, StatusEvent(seq, at, State.COMPLETED, _message(task, seq, words) if words else None)]
 
 
 def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
-    """The whole text, unless it came in pieces already."""
-    if not text or (task.reply is not None and text == text_in(task.reply.parts)):
+    """The whole text, unless it came in pieces already, or in artifacts of the agent's own."""
+    if not text or task.made or (task.reply is not None and text == text_in(task.reply.parts)):
         return []
     return [ArtifactEvent(task.seq + 1, at, Artifact(task.reply_id, (Part(text=text),)), last_chunk=True)]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.pieces import ArtifactPiece, Part, StatusNote
+from agents.pieces import ArtifactPiece, LastWords, Part, StatusNote
 from agents.types import Outcome
 from tests.remote.house import Caller
 from tests.remote.servers import SSE_HEAD, Asked, Remote, card_03, frame, in_full, raw_server
@@ -83,11 +83,12 @@ async def test_a_conversation_in_its_words(caller: Caller) -> None:
         running = await caller.start(agent, "begin", **ours)  # type: ignore[arg-type]
         asked = await running.settled
         assert (asked.reason, asked.text) == ("input_required", "which one?")
-        assert running.pieces == [StatusNote("thinking")]
+        assert running.pieces == [StatusNote("thinking"), LastWords((Part(text="which one?"),))]
         running = await caller.start(agent, "the red one", **ours)  # type: ignore[arg-type]
         assert (await running.settled).text == "all right"
         text, piece = running.pieces
-        assert text == "all right"
+        assert isinstance(text, ArtifactPiece)
+        assert (text.artifact_id, text.parts) == ("a", (Part(text="all right"),))
         assert isinstance(piece, ArtifactPiece)
         assert piece.parts == (Part(raw="YWJj", filename="a.bin", media_type="x/y"),)
         first, looked, second = older.calls
