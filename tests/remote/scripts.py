@@ -172,15 +172,11 @@ async def _play(client: Client, turns: Sequence[Json]) -> Seen:
                 append_artifact_to_task(task, answer.artifact_update)
                 updates.append(_update(answer.artifact_update))
     stored = await client.get_task(GetTaskRequest(id=task.id))
-    return Seen([one for one in updates if not _only_closes(one)], [_shown(one) for one in task.artifacts], stored)
+    return Seen(updates, [_shown(one) for one in task.artifacts], stored)
 
 
 def _update(event: TaskArtifactUpdateEvent) -> Json:
     return {"artifact": _shown(event.artifact), "append": event.append, "lastChunk": event.last_chunk}
-
-
-def _only_closes(update: Json) -> bool:
-    return update["append"] and not {"parts", "metadata"} & set(update["artifact"])
 
 
 def _shown(artifact: Artifact) -> Json:

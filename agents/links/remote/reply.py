@@ -66,6 +66,7 @@ class Held:
         self.count = 0
         self.waiting: list[Part] = []
         self.chars_waiting = 0
+        self.is_closed = False
         self.append(artifact)
 
     def append(self, artifact: Artifact) -> None:
@@ -198,12 +199,13 @@ class Reply:
             held = self._hold(artifact)
         else:
             held.append(artifact)
-        if append and not artifact.parts and not artifact.metadata:
-            return  # it only says that nothing follows, and so does the end
+        if append and not (artifact.parts or artifact.metadata or last):
+            return
         details = _details(artifact)
         size_of_details = len(_encode(details)) if any(details) else PART_BYTES * append
         self._count_bytes(_size_of(artifact.parts) + size_of_details)
         if append and self._pieces >= SINGLY and all(map(_is_text, artifact.parts)) and not artifact.metadata:
+            held.is_closed = last
             self._gather(held, artifact.parts)
             return
         self._flush(held)
@@ -261,10 +263,11 @@ class Reply:
             return
         parts = tuple(held.waiting)
         self._parts_gathered += len(parts)
-        if self._parts_gathered > MAX_PARTS:
+        if parts and self._parts_gathered > MAX_PARTS:
             parts = (Part(text=text_in(parts)),)
         held.waiting, held.chars_waiting = [], 0
-        self._pass_on(ArtifactPiece(held.name, parts, append=True, lead=self._lead(held, parts, append=True)))
+        lead = self._lead(held, parts, append=True)
+        self._pass_on(ArtifactPiece(held.name, parts, append=True, last_chunk=held.is_closed, lead=lead))
 
     def _flush_all(self) -> None:
         for held in list(self._gathering.values()):
