@@ -11,7 +11,7 @@ from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.requests import Request, Send
 from a2a_bridge.streams import Frame
 from a2a_bridge.tasks.feed import Feeds
-from a2a_bridge.tasks.pieces import reply_message
+from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskStore
@@ -76,10 +76,16 @@ class Waiting:
 
     @property
     def result(self) -> Json:
-        """The answer, once the turn has ended."""
+        """The answer, once the turn has ended.
+
+        Raises:
+            RpcError: the dialect can show nothing of it.
+        """
         dialect, request, run = self.call.dialect, self.call.request, self.run
         if isinstance(request, Send) and request.takes_direct and not run.is_promoted:
-            return dialect.direct(run.task.context_id, reply_message(run.task))
+            return dialect.direct(run.task.context_id, answer_message(run.task))
+        if isinstance(request, Send):
+            dialect.check_answer(run.task, request)
         return dialect.sent(run.task, request)
 
 

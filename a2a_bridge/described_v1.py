@@ -51,13 +51,14 @@ class Status(TypedDict):
 
 
 class Artifact(TypedDict):
-    """What a task made; the text of its n-th turn's reply is `reply-n`."""
+    """What a task made; text that comes without an artifact is `reply-n` in the n-th turn."""
 
     artifactId: str
     parts: list[ShownPart]
     name: NotRequired[str]
     description: NotRequired[str]
     metadata: NotRequired[Json]
+    extensions: NotRequired[list[str]]
 
 
 class Task(TypedDict):

@@ -15,6 +15,7 @@ from kit.asgi import (
     Receive,
     Scope,
     Send,
+    contradicted_header,
     headers_of,
     media_type_of,
     read_body,
@@ -50,7 +51,7 @@ class Door:
             RpcError, Unavailable: it may not come in.
         """
         headers = headers_of(scope)
-        wrong = _transport_error(scope["method"], methods, headers)
+        wrong = _transport_error(scope, methods, headers)
         body = b""
         if wrong is None:
             try:
@@ -86,9 +87,12 @@ async def preflight(send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def _transport_error(http_method: str, methods: Sequence[str], headers: dict[str, str]) -> RpcError | None:
+def _transport_error(scope: Scope, methods: Sequence[str], headers: dict[str, str]) -> RpcError | None:
+    http_method = scope["method"]
     if http_method not in methods:
         return RpcError(INVALID_REQUEST, f"want {' or '.join(methods)}", status=405)
+    if name := contradicted_header(scope):
+        return RpcError(INVALID_REQUEST, f"the header {name} came with two values", status=400)
     if http_method == "POST" and media_type_of(headers.get("content-type", "")) not in MEDIA_TYPES:
         return RpcError(errors.CONTENT_TYPE_NOT_SUPPORTED, "want Content-Type: application/json", status=415)
     return None

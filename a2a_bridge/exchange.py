@@ -183,6 +183,8 @@ class Exchanges:
             pushes=self._pushes,
             wait_s=self.wait_s(agent, send),
             keeps_plain=not send.takes_direct,
+            plain_is_direct=send.plain_is_direct,
+            joins_text=send.waits,
             keeper=claim,
         )
 
@@ -224,6 +226,7 @@ class Exchanges:
             wait_s=self.wait_s(agent, send),
             task_id=task.id,
             context_id=task.context_id,
+            message_id=send.message.id,
             parts=send.parts,
             traceparent=traceparent,
             message_key=message_key,

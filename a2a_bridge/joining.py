@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+from a2a_bridge.requests import Send
 from a2a_bridge.tasks.feed import Feed
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import Task
@@ -19,8 +20,9 @@ SHOWN_EVERY_S = 0.05
 class Joined:
     """The answer that somebody else waits for too: a `TaskRun` to whoever waits for it."""
 
-    def __init__(self, feed: Feed, reader: TaskReader) -> None:
+    def __init__(self, feed: Feed, send: Send, reader: TaskReader) -> None:
         self.feed = feed
+        self._plain_is_direct = send.plain_is_direct
         self._reader = reader
 
     @property
@@ -30,7 +32,9 @@ class Joined:
 
     @property
     def is_promoted(self) -> bool:
-        """Whether more came of it than a plain reply, as far as the task shows it."""
+        """Whether its answer is a task, as far as the task shows it: here it is one by now."""
+        if not self._plain_is_direct:
+            return True
         return is_promoted(self.task, ()) or any(one.id != self.task.reply_id for one in self.task.artifacts)
 
     async def ended(self, within_s: float) -> bool:
@@ -46,7 +50,7 @@ class Joined:
         return True
 
 
-async def join(same: AlreadyAsked, caller_id: int, post: Post, reader: TaskReader) -> Joined | None:
+async def join(same: AlreadyAsked, caller_id: int, send: Send, post: Post, reader: TaskReader) -> Joined | None:
     """Have the task told by the process that runs it, and follow it; None when it ended before that.
 
     Raises:
@@ -56,7 +60,7 @@ async def join(same: AlreadyAsked, caller_id: int, post: Post, reader: TaskReade
     deadline = time.monotonic() + SHOWN_WITHIN_S
     while time.monotonic() < deadline:
         if task := await reader.find(same.task_id, caller_id):
-            return Joined(await reader.follow(task), reader)
+            return Joined(await reader.follow(task), send, reader)
         if not await db_call(_is_open)(same.chat_id):
             return None
         await asyncio.sleep(SHOWN_EVERY_S)

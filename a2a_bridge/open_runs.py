@@ -52,8 +52,9 @@ def key_of(identity: Identity, agent: Target, send: Send, claim: Claim | None) -
 
 def digest_of(send: Send) -> bytes:
     """What tells one message from another: all of it, but for how its answer is to be shown."""
+    is_direct = send.takes_direct and send.plain_is_direct
     besides = [one for one in (send.metadata, send.output_modes) if one]
-    said = (send.message, send.task_id, send.context_id, send.takes_direct, send.push, *besides)
+    said = (send.message, send.task_id, send.context_id, is_direct, send.push, *besides)
     body = msgspec.json.encode(said)
     return hashlib.blake2b(body, digest_size=16).digest()
 

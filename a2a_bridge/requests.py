@@ -24,8 +24,9 @@ class Send:
     """A message. `question`: its text as an agent gets it; `parts`: its parts, where they are more than text.
 
     `question` is empty when there is nothing in it for an agent: then the hub itself says so.
-    `waits`: the answer is the task's end, else the task as it begins. `takes_direct`: a plain reply shall be a
-    message and leave no task. `history_length` None: all.
+    `waits`: the answer is the task's end, else the task as it begins. `history_length` None: all.
+    `takes_direct`: an answer without a task shall be a message and leave no task. `plain_is_direct`: so shall any
+    plain reply.
     """
 
     message: Message
@@ -35,6 +36,7 @@ class Send:
     context_id: str = ""
     waits: bool = True
     takes_direct: bool = False
+    plain_is_direct: bool = False
     history_length: int | None = None
     output_modes: tuple[str, ...] = ()
     push: PushTarget | None = None

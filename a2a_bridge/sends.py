@@ -35,7 +35,9 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
     if isinstance(run, Repeat):
         return await _repeated(services, call, send, run, streaming)
     if call.operation is Operation.STREAM:
-        return Told(streaming.of_direct(run) if send.takes_direct else streaming.of_turn(run))
+        if not send.takes_direct:
+            return Told(streaming.of_turn(run))
+        return Told(streaming.of_direct(run) if send.plain_is_direct else streaming.of_undecided(run))
     if send.waits or run.running is None:
         return Waiting(run, call)
     await run.tell()
@@ -44,12 +46,13 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
 
 async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked, streaming: Streaming) -> Outcome:
     """The answer that another process waits for; when it has just come there, a new question."""
-    joined = await join(same, call.caller.identity.user_id, services.post, services.reader)
+    joined = await join(same, call.caller.identity.user_id, send, services.post, services.reader)
     if joined is None:
         return await take_send(services, call, send)
     if call.operation is not Operation.STREAM:
         return Waiting(joined, call) if send.waits else Done(call.dialect.sent(joined.task, send))
-    return Told(streaming.of_repeat(joined) if send.takes_direct else streaming.of_task(joined.feed))
+    is_direct = send.takes_direct and send.plain_is_direct
+    return Told(streaming.of_repeat(joined) if is_direct else streaming.of_task(joined.feed))
 
 
 async def _nothing(services: Services, call: Call, send: Send, streaming: Streaming) -> Outcome:

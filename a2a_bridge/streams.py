@@ -9,11 +9,12 @@ from a2a_bridge.joining import Joined
 from a2a_bridge.quiet import KEEPALIVE_S, Quiet
 from a2a_bridge.requests import Request, Send, Subscribe
 from a2a_bridge.tasks.feed import Feed
-from a2a_bridge.tasks.pieces import reply_message
+from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
-from agents.pieces import Json
+from agents.pieces import ArtifactPiece, Json
+from kit.waits import done_within
 
 Frame = tuple[str, Json]  # an id, or none; and what it shows
 
@@ -42,10 +43,13 @@ class Streaming:
             yield later
 
     async def of_direct(self, run: TaskRun) -> AsyncIterator[Frame | None]:
-        """A turn that is no task unless more comes of it than a plain reply."""
-        seen, quiet = 0, Quiet()
-        while run.running is not None and not run.is_promoted and not await run.ended(0):
-            await run.running.more_than(seen, quiet.left_s)
+        """A turn that is no task unless more comes of it than a plain reply, or one that is said slowly."""
+        seen, quiet, begun = 0, Quiet(), None
+        while run.running is not None and not _becomes_task(run) and not await run.ended(0):
+            begun = begun or (Quiet() if run.pieces else None)
+            if begun is not None and not begun.left_s:
+                break
+            await run.running.more_than(seen, min(quiet.left_s, begun.left_s) if begun else quiet.left_s)
             seen = len(run.pieces)
             if not quiet.left_s:
                 yield None
@@ -54,18 +58,35 @@ class Streaming:
             async for told in self.of_turn(run):
                 yield told
         elif run.is_promoted:
+            if isinstance(self.request, Send):
+                self.dialect.check_answer(run.task, self.request)
             for frame in self._story(run):
                 yield frame
         else:
-            yield "", self.dialect.direct(run.task.context_id, reply_message(run.task))
+            yield "", self.dialect.direct(run.task.context_id, answer_message(run.task))
+
+    async def of_undecided(self, run: TaskRun) -> AsyncIterator[Frame | None]:
+        """A turn that is a task unless its agent, or a remote server, answers with a message.
+
+        Most agents never do, and are known not to as soon as they were asked. For others the first frame waits.
+        """
+        if run.running is not None:
+            await done_within(run.running.decided, KEEPALIVE_S)
+        if run.running is not None and await run.ended(0) and not run.is_promoted:
+            yield "", self.dialect.direct(run.task.context_id, answer_message(run.task))
+            return
+        async for told in self.of_turn(run):
+            yield told
 
     async def of_repeat(self, repeat: Repeat | Joined) -> AsyncIterator[Frame | None]:
         """What an earlier send came to, once it has."""
         while not await repeat.ended(KEEPALIVE_S):
             yield None
         if isinstance(self.request, Send) and self.request.takes_direct and not repeat.is_promoted:
-            yield "", self.dialect.direct(repeat.task.context_id, reply_message(repeat.task))
+            yield "", self.dialect.direct(repeat.task.context_id, answer_message(repeat.task))
             return
+        if isinstance(self.request, Send):
+            self.dialect.check_answer(repeat.task, self.request)
         for frame in self._opening(repeat.task):
             yield frame
 
@@ -145,3 +166,9 @@ class Streaming:
         """A send's stream is over when the task asks, too; who subscribed stays until its end."""
         stays = isinstance(self.request, Subscribe) and not self.dialect.passes_ended
         return task.is_terminal or (task.is_interrupted and not stays)
+
+
+def _becomes_task(run: TaskRun) -> bool:
+    """Whether more came of a turn than a plain reply; of files alone that is not known before its end."""
+    are_files = bool(run.pieces) and all(isinstance(one, ArtifactPiece) and one.is_of_files for one in run.pieces)
+    return run.is_promoted and not are_files

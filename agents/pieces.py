@@ -4,6 +4,7 @@ Part, artifact and status are those of A2A 1.0, section 4; every dialect of the 
 What one reply may hold is the same on every link.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -34,7 +35,11 @@ class StatusNote(Struct, frozen=True, rename="camel", tag="status", omit_default
 
 
 class ArtifactPiece(Struct, frozen=True, rename="camel", tag="artifact", omit_defaults=True):
-    """An artifact, or with `append` more parts for one that is there; `last_chunk` closes it."""
+    """An artifact, or with `append` more parts for one that is there; `last_chunk` closes it.
+
+    `lead`: the artifact's text is part of the reply's text, and a reader of the growing reply sees `lead` before
+    the text of this piece. None: its text is not part of the reply's text.
+    """
 
     artifact_id: str
     parts: tuple[Part, ...]
@@ -43,7 +48,36 @@ class ArtifactPiece(Struct, frozen=True, rename="camel", tag="artifact", omit_de
     metadata: Json | UnsetType = UNSET
     append: bool = False
     last_chunk: bool = False
+    extensions: tuple[str, ...] = ()
+    lead: str | None = None
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether it holds neither text nor data."""
+        return all(part.text is UNSET and part.data is UNSET for part in self.parts)
 
 
-Extra = StatusNote | ArtifactPiece
-Piece = str | StatusNote | ArtifactPiece
+class LastWords(Struct, frozen=True, rename="camel", tag="words", omit_defaults=True):
+    """The last piece of a reply: the message of the state that the turn ends in."""
+
+    parts: tuple[Part, ...]
+
+
+Extra = StatusNote | ArtifactPiece | LastWords
+Piece = str | Extra
+
+
+def text_in(parts: Iterable[Part]) -> str:
+    """All text of parts, as one."""
+    return "".join([part.text for part in parts if isinstance(part.text, str)])
+
+
+def plain_text_in(parts: Iterable[Part]) -> str:
+    """The text of parts that a reader gets in line: not that of files, nor of formats such as JSON."""
+    named = "text/"
+    return text_in(part for part in parts if (part.media_type or named).startswith(named) and not part.filename)
+
+
+def joined_texts(texts: Iterable[str]) -> str:
+    """The texts of several artifacts as the text of one reply."""
+    return "\n\n".join(filter(None, texts))

@@ -34,12 +34,14 @@ class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
     context_id: str = ""
     parts: tuple[Part, ...] = ()
     traceparent: str = ""
+    message_id: str = ""
 
 
 class Taken(msgspec.Struct, frozen=True, tag="taken"):
-    """The prompt went to the agent's socket."""
+    """The prompt went to the agent's socket. `may_be_direct`: its reply may be no more than an answer."""
 
     chat_id: str
+    may_be_direct: bool = False
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
@@ -67,7 +69,8 @@ class Said(msgspec.Struct, frozen=True, tag="said"):
 class Final(msgspec.Struct, frozen=True, tag="final"):
     """The end of a reply. `text` None: the chunks are the reply. `chunks`: how many pieces came before.
 
-    `reason`: why it failed, or what it asks for (`Failure`, `Interruption`), else empty.
+    `reason`: why it failed, or what it asks for (`Failure`, `Interruption`), else empty. `direct`: the answer is a
+    message, not a task.
     """
 
     chat_id: str
@@ -75,6 +78,7 @@ class Final(msgspec.Struct, frozen=True, tag="final"):
     text: str | None = None
     reason: str = ""
     reply_to: str = ""
+    direct: bool = False
 
 
 class Got(msgspec.Struct, frozen=True, tag="got"):

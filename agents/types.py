@@ -110,7 +110,8 @@ class Ask:
 
     `tells`: nobody waits for the reply, and the end of the agent's turn ends it too. `source`: where it was asked
     from. `chain`: the sessions an onward ask came through, first to last. `files`: ids its text mentions.
-    `task_id`, `context_id`: what its surface calls the task and the conversation. `parts`: the message's parts
+    `task_id`, `context_id`, `message_id`: what its surface calls the task, the conversation and the message (A2A's
+    `messageId`, the caller's choice). `parts`: the message's parts
     where they are more than text. `traceparent`: the span it is, in the trace of whoever asked (`kit.trace`).
     `message_key`: the same for identical messages; while one is open, another joins it. Empty: joins nothing.
     """
@@ -128,6 +129,7 @@ class Ask:
     files: tuple[int, ...] = ()
     task_id: str = ""
     context_id: str = ""
+    message_id: str = ""
     parts: tuple[Part, ...] = ()
     traceparent: str = ""
     message_key: str = ""

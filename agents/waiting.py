@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
-from agents.pieces import Piece
+from agents.pieces import ArtifactPiece, LastWords, Piece, joined_texts, plain_text_in, text_in
 from agents.post import Chunk, Final, Said
 from agents.types import Ending, Failure, Interruption, OpenTurn, Outcome, SettledTurn
 from kit.failpoints import reach
@@ -22,7 +22,8 @@ class RunningTurn:
     """One open turn of this process: its reply so far, and its end.
 
     Links fill it; any number of surfaces follow it, each from the beginning. It is bounded by the caps the
-    link keeps on chunks and reply size.
+    link keeps on chunks and reply size. `is_direct`: the agent answered with a message, not with a task;
+    `decided`: done once that is known, or the turn has ended.
     """
 
     def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None) -> None:
@@ -32,6 +33,8 @@ class RunningTurn:
         self.agent_is_done = False
         self.reply: asyncio.Future[Ending] = loop.create_future()
         self.settled: asyncio.Future[SettledTurn] = loop.create_future()
+        self.decided: asyncio.Future[None] = loop.create_future()
+        self.is_direct = False
         self._on_chunk = on_chunk
         self._on_piece: OnPiece | None = None
         self._news: asyncio.Future[None] | None = None
@@ -40,6 +43,11 @@ class RunningTurn:
     def text(self) -> str:
         """The text of the reply so far."""
         return text_of(self.pieces)
+
+    def becomes_task(self) -> None:
+        """The answer will be no message without a task: a stream need not wait for what it is."""
+        if not self.decided.done():
+            self.decided.set_result(None)
 
     def listen(self, on_piece: OnPiece) -> None:
         """Call this after each piece from now on; it must return at once."""
@@ -52,6 +60,7 @@ class RunningTurn:
         if self.reply.done():
             return
         if isinstance(message, Final):
+            self.is_direct = message.direct
             self.reply.set_result(self._ending(message))
         else:
             self._add(message)
@@ -64,6 +73,7 @@ class RunningTurn:
     def publish(self, settled: SettledTurn) -> None:
         """Tell every follower the end, once it is durable."""
         self.settled.set_result(settled)
+        self.becomes_task()
         self._ring()
 
     async def more_than(self, told: int, within_s: float) -> bool:
@@ -79,9 +89,11 @@ class RunningTurn:
             self.reply.set_result(_failed(Failure.REPLY_LOST, keeps_claim=True))
             return
         self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
+        if not self.turn.is_remote:
+            self.becomes_task()
         reach("first-chunk")
-        if self._on_chunk is not None and isinstance(message, Chunk):
-            self._on_chunk(message.text)
+        if self._on_chunk is not None and (text := _text_added(self.pieces[-1])):
+            self._on_chunk(text)
         if self._on_piece is not None:
             self._on_piece()
         self._ring()
@@ -102,8 +114,30 @@ class RunningTurn:
 
 
 def text_of(pieces: Sequence[Piece]) -> str:
-    """The text among the pieces of a reply, as one."""
-    return "".join([piece for piece in pieces if isinstance(piece, str)])
+    """The text of a reply: its chunks, or the text of the artifacts that are the reply; else its last words."""
+    texts: dict[str, list[str]] = {}
+    words = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            texts.setdefault("", []).append(piece)
+        elif isinstance(piece, LastWords):
+            words = text_in(piece.parts)
+        elif isinstance(piece, ArtifactPiece) and piece.lead is not None:
+            told = texts.setdefault(piece.artifact_id, [])
+            if not piece.append:
+                told.clear()
+            told.append(plain_text_in(piece.parts))
+    return joined_texts("".join(told) for told in texts.values()) or words
+
+
+def _text_added(piece: Piece) -> str:
+    """What a reader of the growing reply sees of a piece."""
+    if isinstance(piece, str):
+        return piece
+    if not isinstance(piece, ArtifactPiece) or piece.lead is None:
+        return ""
+    text = plain_text_in(piece.parts)
+    return f"{piece.lead}{text}" if text else ""
 
 
 def _failed(reason: Failure, *, text: str = "", keeps_claim: bool = False) -> Ending:

@@ -114,6 +114,7 @@ def environment(question: Question) -> dict[str, str]:
         "CLAWBRIDGE_ASKER": question.asker or "",
         "CLAWBRIDGE_TASK_ID": question.task_id,
         "CLAWBRIDGE_CONTEXT_ID": question.context_id,
+        "CLAWBRIDGE_MESSAGE_ID": question.message_id,
     }
     trace = {"TRACEPARENT": question.traceparent} if question.traceparent else {}
     return inherited | {name: value.replace("\0", "") for name, value in (asked | trace).items()}

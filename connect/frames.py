@@ -58,6 +58,7 @@ class Question:
     """Something an agent is asked; `asker` is the login of who asks, where the hub tells.
 
     `task_id`, `context_id`: A2A's; what answers an `InputRequired` is a question with the same `task_id`.
+    `message_id`: what the A2A caller called the message; it may come again.
     `parts`: the whole message as A2A parts, where it holds more than text. `traceparent`: W3C Trace Context.
     """
 
@@ -66,6 +67,7 @@ class Question:
     asker: str | None = None
     task_id: str = ""
     context_id: str = ""
+    message_id: str = ""
     parts: list[Any] = field(default_factory=list)
     traceparent: str = ""
 
@@ -219,6 +221,7 @@ def _question(fields: Fields) -> Question:
         asker=asker if isinstance(asker, str) else None,
         task_id=_optional(fields, "taskId"),
         context_id=_optional(fields, "contextId"),
+        message_id=_optional(fields, "messageId"),
         parts=parts if isinstance(parts, list) else [],
         traceparent=_optional(fields, "traceparent"),
     )

@@ -29,6 +29,7 @@ def question_line(question: Question) -> str:
         "chatId": question.chat_id,
         "taskId": question.task_id,
         "contextId": question.context_id,
+        "messageId": question.message_id,
         "parts": question.parts or [{"text": question.text}],
         "asker": question.asker or "",
     }

@@ -1,6 +1,7 @@
 """The door of a hub process: what waits or streams goes straight to its callable, the rest to Django."""
 
 import asyncio
+import json
 import os
 from contextlib import suppress
 
@@ -21,7 +22,7 @@ from hub.runtime import Runtime  # noqa: E402
 from hub.watch.door import PATHS as WATCHED  # noqa: E402
 from hub.watch.door import WatchDoor  # noqa: E402
 from hub.watch.metrics import registry  # noqa: E402
-from kit.asgi import MAX_BODY_BYTES, Receive, Scope, Send  # noqa: E402
+from kit.asgi import MAX_BODY_BYTES, Receive, Scope, Send, contradicted_header, respond  # noqa: E402
 from kit.sockets import POLICY_VIOLATION  # noqa: E402
 from operators.asgi import serves  # noqa: E402
 
@@ -52,6 +53,10 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await runtime.house.bridge(scope, receive, send)
     elif split(scope["path"]) is not None:
         await runtime.house.http_json(scope, receive, send)
+    elif name := contradicted_header(scope):
+        message = f"the header {name} came with two values"
+        body = json.dumps({"error": "validation_failed", "message": message}).encode()
+        await respond(send, 400, body)
     elif serves(scope):
         await runtime.house.operators(scope, receive, send)
     elif scope["path"] == EVENT_PATH:

@@ -13,7 +13,9 @@ from django.db import Error as DatabaseDown
 
 from accounts.authn import identify, presented
 from kit.asgi import (
+    ALLOW_ALL,
     BODY_WITHIN_S,
+    METHODS,
     BodyTooLarge,
     BodyTooSlow,
     BoundedBody,
@@ -32,6 +34,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 UPLOAD = re.compile(r"/api/v1/sessions/[0-9a-f-]{36}/files|/api/channel/files")
 UPLOAD_WITHIN_S = 120.0
 UPLOADS_AT_ONCE = 4
+NO_SUCH_METHOD = b'{"error":"method_not_allowed","message":"no address of the hub takes this HTTP method"}'
 TOO_LARGE = b'{"error":"payload_too_large","message":"the body is over the limit"}'
 TOO_SLOW = b'{"error":"request_timeout","message":"the body was not complete in time"}'
 TOO_MANY = b'{"error":"rate_limited","message":"you send too many files at once"}'
@@ -51,7 +54,9 @@ class DjangoDoor:
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if is_upload(scope):
+        if scope["method"] not in METHODS:
+            await respond(send, 405, NO_SUCH_METHOD, [(b"allow", ALLOW_ALL)])
+        elif is_upload(scope):
             await self._upload(scope, receive, send)
         else:
             await self._pass(scope, receive, send, self._max_body_bytes, BODY_WITHIN_S)

@@ -5,17 +5,27 @@ Bodies have bounds of their own (`kit.asgi`), and so has what a client takes (`h
 """
 
 import asyncio
+import re
+import sys
 from collections.abc import Iterable
 
+from httptools import HttpParserInvalidMethodError
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from hub.corked import HubHttp
+from kit.asgi import ALLOW_ALL
 from kit.durations import seconds
 
 HEAD_WITHIN_S = seconds(10.0, at_least_s=2.5)
 MAX_HEAD_BYTES = 65_536
 LEAVE_WITHIN_S = seconds(10.0, at_least_s=2.5)
 STOOD_STILL_S = seconds(3.0, at_least_s=2.0)  # longer than the second from one look to the next
+REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} /\S* HTTP/1\.[01]\r?\n")
+NO_SUCH_METHOD = (
+    b"HTTP/1.1 405 Method Not Allowed\r\nallow: "
+    + ALLOW_ALL
+    + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+)
 LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -30,6 +40,7 @@ class BoundedHeads(HubHttp):
     head_bytes = 0
     is_in_head = True
     is_too_large = False
+    has_request_line = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client connected; its first head is awaited."""
@@ -41,6 +52,7 @@ class BoundedHeads(HubHttp):
 
         Only a head is bounded in bytes: whoever sends the rest of a refused body must live to read the refusal.
         """
+        self.has_request_line = REQUEST_LINE.match(data) is not None
         super().data_received(data)
         if self.head_since and self.is_in_head:
             self.head_bytes += len(data)
@@ -63,9 +75,12 @@ class BoundedHeads(HubHttp):
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """What came is no request, or its head is too large."""
+        """What came is no request, its head is too large, or the server knows no such HTTP method."""
         if self.is_too_large:
             self._refuse()
+        elif self.has_request_line and isinstance(sys.exc_info()[1], HttpParserInvalidMethodError):
+            self.transport.write(NO_SUCH_METHOD)
+            self.transport.close()
         else:
             super().send_400_response(msg)
 

@@ -17,6 +17,11 @@ Header = tuple[bytes, bytes]
 
 MAX_BODY_BYTES = 1_048_576  # of every request but uploads
 BODY_WITHIN_S = seconds(30.0, at_least_s=5.0)
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+ALLOW_ALL = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+SINGLE_HEADERS = frozenset(
+    {b"authorization", b"content-type", b"host", b"idempotency-key", b"last-event-id", b"origin"}
+)
 
 
 class BodyTooLarge(Exception):
@@ -42,6 +47,18 @@ def header(scope: Scope, name: bytes) -> str:
 def headers_named(scope: Scope, name: bytes) -> list[str]:
     """Every value of a header (name in lower case)."""
     return [str(value, "latin-1") for key, value in scope["headers"] if key == name]
+
+
+def contradicted_header(scope: Scope) -> str:
+    """The name of a header that has one value and came with two; empty when there is none.
+
+    Which of the two counts would depend on the reader: a proxy, Django, or the hub. Case does not count.
+    """
+    seen: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        if name in SINGLE_HEADERS and seen.setdefault(name, value) != value:
+            return str(name, "latin-1")
+    return ""
 
 
 def query_values(scope: Scope, name: str) -> list[str]:

@@ -1,9 +1,11 @@
 """JSON as strangers send it, read strictly: what msgspec and json let pass is refused here first.
 
-No duplicate keys, no constants such as NaN, at most 64 levels, and no NUL and no lone surrogate in any string.
+No duplicate keys, no constants such as NaN, no number too large for a float (`1e999` would be Infinity), at most
+64 levels, and no NUL and no lone surrogate in any string.
 """
 
 import json
+import math
 from typing import Any, NoReturn
 
 MAX_DEPTH = 64
@@ -54,15 +56,17 @@ def decode(body: bytes) -> str:
         raise NotJson("the body is not UTF-8") from None
 
 
-def parse(text: str) -> Any:
+def parse(text: str, *, max_depth: int = MAX_DEPTH, max_brackets: int | None = MAX_BRACKETS) -> Any:
     """The value of a text; its strings are still to be checked.
+
+    `max_brackets` None: for texts whose strings may hold whole programs, as brackets in strings count, too.
 
     Raises:
         NotJson, BadShape: it is none.
     """
     brackets = text.count("[") + text.count("{")
-    if brackets > MAX_BRACKETS:
-        raise BadShape(f"more than {MAX_BRACKETS} objects and arrays")
+    if max_brackets is not None and brackets > max_brackets:
+        raise BadShape(f"more than {max_brackets} objects and arrays")
     try:
         value = _decoder.decode(text)
     except json.JSONDecodeError as wrong:
@@ -70,11 +74,11 @@ def parse(text: str) -> Any:
     except _DuplicateKey as twin:
         raise BadShape(str(twin)) from None
     except RecursionError:
-        raise BadShape(f"nested deeper than {MAX_DEPTH} levels") from None
+        raise BadShape(f"nested deeper than {max_depth} levels") from None
     except ValueError:
-        raise BadShape("a number is too long") from None
-    if brackets > MAX_DEPTH and is_deeper_than(value, MAX_DEPTH):
-        raise BadShape(f"nested deeper than {MAX_DEPTH} levels")
+        raise BadShape("a number is too large") from None
+    if brackets > max_depth and is_deeper_than(value, max_depth):
+        raise BadShape(f"nested deeper than {max_depth} levels")
     return value
 
 
@@ -114,7 +118,14 @@ def _refuse_constant(name: str) -> NoReturn:
     raise json.JSONDecodeError(f"{name} is not JSON", name, 0)
 
 
-_decoder = json.JSONDecoder(object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_without_twins, parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def _children(value: Any) -> list[Any]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
-from a2a_bridge.requests import List, PushTarget, Request
+from a2a_bridge.requests import List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import Message, Task, TaskEvent
 from a2a_bridge.tasks.store import TaskPage
 from agents.pieces import Json
@@ -54,6 +54,13 @@ class Dialect(Protocol):
 
     def sent(self, task: Task, request: Request) -> Json:
         """The answer to a message that was waited for, or not."""
+
+    def check_answer(self, task: Task, send: Send) -> None:
+        """Refuse to show the end of a turn of which this dialect has nothing to show.
+
+        Raises:
+            RpcError: -32005.
+        """
 
     def direct(self, context_id: str, message: Message) -> Json:
         """What is said without a task; only asked for where `Send.takes_direct`, or where `question` is empty."""

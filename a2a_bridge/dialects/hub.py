@@ -13,7 +13,7 @@ from a2a_bridge.dialects.reading import MAX_ID_CHARS, MAX_PARTS, check_base64, i
 from a2a_bridge.requests import Get, List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import ArtifactEvent, Message, Role, State, Task, TaskEvent, text_in
 from a2a_bridge.tasks.store import TaskPage
-from agents.pieces import Json, Part
+from agents.pieces import Json, Part, plain_text_in
 from kit.jsonrpc import RpcError
 
 
@@ -78,17 +78,23 @@ class HubDialect:
     def sent(self, task: Task, request: Request) -> Json:
         return self.task(task, None)
 
+    def check_answer(self, task: Task, send: Send) -> None:
+        return
+
     def direct(self, context_id: str, message: Message) -> Json:
         raise NotImplementedError
 
     def task(self, task: Task, history_length: int | None) -> Json:
         status: Json = {"state": _state(task), "timestamp": task.updated_at}
         history = [_message(message) for message in task.history]
-        if task.message is not None:
-            status["message"] = _message(task.message)
         if task.state is State.COMPLETED:
-            history.append(_agent_message(task.message_id, text_in(task.reply.parts) if task.reply else ""))
-        elif task.is_interrupted and task.message is not None:
+            text = task.reply_text
+            if task.message is not None and text_in(task.message.parts) not in ("", text):
+                history.append(_message(task.message))
+            history.append(_agent_message(task.message_id, text))
+        elif task.message is not None:
+            status["message"] = _message(task.message)
+        if task.is_interrupted and task.message is not None:
             history.append(_message(task.message))
         return {"id": task.id, "contextId": task.context_id, "status": status, "history": history}
 
@@ -103,6 +109,9 @@ class HubDialect:
         if isinstance(event, ArtifactEvent):
             is_chunk = event.artifact.id == task.reply_id and not event.last_chunk
             text = text_in(event.artifact.parts)
+            if event.lead is not None:
+                text = plain_text_in(event.artifact.parts)
+                is_chunk, text = bool(text), event.lead + text
             return [_chunk(task, text, task.message_id, event.at)] if is_chunk else []
         if is_last:
             return [{"task": self.task(task, None)}]

@@ -5,7 +5,7 @@ from typing import Any
 
 from a2a_bridge.dialects import v03_shapes
 from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.dialects.v03_params import READERS
+from a2a_bridge.dialects.v03_params import READERS, not_representable
 from a2a_bridge.errors import UNSUPPORTED_OPERATION, OtherContext, OutOfReach, TaskEnded
 from a2a_bridge.requests import List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import Message, StatusEvent, Task, TaskEvent
@@ -43,6 +43,11 @@ class V03Dialect:
     def sent(self, task: Task, request: Request) -> Json:
         return self.task(v03_shapes.as_begun(task), _length(request))
 
+    def check_answer(self, task: Task, send: Send) -> None:
+        """Files alone: an error where a plain reply would be a message; elsewhere the task says `failed`."""
+        if send.takes_direct and len(task.history) == 1 and v03_shapes.is_of_files(task):
+            raise not_representable(send.output_modes, v03_shapes.media_types(task))
+
     def direct(self, context_id: str, message: Message) -> Json:
         return v03_shapes.direct_json(context_id, message)
 
@@ -57,8 +62,9 @@ class V03Dialect:
         if not isinstance(request, Send):
             return [self.task(task, None)]
         begun = v03_shapes.as_begun(task)
-        shown = [self.task(begun, _length(request))]
-        if task.is_open or task.is_terminal:
+        is_announced = not task.is_interrupted
+        shown = [v03_shapes.task_json(begun, _length(request), is_announced=is_announced)]
+        if is_announced:
             shown.append(v03_shapes.status_frame(begun))
         if task.is_open and task.state is not begun.state:
             shown.append(v03_shapes.status_frame(task))
@@ -66,7 +72,7 @@ class V03Dialect:
 
     def event(self, task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[Json]:
         if isinstance(event, StatusEvent):
-            return [v03_shapes.status_update(task, event)]
+            return [*v03_shapes.reply_closed(task, event), v03_shapes.status_update(task, event)]
         return v03_shapes.artifact_updates(task, event)
 
     def frame_id(self, task_id: str, seq: int) -> str:

@@ -1,6 +1,6 @@
 """Parameters of A2A 0.3, checked. Members that are null count as absent."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -15,7 +15,7 @@ from a2a_bridge.dialects.reading import (
     question_of,
     read_params,
 )
-from a2a_bridge.errors import UNSUPPORTED_OPERATION, wrong_mode
+from a2a_bridge.errors import CONTENT_TYPE_NOT_SUPPORTED, UNSUPPORTED_OPERATION, wrong_mode
 from a2a_bridge.requests import Cancel, Get, Request, Send, Subscribe
 from a2a_bridge.tasks.record import Message, Role
 from agents.pieces import Json, Part
@@ -91,6 +91,7 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
         context_id=check_printable(message.context_id, "message.contextId"),
         waits=waits,
         takes_direct=(waits or is_stream) and not message.task_id,
+        plain_is_direct=True,
         history_length=_count(wanted.history_length),
         output_modes=wanted.accepted_output_modes,
     )
@@ -196,6 +197,15 @@ def _check_modes(modes: tuple[str, ...]) -> None:
     refused = wrong_mode(", ".join(accepted)[:200], " and ".join(OFFERED_MODES))
     refused.data = {"acceptedOutputModes": accepted, "availableOutputModes": OFFERED_MODES}
     raise refused
+
+
+def not_representable(accepted: Sequence[str], available: Sequence[str]) -> RpcError:
+    """The reply is there, and 0.3 can show nothing of it."""
+    refused = RpcError(
+        CONTENT_TYPE_NOT_SUPPORTED, "the reply could not be represented in any accepted output mode"
+    )
+    refused.data = {"acceptedOutputModes": accepted or OFFERED_MODES, "availableOutputModes": available}
+    return refused
 
 
 def _count(value: Any) -> int | None:

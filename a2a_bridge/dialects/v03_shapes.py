@@ -10,6 +10,8 @@ from a2a_bridge.dialects.reading import last
 from a2a_bridge.dialects.v03_params import COMPAT
 from a2a_bridge.tasks.pieces import reply_message
 from a2a_bridge.tasks.record import (
+    INTERRUPTED,
+    REPLY,
     TERMINAL,
     Artifact,
     ArtifactEvent,
@@ -18,23 +20,25 @@ from a2a_bridge.tasks.record import (
     State,
     StatusEvent,
     Task,
-    text_in,
 )
 from agents.pieces import Json, Part
 
-REPLY = "reply-"
 OUTPUT = "assistant-output-"
 PRIVATE = "openclaw"
 SAID_NOTHING = "The agent completed without a user-visible reply."
 NOT_SHOWABLE = "The reply could not be represented in any output mode of A2A 0.3 here: it holds files only."
 
 
-def task_json(task: Task, history_length: int | None) -> Json:
-    """A Task."""
-    shown: Json = {"kind": "task", "id": task.id, "contextId": task.context_id, "status": status_json(task)}
-    if artifacts := [artifact_json(task, one) for one in task.artifacts if is_shown(one)]:
+def task_json(task: Task, history_length: int | None, *, is_announced: bool = False) -> Json:
+    """A Task. The message of its state is the last of its history, unless a status-update is about to add it."""
+    status = status_json(task)
+    shown: Json = {"kind": "task", "id": task.id, "contextId": task.context_id, "status": status}
+    if artifacts := [artifact_json(task, one) for one in task.artifacts if _has_shown(one.parts)]:
         shown["artifacts"] = artifacts
-    shown["history"] = last([message_json(task, one) for one in _once(task.history)], history_length)
+    said = [message_json(task, one) for one in task.history]
+    if "message" in status and not is_announced:
+        said.append(status["message"])
+    shown["history"] = last(_once(said), history_length)
     if task.metadata is not UNSET:
         shown["metadata"] = _public(task.metadata)
     return shown
@@ -49,7 +53,7 @@ def status_json(task: Task) -> Json:
     """What a task's state is, and what is said with it."""
     if task.state is not State.COMPLETED:
         return _status(task, task.state, task.updated_at, _words(task))
-    if task.artifacts and not any(is_shown(one) for one in task.artifacts):
+    if is_of_files(task):
         return _status(task, State.FAILED, task.updated_at, _own_words(task, NOT_SHOWABLE))
     return _status(task, State.COMPLETED, task.updated_at, _last_words(task))
 
@@ -67,18 +71,37 @@ def status_frame(task: Task) -> Json:
 
 
 def artifact_updates(task: Task, event: ArtifactEvent) -> list[Json]:
-    """The artifact-update events of an event; a reply is closed by one of its own, without parts."""
-    artifact, closes = event.artifact, event.last_chunk
+    """The artifact-update of an event, none if it is of files alone. A reply is closed with its turn."""
+    artifact = event.artifact
     whole = task.artifact(artifact.id)
     if not _has_shown(artifact.parts or (whole.parts if whole else ())):
         return []
-    if not (closes and artifact.parts and artifact.id.startswith(REPLY)):
-        return [_artifact_event(task, artifact, append=event.append, closes=closes)]
-    closer = Artifact(artifact.id, ())
-    return [
-        _artifact_event(task, artifact, append=event.append, closes=False),
-        _artifact_event(task, closer, append=True, closes=True),
-    ]
+    append = event.append and not (whole is not None and _begins(whole, artifact))
+    closes = event.last_chunk and not artifact.is_reply
+    return [_artifact_event(task, artifact, append=append, closes=closes)]
+
+
+def reply_closed(task: Task, event: StatusEvent) -> list[Json]:
+    """The artifact-update without parts that closes the reply of a turn, when the event is the turn's end."""
+    if task.reply is None or not (event.state is State.COMPLETED or event.state in INTERRUPTED):
+        return []
+    return [_artifact_event(task, Artifact(task.reply_id, ()), append=True, closes=True)]
+
+
+def is_of_files(task: Task) -> bool:
+    """Whether a task completed with artifacts of which 0.3 gets to see nothing."""
+    return (
+        task.state is State.COMPLETED
+        and task.message is None
+        and bool(task.artifacts)
+        and not any(_has_shown(one.parts) for one in task.artifacts)
+    )
+
+
+def media_types(task: Task) -> list[str]:
+    """Of the files in its artifacts."""
+    parts = [part for one in task.artifacts for part in one.parts if not _is_shown(part)]
+    return sorted({part.media_type or "application/octet-stream" for part in parts})
 
 
 def direct_json(context_id: str, message: Message) -> Json:
@@ -92,10 +115,13 @@ def message_json(task: Task, message: Message) -> Json:
 
 
 def artifact_json(task: Task, artifact: Artifact) -> Json:
-    """An Artifact. The agent's replies have names of their own here, which its other artifacts cannot take."""
-    if artifact.id.startswith(REPLY):
+    """An Artifact. The agent's replies have names of their own here, which its other artifacts cannot take.
+
+    Artifacts of a remote server keep theirs: its answers hold no such reply.
+    """
+    if artifact.is_reply:
         return _reply_json(task, artifact)
-    taken = artifact.id.startswith(OUTPUT)
+    taken = artifact.id.startswith(OUTPUT) and not artifact.turn
     shown: Json = {
         "artifactId": f"agent-{artifact.id}" if taken else artifact.id,
         "parts": parts_json(artifact.parts),
@@ -106,28 +132,22 @@ def artifact_json(task: Task, artifact: Artifact) -> Json:
         shown["description"] = artifact.description
     if artifact.metadata is not UNSET:
         shown["metadata"] = _public(artifact.metadata)
+    if artifact.extensions:
+        shown["extensions"] = artifact.extensions
     return shown
 
 
 def parts_json(parts: Iterable[Part]) -> list[Json]:
-    """Parts but files, neighbours that are nothing but text as one."""
-    shown: list[Json] = []
-    texts: list[str] = []
-    for part in (*parts, None):
-        if part is not None and part.text is not UNSET and part.metadata is UNSET:
-            texts.append(str(part.text))
-            continue
-        if texts:
-            shown.append({"kind": "text", "text": "".join(texts)})
-            texts = []
-        if part is not None and _is_shown(part):
-            shown.append(_part(part))
-    return shown
+    """Parts but files."""
+    return [_part(part) for part in parts if _is_shown(part)]
 
 
-def is_shown(artifact: Artifact) -> bool:
-    """Whether there is anything of an artifact that 0.3 gets to see."""
-    return _has_shown(artifact.parts)
+def _begins(whole: Artifact, piece: Artifact) -> bool:
+    """Whether a piece was appended to files alone: then it is the first that 0.3 gets to see of the artifact."""
+    shown = [part for part in whole.parts if _is_shown(part)]
+    first = next((part for part in piece.parts if _is_shown(part)), None)
+    is_after_files = shown[:1] != list(whole.parts[:1])
+    return is_after_files and first == shown[0] and shown.count(first) == 1
 
 
 def _has_shown(parts: Sequence[Part]) -> bool:
@@ -210,12 +230,15 @@ def _status(task: Task, state: State, at: str, message: Message | None) -> Json:
 
 def _words(task: Task) -> Message | None:
     """What is said with a state that is not the end of a reply; of a canceled reply, what there is of it."""
-    is_cut = task.state is State.CANCELED and task.reply is not None and text_in(task.reply.parts)
+    is_cut = task.state is State.CANCELED and task.reply_text
     return reply_message(task) if is_cut else task.message
 
 
 def _last_words(task: Task) -> Message | None:
-    if task.reply is not None and text_in(task.reply.parts):
+    """The agent's own words at the end, else the text of its reply."""
+    if task.message is not None:
+        return task.message
+    if task.reply_text:
         return reply_message(task)
     return None if task.artifacts else _own_words(task, SAID_NOTHING)
 
@@ -224,12 +247,12 @@ def _own_words(task: Task, text: str) -> Message:
     return Message(f"{task.message_id}-end", Role.AGENT, (Part(text=text),))
 
 
-def _once(history: Iterable[Message]) -> Iterable[Message]:
+def _once(history: Iterable[Json]) -> list[Json]:
     """A message that was sent again is in the history once."""
-    found: dict[str, Message] = {}
+    found: dict[str, Json] = {}
     for message in history:
-        found.setdefault(message.id, message)
-    return found.values()
+        found.setdefault(message["messageId"], message)
+    return list(found.values())
 
 
 def _public(metadata: Any) -> Any:

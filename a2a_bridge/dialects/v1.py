@@ -43,8 +43,11 @@ class V1Dialect:
     def sent(self, task: Task, request: Request) -> Json:
         return {"task": self.task(task, request.history_length if isinstance(request, Send) else None)}
 
+    def check_answer(self, task: Task, send: Send) -> None:
+        return
+
     def direct(self, context_id: str, message: Message) -> Json:
-        raise NotImplementedError
+        return {"message": v1_shapes.direct_json(context_id, message)}
 
     def task(self, task: Task, history_length: int | None) -> Json:
         return v1_shapes.task_json(task, history_length)
@@ -68,6 +71,8 @@ class V1Dialect:
     def event(self, task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[Json]:
         if isinstance(event, StatusEvent):
             return [{"statusUpdate": v1_shapes.status_update(task, event)}]
+        if event.closes_only:  # its part would be made up, and kept by a client that adds up the events
+            return []
         return [{"artifactUpdate": v1_shapes.artifact_update(task, event)}]
 
     def frame_id(self, task_id: str, seq: int) -> str:

@@ -59,7 +59,7 @@ STATES: Mapping[str | int, State] = {
 NO_STATE = (None, 0, "TASK_STATE_UNSPECIFIED", "UNRECOGNIZED", "")
 
 
-def read_send(params: Any, *, waits: bool = True) -> Send:
+def read_send(params: Any, *, is_stream: bool = False) -> Send:
     """SendMessage and SendStreamingMessage."""
     sent: SendParams = _read(SendParams, params)
     message, wanted = sent.message, sent.configuration
@@ -83,7 +83,8 @@ def read_send(params: Any, *, waits: bool = True) -> Send:
         parts=parts if any(part.text is UNSET for part in parts) else (),
         task_id=message.task_id,
         context_id=check_printable(message.context_id, "message.contextId"),
-        waits=waits and not wanted.return_immediately,
+        waits=not is_stream and not wanted.return_immediately,
+        takes_direct=(is_stream or not wanted.return_immediately) and not message.task_id and push is None,
         history_length=_count(wanted.history_length, "configuration.historyLength"),
         output_modes=wanted.accepted_output_modes,
         push=_target(push) if push else None,
@@ -93,7 +94,7 @@ def read_send(params: Any, *, waits: bool = True) -> Send:
 
 def read_stream(params: Any) -> Send:
     """SendStreamingMessage."""
-    return read_send(params, waits=False)
+    return read_send(params, is_stream=True)
 
 
 def read_get(params: Any) -> Get:
@@ -185,7 +186,10 @@ def _plain(value: Any, nested: Mapping[str, Any]) -> Any:
         return [_plain(one, nested) for one in value]
     if not isinstance(value, dict):
         return value
-    named = {_camel(name): one for name, one in value.items() if one is not None or name == "data"}
+    given = [(_camel(name), one) for name, one in value.items() if one is not None or name == "data"]
+    named = dict(given)
+    if len(named) != len(given):
+        raise invalid("params", "params: a member comes both in camelCase and in snake_case")
     return {name: _plain(one, nested[name]) if name in nested else one for name, one in named.items()}
 
 

@@ -1,7 +1,5 @@
 """Tasks, messages, artifacts and events as A2A 1.0 writes them. Absent members are left out, never null."""
 
-from collections.abc import Iterable
-
 from msgspec import UNSET
 
 from a2a_bridge.dialects.reading import last
@@ -24,10 +22,14 @@ def task_json(task: Task, history_length: int | None, *, with_artifacts: bool = 
 
 def message_json(task: Task, message: Message) -> Json:
     """A Message of a task."""
+    return {**direct_json(task.context_id, message), "taskId": task.id}
+
+
+def direct_json(context_id: str, message: Message) -> Json:
+    """A Message that belongs to no task."""
     shown: Json = {
         "messageId": message.id,
-        "contextId": task.context_id,
-        "taskId": task.id,
+        "contextId": context_id,
         "role": f"ROLE_{message.role.name}",
         "parts": [part_json(part) for part in message.parts],
     }
@@ -41,31 +43,16 @@ def message_json(task: Task, message: Message) -> Json:
 
 
 def artifact_json(artifact: Artifact) -> Json:
-    """An Artifact; the pieces of a text are one."""
-    shown: Json = {"artifactId": artifact.id, "parts": parts_json(artifact.parts)}
+    """An Artifact, whole or a piece of one."""
+    shown: Json = {"artifactId": artifact.id, "parts": [part_json(part) for part in artifact.parts]}
     if artifact.name:
         shown["name"] = artifact.name
     if artifact.description:
         shown["description"] = artifact.description
     if artifact.metadata is not UNSET:
         shown["metadata"] = artifact.metadata
-    return shown
-
-
-def parts_json(parts: Iterable[Part]) -> list[Json]:
-    """Parts, neighbours that are nothing but text as one; at least one, as the schema wants."""
-    shown: list[Json] = []
-    texts: list[str] = []
-    for part in parts:
-        if is_plain(part):
-            texts.append(str(part.text))
-            continue
-        if texts:
-            shown.append({"text": "".join(texts)})
-            texts = []
-        shown.append(part_json(part))
-    if texts or not shown:
-        shown.append({"text": "".join(texts)})
+    if artifact.extensions:
+        shown["extensions"] = artifact.extensions
     return shown
 
 
@@ -80,11 +67,6 @@ def part_json(part: Part) -> Json:
     if part.metadata is not UNSET:
         shown["metadata"] = part.metadata
     return shown
-
-
-def is_plain(part: Part) -> bool:
-    """Whether a part is text and says nothing more."""
-    return part.text is not UNSET and not part.media_type and not part.filename and part.metadata is UNSET
 
 
 def status_update(task: Task, event: StatusEvent) -> Json:

@@ -97,7 +97,7 @@ def story(settled: SettledTurn | None = None, pieces: Sequence[str | StatusNote]
 def direct_of(one: Spoken) -> str:
     """A plain reply where it is no task, empty in a dialect whose replies always are."""
     wanted = one.dialect.read(Operation.SEND, {"message": one.message})
-    if not (isinstance(wanted, Send) and wanted.takes_direct):
+    if not (isinstance(wanted, Send) and wanted.plain_is_direct):
         return ""
     shown = one.dialect.direct(ASKED.context_id, reply_message(after(ASKED, story())))
     return pretty({"jsonrpc": "2.0", "id": RPC_ID, "result": shown})

@@ -12,10 +12,9 @@ from a2a_bridge.tasks.record import (
     StatusEvent,
     Task,
     TaskEvent,
-    after,
     text_in,
 )
-from agents.pieces import ArtifactPiece, Part, Piece, StatusNote
+from agents.pieces import ArtifactPiece, LastWords, Part, Piece, StatusNote
 from agents.types import AGENTS_OWN_WORDS, Failure, Interruption, Outcome, SettledTurn
 
 INTERRUPTIONS = {
@@ -27,13 +26,35 @@ FAILURES = {Failure.CANCELED: State.CANCELED, Failure.REJECTED: State.REJECTED}
 
 def agent_message(task: Task, seq: int, text: str) -> Message:
     """Words of the agent, or of the hub in its place."""
-    return Message(f"{task.message_id}-{seq}", Role.AGENT, (Part(text=text),))
+    return _message(task, seq, (Part(text=text),))
+
+
+def _message(task: Task, seq: int, parts: tuple[Part, ...]) -> Message:
+    return Message(f"{task.message_id}-{seq}", Role.AGENT, parts)
 
 
 def reply_message(task: Task) -> Message:
-    """The reply of a task's last turn, as far as it has come, as a message."""
-    parts = task.reply.parts if task.reply else ()
+    """The reply of a task's last turn, as far as it has come, as a message; its text is one part."""
+    parts = (Part(text=task.reply_text),) if task.reply_text or task.reply else ()
     return Message(f"{task.message_id}-reply-{task.turns}", Role.AGENT, parts)
+
+
+def answer_message(task: Task) -> Message:
+    """All that a turn answered, as one message."""
+    reply = reply_message(task)
+    made = [part for one in task.artifacts if one.id != task.reply_id for part in one.parts]
+    return Message(reply.id, Role.AGENT, (*reply.parts, *made))
+
+
+def with_joined_text(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces in which chunks of text that follow each other are one."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return joined
 
 
 def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
@@ -48,44 +69,46 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
         elif isinstance(piece, StatusNote):
             note = agent_message(task, seq, piece.text)
             events.append(StatusEvent(seq, at, State.WORKING, _with_metadata(note, piece)))
-        else:
-            made = Artifact(piece.artifact_id, piece.parts, piece.name, piece.description, piece.metadata)
-            events.append(ArtifactEvent(seq, at, made, piece.append, piece.last_chunk))
+        elif isinstance(piece, ArtifactPiece):
+            turn = 0 if piece.lead is None else task.turns
+            made = Artifact(
+                piece.artifact_id,
+                piece.parts,
+                piece.name,
+                piece.description,
+                piece.metadata,
+                piece.extensions,
+                turn,
+            )
+            events.append(ArtifactEvent(seq, at, made, piece.append, piece.last_chunk, piece.lead))
     return events
 
 
+def last_words(pieces: Sequence[Piece]) -> tuple[Part, ...]:
+    """What the agent says with the end of its turn, beside its reply."""
+    return pieces[-1].parts if pieces and isinstance(pieces[-1], LastWords) else ()
+
+
 def end_of(
-    task: Task, settled: SettledTurn, pieces: Sequence[Piece] = (), *, wait_s: float, at: str
+    task: Task, settled: SettledTurn, words: tuple[Part, ...] = (), *, wait_s: float, at: str
 ) -> list[TaskEvent]:
-    """What the end of its turn does to a task that has all pieces: all artifacts close, then the state is set."""
+    """What the end of its turn does to a task that has all pieces. The state closes every artifact."""
     if settled.outcome is not Outcome.COMPLETED:
         return [_failed(task, settled, wait_s, at)]
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
-    closing = _artifacts_closed(task, pieces, at)
-    closing += _reply_closed(after(task, closing), "" if interruption else settled.text, at)
-    seq = task.seq + len(closing) + 1
     if interruption:
-        return [*closing, StatusEvent(seq, at, interruption, agent_message(task, seq, settled.text))]
-    return [*closing, StatusEvent(seq, at, State.COMPLETED)]
+        seq = task.seq + 1
+        return [StatusEvent(seq, at, interruption, _message(task, seq, words or (Part(text=settled.text),)))]
+    reply = [] if words else _whole_reply(task, settled.text, at)
+    seq = task.seq + len(reply) + 1
+    return [*reply, StatusEvent(seq, at, State.COMPLETED, _message(task, seq, words) if words else None)]
 
 
-def _artifacts_closed(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
-    """That nothing follows of artifacts of this turn whose agent did not say so."""
-    is_open = {piece.artifact_id: not piece.last_chunk for piece in pieces if isinstance(piece, ArtifactPiece)}
-    left = [Artifact(artifact_id, ()) for artifact_id, one in is_open.items() if one]
-    return [
-        ArtifactEvent(seq, at, one, append=True, last_chunk=True) for seq, one in enumerate(left, task.seq + 1)
-    ]
-
-
-def _reply_closed(task: Task, text: str, at: str) -> list[TaskEvent]:
-    """The whole text, unless it came in pieces already: then only that nothing follows."""
-    reply, seq = task.reply, task.seq + 1
-    if reply is not None and text in ("", text_in(reply.parts)):
-        return [ArtifactEvent(seq, at, Artifact(reply.id, ()), append=True, last_chunk=True)]
-    if not text:
+def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
+    """The whole text, unless it came in pieces already, or in artifacts of the agent's own."""
+    if not text or task.made or (task.reply is not None and text == text_in(task.reply.parts)):
         return []
-    return [ArtifactEvent(seq, at, Artifact(task.reply_id, (Part(text=text),)), last_chunk=True)]
+    return [ArtifactEvent(task.seq + 1, at, Artifact(task.reply_id, (Part(text=text),)), last_chunk=True)]
 
 
 def _failed(task: Task, settled: SettledTurn, wait_s: float, at: str) -> StatusEvent:

@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from agents.pieces import Json, Part
+from agents.pieces import Json, Part, joined_texts, plain_text_in
 from kit.clock import near_now
 from kit.iso import iso
 
@@ -33,6 +33,7 @@ INTERRUPTED = frozenset({State.INPUT_REQUIRED, State.AUTH_REQUIRED})
 
 OPEN = frozenset({State.SUBMITTED, State.WORKING})
 SNAPSHOT_EVERY = 64
+REPLY = "reply-"
 
 
 class Role(StrEnum):
@@ -54,13 +55,25 @@ class Message(Struct, frozen=True, omit_defaults=True):
 
 
 class Artifact(Struct, frozen=True, omit_defaults=True):
-    """Something the agent made; `reply-1`, `reply-2` … are the texts of its replies, one a turn."""
+    """Something the agent made; `reply-1`, `reply-2` … are the texts of its replies, one a turn.
+
+    `turn`: the turn whose reply its text is, where an agent answers in artifacts of its own; only the parts from
+    number `since` on, the ones before are of earlier turns.
+    """
 
     id: str
     parts: tuple[Part, ...]
     name: str = ""
     description: str = ""
     metadata: Json | UnsetType = UNSET
+    extensions: tuple[str, ...] = ()
+    turn: int = 0
+    since: int = 0
+
+    @property
+    def is_reply(self) -> bool:
+        """Whether the hub made it of the chunks of a reply. An artifact of a remote server may have such an id."""
+        return self.id.startswith(REPLY) and not self.turn
 
 
 class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
@@ -73,13 +86,22 @@ class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
 
 
 class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
-    """An artifact came, or with `append` more of one. `last_chunk`: nothing more of it will come."""
+    """An artifact came, or with `append` more of one. `last_chunk`: nothing more of it will come.
+
+    `lead`: see `agents.pieces.ArtifactPiece`.
+    """
 
     seq: int
     at: str
     artifact: Artifact
     append: bool = False
     last_chunk: bool = False
+    lead: str | None = None
+
+    @property
+    def closes_only(self) -> bool:
+        """Whether it changes nothing of the artifact, and says only that no more of it will come."""
+        return self.append and self.artifact == Artifact(self.artifact.id, ())
 
 
 TaskEvent = StatusEvent | ArtifactEvent
@@ -130,12 +152,26 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def reply_id(self) -> str:
         """The artifact that this turn's reply is."""
-        return f"reply-{self.turns}"
+        return f"{REPLY}{self.turns}"
 
     @property
     def reply(self) -> Artifact | None:
-        """The reply of this turn, as far as it has come."""
-        return self.artifact(self.reply_id)
+        """The artifact that the hub made of this turn's chunks, as far as they have come."""
+        found = self.artifact(self.reply_id)
+        return found if found is not None and found.is_reply else None
+
+    @property
+    def reply_text(self) -> str:
+        """The text of this turn's reply, as far as it has come; see `agents.waiting.text_of`."""
+        if self.reply is not None:
+            return text_in(self.reply.parts)
+        words = self.message.parts if self.state is State.COMPLETED and self.message is not None else ()
+        return joined_texts(plain_text_in(one.parts[one.since :]) for one in self.made) or text_in(words)
+
+    @property
+    def made(self) -> list[Artifact]:
+        """The artifacts that are this turn's reply, where an agent answers in artifacts of its own."""
+        return [one for one in self.artifacts if one.turn == self.turns]
 
     def artifact(self, artifact_id: str) -> Artifact | None:
         """One of its artifacts."""
@@ -169,7 +205,7 @@ def size_of(held: Message | Artifact) -> int:
     if isinstance(held, Message):
         named = sum(map(_weight, (*held.extensions, *held.reference_task_ids)))
     else:
-        named = _weight(held.name) + _weight(held.description)
+        named = sum(map(_weight, (held.name, held.description, *held.extensions)))
     return named + _weight(held.metadata) + sum(map(_size_of_part, held.parts))
 
 
@@ -202,11 +238,13 @@ def _with_artifact(task: Task, event: ArtifactEvent) -> Task:
 
 
 def _merged(old: Artifact, new: Artifact) -> Artifact:
+    """Parts and metadata are added; the rest stays as it was, as the official SDK does it."""
     metadata = old.metadata
     if isinstance(new.metadata, dict):
         metadata = {**(old.metadata or {}), **new.metadata}
-    return Artifact(
-        old.id, (*old.parts, *new.parts), new.name or old.name, new.description or old.description, metadata
+    since = old.since if new.turn in (0, old.turn) else len(old.parts)
+    return msgspec.structs.replace(
+        old, parts=(*old.parts, *new.parts), metadata=metadata, turn=new.turn or old.turn, since=since
     )
 
 

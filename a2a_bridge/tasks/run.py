@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.pushes.telling import telling
 from a2a_bridge.tasks.feed import Feed, Feeds
-from a2a_bridge.tasks.pieces import end_of, events_of
+from a2a_bridge.tasks.pieces import end_of, events_of, last_words, with_joined_text
 from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, text_in, timestamp
 from a2a_bridge.tasks.store import TaskStore
 from agents.errors import Unavailable
@@ -56,7 +56,9 @@ class TaskRun:
     """A task and its running turn. `running` is None when the ask was refused: then the task has ended already.
 
     Until `tell` nobody knows the task but who waits for its end, and the store does not have it. `keeps_plain`: it
-    is a task even if nothing but a plain reply comes of it. `keeper`: keeps its end besides.
+    is a task even if a message answers it: a plain reply where `plain_is_direct`, else what its agent says is one.
+    `joins_text`: its caller waits for the end, so a reply that is not shown in pieces is kept as one text.
+    `keeper`: keeps its end besides.
     """
 
     def __init__(
@@ -68,6 +70,8 @@ class TaskRun:
         pushes: Pushes,
         wait_s: float,
         keeps_plain: bool = True,
+        plain_is_direct: bool = True,
+        joins_text: bool = False,
         keeper: Keeper | None = None,
     ) -> None:
         self.opening = task
@@ -79,6 +83,8 @@ class TaskRun:
         self._pushes = pushes
         self._wait_s = wait_s
         self._keeps_plain = keeps_plain
+        self._plain_is_direct = plain_is_direct
+        self._joins_text = joins_text
         self._task = task
         self._plan = Plan(task, 0)
         self._end: End | None = None
@@ -95,8 +101,8 @@ class TaskRun:
 
     @property
     def is_promoted(self) -> bool:
-        """Whether more came of it than a plain reply: then it is a task to whoever takes a message instead."""
-        return is_promoted(self.task, self.pieces)
+        """Whether its answer is a task, also to a caller who takes a message instead."""
+        return self._is_promoted(self.task)
 
     @property
     def last_events(self) -> Sequence[TaskEvent]:
@@ -139,7 +145,7 @@ class TaskRun:
         end = self._ending(settled)
         writes = self._store.writes(end.task, end.events) if end.is_kept else ()
         self._is_written = bool(writes)
-        is_plain = not is_promoted(end.task, self.pieces)
+        is_plain = not self._is_promoted(end.task)
         kept = self.keeper.writes(end.task, is_plain=is_plain) if self.keeper else ()
         told = telling(end.task, end.events, self._traceparent) if self.feed is not None else ()
         return [*writes, *kept, *told]
@@ -207,7 +213,10 @@ class TaskRun:
         working: list[TaskEvent] = []
         if task.state is State.SUBMITTED:
             working = [StatusEvent(task.seq + 1, at, State.WORKING)]
-        return [*working, *events_of(after(task, working), self.pieces[taken:], at)]
+        pieces = self.pieces[taken:]
+        if self._joins_text and self.feed is None:
+            pieces = with_joined_text(pieces)
+        return [*working, *events_of(after(task, working), pieces, at)]
 
     def _ending(self, settled: SettledTurn) -> "End":
         """The same each time it is asked for one end."""
@@ -216,11 +225,17 @@ class TaskRun:
                 task, taken, coming = self._plan
                 events = [*coming, *self._new(task, taken)]
                 so_far = after(task, events)
-                events += end_of(so_far, settled, self.pieces, wait_s=self._wait_s, at=timestamp())
+                events += end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=timestamp())
                 task = after(so_far, events)
-                is_kept = self._keeps_plain or self.feed is not None or is_promoted(task, self.pieces)
+                is_kept = self._keeps_plain or self.feed is not None or self._is_promoted(task)
                 self._end = End(settled, task, events, is_kept)
             return self._end
+
+    def _is_promoted(self, task: Task) -> bool:
+        if self._plain_is_direct:
+            return is_promoted(task, self.pieces)
+        is_direct = self.running is not None and self.running.is_direct and task.state is State.COMPLETED
+        return self.feed is not None or not is_direct
 
     async def _finish(self, end: End, *, was_written: bool) -> None:
         try:

@@ -1,10 +1,9 @@
 """Writing events, and making their payloads."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 from django.db import transaction
@@ -13,8 +12,8 @@ from agents.announcing import announce
 from agents.live import seen_event
 from agents.models import Event, Session
 from agents.transcript.happenings import scenes
+from kit import strict_json
 from kit.clock import db_now
-from kit.strict_json import MAX_DEPTH, is_deeper_than
 from webhooks import outbox
 
 MAX_TYPE_CHARS = 64
@@ -73,11 +72,11 @@ def clean(raw: bytes) -> str:
         BadPayload: not JSON that could be shown again.
     """
     try:
-        value = json.loads(raw, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        value = strict_json.parse(strict_json.decode(raw), max_brackets=None)
+    except strict_json.BadShape as bad:
+        raise BadPayload(f"payload: {bad}") from None
+    except strict_json.NotJson:
         raise BadPayload("payload: not JSON that can be kept") from None
-    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and is_deeper_than(value, MAX_DEPTH):
-        raise BadPayload(f"payload: nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, dict) and b"\\u" not in raw:
         return raw.decode()
     return as_payload(value if isinstance(value, dict) else {} if value is None else {"value": value})
@@ -87,10 +86,6 @@ def kept_text(text: str, at_most: int) -> str:
     """A text as every database keeps it: NUL and lone surrogates become U+FFFD, what is too long ends in `…`."""
     mended = SURROGATES.sub("\ufffd", text.replace("\0", "\ufffd"))
     return mended if len(mended) <= at_most else mended[: at_most - 1] + "…"
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)
 
 
 def _mended(value: Any) -> Any:

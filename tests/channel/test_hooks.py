@@ -107,6 +107,9 @@ WRONG = [
     {"ts": 5},
     {"payload": float("nan")},
 ]
+TWIN = '{"sessionId": "SESSION", "kind": "tail", "type": "X", "kind": "chat"}'
+DEEP_TWIN = '{"sessionId": "SESSION", "kind": "tail", "type": "X", "payload": {"a": {"b": 1, "b": 2}}}'
+ENDLESS = '{"sessionId": "SESSION", "kind": "tail", "type": "X", "payload": {"n": 1e999}}'
 HUGE = '{"sessionId": "SESSION", "kind": "tail", "type": "X", "payload": ' + "9" * 5000 + "}"
 DEEP = '{"sessionId": "SESSION", "kind": "tail", "type": "X", "payload": ' + "[" * 500 + "]" * 500 + "}"
 
@@ -119,7 +122,9 @@ async def test_a_wrong_event_is_400_and_not_kept(embedded_hub: HubProcess, field
         assert events_of(embedded_hub, mine) == []
 
 
-@pytest.mark.parametrize("body", [HUGE, DEEP], ids=["huge", "deep"])
+@pytest.mark.parametrize(
+    "body", [HUGE, DEEP, TWIN, DEEP_TWIN, ENDLESS], ids=["huge", "deep", "twin", "deep-twin", "endless"]
+)
 async def test_a_payload_that_could_not_be_shown_is_400(embedded_hub: HubProcess, body: str) -> None:
     async with agent(embedded_hub, "owner") as mine, web(embedded_hub.url) as client:
         headers = bearer(embedded_hub.mint("owner", "channel"))

@@ -45,7 +45,7 @@ async def kept(hub: HubProcess, peer: Any, count: int) -> list[tuple[str, Json]]
 async def test_the_hub_says_what_it_takes(hub: HubProcess) -> None:
     async with online(hub, TaskPeer, features=["telepathy", "cancel"]) as peer:
         welcome = await peer.heard("welcome")
-        assert welcome["features"] == ["cancel", "task_artifact", "task_status"]
+        assert welcome["features"] == ["cancel", "direct_message", "task_artifact", "task_status"]
 
 
 async def test_notes_and_artifacts_are_kept_and_the_text_is_the_reply(hub: HubProcess, alice: str) -> None:

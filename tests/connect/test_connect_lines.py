@@ -79,13 +79,14 @@ async def test_a_program_says_all_there_is_to_say(modern, program):
 async def test_the_question_is_a_line_and_the_environment(modern, program):
     visit = await modern(
         *program("""
-            names = ("CHAT_ID", "ASKER", "TASK_ID", "CONTEXT_ID", "TOKEN")
+            names = ("CHAT_ID", "ASKER", "TASK_ID", "CONTEXT_ID", "MESSAGE_ID", "TOKEN")
             env = [os.environ.get("CLAWBRIDGE_" + name) for name in names]
             say(type="text", text=json.dumps([question, env, os.environ.get("TRACEPARENT")]))
         """)
     )
     parts = [{"text": "ü?"}, {"url": "https://files.example/x"}]
-    more = {"taskId": "T", "contextId": "C", "parts": parts, "askerUser": "alice", "traceparent": "00-ab-cd-01"}
+    more = {"taskId": "T", "contextId": "C", "messageId": "M", "parts": parts}
+    more |= {"askerUser": "alice", "traceparent": "00-ab-cd-01"}
     line, env, trace = json.loads(await visit.answer("ü?", **more))
     assert line == {
         "type": "question",
@@ -93,10 +94,11 @@ async def test_the_question_is_a_line_and_the_environment(modern, program):
         "chatId": "c1",
         "taskId": "T",
         "contextId": "C",
+        "messageId": "M",
         "parts": parts,
         "asker": "alice",
     }
-    assert env == ["c1", "alice", "T", "C", None]
+    assert env == ["c1", "alice", "T", "C", "M", None]
     assert trace == "00-ab-cd-01"
     line, env, trace = json.loads(await visit.answer("plain"))
     assert (line["parts"], line["taskId"], env[2], trace) == ([{"text": "plain"}], "", "", None)

@@ -31,6 +31,28 @@ def protocol() -> ChannelProtocol:
     return asked
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type": "register", "pid": 1, "pid": 2}',
+        '{"type": "register", "type": "pong"}',
+        '{"type": "chat_event", "eventType": "reply", "payload": {"chatId": "c", "text": "a", "text": "b"}}',
+        '{"type": "tail_event", "eventType": "x", "payload": {"n": 1e999}}',
+        '{"type": "pong", "ts": NaN}',
+    ],
+)
+def test_a_frame_with_a_key_named_twice_or_no_sound_number_is_refused(text: str) -> None:
+    with pytest.raises(BadFrame) as refused:
+        frames.decode(text)
+    assert refused.value.error.code == "bad_frame"
+
+
+def test_a_reply_may_hold_a_whole_program() -> None:
+    program = '{"' + "[{(" * 20_000
+    text = json.dumps({"type": "chat_event", "eventType": "reply", "payload": {"chatId": "c", "text": program}})
+    assert isinstance(frames.decode(text), ChatEvent)
+
+
 def test_a_reply_ends_its_chat(protocol: ChannelProtocol) -> None:
     assert said(protocol, "reply", chatId="c", text="so") == [Final("c", 0, "so")]
     assert protocol.is_idle(0)

@@ -24,6 +24,7 @@ class Desk:
     """An agent's socket that only notes what it is given."""
 
     session_id = 1
+    may_be_direct = False
 
     def __init__(self) -> None:
         self.prompts: list[Prompt] = []

@@ -84,7 +84,7 @@ async def test_a_follow_up_stream_begins_with_all_that_was_said(hub: HubProcess,
 
 
 async def asked_thrice(caller: Caller) -> str:
-    """A task with five messages in its history; its id."""
+    """A task with six messages in its history; its id."""
     asking = await caller.send("ask one?")
     await caller.send("ask two?", taskId=asking["id"])
     await caller.send("reply done", taskId=asking["id"])
@@ -95,13 +95,13 @@ async def test_43_a_history_length_gives_the_last_of_it(hub: HubProcess, alice: 
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         task_id = await asked_thrice(caller)
-        said = ["ask one?", "one?", "ask two?", "two?", "reply done"]
-        for length, expected in ((1, said[-1:]), (2, said[-2:]), (5, said), (100, said), (0, []), (None, [])):
+        said = ["ask one?", "one?", "ask two?", "two?", "reply done", "done"]
+        for length, expected in ((1, said[-1:]), (2, said[-2:]), (6, said), (100, said), (0, []), (None, [])):
             task = await caller.get(task_id, historyLength=length)
             assert [texts(one["parts"]) for one in task["history"]] == expected
         assert (await caller.get(task_id))["history"] == []
         canceled = await caller.cancel(task_id)
-        assert len(canceled["history"]) == 5
+        assert len(canceled["history"]) == 6
 
 
 @pytest.mark.parametrize("length", [-1, "2", "x", 1.0e99, True, [], {"n": 1}])
@@ -112,7 +112,7 @@ async def test_62_a_history_length_that_is_none_counts_as_left_out(
         caller = Caller(hub.url, agent.handle, alice)
         sent = await caller.send("ask which?", {"historyLength": length})
         task = await caller.get(sent["id"], historyLength=length)
-    assert [texts(one["parts"]) for one in sent["history"]] == ["ask which?"]
+    assert [texts(one["parts"]) for one in sent["history"]] == ["ask which?", "which?"]
     assert task["history"] == []
 
 

@@ -52,7 +52,8 @@ async def test_53_a_task_that_asks_goes_on_after_a_restart(start_hub: StartHub, 
     assert (prompt["taskId"], prompt["contextId"]) == (asking["id"], asking["contextId"])
     assert (ended["id"], state_of(ended)) == (asking["id"], "completed")
     assert artifacts_of(ended)["assistant-output-0001"] == "so far"
-    assert [texts(one["parts"]) for one in ended["history"]] == ["say so far | ask which?", "which?", "this one"]
+    said = [texts(one["parts"]) for one in ended["history"]]
+    assert said == ["say so far | ask which?", "which?", "this one", "echo: this one"]
 
 
 async def test_54_a_folder_is_one_hubs_and_free_again_when_it_died(

@@ -94,7 +94,7 @@ async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess, 
         "parts": [{"kind": "text", "text": "echo: hello"}],
         "metadata": {"sequence": 1, "source": "assistant"},
     }
-    assert [one["kind"] for one in task["history"]] == ["message"]
+    assert [texts(one["parts"]) for one in task["history"]] == ["hello", "echo: hello"]
 
 
 async def test_29_task_generating_stream_tells_from_the_task_to_its_final_status(
@@ -185,18 +185,26 @@ async def test_34_what_the_caller_takes_and_the_agent_gives_must_meet(
 
 
 @pytest.mark.parametrize("steps", ["raw f bytes", "url f https://example.com/f.png"])
-async def test_34_a_reply_of_files_alone_is_a_failed_task(hub: HubProcess, alice: str, steps: str) -> None:
+async def test_34_a_reply_of_files_alone_is_an_error_when_direct_and_else_a_failed_task(
+    hub: HubProcess, alice: str, steps: str
+) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
-        task = await caller.send(steps)
-        events = await caller.stream(steps)
+        refused = [await caller.refusal("message/send", {"message": message(steps)})]
+        refused.append(await caller.streamed_error("message/stream", {"message": message(steps)}))
+        noted = await caller.send(f"note reading | {steps}")
+        events = await caller.stream(f"note reading | {steps}")
         polled = await caller.ended((await caller.begin(steps))["id"])
-        in_v1 = await V1Caller(hub.url, agent.handle, alice).get(task["id"])
-    for shown in (task, events[-1], polled):
+        in_v1 = await V1Caller(hub.url, agent.handle, alice).get(polled["id"])
+    for error in refused:
+        assert error["code"] == -32005
+        assert error["data"]["acceptedOutputModes"] == ["text/plain", "application/json"]
+        assert len(error["data"]["availableOutputModes"]) == 1
+    for shown in (noted, events[-1], polled):
         assert state_of(shown) == "failed"
         assert "could not be represented" in words_of(shown)
         assert "artifacts" not in shown
-    assert told(events) == [*OPENING, "status-update failed"]
+    assert told(events) == [*OPENING, "status-update working", "status-update failed"]
     assert in_v1["status"]["state"] == "TASK_STATE_COMPLETED"
     assert in_v1["artifacts"]
 

@@ -71,6 +71,7 @@ class Caller:
         login: str = "alice",
         context_id: str = "",
         task_id: str = "",
+        message_id: str = "",
         wait_s: float = 20,
         parts: Sequence[Part] = (),
         traceparent: str = "",
@@ -87,6 +88,7 @@ class Caller:
             wait_s=wait_s,
             context_id=context_id,
             task_id=task_id,
+            message_id=message_id,
             parts=tuple(parts),
             traceparent=traceparent,
         )

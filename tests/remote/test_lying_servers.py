@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agents.pieces import ArtifactPiece, Part
 from agents.types import Outcome
 from tests.remote.house import Caller
 from tests.remote.servers import SSE_HEAD, Answer, Asked, as_http, frame, in_full, raw_server
@@ -174,11 +175,14 @@ async def test_a_stream_that_breaks_is_looked_up(caller: Caller) -> None:
         running = await caller.start(await caller.publish(far.card_url), "hello")
         settled = await running.settled
         assert (settled.outcome, settled.text) == (Outcome.COMPLETED, "half and whole")
-        assert running.pieces == ["half ", "and whole"]
+        assert running.pieces == [
+            ArtifactPiece("a", (Part(text="half "),), lead=""),
+            ArtifactPiece("a", (Part(text="half and whole"),), last_chunk=True, lead="\n\n"),
+        ]
 
 
-async def test_artifact_ids_become_the_hubs(caller: Caller) -> None:
-    odd = ["reply-1", "a/b", "x" * 100, "", "fine.1"]
+async def test_artifact_ids_stay_unless_they_are_empty_or_too_long(caller: Caller) -> None:
+    odd = ["reply-1", "a/b", "x" * 100, "", "x" * 300, "fine.1"]
     events = [
         {
             "artifactUpdate": {
@@ -192,10 +196,11 @@ async def test_artifact_ids_become_the_hubs(caller: Caller) -> None:
         running = await caller.start(await caller.publish(far.card_url), "hello")
         assert (await running.settled).outcome == Outcome.COMPLETED
         assert [piece.artifact_id for piece in running.pieces] == [  # type: ignore[union-attr]
-            "remote-1",
-            "remote-2",
-            "remote-3",
+            "reply-1",
+            "a/b",
+            "x" * 100,
             "remote-4",
+            "remote-5",
             "fine.1",
         ]
 

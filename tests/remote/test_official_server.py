@@ -4,7 +4,7 @@ import pytest
 
 from agents.errors import Denied
 from agents.models import Agent, DailyUsage, RemoteName
-from agents.pieces import ArtifactPiece, StatusNote
+from agents.pieces import ArtifactPiece, Part, StatusNote
 from agents.types import Outcome
 from tests.remote.house import Caller, turn_of
 from tests.remote.servers import sdk_server
@@ -29,7 +29,7 @@ async def test_its_stream_is_kept(caller: Caller, binding: str) -> None:
     async with sdk_server(binding) as far:
         running = await caller.start(await caller.publish(far.card_url), "stream please")
         settled = await running.settled
-        assert running.pieces == ["0 ", "1 ", "2 ", "3 "]
+        assert [piece.parts for piece in running.pieces] == [(Part(text=f"{n} "),) for n in range(4)]  # type: ignore[union-attr]
         assert settled.text == "0 1 2 3 "
 
 
@@ -50,7 +50,10 @@ async def test_notes_come_while_it_works(caller: Caller) -> None:
     async with sdk_server() as far:
         running = await caller.start(await caller.publish(far.card_url), "note please")
         assert (await running.settled).text == "echo: note please"
-        assert running.pieces == [StatusNote("half way"), "echo: note please"]
+        note, reply = running.pieces
+        assert note == StatusNote("half way")
+        assert isinstance(reply, ArtifactPiece)
+        assert (reply.name, reply.parts) == ("reply", (Part(text="echo: note please"),))
 
 
 @pytest.mark.parametrize(("binding", "streams"), WAYS)

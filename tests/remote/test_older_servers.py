@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.pieces import ArtifactPiece, Part, StatusNote
+from agents.pieces import ArtifactPiece, LastWords, Part, StatusNote
 from agents.types import Outcome
 from tests.remote.house import Caller
 from tests.remote.servers import SSE_HEAD, Asked, Remote, card_03, frame, in_full, raw_server
@@ -79,15 +79,16 @@ async def test_a_conversation_in_its_words(caller: Caller) -> None:
     older = Older()
     async with raw_server(older.answer, card=card_03()) as far:
         agent = await caller.publish(far.card_url)
-        ours = {"context_id": "our-context", "task_id": "our-task"}
+        ours = {"context_id": "our-context", "task_id": "our-task", "message_id": "asked-1"}
         running = await caller.start(agent, "begin", **ours)  # type: ignore[arg-type]
         asked = await running.settled
         assert (asked.reason, asked.text) == ("input_required", "which one?")
-        assert running.pieces == [StatusNote("thinking")]
+        assert running.pieces == [StatusNote("thinking"), LastWords((Part(text="which one?"),))]
         running = await caller.start(agent, "the red one", **ours)  # type: ignore[arg-type]
         assert (await running.settled).text == "all right"
         text, piece = running.pieces
-        assert text == "all right"
+        assert isinstance(text, ArtifactPiece)
+        assert (text.artifact_id, text.parts) == ("a", (Part(text="all right"),))
         assert isinstance(piece, ArtifactPiece)
         assert piece.parts == (Part(raw="YWJj", filename="a.bin", media_type="x/y"),)
         first, looked, second = older.calls
@@ -97,6 +98,7 @@ async def test_a_conversation_in_its_words(caller: Caller) -> None:
             "messageId": first["params"]["message"]["messageId"],
             "role": "user",
             "parts": [{"kind": "text", "text": "begin"}],
+            "metadata": {"clawbridge": {"messageId": "asked-1"}},
         }
         said = second["params"]["message"]
         assert (said["taskId"], said["contextId"]) == ("t/1", "c1")
@@ -123,8 +125,11 @@ async def test_parts_go_out_in_its_form(caller: Caller) -> None:
 @pytest.mark.parametrize("streams", [True, False])
 async def test_one_answer_and_a_direct_message(caller: Caller, streams: bool) -> None:
     async with raw_server(Older().answer, card=card_03(streams=streams)) as far:
-        settled = await caller.ask(await caller.publish(far.card_url), "direct")
+        agent = await caller.publish(far.card_url)
+        running = await caller.start(agent, "direct")
+        settled = await running.settled
         assert (settled.outcome, settled.text) == (Outcome.COMPLETED, "hi" if streams else "in one")
+        assert running.is_direct is streams
 
 
 async def test_a_cancel_reaches_it(caller: Caller) -> None:

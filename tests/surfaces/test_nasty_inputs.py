@@ -81,6 +81,12 @@ async def test_row_2_an_empty_or_truncated_body_is_a_parse_error(target: Target,
     await target.refuse(body, PARSE_ERROR)
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1E400", "9" * 5000])
+async def test_row_3_a_number_that_no_float_holds_is_refused(target: Target, number: str) -> None:
+    body = sending().replace('"role"', f'"metadata": {{"n": {number}}}, "role"')
+    await target.refuse(body, INVALID_REQUEST)
+
+
 @pytest.mark.parametrize(
     "literal", [b'"\xff\xfe"', b'"\xc3"', b'"\xed\xa0\x80"', b"NaN", b"Infinity", b"-Infinity"]
 )

@@ -161,6 +161,21 @@ async def test_row_25_a_caller_who_drops_the_stream_does_not_stop_the_task(embed
         assert reply_text(await eventually(finished, "the task completes")) == "the answer"
 
 
+@pytest.mark.parametrize(
+    "path", ["/api/v1/agents", "/api/v1/peers/probe", "/api/channel/event", "/", rpc_path("owner/none")]
+)
+async def test_a_header_of_one_value_that_comes_with_two_is_400(embedded_hub: HubProcess, path: str) -> None:
+    mine, theirs = (embedded_hub.mint(login, "session") for login in ("alice", "bob"))
+    async with online(embedded_hub, Echo) as agent:
+        target = rpc_path(agent.handle) if "none" in path else path
+        lines = [f"POST {target} HTTP/1.1", "Host: hub", "Content-Type: application/json", "Connection: close"]
+        lines += [f"authorization: Bearer {mine}", f"AUTHORIZATION: Bearer {theirs}"]
+        lines += ["Content-Length: 2", "", "{}"]
+        answer = await raw(embedded_hub.url, "\r\n".join(lines).encode())
+    assert answer.startswith(b"HTTP/1.1 400 "), answer
+    assert b"authorization came with two values" in answer
+
+
 @pytest.mark.parametrize("verb", ["GET", "PUT", "PATCH", "DELETE"])
 async def test_another_http_method_is_405(embedded_hub: HubProcess, verb: str) -> None:
     async with online(embedded_hub, Echo) as agent, web(embedded_hub.url) as client:
@@ -168,6 +183,15 @@ async def test_another_http_method_is_405(embedded_hub: HubProcess, verb: str) -
         response = await client.request(verb, rpc_path(agent.handle), headers=token)
         assert response.status_code == 405
         assert "POST" in response.headers["allow"]
+
+
+@pytest.mark.parametrize("verb", ["BREW", "PROPFIND", "FOO-BAR"])
+async def test_an_http_method_that_is_none_is_405_with_allow(embedded_hub: HubProcess, verb: str) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        for path in ("/", "/api/v1/me", "/api/channel/event", rpc_path(agent.handle), "/readyz"):
+            answer = await raw(embedded_hub.url, f"{verb} {path} HTTP/1.1\r\nHost: hub\r\n\r\n".encode())
+            assert answer.startswith(b"HTTP/1.1 405 "), (path, answer)
+            assert b"\r\nallow: " in answer.lower(), (path, answer)
 
 
 @pytest.mark.parametrize("verb", ["POST", "PUT", "PATCH", "DELETE"])

@@ -101,7 +101,7 @@ async def test_an_ended_task_is_replayed_but_not_followed(hub: HubProcess, alice
         whole = await caller.stream("?")
         task_id = whole[0].content["id"]
         assert (await caller.refusal("SubscribeToTask", {"id": task_id}))["code"] == -32004
-        for seq in (0, 3, 5):
+        for seq in (0, 3, 4):
             async with caller.open("SubscribeToTask", {"id": task_id}, Last_Event_ID=f"{task_id}.{seq}") as events:
                 again = [event async for event in events]
             assert [(one.id, one.content) for one in again] == [(one.id, one.content) for one in whole[seq + 1 :]]

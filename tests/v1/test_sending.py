@@ -36,6 +36,9 @@ async def test_without_a_context_the_hub_makes_one_for_each_task(hub: HubProcess
 async def test_proto_json_spellings_are_understood(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent:
         caller = Caller(hub.url, agent.handle, alice)
+        twice = {"messageId": "s-1", "message_id": "s-2", "role": 1, "parts": [{"text": "hi"}]}
+        error = await Caller(hub.url, agent.handle, alice).refusal("SendMessage", {"message": twice})
+        assert error["code"] == -32602
         snake = {"message_id": "s-1", "role": 1, "context_id": "snake", "parts": [{"text": "hi"}], "task_id": None}
         params = {"message": snake, "configuration": {"history_length": "1", "return_immediately": False}}
         task = (await caller.call("SendMessage", params))["task"]
@@ -56,9 +59,10 @@ async def test_data_reaches_the_agent_as_text_and_as_parts(hub: HubProcess, alic
     async with online(hub, Echo) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         parts = [{"text": "look"}, {"data": {"b": 1, "a": [True]}}]
-        task = await caller.send("", parts=parts)
+        task = await caller.send("", parts=parts, messageId="asked-1")
         prompt = agent.prompts[0]
     assert prompt["parts"] == parts
+    assert prompt["messageId"] == "asked-1"
     assert prompt["taskId"] == task["id"]
     assert prompt["contextId"] == task["contextId"]
     assert prompt["text"].startswith("look\n\ndata (part 2)")
@@ -93,14 +97,13 @@ async def test_an_answer_that_takes_long_is_padded(hub: HubProcess, alice: str) 
 async def test_a_stream_tells_the_task_then_each_event_then_closes(hub: HubProcess, alice: str) -> None:
     async with online(hub, Chunker, pieces=["a ", "b ", "c"]) as agent:
         events = await Caller(hub.url, agent.handle, alice).stream("?")
-    assert told(events) == ["SUBMITTED", "WORKING", "reply-1", "reply-1", "reply-1", "reply-1", "COMPLETED"]
+    assert told(events) == ["SUBMITTED", "WORKING", "reply-1", "reply-1", "reply-1", "COMPLETED"]
     assert [event.kind for event in events[:2]] == ["task", "statusUpdate"]
-    pieces = [event.content for event in events[2:6]]
-    assert [texts(piece["artifact"]["parts"]) for piece in pieces] == ["a ", "b ", "c", ""]
-    assert [piece.get("append", False) for piece in pieces] == [False, True, True, True]
-    assert [piece.get("lastChunk", False) for piece in pieces] == [False, False, False, True]
+    pieces = [event.content for event in events[2:5]]
+    assert [texts(piece["artifact"]["parts"]) for piece in pieces] == ["a ", "b ", "c"]
+    assert [piece.get("append", False) for piece in pieces] == [False, True, True]
     task_id = events[0].content["id"]
-    assert [event.id for event in events] == [f"{task_id}.{seq}" for seq in range(7)]
+    assert [event.id for event in events] == [f"{task_id}.{seq}" for seq in range(6)]
     assert {event.content["contextId"] for event in events} == {events[0].content["contextId"]}
 
 
@@ -113,11 +116,7 @@ async def test_notes_and_artifacts_come_in_the_order_they_were_made(hub: HubProc
         events = await caller.stream(steps)
         task = await caller.get(events[0].content["id"])
     assert told(events)[:6] == ["SUBMITTED", "WORKING", "WORKING", "ch", "ch", "facts"]
-    assert told(events)[6:] == ["pic", "reply-1", "facts", "pic", "reply-1", "COMPLETED"]
-    closing = [one.content for one in events[-4:-1]]
-    assert [(one["append"], one["lastChunk"], one["artifact"]["parts"]) for one in closing] == [
-        (True, True, [{"text": ""}])
-    ] * 3
+    assert told(events)[6:] == ["pic", "reply-1", "COMPLETED"]
     assert texts(events[2].content["status"]["message"]["parts"]) == "reading"
     made = {one["artifactId"]: one for one in task["artifacts"]}
     assert texts(made["ch"]["parts"]) == "onetwo"

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 REGISTER_WITHIN_S = seconds(10.0, at_least_s=2.5)
 PING_EVERY_S = seconds(25.0)
 SILENT_AFTER_S = seconds(60.0, at_least_s=12.0)
-FEATURES = ["cancel", "task_artifact", "task_status"]
+FEATURES = ["cancel", "direct_message", "task_artifact", "task_status"]
 
 NORMAL = 1000
 GOING_AWAY = 1001
@@ -70,6 +70,7 @@ class AgentSocket(FrameSocket):
         self._hearing: Hearing | None = None
         self._deletes_session = False
         self._hears_cancel = False
+        self.may_be_direct = False
         self._timer: asyncio.TimerHandle | None = None
         self._last_heard = self._last_pinged = clock()
 
@@ -240,6 +241,7 @@ class AgentSocket(FrameSocket):
         self._registered = arrival.registered
         self._deletes_session = frame.delete_on_disconnect
         self._hears_cancel = "cancel" in (frame.features or ())
+        self.may_be_direct = "direct_message" in (frame.features or ())
         if not self._over:  # else it was told to leave meanwhile; `disconnect` takes the row away
             await self._welcome(arrival, self._identity)
 
@@ -302,4 +304,5 @@ def prompt_frame(prompt: Prompt) -> frames.Prompt:
         context_id=prompt.context_id,
         parts=list(prompt.parts),
         traceparent=prompt.traceparent,
+        message_id=prompt.message_id,
     )

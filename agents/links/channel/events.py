@@ -18,12 +18,14 @@ from accounts.error_pages import CODES
 from accounts.models import Credential
 from agents.errors import Unavailable
 from agents.ledger import Ledger
+from agents.links.channel.frames import MAX_LEVELS
 from agents.links.channel.link import ChannelLink
 from agents.post import Hook
 from agents.transcript.recording import BadPayload, NewEvent, clean
 from agents.transcript.storage import NO_ROOM, StorageMeter
 from agents.transcript.turn_usage import add, usage_in
 from agents.types import HookedSession
+from kit import strict_json
 from kit.asgi import (
     BODY_WITHIN_S,
     MAX_BODY_BYTES,
@@ -167,10 +169,14 @@ def _check_form(scope: Scope) -> None:
 def _event(body: bytes) -> HookEvent | _Refusal:
     """The event in a body, or what is wrong with it: whose token it is comes first."""
     try:
-        event = _decode(body)
+        text = strict_json.decode(body)
+        strict_json.parse(text, max_depth=MAX_LEVELS, max_brackets=None)
+        event = _decode(text)
+    except strict_json.BadShape as bad:
+        return _Refusal(400, str(bad))
     except msgspec.ValidationError as wrong:
         return _Refusal(400, str(wrong)[:300])
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
+    except (strict_json.NotJson, msgspec.DecodeError, RecursionError, UnicodeError):
         return _Refusal(400, "the body is not JSON")
     return event if event.type.isprintable() else _Refusal(400, "type: want printable text")
 

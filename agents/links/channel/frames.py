@@ -14,7 +14,9 @@ from agents.links.channel import request_frames
 from agents.links.channel.frame import Frame, Id, Name
 from agents.links.channel.task_frames import TaskArtifact, TaskStatus, read_artifact, read_status
 from agents.pieces import Part
+from kit import strict_json
 from kit.iso import iso
+from kit.strict_json import BadShape, NotJson
 
 
 class Register(Frame, frozen=True, tag="register"):
@@ -61,10 +63,11 @@ class TailEvent(Frame, frozen=True, tag="tail_event"):
 
 
 class Reply(Struct, frozen=True, rename="camel"):
-    """Payload of a whole reply."""
+    """Payload of a whole reply. `direct`: no more than an answer, for callers who take one without a task."""
 
     chat_id: Id
     text: str
+    direct: bool = False
 
 
 class ReplyChunk(Struct, frozen=True, rename="camel"):
@@ -94,7 +97,8 @@ class Prompt(Frame, frozen=True, omit_defaults=True, tag="prompt"):
     """A question to answer under its chat id. `text` holds all of it that is text.
 
     `task_id`, `context_id`: of the A2A task; what answers a request for input is another prompt with the same.
-    `parts`: the whole message, when it holds more than text. `traceparent`: W3C Trace Context.
+    `message_id`: the A2A caller's own id of the message, which may come again. `parts`: the whole message, when it
+    holds more than text. `traceparent`: W3C Trace Context.
     """
 
     chat_id: str
@@ -104,6 +108,7 @@ class Prompt(Frame, frozen=True, omit_defaults=True, tag="prompt"):
     context_id: str = ""
     parts: list[Part] = msgspec.field(default_factory=list)
     traceparent: str = ""
+    message_id: str = ""
 
 
 class Cancel(Frame, frozen=True, tag="cancel"):
@@ -144,6 +149,9 @@ class BadFrame(Exception):
         self.error = Error(code=code, message=message)
 
 
+MAX_LEVELS = strict_json.MAX_DEPTH + 1  # those of a payload, and the frame around it
+
+
 class _Head(Struct, frozen=True):
     type: Name
 
@@ -164,8 +172,14 @@ def decode(text: str) -> Frame:
     """One message as a frame.
 
     Raises:
-        BadFrame: not JSON, no `type`, an unknown type, or fields of the wrong shape.
+        BadFrame: not JSON that a sound program sends, no `type`, an unknown type, or fields of the wrong shape.
     """
+    try:
+        strict_json.parse(text, max_depth=MAX_LEVELS, max_brackets=None)
+    except BadShape as bad:
+        raise BadFrame("bad_frame", str(bad)) from None
+    except NotJson:
+        raise BadFrame("bad_frame", "not one JSON object") from None
     try:
         name = _head(text).type
         if name not in _decoders:

@@ -48,6 +48,8 @@ ToSocket = Evict | Tell | Hook | Dismiss | Withdrawn
 class Socket(Protocol):
     """One registered agent socket of this process."""
 
+    may_be_direct: bool  # whether its agent may answer with a message instead of a task
+
     @property
     def session_id(self) -> int:
         """The session it speaks for."""
@@ -88,7 +90,7 @@ class ChannelLink:
         self._release = release
         self._sockets: dict[int, Socket] = {}
         self._early: OrderedDict[int, Evict] = OrderedDict()
-        self._receipts: dict[str, asyncio.Future[bool]] = {}
+        self._receipts: dict[str, asyncio.Future[Taken | Refused]] = {}
         self._finals: dict[str, asyncio.Event] = {}
         self._tasks = TaskSet()
         self.refuses_far_prompts = False
@@ -136,11 +138,14 @@ class ChannelLink:
             context_id=ask.context_id,
             parts=ask.parts,
             traceparent=ask.traceparent,
+            message_id=ask.message_id,
         )
         if turn.link_process == self._me:
-            await self._hand_over(prompt)
+            may_be_direct = await self._hand_over(prompt)
         else:
-            await self._deliver_far(turn.link_process, prompt)
+            may_be_direct = await self._deliver_far(turn.link_process, prompt)
+        if not may_be_direct and (running := self._waiting.find(ask.chat_id)):
+            running.becomes_task()
 
     async def withdraw(self, turn: OpenTurn) -> None:
         """Tell the agent that nobody waits any more. See `agents.ports.Link`."""
@@ -176,7 +181,7 @@ class ChannelLink:
             case Taken() | Refused():
                 receipt = self._receipts.get(message.chat_id)
                 if receipt is not None and not receipt.done():
-                    receipt.set_result(isinstance(message, Taken))
+                    receipt.set_result(message)
             case Chunk() | Said():
                 self._reply_to(message)
             case Final():
@@ -217,22 +222,24 @@ class ChannelLink:
             late = self._waiting.late_text(message)
             self._tasks.start(self._release(message.chat_id, late), name="release")
 
-    async def _hand_over(self, prompt: Prompt) -> None:
+    async def _hand_over(self, prompt: Prompt) -> bool:
+        """Give it to the socket; whether the reply may be no more than an answer."""
         socket = self._sockets.get(prompt.connection_id)
         if socket is None or (self.refuses_far_prompts and prompt.home != self._me):
             raise NotDelivered
         await socket.prompt(prompt)
+        return socket.may_be_direct
 
     async def _take_prompt(self, prompt: Prompt) -> None:
-        receipt: Taken | Refused = Taken(prompt.chat_id)
+        receipt: Taken | Refused
         try:
             async with asyncio.timeout(RECEIPT_WITHIN_S):
-                await self._hand_over(prompt)
+                receipt = Taken(prompt.chat_id, await self._hand_over(prompt))
         except (NotDelivered, TimeoutError):  # the server writes at once or waits with nothing written
             receipt = Refused(prompt.chat_id)
         await self._post.send(prompt.home, receipt)
 
-    async def _deliver_far(self, process_id: str, prompt: Prompt) -> None:
+    async def _deliver_far(self, process_id: str, prompt: Prompt) -> bool:
         """Send once and wait for the receipt; without one the prompt may have left, so it is not given back."""
         receipt = self._receipts[prompt.chat_id] = asyncio.get_running_loop().create_future()
         try:
@@ -244,11 +251,12 @@ class ChannelLink:
             raise NoReceipt from None
         finally:
             del self._receipts[prompt.chat_id]
-        if not taken:
+        if not isinstance(taken, Taken):
             raise NotDelivered
+        return taken.may_be_direct
 
     async def _send_final(self, home: str, final: Final) -> None:
-        addressed = Final(final.chat_id, final.chunks, final.text, final.reason, self._me)
+        addressed = Final(final.chat_id, final.chunks, final.text, final.reason, self._me, final.direct)
         got = self._finals[final.chat_id] = asyncio.Event()
         await self._post.send(home, addressed)  # reaching nobody proves nothing: the home may be resubscribing
         self._tasks.start(self._until_got(home, addressed, got), name=f"final {final.chat_id}")

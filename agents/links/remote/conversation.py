@@ -46,6 +46,7 @@ async def converse(
 
 
 async def _know_before(client: RemoteClient, task_id: str, reply: Reply) -> None:
+    reply.is_continued = True
     with suppress(RemoteFailure):  # the question itself will show what is wrong
         reply.know(await client.get_task(task_id))
 

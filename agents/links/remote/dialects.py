@@ -15,12 +15,16 @@ from agents.pieces import Json, Part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One message to a remote server, with the server's own names for task and conversation."""
+    """One message to a remote server, with the server's own names for task and conversation.
+
+    `asked_as`: the messageId of the hub's caller, which the server reads in the message's metadata.
+    """
 
     message_id: str
     parts: tuple[Part, ...]
     task_id: str = ""
     context_id: str = ""
+    asked_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,8 @@ def _message_03(question: Question) -> Json:
 
 
 def _ids(question: Question) -> Json:
-    ids = {"taskId": question.task_id, "contextId": question.context_id}
+    asked_as = {"clawbridge": {"messageId": question.asked_as}} if question.asked_as else None
+    ids = {"taskId": question.task_id, "contextId": question.context_id, "metadata": asked_as}
     return {name: value for name, value in ids.items() if value}
 
 

@@ -30,10 +30,11 @@ class Artifact(msgspec.Struct, frozen=True, rename="camel"):
     """A result, or a piece of one."""
 
     artifact_id: str
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...] = ()
     name: str | None = None
     description: str | None = None
     metadata: Json | None = None
+    extensions: tuple[str, ...] | None = ()
 
 
 class Task(msgspec.Struct, frozen=True, rename="camel"):
@@ -140,11 +141,6 @@ def parts_of(event: Event) -> list[Part]:
             said = [event.status.message] if event.status.message else []
             parts = [part for artifact in event.artifacts or () for part in artifact.parts]
             return parts + [part for one in (*said, *(event.history or ())) for part in one.parts]
-
-
-def text_of(parts: tuple[Part, ...]) -> str:
-    """The text among parts, as one."""
-    return "".join(part.text for part in parts if isinstance(part.text, str))
 
 
 def state_of(text: str) -> str:

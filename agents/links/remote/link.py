@@ -5,6 +5,8 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 
+import msgspec
+
 from agents.errors import NotDelivered
 from agents.links.remote.access import Auth, auth_of, rules
 from agents.links.remote.breaker import Breakers, close, enter, open_again
@@ -151,15 +153,19 @@ class RemoteLink:
             parts=ask.parts or (Part(text=call.turn.text),),
             task_id=known.names.task_id,
             context_id=known.names.context_id,
+            asked_as=ask.message_id,
         )
         await converse(call.client, question, reply, on_send=call.leave, on_event=lambda: self._heard(call))
         waits = reply.task_id if reply.state in INTERRUPTED else ""
         await db_call(remember)(known.server_id, ask, Names(reply.context_id, waits))
         assert reply.end is not None  # noqa: S101  `converse` returns only then
-        return reply.end
+        is_message = not reply.task_id and not reply.end.reason
+        return msgspec.structs.replace(reply.end, direct=is_message)
 
     def _heard(self, call: Call) -> None:
-        """The server answers: its breaker closes."""
+        """The server answers: its breaker closes. With the id of a task its answer is that task."""
+        if call.reply.task_id and (running := self._waiting.find(call.turn.ask.chat_id)):
+            running.becomes_task()
         if call.was_heard or call.known is None:
             return
         call.was_heard = True

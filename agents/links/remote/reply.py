@@ -1,7 +1,7 @@
 """A remote server's events as the pieces of a reply: text as chunks, notes, artifacts, and one end."""
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -14,19 +14,29 @@ from agents.links.remote.events import (
     StatusUpdate,
     Task,
     state_of,
-    text_of,
 )
 from agents.links.remote.failures import Malformed
-from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, Extra, Part, StatusNote
+from agents.pieces import (
+    MAX_PIECES,
+    MAX_REPLY_BYTES,
+    ArtifactPiece,
+    Extra,
+    LastWords,
+    Part,
+    StatusNote,
+    plain_text_in,
+    text_in,
+)
 from agents.post import Chunk, Final, Said
 from agents.types import Failure, Interruption
 
-SINGLY = 500  # of the text's pieces; later ones are gathered, so that a word at a time stays within the cap
+SINGLY = 500  # pieces; appended text after them is gathered, so that a word at a time stays within the cap
 GATHERED_CHARS = 4_096
+MAX_PARTS = 4_000  # of gathered text; in what is gathered after them, neighbouring parts become one
+PART_BYTES = 12  # of a part besides its text
 MAX_NOTES = 100
 MAX_NOTE_CHARS = 4_096
 MAX_ID_CHARS = 256
-ID = re.compile(r"(?!reply-)[A-Za-z0-9._-]{1,64}")
 
 UNDER_WAY = frozenset({"submitted", "working", "unspecified", "unknown"})
 ENDS: dict[str, tuple[str, str]] = {  # by state: the reason, and what is said when the server says nothing
@@ -39,25 +49,53 @@ ENDS: dict[str, tuple[str, str]] = {  # by state: the reason, and what is said w
 INTERRUPTED = frozenset({"input_required", "auth_required"})
 
 
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
 class TooLarge(Exception):
     """The reply is over what one may hold."""
 
 
+class Held:
+    """An artifact as the server has it, in little memory. `name`: its id here. `waiting`: gathered parts."""
+
+    def __init__(self, name: str, artifact: Artifact) -> None:
+        self.name = name
+        self.details = _details(artifact)
+        self.written = bytearray()
+        self.count = 0
+        self.waiting: list[Part] = []
+        self.chars_waiting = 0
+        self.is_closed = False
+        self.append(artifact)
+
+    def append(self, artifact: Artifact) -> None:
+        """Add parts and metadata, as A2A does it: the rest stays as it was."""
+        *named, metadata = self.details
+        self.details = (*named, {**(metadata or {}), **artifact.metadata} if artifact.metadata else metadata)
+        self.written += _written(artifact.parts)
+        self.count += len(artifact.parts)
+
+
 class Reply:
-    """The reply to one question as it grows. `tell` gets each piece; `end` is there once the server is done."""
+    """The reply to one question as it grows. `tell` gets each piece; `end` is there once the server is done.
+
+    Artifacts pass as they are: same ids, order, names and parts. Their text is the text of the reply.
+    `is_continued`: the question continues a task, which may hold artifacts that are not known here.
+    """
 
     def __init__(self, chat_id: str, tell: Callable[[Chunk | Said], object], *, task_id: str = "") -> None:
         self._chat_id = chat_id
         self._tell = tell
-        self._texts: dict[str, str] = {}
-        self._extras: set[str] = set()
-        self._names: dict[str, str] = {}
-        self._waiting: list[str] = []
-        self._pieces = self._notes = self._bytes = self._chars_waiting = 0
-        self._has_text = False
+        self._held: dict[str, Held] = {}
+        self._names: set[str] = set()
+        self._gathering: dict[str, Held] = {}
+        self._pieces = self._notes = self._bytes = self._parts_gathered = 0
+        self._text_is_of = ""
         self._last_note = ""
         self._stale: Status | None = None
         self.task_id = task_id
+        self.is_continued = False
         self.context_id = ""
         self.state = ""
         self.end: Final | None = None
@@ -65,8 +103,7 @@ class Reply:
     def know(self, task: Task) -> None:
         """How the task was before the question: what is in it already is not told again."""
         for artifact in task.artifacts or ():
-            self._texts[artifact.artifact_id] = text_of(artifact.parts)
-            self._extras.add(artifact.artifact_id)
+            self._hold(artifact)
         self._stale = task.status
 
     def take(self, event: Event) -> None:
@@ -89,7 +126,7 @@ class Reply:
                 self._status(event.status)
             case Task():
                 for artifact in event.artifacts or ():
-                    self._artifact(artifact, append=False, last=True)
+                    self._catch_up(artifact, last=state_of(event.status.state) not in UNDER_WAY)
                 is_stale, self._stale = event.status == self._stale, None
                 if not (is_stale and state_of(event.status.state) in INTERRUPTED):
                     self._status(event.status, event.history or ())
@@ -106,105 +143,153 @@ class Reply:
     def _status(self, status: Status, history: tuple[Message, ...] = ()) -> None:
         self.state = state_of(status.state)
         parts = status.message.parts if status.message else ()
-        words = text_of(parts)
+        words = text_in(parts)
         if self.state in UNDER_WAY:
             self._note(words)
         elif self.state == "completed":
-            self._complete(parts, history)
+            self._conclude(parts or self._words_of(history))
+            self._finish("")
         elif self.state in ENDS:
             reason, default = ENDS[self.state]
-            self._finish(reason, words or ("" if self._has_text else default))
+            if self.state in INTERRUPTED and parts:
+                self._conclude(parts if words else (Part(text=default), *parts))
+            self._finish(reason, words or ("" if self._text_is_of else default))
         else:
             raise Malformed("the remote agent's task is in a state that A2A does not know")
 
-    def _complete(self, parts: tuple[Part, ...], history: tuple[Message, ...]) -> None:
-        """The text is that of the artifacts; without any, what the agent said last."""
-        if not parts and not self._has_text and not self._extras and history:
-            last = history[-1]
-            parts = last.parts if str(last.role).lower().endswith("agent") else ()
-        if self._has_text:
-            self._note(text_of(parts))
-            parts = tuple(part for part in parts if not isinstance(part.text, str))
-        self._said(parts)
-        self._finish("")
+    def _words_of(self, history: tuple[Message, ...]) -> tuple[Part, ...]:
+        """What the agent said last, when the task holds nothing else that could be the reply."""
+        if self._held or not history:
+            return ()
+        last = history[-1]
+        return last.parts if str(last.role).lower().endswith("agent") else ()
+
+    def _conclude(self, parts: tuple[Part, ...]) -> None:
+        if parts:
+            self._flush_all()
+            self._count_bytes(_size_of(parts))
+            self._pass_on(LastWords(parts))
 
     def _said(self, parts: tuple[Part, ...]) -> None:
-        self._text(text_of(parts))
+        """A message that is the whole answer: its text is a chunk, the rest of it an artifact."""
+        if text := text_in(parts):
+            self._count_bytes(len(text.encode()))
+            self._pass_on(Chunk(self._chat_id, self._pieces, text))
         rest = tuple(part for part in parts if not isinstance(part.text, str))
         if rest:
-            self._extra(ArtifactPiece(self._name("message"), rest, last_chunk=True))
+            self._extra(ArtifactPiece("message", rest, last_chunk=True))
+
+    def _catch_up(self, artifact: Artifact, *, last: bool) -> None:
+        """An artifact as it is now: pass on what is new of it, or all of it where it was replaced."""
+        held = self._held.get(artifact.artifact_id)
+        if held is None or held.details != _details(artifact):
+            self._artifact(artifact, append=False, last=last)
+            return
+        written = _written(artifact.parts)
+        if not written.startswith(held.written):
+            self._artifact(artifact, append=False, last=last)
+        elif len(written) > len(held.written):
+            more = Artifact(artifact.artifact_id, artifact.parts[held.count :])
+            self._artifact(more, append=True, last=last)
 
     def _artifact(self, artifact: Artifact, *, append: bool, last: bool) -> None:
-        key, parts = artifact.artifact_id, artifact.parts
-        if all(map(_is_plain, parts)) and key not in self._names:
-            told = self._texts.get(key)
-            text = text_of(parts)
-            if told is not None and not append:
-                text = text.removeprefix(told) if text.startswith(told) else f"\n\n{text}"
-            elif told is None and self._has_text:
-                self._text("\n\n")
-            self._texts[key] = (told or "") + text
-            self._text(text)
-        elif append or key not in self._extras:
-            grows = append and key in self._names
-            self._extras.add(key)
-            piece = ArtifactPiece(
-                self._name(key),
-                parts,
-                name=(artifact.name or "")[:200],
-                description=(artifact.description or "")[:1000],
-                append=grows,
-                last_chunk=last,
-            )
-            self._extra(
-                piece if artifact.metadata is None else msgspec.structs.replace(piece, metadata=artifact.metadata)
-            )
+        held = self._held.get(artifact.artifact_id)
+        append = append and (held is not None or self.is_continued)
+        if held is None or not append:
+            held = self._hold(artifact)
+        else:
+            held.append(artifact)
+        if append and not (artifact.parts or artifact.metadata or last):
+            return
+        details = _details(artifact)
+        size_of_details = len(_encode(details)) if any(details) else PART_BYTES * append
+        self._count_bytes(_size_of(artifact.parts) + size_of_details)
+        if append and self._pieces >= SINGLY and all(map(_is_text, artifact.parts)) and not artifact.metadata:
+            held.is_closed = last
+            self._gather(held, artifact.parts)
+            return
+        self._flush(held)
+        piece = ArtifactPiece(
+            held.name,
+            artifact.parts,
+            name=artifact.name or "",
+            description=artifact.description or "",
+            append=append,
+            last_chunk=last,
+            extensions=artifact.extensions or (),
+            lead=self._lead(held, artifact.parts, append=append),
+        )
+        self._pass_on(
+            piece if artifact.metadata is None else msgspec.structs.replace(piece, metadata=artifact.metadata)
+        )
 
-    def _name(self, theirs: str) -> str:
-        """An artifact's id as the hub may use it."""
-        if theirs not in self._names:
-            is_free = theirs not in self._names.values()
-            sound = ID.fullmatch(theirs) is not None and is_free
-            self._names[theirs] = theirs if sound else f"remote-{len(self._names) + 1}"
-        return self._names[theirs]
+    def _hold(self, artifact: Artifact) -> Held:
+        """Begin an artifact, or begin it anew. Its id stays, unless it is empty, too long, or taken."""
+        theirs = artifact.artifact_id
+        if old := self._held.get(theirs):
+            self._flush(old)
+            name = old.name
+        else:
+            is_sound = 0 < len(theirs) <= MAX_ID_CHARS and theirs not in self._names
+            name = theirs if is_sound else f"remote-{len(self._held) + 1}"
+            self._names.add(name)
+        held = self._held[theirs] = Held(name, artifact)
+        return held
+
+    def _lead(self, held: Held, parts: Sequence[Part], *, append: bool) -> str:
+        """What parts the text of these parts from the text before it."""
+        if not plain_text_in(parts):
+            return ""
+        before, self._text_is_of = self._text_is_of, held.name
+        return "\n\n" if before and not (append and before == held.name) else ""
 
     def _note(self, words: str) -> None:
         if words and words != self._last_note and self._notes < MAX_NOTES:
             self._last_note = words
             self._notes += 1
+            self._flush_all()
             self._extra(StatusNote(words[:MAX_NOTE_CHARS]))
 
-    def _text(self, text: str) -> None:
-        if not text:
-            return
-        self._has_text = True
-        self._waiting.append(text)
-        self._chars_waiting += len(text)
-        if self._pieces < SINGLY or self._chars_waiting > GATHERED_CHARS:
-            self._flush()
+    def _gather(self, held: Held, parts: Sequence[Part]) -> None:
+        """Keep appended text back until there is enough for a piece."""
+        self._gathering[held.name] = held
+        held.waiting += parts
+        held.chars_waiting += len(text_in(parts))
+        if held.chars_waiting > GATHERED_CHARS:
+            self._flush(held)
 
-    def _flush(self) -> None:
-        text = "".join(self._waiting)
-        self._waiting.clear()
-        self._chars_waiting = 0
-        if text:
-            self._count(len(text.encode("utf-8")))
-            self._tell(Chunk(self._chat_id, self._pieces - 1, text))
+    def _flush(self, held: Held) -> None:
+        if self._gathering.pop(held.name, None) is None:
+            return
+        parts = tuple(held.waiting)
+        self._parts_gathered += len(parts)
+        if parts and self._parts_gathered > MAX_PARTS:
+            parts = (Part(text=text_in(parts)),)
+        held.waiting, held.chars_waiting = [], 0
+        lead = self._lead(held, parts, append=True)
+        self._pass_on(ArtifactPiece(held.name, parts, append=True, last_chunk=held.is_closed, lead=lead))
+
+    def _flush_all(self) -> None:
+        for held in list(self._gathering.values()):
+            self._flush(held)
 
     def _extra(self, piece: Extra) -> None:
-        self._flush()
-        self._count(len(msgspec.json.encode(piece)))
-        self._tell(Said(self._chat_id, self._pieces - 1, piece))
+        self._count_bytes(len(_encode(piece)))
+        self._pass_on(piece)
 
-    def _count(self, size: int) -> None:
+    def _pass_on(self, piece: Extra | Chunk) -> None:
+        if self._pieces == MAX_PIECES:
+            raise TooLarge
+        self._tell(piece if isinstance(piece, Chunk) else Said(self._chat_id, self._pieces, piece))
         self._pieces += 1
+
+    def _count_bytes(self, size: int) -> None:
         self._bytes += size
-        if self._pieces > MAX_PIECES or self._bytes > MAX_REPLY_BYTES:
-            self._pieces -= 1
+        if self._bytes > MAX_REPLY_BYTES:
             raise TooLarge
 
     def _finish(self, reason: str, text: str = "") -> None:
-        self._flush()
+        self._flush_all()
         self.end = self.ended(reason, text)
 
     def ended(self, reason: str, text: str = "") -> Final:
@@ -212,7 +297,23 @@ class Reply:
         return Final(self._chat_id, self._pieces, text[:MAX_REPLY_BYTES] or None, str(reason))
 
 
-def _is_plain(part: Part) -> bool:
-    """Text to be read in line, not a file that happens to be text."""
-    is_text = not part.media_type or part.media_type.startswith("text/")
-    return isinstance(part.text, str) and is_text and not part.filename
+def _details(artifact: Artifact) -> tuple[Any, ...]:
+    """What an artifact is besides its parts; metadata last."""
+    return (artifact.name or "", artifact.description or "", artifact.extensions or (), artifact.metadata or None)
+
+
+def _written(parts: Sequence[Part]) -> bytes:
+    """Parts as bytes that begin with the same bytes as fewer of them."""
+    return b"".join(map(_encode, parts))
+
+
+def _size_of(parts: Sequence[Part]) -> int:
+    """What parts count towards the size of the reply: text as it is, all else as JSON."""
+    texts = [part.text.encode() for part in parts if _is_text(part) and isinstance(part.text, str)]
+    rest = [part for part in parts if not _is_text(part)]
+    return sum(map(len, texts)) + PART_BYTES * max(len(texts) - 1, 0) + len(_written(rest))
+
+
+def _is_text(part: Part) -> bool:
+    """Whether a part is text and says nothing more."""
+    return isinstance(part.text, str) and part == Part(text=part.text)

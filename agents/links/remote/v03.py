@@ -72,4 +72,6 @@ def _part_from_03(part: Any) -> Any:
     if isinstance(metadata, dict) and metadata.get("data_part_compat") is True and isinstance(data, dict):
         found["data"] = data.get("value")
         found["metadata"] = {name: value for name, value in metadata.items() if name != "data_part_compat"}
+        if not found["metadata"]:
+            del found["metadata"]
     return found
