@@ -27,12 +27,12 @@ class Role(IntEnum):
 def visible_sessions(user_id: int) -> QuerySet[Session, Any]:
     """Sessions of this user's, and those shared with them while the sharing owner is not suspended.
 
-    Each row has `role_rank`, the caller's `Role` in it, and its owner loaded.
+    Each row has `role_rank`, the caller's `Role` in it, `seen_at`, and its owner loaded.
     """
     mine = Q(owner_id=user_id)
     lent = Q(pk__in=Share.objects.filter(user_id=user_id).values("session_id"), owner__is_active=True)
     found: QuerySet[Session, Any] = Session.objects.filter(mine | lent).select_related("owner")
-    return found.annotate(role_rank=_role_rank(user_id))
+    return found.with_seen_at().annotate(role_rank=_role_rank(user_id))
 
 
 def find_session(public_id: UUID, user_id: int, *, at_least: Role = Role.VIEWER) -> Session | None:

@@ -135,9 +135,10 @@ class NewAgentForm(AgentForm):
         published = Agent.objects.kept().values("session_id")
         own = Session.objects.owned_by(self.owner).kept().exclude(pk__in=published)
         own = own.filter(pk=self.only.pk) if self.only else own
-        newest = list(own.order_by("-last_seen_at").values_list("pk", flat=True)[:MAX_CHOICES])
+        own = own.with_seen_at()
+        newest = list(own.order_by("-seen_at").values_list("pk", flat=True)[:MAX_CHOICES])
         choice = cast(SessionChoice, self.fields["session"])
-        choice.queryset = own.filter(pk__in=newest).order_by("-last_seen_at")
+        choice.queryset = own.filter(pk__in=newest).order_by("-seen_at")
         choice.empty_label = None if self.only else choice.empty_label
         choice.online = online_sessions(set(newest))
 

@@ -54,11 +54,10 @@ def find_agent(handle: str, user_id: int) -> Target | None:
     return Target(agent.pk, agent.session_id, agent.handle) if agent else None
 
 
-def peers_of(user_id: int, *, at_least: Role = Role.VIEWER) -> list[Peer]:
-    """Own and shared sessions that are not archived, own ones first, then by name."""
-    newest = visible_sessions(user_id).filter(archived_at=None).order_by("-last_seen_at")[:MOST_PEERS]
-    sessions = [one for one in newest if role_of(one) >= at_least]
-    return _as_peers(sessions, user_id)
+def peers_of(user_id: int, *, at_least: Role = Role.VIEWER, most: int = MOST_PEERS) -> list[Peer]:
+    """The `most` own and shared sessions seen last, without archived ones; own ones first, then by name."""
+    found = visible_sessions(user_id).filter(archived_at=None, role_rank__gte=at_least)
+    return _as_peers(list(found.order_by("-seen_at")[:most]), user_id)
 
 
 def get_peer(name: str, user_id: int, *, at_least: Role = Role.PROMPTER) -> Peer:

@@ -49,7 +49,7 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
     agents = (
         Agent.objects.kept().owned_by(owner).select_related("session", "session__remote").order_by("handle_key")
     )
-    visible = visible_sessions(owner.pk).order_by("-last_seen_at", "-pk")
+    visible = visible_sessions(owner.pk).order_by("-seen_at", "-pk")
     own, lent = visible.filter(owner=owner), visible.exclude(owner=owner).filter(archived_at=None)
     with_archived = request.GET.get("archived") == "1"
     agents_page = _page(request, agents, "agents")

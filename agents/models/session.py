@@ -4,6 +4,7 @@ import uuid
 from typing import Any, ClassVar
 
 from django.db import models
+from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
 from accounts.models import Credential, User
@@ -16,6 +17,14 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def kept(self) -> "SessionQuerySet":
         """Neither archived nor gone."""
         return self.filter(archived_at=None)
+
+    def with_seen_at(self) -> "SessionQuerySet":
+        """Each with `seen_at`: of a connected one the last heartbeat of the process that holds its socket.
+
+        So it moves without a write; `last_seen_at` is when the agent last came or went.
+        """
+        beat_at = Coalesce("connection__process__beat_at", "last_seen_at")
+        return self.annotate(seen_at=Greatest("last_seen_at", beat_at))
 
 
 class Session(models.Model):

@@ -90,7 +90,7 @@ def _show(planned: Plan, gone: Gone | None) -> Pruned:
             {
                 "routingName": f"@{one.routing_name}",
                 "sessionId": str(one.public_id),
-                "lastSeenAt": iso(one.last_seen_at),
+                "lastSeenAt": iso(one.seen_at),
                 "wasArchived": one.archived_at is not None,
             }
             for one in deleted

@@ -28,7 +28,8 @@ def plan(owner_id: int, routing_name: str | None = None) -> Plan:
     if routing_name is not None:
         own = own.filter(routing_name=routing_name)
     shared = own.values("routing_name").annotate(times=Count("pk")).filter(times__gt=1).values("routing_name")
-    sessions = list(own.filter(routing_name__in=shared).order_by("routing_name", "-last_seen_at", "-pk"))
+    same_named = own.with_seen_at().filter(routing_name__in=shared)
+    sessions = list(same_named.order_by("routing_name", "-seen_at", "-pk"))
     ids = [session.pk for session in sessions]
     live = online_sessions(ids)
     carrying = set(Agent.objects.kept().filter(session_id__in=ids).values_list("session_id", flat=True))
