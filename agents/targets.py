@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.access import Role, role_of, visible_sessions
+from agents.access import NotAllowed, Role, role_of, visible_sessions
 from agents.directory import find_askable, online_sessions
 from agents.models import Session
 from agents.types import Target
@@ -66,7 +66,8 @@ def get_peer(name: str, user_id: int, *, at_least: Role = Role.PROMPTER) -> Peer
     Own sessions come before shared ones, connected before others, then the one seen last.
 
     Raises:
-        NoSuchTarget: none.
+        NoSuchTarget: no session of that name is visible to the user.
+        NotAllowed: the user sees such sessions, but has that role in none of them.
         AmbiguousPeer: several of them are connected.
     """
     owner, _, slug = name.removeprefix("@").rpartition("/")
@@ -75,7 +76,10 @@ def get_peer(name: str, user_id: int, *, at_least: Role = Role.PROMPTER) -> Peer
     found = visible_sessions(user_id).filter(archived_at=None, routing_name__iexact=slug)
     if owner:
         found = found.filter(owner__login__iexact=owner)
-    peers = [one for one in _as_peers(list(found), user_id) if one.role >= at_least]
+    seen = list(found)
+    peers = _as_peers([one for one in seen if role_of(one) >= at_least], user_id)
+    if seen and not peers:
+        raise NotAllowed(at_least)
     return _choose(peers)
 
 

@@ -120,7 +120,7 @@ def test_the_list_takes_as_many_queries_for_many_files_as_for_one(
         assert len(api(alice.session).get(of(session)).json()["items"]) == 20
 
 
-@pytest.mark.parametrize(("role", "post", "delete"), [("viewer", 403, 404), *[(r, 201, 200) for r in ROLES[1:]]])
+@pytest.mark.parametrize(("role", "post", "delete"), [("viewer", 403, 403), *[(r, 201, 200) for r in ROLES[1:]]])
 def test_a_sharees_role_says_what_they_may(
     alice: Person, bob: Person, session: Session, role: str, post: int, delete: int
 ) -> None:

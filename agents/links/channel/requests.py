@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.db import DatabaseError
 
 from accounts.authn import Identity
+from agents.access import NotAllowed
 from agents.asking import TURN_WAIT_S, Asker, Asking
 from agents.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.links.channel import refusals
@@ -46,10 +47,10 @@ PROBE_WAIT_S = 30.0
 MAX_PROBED = 50
 MAX_PROMPT_BYTES = 1_048_576
 READING_AT_ONCE = 2  # a flood of lists must not starve the rest of the process of pool threads
-REFUSALS = (AmbiguousPeer, NoSuchTarget, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
+REFUSALS = (AmbiguousPeer, NoSuchTarget, NotAllowed, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
 TOLD = "(tell mode — no reply)"
 
-Find = Callable[[str, int], Target]  # by a name, for a user; or NoSuchTarget, AmbiguousPeer
+Find = Callable[[str, int], Target]  # by a name, for a user; or NoSuchTarget, NotAllowed, AmbiguousPeer
 Say = Callable[[Frame], Awaitable[None]]
 P = ParamSpec("P")
 R = TypeVar("R")
