@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agents.access import NotAllowed, Role, role_of, visible_sessions
 from agents.directory import find_askable, online_sessions
 from agents.models import Session
+from agents.models.session import SEEN_AT
 from agents.types import Target
 
 MOST_PEERS = 500
@@ -56,8 +57,8 @@ def find_agent(handle: str, user_id: int) -> Target | None:
 
 def peers_of(user_id: int, *, at_least: Role = Role.VIEWER, most: int = MOST_PEERS) -> list[Peer]:
     """The `most` own and shared sessions seen last, without archived ones; own ones first, then by name."""
-    found = visible_sessions(user_id).filter(archived_at=None, role_rank__gte=at_least)
-    return _as_peers(list(found.order_by("-seen_at")[:most]), user_id)
+    found = visible_sessions(user_id, at_least=at_least).filter(archived_at=None)
+    return _as_peers(list(found.order_by(SEEN_AT.desc())[:most]), user_id)
 
 
 def get_peer(name: str, user_id: int, *, at_least: Role = Role.PROMPTER) -> Peer:

@@ -9,6 +9,10 @@ from django.utils import timezone
 
 from accounts.models import Credential, User
 
+# When a session was last seen: of a connected one the last heartbeat of the process that holds its socket, which
+# moves without a write to the session; `last_seen_at` is when its agent last came or went.
+SEEN_AT = Greatest("last_seen_at", Coalesce("connection__process__beat_at", "last_seen_at"))
+
 
 class SessionQuerySet(models.QuerySet["Session"]):
     def owned_by(self, user: User) -> "SessionQuerySet":
@@ -17,14 +21,6 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def kept(self) -> "SessionQuerySet":
         """Neither archived nor gone."""
         return self.filter(archived_at=None)
-
-    def with_seen_at(self) -> "SessionQuerySet":
-        """Each with `seen_at`: of a connected one the last heartbeat of the process that holds its socket.
-
-        So it moves without a write; `last_seen_at` is when the agent last came or went.
-        """
-        beat_at = Coalesce("connection__process__beat_at", "last_seen_at")
-        return self.annotate(seen_at=Greatest("last_seen_at", beat_at))
 
 
 class Session(models.Model):

@@ -13,9 +13,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.rest import caller_of
-from agents.access import Role, role_of, visible_sessions
+from agents.access import Role, role_of, seen_at, visible_sessions
 from agents.directory import online_sessions
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
+from agents.models.session import SEEN_AT
 from agents.rest.desktops import NO_DESKTOPS
 from agents.rest.paging import MAX_LIMIT, PageQuery, page, read_query
 from agents.rest.serializers import routing_name
@@ -64,7 +65,7 @@ class Sessions(APIView):
             found = found.filter(archived_at=None)
         if query["connected"]:
             found = found.filter(pk__in=online_sessions(found.values_list("pk", flat=True)))
-        ordered = found.order_by("-seen_at", "-pk")
+        ordered = found.order_by(SEEN_AT.desc(), "-pk")
         return page(request, ordered, lambda rows: show_sessions(rows, caller.pk), most=most_listed())
 
 
@@ -152,7 +153,7 @@ def _show(session: Session, is_online: bool, handle: str | None) -> ApiSession:
         "cwd": session.cwd or None,
         "channelVersion": session.channel_version or None,
         "startedAt": iso(session.started_at),
-        "lastSeenAt": iso(session.seen_at),
+        "lastSeenAt": iso(seen_at(session)),
         "archivedAt": iso_or_none(session.archived_at),
         "connected": is_online,
         "agentHandle": handle,

@@ -88,6 +88,7 @@ async def test_the_reply_to_what_was_told_comes_back_as_a_note(hub: HubProcess, 
             assert await (mine.route if kind == "route" else mine.dispatch)(name, text, "tell") == TOLD
         first, second = await other.heard("prompt"), await other.heard("prompt", count=2)
         await other.reply(second["chatId"], "second done")
+        await other.reply(first["chatId"], "first done")
         note = await mine.heard("route_reply")
         assert note | {"ts": ""} == {
             "type": "route_reply",
@@ -97,7 +98,6 @@ async def test_the_reply_to_what_was_told_comes_back_as_a_note(hub: HubProcess, 
             "ts": "",
             "origin": "mcp",
         }
-        await other.reply(first["chatId"], "first done")
         assert (await mine.heard("route_reply", count=2))["text"] == "first done"
         answers = [payload for _, type_, payload in events_of(hub, mine) if type_ == "reply"]
         assert [(one["text"], one["source"], one["peerLogin"]) for one in answers] == [

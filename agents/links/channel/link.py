@@ -92,6 +92,7 @@ class ChannelLink:
         self._tasks = TaskSet()
         self.refuses_far_prompts = False
         self.registering = asyncio.Semaphore(REGISTERING_AT_ONCE)
+        self._noting = asyncio.Lock()
 
     @property
     def sessions(self) -> dict[int, int]:
@@ -167,7 +168,8 @@ class ChannelLink:
     ) -> None:
         """Show an answer to a session's agent. See `agents.ports.Notifier`."""
         reply = RouteReply(route_id=chat_id, from_name=from_name, text=text, ts=now(), origin=origin)
-        await db_call(tell_agent)(session_id, encode(reply))
+        async with self._noting:  # in the order in which the replies came
+            await db_call(tell_agent)(session_id, encode(reply))
 
     async def take(self, message: Message) -> None:
         """A message from another process. Quick: what may wait runs in a task."""

@@ -15,8 +15,10 @@ from rest_framework.response import Response
 
 from accounts.acts import note_reading
 from accounts.rest import caller_of
+from agents.access import seen_at
 from agents.directory import online_sessions
 from agents.models import Agent, Event, PermissionRequest, Session, Share
+from agents.models.session import SEEN_AT
 from agents.rest.administration.shapes import ListedSession, ListedTimeline, TimelineEntry
 from agents.rest.administration.staff import FiftyQuery, SearchQuery, StaffView
 from agents.rest.paging import page, read_query
@@ -41,7 +43,7 @@ class AdminSessions(StaffView):
         """Everybody's sessions, newest first; `q` in id, name, owner, host or folder."""
         text = read_query(SearchQuery, request)["q"]
         found = _matching(text) if text else Session.objects.all()
-        listed = found.with_seen_at().select_related("owner").order_by("-pk")
+        listed = found.annotate(seen_at=SEEN_AT).select_related("owner").order_by("-pk")
         return page(request, listed, show_sessions, FiftyQuery, most=MOST)
 
 
@@ -98,7 +100,7 @@ def _show(session: Session, is_online: bool, share_count: int, handle: str | Non
         "cwd": session.cwd or None,
         "host": session.host or None,
         "startedAt": iso(session.started_at),
-        "lastSeenAt": iso(session.seen_at),
+        "lastSeenAt": iso(seen_at(session)),
         "archivedAt": iso_or_none(session.archived_at),
         "managedByMachineId": None,
         "connected": is_online,
@@ -117,7 +119,7 @@ def _matching(text: str) -> Any:
 
 
 def _get_session(public_id: uuid.UUID) -> Session:
-    sessions = Session.objects.with_seen_at().select_related("owner")
+    sessions = Session.objects.annotate(seen_at=SEEN_AT).select_related("owner")
     session: Session | None = sessions.filter(public_id=public_id).first()
     if session is None:
         raise NotFound("no such session")
