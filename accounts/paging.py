@@ -8,15 +8,17 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-DEFAULT_LIMIT = 200
 MAX_LIMIT = 1000
 FARTHEST = 10**9
 
 
 class PageQuery(serializers.Serializer[Any]):
-    """Which part of a list; a limit above the highest gets the highest."""
+    """Which part of a list. Without a limit, or with one above the highest, it is the highest.
 
-    limit = serializers.IntegerField(default=DEFAULT_LIMIT, min_value=1)
+    So a client that never pages sees all there is.
+    """
+
+    limit = serializers.IntegerField(required=False, min_value=1)
     offset = serializers.IntegerField(default=0, min_value=0, max_value=FARTHEST)
 
 
@@ -37,5 +39,5 @@ def page(
 ) -> Response:
     """One page of rows, at most `most`, shown all together so that what belongs to them is fetched together."""
     query = read_query(which, request)
-    start, limit = query["offset"], min(query["limit"], most)
+    start, limit = query["offset"], min(query.get("limit", most), most)
     return Response({"items": show(list(rows[start : start + limit])), "total": rows.count()})

@@ -1,5 +1,6 @@
 """Who may see and steer which session: own ones, and those shared, by role."""
 
+from datetime import datetime
 from enum import IntEnum
 from typing import Any
 from uuid import UUID
@@ -8,6 +9,7 @@ from django.db.models import Case, IntegerField, OuterRef, Q, QuerySet, Subquery
 from django.db.models.lookups import Exact
 
 from agents.models import Session, Share
+from agents.models.session import SEEN_AT
 
 
 class Role(IntEnum):
@@ -24,15 +26,17 @@ class Role(IntEnum):
         return self.name.lower()
 
 
-def visible_sessions(user_id: int) -> QuerySet[Session, Any]:
-    """Sessions of this user's, and those shared with them while the sharing owner is not suspended.
+def visible_sessions(user_id: int, *, at_least: Role = Role.VIEWER) -> QuerySet[Session, Any]:
+    """Sessions in which the user has that role: own ones, and shared ones of an owner who is not suspended.
 
-    Each row has `role_rank`, the caller's `Role` in it, and its owner loaded.
+    Each row has `role_rank`, the caller's `Role` in it, `seen_at`, and its owner loaded.
     """
     mine = Q(owner_id=user_id)
     lent = Q(pk__in=Share.objects.filter(user_id=user_id).values("session_id"), owner__is_active=True)
-    found: QuerySet[Session, Any] = Session.objects.filter(mine | lent).select_related("owner")
-    return found.annotate(role_rank=_role_rank(user_id))
+    seen: Any = Session.objects.filter(mine | lent).select_related("owner")
+    ranked = seen.annotate(role_rank=_role_rank(user_id), seen_at=SEEN_AT)
+    found: QuerySet[Session, Any] = ranked.filter(role_rank__gte=at_least) if at_least > Role.VIEWER else ranked
+    return found
 
 
 def find_session(public_id: UUID, user_id: int, *, at_least: Role = Role.VIEWER) -> Session | None:
@@ -50,6 +54,12 @@ def find_session(public_id: UUID, user_id: int, *, at_least: Role = Role.VIEWER)
 def role_of(session: Session) -> Role:
     """The role in a session that `visible_sessions` found."""
     return Role(session.role_rank)  # type: ignore[attr-defined]
+
+
+def seen_at(session: Session) -> datetime:
+    """When a session that was read with `seen_at=SEEN_AT` was last seen."""
+    moment: datetime = session.seen_at  # type: ignore[attr-defined]
+    return moment
 
 
 class NotAllowed(Exception):

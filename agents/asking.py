@@ -103,7 +103,11 @@ class Asking:
         if _is_answered(settled) and text:
             ask = running.turn.ask
             await self._notifier.route_reply(
-                source.session_id, chat_id=ask.chat_id, from_name=source.peer_login or "", text=text
+                source.session_id,
+                chat_id=ask.chat_id,
+                from_name=source.peer_login or "",
+                text=text,
+                origin="operator",
             )
 
 

@@ -11,6 +11,7 @@ from agents import publishing
 from agents.directory import online_sessions
 from agents.granting import UnknownLogin, logins_granted, users_named
 from agents.models import Agent, Session
+from agents.models.session import SEEN_AT
 
 EDITABLE = (
     "name",
@@ -135,9 +136,9 @@ class NewAgentForm(AgentForm):
         published = Agent.objects.kept().values("session_id")
         own = Session.objects.owned_by(self.owner).kept().exclude(pk__in=published)
         own = own.filter(pk=self.only.pk) if self.only else own
-        newest = list(own.order_by("-last_seen_at").values_list("pk", flat=True)[:MAX_CHOICES])
+        newest = list(own.order_by(SEEN_AT.desc()).values_list("pk", flat=True)[:MAX_CHOICES])
         choice = cast(SessionChoice, self.fields["session"])
-        choice.queryset = own.filter(pk__in=newest).order_by("-last_seen_at")
+        choice.queryset = own.filter(pk__in=newest).order_by(SEEN_AT.desc())
         choice.empty_label = None if self.only else choice.empty_label
         choice.online = online_sessions(set(newest))
 

@@ -1,7 +1,7 @@
 """What the core needs of its surroundings, as contracts; hub/wiring.py names who keeps them."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from agents.types import OpenTurn
 
@@ -31,11 +31,19 @@ class Limits(Protocol):
         """Let go of what it holds open."""
 
 
-class Notifier(Protocol):
-    """Tells an agent what its operator asked elsewhere and what came back."""
+RouteOrigin = Literal["operator", "mcp"]
 
-    async def route_reply(self, session_id: int, *, chat_id: str, from_name: str, text: str) -> None:
-        """Show the answer to the session's agent, if it is connected; it may be lost."""
+
+class Notifier(Protocol):
+    """Tells an agent what came back on a question that its operator or itself sent elsewhere without waiting."""
+
+    async def route_reply(
+        self, session_id: int, *, chat_id: str, from_name: str, text: str, origin: RouteOrigin
+    ) -> None:
+        """Show the answer to the session's agent, if it is connected; it may be lost.
+
+        `origin`: `operator` when an operator of the session asked, `mcp` when its agent did.
+        """
 
 
 Clock = Callable[[], float]

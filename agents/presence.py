@@ -133,6 +133,9 @@ def _drop(connections: QuerySet[Connection], now: datetime) -> None:
     sessions = {session.pk: session for session in locked.order_by("pk")}
     if sessions:
         still = connections.filter(session_id__in=sessions)  # some may have been taken over while this waited
-        lost = list(still.values_list("session_id", flat=True))
+        lost = dict(still.values_list("session_id", "process__beat_at"))
         still.delete()
+        for seen_at in set(lost.values()):  # one for each process
+            seen = [pk for pk, beat_at in lost.items() if beat_at == seen_at]
+            Session.objects.filter(pk__in=seen, last_seen_at__lt=seen_at).update(last_seen_at=seen_at)
         lifecycle.ended([sessions[pk] for pk in lost], now)

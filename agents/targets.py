@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.access import Role, role_of, visible_sessions
+from agents.access import NotAllowed, Role, role_of, visible_sessions
 from agents.directory import find_askable, online_sessions
 from agents.models import Session
+from agents.models.session import SEEN_AT
 from agents.types import Target
 
 MOST_PEERS = 500
@@ -54,11 +55,10 @@ def find_agent(handle: str, user_id: int) -> Target | None:
     return Target(agent.pk, agent.session_id, agent.handle) if agent else None
 
 
-def peers_of(user_id: int, *, at_least: Role = Role.VIEWER) -> list[Peer]:
-    """Own and shared sessions that are not archived, own ones first, then by name."""
-    newest = visible_sessions(user_id).filter(archived_at=None).order_by("-last_seen_at")[:MOST_PEERS]
-    sessions = [one for one in newest if role_of(one) >= at_least]
-    return _as_peers(sessions, user_id)
+def peers_of(user_id: int, *, at_least: Role = Role.VIEWER, most: int = MOST_PEERS) -> list[Peer]:
+    """The `most` own and shared sessions seen last, without archived ones; own ones first, then by name."""
+    found = visible_sessions(user_id, at_least=at_least).filter(archived_at=None)
+    return _as_peers(list(found.order_by(SEEN_AT.desc())[:most]), user_id)
 
 
 def get_peer(name: str, user_id: int, *, at_least: Role = Role.PROMPTER) -> Peer:
@@ -67,7 +67,8 @@ def get_peer(name: str, user_id: int, *, at_least: Role = Role.PROMPTER) -> Peer
     Own sessions come before shared ones, connected before others, then the one seen last.
 
     Raises:
-        NoSuchTarget: none.
+        NoSuchTarget: no session of that name is visible to the user.
+        NotAllowed: the user sees such sessions, but has that role in none of them.
         AmbiguousPeer: several of them are connected.
     """
     owner, _, slug = name.removeprefix("@").rpartition("/")
@@ -76,7 +77,10 @@ def get_peer(name: str, user_id: int, *, at_least: Role = Role.PROMPTER) -> Peer
     found = visible_sessions(user_id).filter(archived_at=None, routing_name__iexact=slug)
     if owner:
         found = found.filter(owner__login__iexact=owner)
-    peers = [one for one in _as_peers(list(found), user_id) if one.role >= at_least]
+    seen = list(found)
+    peers = _as_peers([one for one in seen if role_of(one) >= at_least], user_id)
+    if seen and not peers:
+        raise NotAllowed(at_least)
     return _choose(peers)
 
 

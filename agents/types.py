@@ -73,11 +73,13 @@ class Target:
 class Source:
     """The session an ask came from. `mirrors`: its transcript shows the question and what became of it.
 
-    `peer_login`, `peer_session_id`: whom the transcript names.
+    `reports`: its transcript shows the answer alone; its agent asked, and does not wait. `peer_login`,
+    `peer_session_id`: whom the transcript names.
     """
 
     session_id: int
     mirrors: bool = False
+    reports: bool = False
     peer_login: str | None = None
     peer_session_id: str | None = None
 

@@ -15,7 +15,7 @@ django_application = get_asgi_application()
 from a2a_bridge.addresses import split  # noqa: E402
 from a2a_bridge.asgi import handle_of  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
-from hub import supervisor, wiring  # noqa: E402
+from hub import wiring  # noqa: E402
 from hub.django_door import DjangoDoor  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
@@ -23,7 +23,7 @@ from hub.watch.door import PATHS as WATCHED  # noqa: E402
 from hub.watch.door import WatchDoor  # noqa: E402
 from hub.watch.metrics import registry  # noqa: E402
 from kit.asgi import MAX_BODY_BYTES, Receive, Scope, Send, contradicted_header, respond  # noqa: E402
-from kit.sockets import POLICY_VIOLATION  # noqa: E402
+from kit.sockets import refuse_upgrade  # noqa: E402
 from operators.asgi import serves  # noqa: E402
 
 runtime = Runtime(wiring.build())
@@ -66,17 +66,14 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["path"] == "/channel" and not draining.is_set():
+    if scope["path"] == "/channel" and draining.is_set():
+        await refuse_upgrade(receive, send, 503, "unavailable", "the hub takes no agents now")
+    elif scope["path"] == "/channel":
         await runtime.house.agent_socket()(scope, receive, send)
-        return
-    if scope["path"] == "/cli":
+    elif scope["path"] == "/cli":
         await runtime.house.operator_socket()(scope, receive, send)
-        return
-    if scope["path"] == "/supervisor":
-        await supervisor.refuse(receive, send)
-        return
-    await receive()
-    await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": "no such socket here now"})
+    else:  # `/supervisor` too: this hub manages no desktops, and a desktop's program backs off after a 404 only
+        await refuse_upgrade(receive, send, 404, "not_found", "no such socket here")
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -80,6 +80,7 @@ class Runtime:
         house = self.house
         await end("loops", self._tasks.cancel())
         await end("asking", house.asking.close())
+        await end("requests", house.requests.close())
         for thread in self._threads:
             await end("jobs", asyncio.to_thread(thread.stop))
         await end("link", house.link.close())

@@ -1,5 +1,7 @@
 """uvicorn's sockets, with protocol pings where no JSON frame shows life: on `/cli` (docs/adr/0010)."""
 
+from typing import Any
+
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from kit.durations import seconds
@@ -16,3 +18,9 @@ class HubSockets(WebSocketsSansIOProtocol):
         """Called by uvicorn once a socket is accepted."""
         if self.scope["path"] in PINGED:
             super().start_keepalive()
+
+    async def send(self, message: Any) -> None:
+        """Called by the application. An upgrade that it refused by an HTTP response is answered, too."""
+        await super().send(message)
+        if self.initial_response is not None and self.close_sent:
+            self.handshake_complete = True  # else uvicorn logs an error

@@ -154,7 +154,7 @@ def build() -> House:
         clock=time.monotonic,
     )
     asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=link)
-    requests = Requests(asking)
+    requests = Requests(asking, link)
     meter = StorageMeter(settings.STORAGE_PER_OWNER_MB, time.monotonic)
     hook_events = HookEvents(ledger=ledger, link=link, meter=meter)
     tasks = _tasks()

@@ -1,5 +1,6 @@
 """A Channels consumer without the thread hop per frame (docs/adr/0004)."""
 
+import msgspec
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from kit.asgi import Receive, Scope, Send
@@ -8,6 +9,15 @@ from kit.asgi import Receive, Scope, Send
 POLICY_VIOLATION = 1008
 SERVICE_RESTART = 1012
 TRY_AGAIN_LATER = 1013
+
+
+async def refuse_upgrade(receive: Receive, send: Send, status: int, code: str, message: str) -> None:
+    """Answer the upgrade itself with an HTTP error: the client sees a failed connection and backs off."""
+    await receive()
+    body = msgspec.json.encode({"error": code, "message": message})
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": body})
 
 
 class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from agents.access import Role
+from agents.access import NotAllowed, Role
 from agents.models import Session
 from agents.targets import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, peers_of
 from agents.types import Target
@@ -36,12 +36,12 @@ def reach(name: str, prompt: str, user_id: int) -> Reached:
     """The session of that name, else the published agent.
 
     Raises:
-        NoSuchTarget, AmbiguousPeer, FilesRefused: nothing is asked.
+        NoSuchTarget, NotAllowed, AmbiguousPeer, FilesRefused: nothing is asked.
     """
     files = check_files(prompt, user_id)
     try:
         peer = get_peer(name, user_id)
-    except NoSuchTarget:
+    except (NoSuchTarget, NotAllowed):
         agent = find_agent(name.removeprefix("@"), user_id)
         if agent is None:
             raise
@@ -67,17 +67,9 @@ def _name(name: str, user_id: int) -> Probed:
     try:
         peer = get_peer(name, user_id)
     except NoSuchTarget:
-        return Probed(name, status="forbidden" if _is_seen(name, user_id) else "not_found")
+        return Probed(name, status="not_found")
+    except NotAllowed:
+        return Probed(name, status="forbidden")
     except AmbiguousPeer:
         return Probed(name, status="ambiguous")
     return Probed(name, peer.target, str(peer.session.public_id))
-
-
-def _is_seen(name: str, user_id: int) -> bool:
-    try:
-        get_peer(name, user_id, at_least=Role.VIEWER)
-    except NoSuchTarget:
-        return False
-    except AmbiguousPeer:
-        return True
-    return True

@@ -17,6 +17,7 @@ from agents.desk.door import for_owner, json_for_owner
 from agents.desk.states import State, states_of
 from agents.directory import usage_today
 from agents.models import Agent, Session
+from agents.models.session import SEEN_AT
 
 ON_A_PAGE = 20
 MOST_ASKED_FOR = 3 * ON_A_PAGE
@@ -49,7 +50,7 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
     agents = (
         Agent.objects.kept().owned_by(owner).select_related("session", "session__remote").order_by("handle_key")
     )
-    visible = visible_sessions(owner.pk).order_by("-last_seen_at", "-pk")
+    visible = visible_sessions(owner.pk).order_by(SEEN_AT.desc(), "-pk")
     own, lent = visible.filter(owner=owner), visible.exclude(owner=owner).filter(archived_at=None)
     with_archived = request.GET.get("archived") == "1"
     agents_page = _page(request, agents, "agents")

@@ -59,7 +59,7 @@ class Notes:
         ask, failed = turn.ask, None if ok else ending.reason
         if ok:
             self._add(ask, ask.target.session_id, "reply", text=ending.text, chatId=ask.chat_id)
-        if ask.source is not None and ask.source.mirrors:
+        if ask.source is not None and (ask.source.mirrors or ask.source.reports):
             reply = {"text": ending.text, "chatId": ask.chat_id, "source": "peer-reply", "failed": failed}
             self._add(ask, ask.source.session_id, "reply", **reply, **_peer(ask))
 

@@ -4,9 +4,14 @@ import uuid
 from typing import Any, ClassVar
 
 from django.db import models
+from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
 from accounts.models import Credential, User
+
+# When a session was last seen: of a connected one the last heartbeat of the process that holds its socket, which
+# moves without a write to the session; `last_seen_at` is when its agent last came or went.
+SEEN_AT = Greatest("last_seen_at", Coalesce("connection__process__beat_at", "last_seen_at"))
 
 
 class SessionQuerySet(models.QuerySet["Session"]):

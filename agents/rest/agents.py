@@ -25,6 +25,8 @@ from kit.describe import ErrorBody, Page
 from kit.sealing import Unreadable
 
 Json = dict[str, Any]
+MOST_LISTED = 5000
+PAPERS = ("claude_md", "personalization_prompt")  # up to 64 Ki characters each, too much for a list of many
 UNREADABLE = "the credentials cannot be read any more: give them anew"
 
 
@@ -43,16 +45,20 @@ class Agents(APIView):
 
     @extend_schema(parameters=[DirectoryQuery, PageQuery], responses=Page[ApiAgent])
     def get(self, request: Request) -> Response:
-        """Published agents the caller may ask, by handle; `mine` adds the caller's drafts."""
+        """Published agents the caller may ask, by handle; with `mine`, the caller's own instead, drafts too.
+
+        Without `limit` up to 5000. `claudeMd` and `personalizationPrompt` are null in a list.
+        """
         query, caller = read_query(DirectoryQuery, request), caller_of(request)
         agents = Agent.objects
-        found = agents.visible_to(caller) if query["mine"] else agents.askable_by(caller.pk)
+        found = agents.kept().owned_by(caller) if query["mine"] else agents.askable_by(caller.pk)
         if query["owner"]:
             found = found.filter(owner__login__iexact=query["owner"])
         if text := query["q"]:
             found = found.filter(Q(handle__icontains=text) | Q(name__icontains=text) | Q(tagline__icontains=text))
-        listed = found.select_related("owner", "session").order_by("handle_key")
-        return page(request, listed, partial(show_agents, viewer_id=caller.pk))
+        listed = found.select_related("owner", "session").defer(*PAPERS).order_by("handle_key")
+        show = partial(show_agents, viewer_id=caller.pk, with_papers=False)
+        return page(request, listed, show, most=MOST_LISTED)
 
     @extend_schema(request=NewAgent, responses={201: PublishedAgent, 404: ErrorBody, 409: ErrorBody})
     def post(self, request: Request) -> Response:

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.rest import caller_of
-from agents.access import Role
+from agents.access import Role, seen_at
 from agents.models import Session
 from agents.rest.session_shapes import Pruned, SessionArchived
 from agents.rest.visible import get_session
@@ -90,7 +90,7 @@ def _show(planned: Plan, gone: Gone | None) -> Pruned:
             {
                 "routingName": f"@{one.routing_name}",
                 "sessionId": str(one.public_id),
-                "lastSeenAt": iso(one.last_seen_at),
+                "lastSeenAt": iso(seen_at(one)),
                 "wasArchived": one.archived_at is not None,
             }
             for one in deleted

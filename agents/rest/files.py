@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 from django.http import HttpResponse
 from django.utils.http import content_disposition_header
 from drf_spectacular.utils import extend_schema
-from rest_framework.exceptions import NotFound
+from rest_framework.exceptions import NotFound, PermissionDenied
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import MultiPartParser
 from rest_framework.renderers import BaseRenderer
@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.rest import caller_of
-from agents.access import Role, role_of
+from agents.access import NotAllowed, Role, role_of
 from agents.models import File
 from agents.rest.paging import PageQuery, page
 from agents.rest.uploads import FileForm, read_form
@@ -117,8 +117,15 @@ def download(file: File, data: bytes) -> HttpResponse:
 
 
 def get_file(request: Request, file_id: int, at_least: Role) -> File:
-    """A file of a session in which the caller has this role; whatever else is the same 404."""
+    """A file of a session in which the caller has this role.
+
+    Raises:
+        NotFound: absent, or of a session that they do not see: no difference.
+        PermissionDenied: they may read it, but their role does not reach.
+    """
     file = files.find_file(file_id, caller_of(request).pk)
-    if file is None or role_of(file.session) < at_least:
+    if file is None:
         raise NotFound("no such file")
+    if role_of(file.session) < at_least:
+        raise PermissionDenied(str(NotAllowed(at_least)))
     return file

@@ -8,6 +8,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.rest import caller_of
+from agents.rest.sessions import most_listed
 from agents.targets import Peer, peers_of
 from kit.describe import Items, Uuid
 
@@ -28,8 +29,9 @@ class Peers(APIView):
 
     @extend_schema(responses=Items[ApiPeer])
     def get(self, request: Request) -> Response:
-        """Sessions the caller may see, own ones first; the 500 seen last."""
-        return Response({"items": [show_peer(peer) for peer in peers_of(caller_of(request).pk)]})
+        """Sessions the caller may see, own ones first; as many as `/sessions` lists."""
+        peers = peers_of(caller_of(request).pk, most=most_listed())
+        return Response({"items": [show_peer(peer) for peer in peers]})
 
 
 def show_peer(peer: Peer) -> ApiPeer:

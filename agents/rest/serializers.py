@@ -126,19 +126,22 @@ class ChangedAgent(AgentChanges):
     remote = RemoteChanges(required=False)
 
 
-def show_agents(agents: Sequence[Agent], *, viewer_id: int) -> list[ApiAgent]:
+def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = True) -> list[ApiAgent]:
     """ApiAgents, whatever their number in the same few queries; owner and session come with the rows.
 
-    Whom an agent is limited to is told to its owner alone.
+    Whom an agent is limited to is told to its owner alone. `with_papers`: with the two long texts of the owner.
     """
     facts = facts_of(agents)
     own = [agent for agent in agents if agent.owner_id == viewer_id]
     granted = logins_granted([agent.pk for agent in own])
     remote = RemoteServer.objects.in_bulk([agent.session_id for agent in own], field_name="session_id")
     now = db_now() if remote else None
-    return [
+    shown = [
         _show(agent, facts[agent.pk], granted.get(agent.pk), remote.get(agent.session_id), now) for agent in agents
     ]
+    for agent, one in zip(agents, shown, strict=True) if with_papers else ():
+        one["claudeMd"], one["personalizationPrompt"] = agent.claude_md, agent.personalization_prompt
+    return shown
 
 
 def show_agent(agent: Agent, *, viewer_id: int) -> ApiAgent:
@@ -196,8 +199,8 @@ def _show(
         "publishedAt": iso_or_none(agent.published_at),
         "createdAt": iso(agent.created_at),
         "isolated": agent.isolated,
-        "claudeMd": agent.claude_md,
-        "personalizationPrompt": agent.personalization_prompt,
+        "claudeMd": None,
+        "personalizationPrompt": None,
         "liveView": False,
         "publicAsk": False,
         "liveViewEnabledAt": None,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 from uuid import UUID
 
+from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, ValidationError
@@ -12,11 +13,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.rest import caller_of
-from agents.access import Role, role_of, visible_sessions
+from agents.access import Role, role_of, seen_at, visible_sessions
 from agents.directory import online_sessions
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
+from agents.models.session import SEEN_AT
 from agents.rest.desktops import NO_DESKTOPS
-from agents.rest.paging import PageQuery, page, read_query
+from agents.rest.paging import MAX_LIMIT, PageQuery, page, read_query
 from agents.rest.serializers import routing_name
 from agents.rest.session_shapes import SessionDeleted
 from agents.rest.shapes import ApiSession, RoleWord
@@ -24,6 +26,8 @@ from agents.rest.visible import get_session
 from agents.transcript.deleting import Gone, delete_sessions
 from kit.describe import Page
 from kit.iso import iso, iso_or_none
+
+MOST_LISTED = 20_000  # where SESSIONS_PER_OWNER is more, or no limit
 
 
 class SessionQuery(serializers.Serializer[Any]):
@@ -51,9 +55,9 @@ class Sessions(APIView):
 
     @extend_schema(parameters=[SessionQuery, PageQuery], responses=Page[ApiSession])
     def get(self, request: Request) -> Response:
-        """The caller's sessions and those shared with them, last seen first.
+        """The caller's sessions and those shared with them, last seen first: the connected ones.
 
-        Archived ones only when asked for.
+        Archived ones only when asked for. Without `limit` all of them: the command line finds names in this list.
         """
         query, caller = read_query(SessionQuery, request), caller_of(request)
         found = visible_sessions(caller.pk)
@@ -61,8 +65,8 @@ class Sessions(APIView):
             found = found.filter(archived_at=None)
         if query["connected"]:
             found = found.filter(pk__in=online_sessions(found.values_list("pk", flat=True)))
-        ordered = found.order_by("-last_seen_at", "-pk")
-        return page(request, ordered, lambda rows: show_sessions(rows, caller.pk))
+        ordered = found.order_by(SEEN_AT.desc(), "-pk")
+        return page(request, ordered, lambda rows: show_sessions(rows, caller.pk), most=most_listed())
 
 
 class OneSession(APIView):
@@ -98,6 +102,11 @@ class OneSession(APIView):
         return Response(_show_gone(str(public_id), gone))
 
 
+def most_listed() -> int:
+    """How many sessions a list holds: all that one may have, and MAX_LIMIT that others share."""
+    return min(settings.SESSIONS_PER_OWNER or MOST_LISTED, MOST_LISTED) + MAX_LIMIT
+
+
 def show_session(request: Request, session: Session) -> ApiSession:
     """One ApiSession."""
     return show_sessions([session], caller_of(request).pk)[0]
@@ -106,8 +115,8 @@ def show_session(request: Request, session: Session) -> ApiSession:
 def show_sessions(sessions: Sequence[Session], user_id: int) -> list[ApiSession]:
     """ApiSessions as this user sees them, whatever their number in the same two queries.
 
-    They come from `visible_sessions`, with their owners and the user's roles. An agent the user may not ask is
-    as absent here as everywhere.
+    They come from `visible_sessions`, with their owners, the user's roles and `seen_at`. An agent the user
+    may not ask is as absent here as everywhere.
     """
     ids = [session.pk for session in sessions]
     online = online_sessions(ids)
@@ -144,7 +153,7 @@ def _show(session: Session, is_online: bool, handle: str | None) -> ApiSession:
         "cwd": session.cwd or None,
         "channelVersion": session.channel_version or None,
         "startedAt": iso(session.started_at),
-        "lastSeenAt": iso(session.last_seen_at),
+        "lastSeenAt": iso(seen_at(session)),
         "archivedAt": iso_or_none(session.archived_at),
         "connected": is_online,
         "agentHandle": handle,

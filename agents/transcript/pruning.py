@@ -9,6 +9,7 @@ from django.db.models import Count
 
 from agents.directory import online_sessions
 from agents.models import Agent, Session
+from agents.models.session import SEEN_AT
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ def plan(owner_id: int, routing_name: str | None = None) -> Plan:
     if routing_name is not None:
         own = own.filter(routing_name=routing_name)
     shared = own.values("routing_name").annotate(times=Count("pk")).filter(times__gt=1).values("routing_name")
-    sessions = list(own.filter(routing_name__in=shared).order_by("routing_name", "-last_seen_at", "-pk"))
+    same_named = own.filter(routing_name__in=shared).annotate(seen_at=SEEN_AT)
+    sessions = list(same_named.order_by("routing_name", SEEN_AT.desc(), "-pk"))
     ids = [session.pk for session in sessions]
     live = online_sessions(ids)
     carrying = set(Agent.objects.kept().filter(session_id__in=ids).values_list("session_id", flat=True))

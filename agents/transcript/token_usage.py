@@ -26,12 +26,19 @@ class ModelUsage:
 def note(
     session: Session, cc_session_id: str, captured_at: datetime, reason: str, models: Sequence[ModelUsage]
 ) -> list[TokenUsage]:
-    """Write a row for each model.
+    """Write a row for each model that this snapshot has no row of yet: a report sent again changes nothing.
+
+    A snapshot is one program run at one moment, for one reason. The lock on the session makes the check safe.
 
     Raises:
         Gone: the session was deleted meanwhile.
     """
     lock(session)
+    snapshot = TokenUsage.objects.filter(
+        session=session, cc_session_id=cc_session_id, captured_at=captured_at, reason=reason
+    )
+    reported = set(snapshot.values_list("model", flat=True))
+    new = {one.model: one for one in models if one.model not in reported}
     rows = [
         TokenUsage(
             session=session,
@@ -45,7 +52,7 @@ def note(
             cache_read_tokens=one.cache_read_tokens,
             cache_creation_tokens=one.cache_creation_tokens,
         )
-        for one in models
+        for one in new.values()
     ]
     return TokenUsage.objects.bulk_create(rows)
 

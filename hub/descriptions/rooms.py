@@ -5,10 +5,9 @@ from a2a_bridge.described_http import OPERATIONS as HTTP_JSON
 from agents.links.channel.described import OPERATIONS as HOOKS
 from agents.links.channel.described import SOCKET as CHANNEL
 from hub.descriptions.described import OPERATIONS as HUB
-from hub.supervisor import SOCKET as SUPERVISOR
 from kit.describe import Operation, Socket
 from operators.described import OPERATIONS as OPERATORS
 from operators.described import SOCKET as CLI
 
 OPERATIONS: tuple[Operation, ...] = (*A2A, *HTTP_JSON, *HOOKS, *OPERATORS, *HUB)
-SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI, SUPERVISOR)
+SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI)

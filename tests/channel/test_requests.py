@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.channel.house import Agent, Echoing, agent, route_name, rows
+from tests.channel.house import Agent, Echoing, agent, events_of, route_name, rows
 from tests.hub_process import HubProcess
 from tests.peers import Stall, gone
 from tests.waiting import eventually
+
+TOLD = "(tell mode — no reply)"
 
 
 async def test_agents_are_listed_with_what_their_owner_sees(hub: HubProcess) -> None:
@@ -67,7 +69,7 @@ async def test_a_dispatch_reaches_an_agent_of_somebody_else_and_is_audited(hub: 
 
 async def test_telling_is_answered_at_once_and_counts(hub: HubProcess) -> None:
     async with agent(hub, "owner") as mine, agent(hub, "alice") as other:
-        assert await mine.dispatch(other.handle, "note this", mode="tell") == "(tell mode — no reply)"
+        assert await mine.dispatch(other.handle, "note this", mode="tell") == TOLD
         prompt = await other.heard("prompt")
         assert (prompt["text"], prompt["askerUser"]) == ("note this", "owner")
         await other.stop()
@@ -76,6 +78,61 @@ async def test_telling_is_answered_at_once_and_counts(hub: HubProcess) -> None:
             return bool((await rows(hub, "alice", other.agent["id"]))[0]["ok"])
 
         await eventually(ended, "the end of its turn ends what was told")
+
+
+@pytest.mark.parametrize("kind", ["route", "dispatch"])
+async def test_the_reply_to_what_was_told_comes_back_as_a_note(hub: HubProcess, kind: str) -> None:
+    async with agent(hub, "owner") as mine, agent(hub, "owner", at=-1) as other:
+        name = route_name("owner", other) if kind == "route" else other.handle
+        for text in ("first", "second"):
+            assert await (mine.route if kind == "route" else mine.dispatch)(name, text, "tell") == TOLD
+        first, second = await other.heard("prompt"), await other.heard("prompt", count=2)
+        await other.reply(second["chatId"], "second done")
+        await other.reply(first["chatId"], "first done")
+        note = await mine.heard("route_reply")
+        assert note | {"ts": ""} == {
+            "type": "route_reply",
+            "routeId": second["chatId"],
+            "fromName": name,
+            "text": "second done",
+            "ts": "",
+            "origin": "mcp",
+        }
+        assert (await mine.heard("route_reply", count=2))["text"] == "first done"
+        answers = [payload for _, type_, payload in events_of(hub, mine) if type_ == "reply"]
+        assert [(one["text"], one["source"], one["peerLogin"]) for one in answers] == [
+            ("second done", "peer-reply", name),
+            ("first done", "peer-reply", name),
+        ]
+
+
+async def test_a_told_peer_that_does_not_reply_is_reported_too(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    async with agent(hub, "owner") as mine:
+        async with agent(hub, "owner", publishes=False) as lost, agent(hub, "owner", publishes=False) as silent:
+            await mine.route(route_name("owner", silent), mode="tell")
+            await silent.heard("prompt")
+            await silent.stop()
+            assert (await mine.heard("route_reply"))["text"] == "(the turn ended without a reply)"
+            await mine.route(route_name("owner", lost), mode="tell")
+            await lost.heard("prompt")
+        note = await mine.heard("route_reply", count=2)
+        assert note["text"] == f"error: @{route_name('owner', lost)} went offline before it replied"
+        assert (await mine.route("no-such", mode="tell")).startswith("error: ")
+        assert [type_ for _, type_, _ in events_of(hub, mine)] == []
+        assert sum(frame["type"] == "route_reply" for frame in mine.frames) == 2
+
+
+async def test_questions_of_one_agent_to_one_peer_arrive_in_order_without_waiting(hub: HubProcess) -> None:
+    async with agent(hub, "owner") as mine, agent(hub, "alice", at=-1, fields={"concurrencyCap": 20}) as other:
+        sent = [f"question {number}" for number in range(18)]
+        for number, text in enumerate(sent):
+            if number % 3:
+                await mine.request("route", peer=other.handle, prompt=text, mode="ask" if number % 2 else "tell")
+            else:
+                await mine.request("probe", peers=[f"@{other.handle}"], prompt=text)
+        await other.heard("prompt", count=len(sent))
+        assert [prompt["text"] for prompt in other.prompts] == sent
 
 
 REFUSED = [

@@ -1,4 +1,4 @@
-"""The note an agent gets on what its operator asked elsewhere."""
+"""The note an agent gets on what was asked elsewhere in its name, without waiting."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ async def test_it_goes_to_the_connection_wherever_it_is(monkeypatch: pytest.Monk
     link = ChannelLink(process_id="here", post=LocalPost(), waiting=WaitingTurns(), release=_release)
     agent: Published = await db_call(published)()
     here = agent.ref.session_id
-    await link.route_reply(here, chat_id="c1", from_name="alice/helper", text="done")
+    await link.route_reply(here, chat_id="c1", from_name="alice/helper", text="done", origin="mcp")
     ((process, message),) = carried
     assert isinstance(message, Tell)
     frame = json.loads(bytes(message.frame))
@@ -32,10 +32,10 @@ async def test_it_goes_to_the_connection_wherever_it_is(monkeypatch: pytest.Monk
         "fromName": "alice/helper",
         "text": "done",
         "ts": "",
-        "origin": "operator",
+        "origin": "mcp",
     }
     await db_call(Connection.objects.all().delete)()
-    await link.route_reply(here, chat_id="c2", from_name="alice/helper", text="to nobody")
+    await link.route_reply(here, chat_id="c2", from_name="alice/helper", text="to nobody", origin="operator")
     assert len(carried) == 1
 
 

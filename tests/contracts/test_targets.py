@@ -4,10 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from agents.access import NotAllowed
 from agents.admission import MAX_DEPTH
 from agents.errors import Blocked, Busy, Cycle, NotPublished, TooDeep
 from agents.ledger.lookup import Wanted, look_up
-from agents.models import Agent, AgentGrant, CallerBlock, Session, Turn
+from agents.links.channel.listing import find_routed
+from agents.links.channel.refusals import refusal_text
+from agents.models import Agent, AgentGrant, CallerBlock, Session, Share, Turn
+from agents.targets import NoSuchTarget
 from agents.types import Ask, Source, Surface, Target
 from tests.contracts.house import Published, admitted, ask, decide, end, published, user
 
@@ -91,3 +95,19 @@ def test_where_it_was_asked_from_is_kept_and_survives_that_session() -> None:
     assert Turn.objects.get().source_session_id == source.pk
     source.delete()
     assert Turn.objects.get().source_session_id is None
+
+
+def test_an_agent_of_a_viewer_is_told_the_role_that_asking_takes() -> None:
+    owner, viewer = user("owner"), user("viewer")
+    session = Session.objects.create(owner=owner, routing_name="desk")
+    with pytest.raises(NoSuchTarget):
+        find_routed("owner/desk", viewer.pk)
+    share = Share.objects.create(session=session, user=viewer, role="viewer", shared_by=owner)
+    with pytest.raises(NotAllowed) as refused:
+        find_routed("owner/desk", viewer.pk)
+    assert (
+        refusal_text(refused.value, "owner/desk") == "asking @owner/desk takes the role prompter of that session"
+    )
+    share.role = "prompter"
+    share.save()
+    assert find_routed("owner/desk", viewer.pk).session_id == session.pk

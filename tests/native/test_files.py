@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -120,7 +121,7 @@ def test_the_list_takes_as_many_queries_for_many_files_as_for_one(
         assert len(api(alice.session).get(of(session)).json()["items"]) == 20
 
 
-@pytest.mark.parametrize(("role", "post", "delete"), [("viewer", 403, 404), *[(r, 201, 200) for r in ROLES[1:]]])
+@pytest.mark.parametrize(("role", "post", "delete"), [("viewer", 403, 403), *[(r, 201, 200) for r in ROLES[1:]]])
 def test_a_sharees_role_says_what_they_may(
     alice: Person, bob: Person, session: Session, role: str, post: int, delete: int
 ) -> None:
@@ -483,9 +484,28 @@ def test_an_agent_fetches_live_files_of_its_own_session(
         assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
         return
     assert (answer.status_code, answer.content) == (200, TEXT)
-    assert answer["x-clawborrator-file-name"] == "Gr%C3%B6%C3%9Fe.txt"
+    assert answer["x-clawborrator-file-name"] == "Größe.txt"
     assert answer["x-clawborrator-file-mime"] == "text/plain"
     assert answer["x-clawborrator-file-size"] == str(len(TEXT))
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("plain 100%.txt", "plain 100%.txt"),
+        ("résumé.txt", "résumé.txt"),
+        ("re\u0301sume\u0301.txt", "résumé.txt"),
+        ("Übersicht – 日.txt", "Übersicht %E2%80%93 %E6%97%A5.txt"),
+    ],
+)
+def test_a_file_name_reaches_an_agent_as_far_as_latin_1_holds_it(
+    alice: Person, session: Session, name: str, sent: str
+) -> None:
+    register(session, alice)
+    file = files.store(session, alice.user, files.Upload(filename=name, mime="text/plain", data=TEXT))
+    answer = api(alice.channel).get(f"/api/channel/files/{file.pk}?sessionId={session.public_id}")
+    assert answer["x-clawborrator-file-name"] == sent
+    assert f"filename*=utf-8''{quote(name)}" in answer["Content-Disposition"] or name.isascii()
 
 
 def test_celery_knows_every_job_that_beat_sends() -> None:

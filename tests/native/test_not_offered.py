@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 from websockets.asyncio.client import connect as dial
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import InvalidStatus
 
 from tests.callers import bearer
 from tests.hub_process import HubProcess
@@ -113,11 +113,13 @@ def test_requests_for_leave_come_pending_first_then_newest_first(alice: Person, 
     assert names(api(alice.session).get(f"{path}?limit=1&offset=2").json()["items"], "requestId") == ["new"]
 
 
-async def test_a_supervisor_is_told_and_closed(embedded_hub: HubProcess) -> None:
-    url = embedded_hub.url.replace("http", "ws", 1) + "/supervisor"
-    async with dial(url, additional_headers=bearer(embedded_hub.mint("alice", "app"))) as socket:
-        told = json.loads(await socket.recv())
-        with pytest.raises(ConnectionClosed):
-            await socket.recv()
-    assert told == {"t": "error", "code": "not_implemented", "message": "this hub does not manage desktops"}
-    assert socket.close_code == 1008
+@pytest.mark.parametrize("path", ["/supervisor", "/nothing", "/api/v1/sessions"])
+async def test_the_upgrade_of_a_socket_that_is_not_there_is_refused(embedded_hub: HubProcess, path: str) -> None:
+    url = embedded_hub.url.replace("http", "ws", 1) + path
+    with pytest.raises(InvalidStatus) as refused:
+        async with dial(url, additional_headers=bearer(embedded_hub.mint("alice", "app"))):
+            pass
+    answer = refused.value.response
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/json")
+    assert json.loads(answer.body) == {"error": "not_found", "message": "no such socket here"}
+    assert "handshake" not in embedded_hub.programs[0].said

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.models import Credential
 from agents import publishing
-from agents.models import Agent
+from agents.models import Agent, Session
 from tests.native.house import Person, api, connect, make_agent, make_session, make_turn, names, spend
 
 AGENTS = "/api/v1/agents"
@@ -257,14 +257,30 @@ def test_a_deleted_agent_is_gone_for_everybody_and_its_handle_is_free(alice: Per
     assert publish(alice, make_session(alice.user), slug="helper").status_code == 201
 
 
-def test_the_directory_lists_published_agents_and_with_mine_ones_own_drafts(alice: Person, bob: Person) -> None:
+def test_the_directory_lists_published_agents_and_with_mine_all_own_ones(alice: Person, bob: Person) -> None:
     make_agent(alice.user, "draft", "draft")
     make_agent(alice.user, "open")
     make_agent(bob.user, "draft", "draft")
     make_agent(bob.user, "open")
     assert names(api(alice.session).get(AGENTS).json()["items"]) == ["alice/open", "bob/open"]
     mine = api(alice.session).get(f"{AGENTS}?mine=true").json()["items"]
-    assert names(mine) == ["alice/draft", "alice/open", "bob/open"]
+    assert names(mine) == ["alice/draft", "alice/open"]
+    assert api(alice.session).get(f"{AGENTS}?mine=true&owner=bob").json()["items"] == []
+
+
+def test_a_list_without_a_limit_holds_every_agent_and_none_of_the_long_texts(alice: Person, bob: Person) -> None:
+    first = make_agent(alice.user, "first", claude_md="# Notes", personalization_prompt="be kind")
+    handles = [f"alice/a{number:03}" for number in range(205)]
+    sessions = Session.objects.bulk_create(Session(owner=alice.user, routing_name=one) for one in handles)
+    Agent.objects.bulk_create(
+        Agent(session=session, owner=alice.user, handle=one, handle_key=one, name=one, status="published")
+        for one, session in zip(handles, sessions, strict=True)
+    )
+    items = api(bob.session).get(AGENTS).json()["items"]
+    assert names(items) == [*handles, "alice/first"]
+    assert (items[-1]["claudeMd"], items[-1]["personalizationPrompt"]) == (None, None)
+    shown = api(bob.session).get(f"{AGENTS}/by-handle/{first.handle}").json()
+    assert (shown["claudeMd"], shown["personalizationPrompt"]) == ("# Notes", "be kind")
 
 
 def test_agents_of_a_suspended_owner_are_invisible(alice: Person, bob: Person) -> None:

@@ -6,6 +6,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from agents import presence
+from agents.models import Process, Session
+from kit.iso import iso
 from tests.native.house import Person, api, connect, make_agent, make_session, names
 from tests.native.test_rest_agents import ALLOWED, CALLERS, token_of
 
@@ -78,6 +81,35 @@ def test_offline_sessions_are_listed_unless_only_connected_ones_are_asked_for(al
     connected = api(alice.session).get(f"{SESSIONS}?connected=true").json()
     assert names(connected["items"], "routingName") == ["@online"]
     assert names(connected["items"], "connected") == [True]
+
+
+def test_the_list_without_a_limit_holds_every_session_and_the_connected_come_first(alice: Person) -> None:
+    connect(make_session(alice.user, "worker", last_seen_at=timezone.now() - timedelta(days=3)))
+    for number in range(3):
+        make_session(alice.user, f"spare{number}")
+    Session.objects.bulk_create(
+        Session(owner=alice.user, routing_name=f"old{number}", last_seen_at=timezone.now() - timedelta(hours=1))
+        for number in range(1001)
+    )
+    Process.objects.update(beat_at=timezone.now())
+    for path in (SESSIONS, "/api/v1/peers"):
+        items = api(alice.session).get(path).json()["items"]
+        assert len(items) == 1005, path
+        assert "@worker" in names(items, "routingName")
+    assert names(api(alice.session).get(f"{SESSIONS}?limit=1").json()["items"], "routingName") == ["@worker"]
+    assert len(api(alice.session).get(f"{SESSIONS}?limit=10").json()["items"]) == 10
+
+
+def test_when_a_session_was_seen_moves_while_it_is_connected(alice: Person) -> None:
+    then = timezone.now() - timedelta(hours=1)
+    session = make_session(alice.user, last_seen_at=then)
+    connect(session)
+    path = f"{SESSIONS}/{session.public_id}"
+    for beat_at in (then + timedelta(minutes=30), then + timedelta(minutes=40)):
+        Process.objects.update(beat_at=beat_at)
+        assert api(alice.session).get(path).json()["lastSeenAt"] == iso(beat_at)
+    presence.forget(Process.objects.all())
+    assert api(alice.session).get(path).json()["lastSeenAt"] == iso(then + timedelta(minutes=40))
 
 
 def test_archived_sessions_are_left_out_unless_asked_for(alice: Person) -> None:

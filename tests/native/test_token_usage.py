@@ -52,6 +52,18 @@ def test_what_was_reported_is_shown_model_by_model(alice: Person) -> None:
     assert (second["model"], second["inputTokens"], second["outputTokens"]) == ("m2", 0, 0)
 
 
+def test_a_snapshot_that_is_sent_again_is_kept_once(alice: Person) -> None:
+    session, other = make_session(alice.user), make_session(alice.user, "other")
+    for _ in range(3):
+        assert report(alice.session, session).status_code == 201
+    assert report(alice.session, session, models=[MODEL, {"model": "m2"}, {"model": "m2"}]).status_code == 201
+    assert names(api(alice.session).get(of(session)).json()["snapshots"], "model") == ["m1", "m2"]
+    for changes in ({"reason": "final"}, {"ccSessionId": "cc2"}, {"capturedAt": "2026-01-01T13:00:00+00:00"}):
+        assert report(alice.session, session, **changes).status_code == 201
+    assert report(alice.session, other).status_code == 201
+    assert TokenUsage.objects.count() == 6
+
+
 def test_a_program_reports_with_the_token_its_session_came_with(alice: Person) -> None:
     credential = alice.user.credentials.get(kind="channel")
     session = make_session(alice.user, credential=credential)

@@ -126,7 +126,7 @@ async def test_a_named_session_is_reached_when_no_agent_has_that_name(hub: HubPr
         named = f"@owner/{theirs.routing_name.removeprefix('@')} hi"
         refused(await prompt(hub, alice, mine.session_id, named), 404, "agent_not_found")
         share(hub, theirs.session_id, alice="viewer")
-        refused(await prompt(hub, alice, mine.session_id, named), 404, "agent_not_found")
+        assert "prompter" in refused(await prompt(hub, alice, mine.session_id, named), 403, "forbidden")
         share(hub, theirs.session_id, alice="prompter")
         response = await prompt(hub, alice, mine.session_id, named)
         assert response.status_code == 200, response.text

@@ -85,7 +85,7 @@ def _by_rank(rule: Rule, caller: Caller) -> int | str | None:
     if caller.rank == 0:
         return ABSENT
     if caller.rank < RANK[rule.may]:
-        return ABSENT if rule.hides or rule.may in HIDING else 403
+        return ABSENT if rule.may in HIDING else 403
     return 403 if rule.asks and caller.is_blocked else None
 
 

@@ -35,9 +35,8 @@ class May(StrEnum):
 class Rule:
     """Who may, and a request that would succeed for them. `{names}` stand for what `rows.py` made.
 
-    `hides`: a role that does not reach gets what an absent object gets. `asks`: it is refused to whom the owner
-    blocks. `by_session`: no app token will do. `writes`: it changes what it names, so each caller gets an estate
-    of their own. `names` that mean something else in it.
+    `asks`: it is refused to whom the owner blocks. `by_session`: no app token will do. `writes`: it changes what
+    it names, so each caller gets an estate of their own. `names` that mean something else in it.
     """
 
     may: May
@@ -45,7 +44,6 @@ class Rule:
     query: str = ""
     form: bool = False
     ok: tuple[int, ...] = (200,)
-    hides: bool = False
     asks: bool = False
     writes: bool = False
     by_session: bool = False
@@ -91,7 +89,7 @@ SESSIONS: dict[str, Rule] = {
     f"GET {V}/token-usage": Rule(may=May.SIGNED_IN),
     f"GET {S}/files": Rule(may=May.VIEWER),
     f"POST {S}/files": Rule(may=May.PROMPTER, form=True, ok=(201,), writes=True),
-    f"DELETE {V}/files/{{file_id}}": Rule(may=May.PROMPTER, hides=True, writes=True),
+    f"DELETE {V}/files/{{file_id}}": Rule(may=May.PROMPTER, writes=True),
     f"GET {V}/files/{{file_id}}/content": Rule(may=May.VIEWER),
     f"POST {S}/kill": NOT_OFFERED,
     f"POST {S}/restart": NOT_OFFERED,
@@ -109,9 +107,7 @@ SESSIONS: dict[str, Rule] = {
 
 ASKING: dict[str, Rule] = {
     f"POST {S}/prompt": Rule(may=May.PROMPTER, body={"text": "hi"}, asks=True),
-    f"POST {V}/peers/{{peer}}/route": Rule(
-        may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True, hides=True
-    ),
+    f"POST {V}/peers/{{peer}}/route": Rule(may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True),
     f"POST {V}/peers/probe": Rule(may=May.SIGNED_IN, body={"prompt": "hi", "peers": ["nobody/nothing"]}),
     f"GET {V}/peers": Rule(may=May.SIGNED_IN),
 }
@@ -300,9 +296,7 @@ FRAMES: dict[str, Rule] = {
         body={"sessionId": "{public_id}", "requestId": "{request_id}", "decision": "allow"},
         writes=True,
     ),
-    "/cli route": Rule(
-        may=May.PROMPTER, body={"peer": "{peer}", "prompt": "hi", "mode": "tell"}, asks=True, hides=True
-    ),
+    "/cli route": Rule(may=May.PROMPTER, body={"peer": "{peer}", "prompt": "hi", "mode": "tell"}, asks=True),
     "/channel register": Rule(may=May.BY_HAND, test="test_nobody_registers_as_somebody_elses_session"),
     "/channel pong": Rule(may=May.BY_HAND, test="test_only_channel_tokens_open_the_agents_socket"),
     "/channel chat_event": Rule(may=May.BY_HAND, test="test_nobody_answers_what_another_agent_was_asked"),

@@ -107,6 +107,9 @@ async def test_an_agent_reaches_what_its_owner_may_ask(tenants: World, login: st
         elif login == "blake":
             assert told.startswith("error: ")
             assert told != absent
+        elif login == "vera":  # who may look at the session, and not ask it
+            lacking = f"error: asking @{peer.removeprefix('@')} takes the role prompter of that session"
+            assert [told, *probed.values()] == [lacking, lacking]
         else:
             assert told == absent
             assert list(probed.values()) == [text.replace(nobody, peer) for text in missed.values()]

@@ -71,6 +71,7 @@ class AgentSocket(FrameSocket):
         self._deletes_session = False
         self._hears_cancel = False
         self.may_be_direct = False
+        self._prompting = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._last_heard = self._last_pinged = clock()
 
@@ -122,7 +123,8 @@ class AgentSocket(FrameSocket):
             raise NotDelivered
         self._prompts.begin(prompt)
         try:
-            await self._send_text(prompt_frame(prompt))
+            async with self._prompting:  # in order, also while the agent takes nothing
+                await self._send_text(prompt_frame(prompt))
         except asyncio.CancelledError:  # still waiting for room: nothing left, and nothing may leave later
             self._prompts.withdraw(prompt.chat_id)
             raise

@@ -1,5 +1,6 @@
 """`/api/channel/files`: what an agent hands out and fetches (section 4.8 of the channel's wire)."""
 
+import unicodedata
 from typing import Any, TypedDict
 from urllib.parse import quote
 from uuid import UUID
@@ -85,15 +86,19 @@ class OneChannelFile(APIView):
         if file is None or data is None:
             raise NotFound("no such file of this session")
         response = download(file, data)
-        response["x-clawborrator-file-name"] = _in_ascii(file.filename)
+        response["x-clawborrator-file-name"] = _header_text(file.filename)
         response["x-clawborrator-file-mime"] = file.mime
         response["x-clawborrator-file-size"] = str(file.size)
         return response
 
 
-def _in_ascii(name: str) -> str:
-    """As it is, or percent-encoded UTF-8: a header holds nothing else."""
-    return name if name.isascii() else quote(name, safe="")
+def _header_text(name: str) -> str:
+    """The name as far as a header can hold it: the public channel reads the bytes as Latin-1, and decodes no more.
+
+    Other characters are percent-encoded. `Content-Disposition` has every name as it is.
+    """
+    composed = unicodedata.normalize("NFC", name)  # macOS sends "u" and a diaeresis, which together are Latin-1
+    return "".join(one if ord(one) < 256 else quote(one) for one in composed)
 
 
 def _find_target(public_id: UUID, owner_id: int) -> Session | None:

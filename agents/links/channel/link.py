@@ -11,7 +11,7 @@ from agents.errors import NoReceipt, NotDelivered
 from agents.links.channel.frames import encode, now
 from agents.links.channel.protocol import Report
 from agents.links.channel.request_frames import RouteReply
-from agents.ports import Release
+from agents.ports import Release, RouteOrigin
 from agents.post import (
     Chunk,
     Dismiss,
@@ -95,6 +95,7 @@ class ChannelLink:
         self._tasks = TaskSet()
         self.refuses_far_prompts = False
         self.registering = asyncio.Semaphore(REGISTERING_AT_ONCE)
+        self._noting = asyncio.Lock()
 
     @property
     def sessions(self) -> dict[int, int]:
@@ -168,10 +169,13 @@ class ChannelLink:
         else:
             await self._post.send(process_id, message)
 
-    async def route_reply(self, session_id: int, *, chat_id: str, from_name: str, text: str) -> None:
+    async def route_reply(
+        self, session_id: int, *, chat_id: str, from_name: str, text: str, origin: RouteOrigin
+    ) -> None:
         """Show an answer to a session's agent. See `agents.ports.Notifier`."""
-        reply = RouteReply(route_id=chat_id, from_name=from_name, text=text, ts=now())
-        await db_call(tell_agent)(session_id, encode(reply))
+        reply = RouteReply(route_id=chat_id, from_name=from_name, text=text, ts=now(), origin=origin)
+        async with self._noting:  # in the order in which the replies came
+            await db_call(tell_agent)(session_id, encode(reply))
 
     async def take(self, message: Message) -> None:
         """A message from another process. Quick: what may wait runs in a task."""

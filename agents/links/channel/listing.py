@@ -2,7 +2,7 @@
 
 from django.db.models import Q
 
-from agents.access import Role
+from agents.access import NotAllowed, Role
 from agents.directory import online_sessions
 from agents.links.channel.request_frames import ListedAgent, ListedPeer
 from agents.models import Agent
@@ -47,12 +47,16 @@ def find_routed(name: str, user_id: int) -> Target:
 
     Raises:
         NoSuchTarget: neither.
+        NotAllowed: a session that the user may only look at, and no such agent.
         AmbiguousPeer: several connected sessions.
     """
     try:
         return get_peer(name, user_id).target
-    except NoSuchTarget:
-        return get_agent(name, user_id)
+    except (NoSuchTarget, NotAllowed):
+        agent = find_agent(name, user_id)
+        if agent is None:
+            raise
+        return agent
 
 
 def get_agent(handle: str, user_id: int) -> Target:

@@ -15,7 +15,10 @@ Start = Callable[[Coroutine[Any, Any, None], str], None]
 
 
 class Onward:
-    """The requests of one connection. Whatever waits for others stops waiting when the agent is gone."""
+    """The requests of one connection: admitted in the order in which they came, and waited for all at once.
+
+    A request stops waiting when the agent is gone.
+    """
 
     def __init__(self, *, requests: Requests, start: Start, say: Say) -> None:
         self._requests = requests
@@ -23,6 +26,7 @@ class Onward:
         self._say = say
         self._open = 0
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._in_order = asyncio.Lock()
 
     def take(self, request: Request, behalf: Behalf) -> list[Frame]:
         """Begin to serve a request; the frames that refuse it when it may not be served now."""
@@ -41,6 +45,6 @@ class Onward:
 
     async def _serve(self, request: Request, behalf: Behalf) -> None:
         try:
-            await self._requests.serve(request, Errand(behalf, self._say, self._gone))
+            await self._requests.serve(request, Errand(behalf, self._say, self._gone, self._in_order))
         finally:
             self._open -= 1

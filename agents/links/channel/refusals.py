@@ -7,6 +7,7 @@ frame follows. No tool call is left hanging.
 from collections.abc import Callable
 from typing import Any
 
+from agents.access import NotAllowed
 from agents.errors import (
     Blocked,
     Busy,
@@ -43,6 +44,7 @@ TOO_MANY = "too many requests of this agent are open, wait for one of them"
 UNAVAILABLE = "the hub takes no questions right now, try again shortly"
 FILE_GONE = "a file that the prompt names is not there for the caller"
 NOT_THERE = "there is no @{name} that may be asked"
+NOT_ALLOWED = "asking @{name} takes the role {role} of that session"
 
 DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     Offline: lambda denied, name: f"@{name} is offline",
@@ -79,6 +81,8 @@ def refusal_text(refusal: Exception, name: str) -> str:
             return denied_text(refusal, name)
         case AmbiguousPeer():
             return str(refusal)
+        case NotAllowed():
+            return NOT_ALLOWED.format(name=name, role=refusal.needed.word)
         case NoSuchTarget() | NotPublished():
             return NOT_THERE.format(name=name)
         case FileGone():

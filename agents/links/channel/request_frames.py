@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from agents.links.channel.frame import Frame, Id, Name
+from agents.ports import RouteOrigin
 
 Mode = Literal["ask", "tell"]
 
@@ -111,13 +112,16 @@ class ProbeResponse(Frame, frozen=True, omit_defaults=True, tag="probe_response"
 
 
 class RouteReply(Frame, frozen=True, tag="route_reply"):
-    """What came back on a question that the session's operator asked elsewhere; there is nothing to reply to."""
+    """What came back on a question that was sent elsewhere without waiting; there is nothing to reply to.
+
+    `origin`: `operator` when an operator of the session asked, `mcp` when its agent did (mode `tell`).
+    """
 
     route_id: str
     from_name: str
     text: str
     ts: str
-    origin: Literal["operator", "mcp"] = "operator"
+    origin: RouteOrigin
 
 
 class PermissionResponse(Frame, frozen=True, tag="permission_response"):

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.db import DatabaseError
 
 from accounts.authn import Identity
+from agents.access import NotAllowed
 from agents.asking import TURN_WAIT_S, Asker, Asking
 from agents.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.links.channel import refusals
@@ -34,12 +35,14 @@ from agents.links.channel.request_frames import (
     RouteRequest,
     RouteResponse,
 )
+from agents.ports import Notifier
 from agents.targets import AmbiguousPeer, NoSuchTarget
 from agents.transcript.mentions import MAX_FILES, mentions
 from agents.types import Outcome, SettledTurn, Source, Surface, Target
 from agents.waiting import RunningTurn
 from kit.async_db import db_call
 from kit.durations import seconds
+from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
@@ -47,10 +50,11 @@ PROBE_WAIT_S = seconds(30.0)
 MAX_PROBED = 50
 MAX_PROMPT_BYTES = 1_048_576
 READING_AT_ONCE = 2  # a flood of lists must not starve the rest of the process of pool threads
-REFUSALS = (AmbiguousPeer, NoSuchTarget, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
+REFUSALS = (AmbiguousPeer, NoSuchTarget, NotAllowed, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
 TOLD = "(tell mode — no reply)"
+ENDED = "(the turn ended without a reply)"
 
-Find = Callable[[str, int], Target]  # by a name, for a user; or NoSuchTarget, AmbiguousPeer
+Find = Callable[[str, int], Target]  # by a name, for a user; or NoSuchTarget, NotAllowed, AmbiguousPeer
 Say = Callable[[Frame], Awaitable[None]]
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -96,11 +100,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """Where answers go, and when nobody waits for them any more: once the agent is `gone`."""
+    """Where answers go, and when nobody waits for them any more: once the agent is `gone`.
+
+    `in_order`: held while a request of the agent finds its target and is admitted, so that the questions of one
+    agent reach each target in the order in which they were sent. Nothing waits for a reply while it holds it.
+    """
 
     behalf: Behalf
     say: Say
     gone: asyncio.Future[None]
+    in_order: asyncio.Lock
 
     async def outcome(self, running: RunningTurn) -> SettledTurn | None:
         """How a turn ended; None when the agent left before."""
@@ -109,12 +118,27 @@ class Errand:
         return running.settled.result() if running.settled.done() else None
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A question that was asked, of whom by name; or why it was not: `refusal`."""
+
+    name: str
+    running: RunningTurn | None = None
+    refusal: str = ""
+
+
 class Requests:
     """Carries out what the agents of a process ask for."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: Asking, notifier: Notifier) -> None:
         self._asking = asking
+        self._notifier = notifier
         self._reading = asyncio.Semaphore(READING_AT_ONCE)
+        self._reporting = TaskSet()
+
+    async def close(self) -> None:
+        """Stop reporting on questions that agents did not wait for."""
+        await self._reporting.cancel()
 
     async def serve(self, request: Request, errand: Errand) -> None:
         """Answer a request by one or more frames."""
@@ -148,29 +172,43 @@ class Requests:
         self, request: RouteRequest | DispatchRequest, find: Find, surface: Surface, errand: Errand
     ) -> None:
         question = Question(request.prompt, surface, tells=request.mode == "tell")
-        name, reply = await self._ask(named_in(request), find, question, errand)
-        await errand.say(RouteResponse(request.correlation_id, name, reply))
+        async with errand.in_order:
+            begun = await self._begin(named_in(request), find, question, errand)
+        reply = (begun.refusal or TOLD) if question.tells else await _reply(begun, errand)
+        await errand.say(RouteResponse(request.correlation_id, begun.name, reply))
+        if question.tells and begun.running is not None:
+            report = self._report(begun.name, begun.running, errand.behalf.session_id)
+            self._reporting.start(report, name="report of a tell")
+
+    async def _report(self, name: str, running: RunningTurn, session_id: int) -> None:
+        """Tell the agent what came of a question that it did not wait for, wherever it is connected by then."""
+        settled = await asyncio.shield(running.settled)
+        text = _spoken(settled, name) or ENDED
+        await self._notifier.route_reply(
+            session_id, chat_id=running.turn.ask.chat_id, from_name=name, text=text, origin="mcp"
+        )
 
     async def _probe(self, request: ProbeRequest, errand: Errand) -> None:
         """Ask all at once; each answer is told as it comes."""
         question = Question(request.prompt, Surface.PROBE, wait_s=PROBE_WAIT_S)
+        async with errand.in_order:
+            named = request.peers
+            if named is None:
+                named = [one.login for one in await self._peers(errand) if one.online]
+            wanted = list(dict.fromkeys(name.removeprefix("@") for name in named))[:MAX_PROBED]
+            asked = await asyncio.gather(*(self._begin(name, find_routed, question, errand) for name in wanted))
 
-        async def ask(peer: str) -> None:
-            name, answer = await self._ask(peer, find_routed, question, errand)
-            await errand.say(ProbeResponse(request.correlation_id, name, answer))
+        async def answer(begun: Begun) -> None:
+            await errand.say(ProbeResponse(request.correlation_id, begun.name, await _reply(begun, errand)))
 
-        named = request.peers
-        if named is None:
-            named = [one.login for one in await self._peers(errand) if one.online]
-        wanted = list(dict.fromkeys(name.removeprefix("@") for name in named))
-        await asyncio.gather(*(ask(name) for name in wanted[:MAX_PROBED]))
+        await asyncio.gather(*map(answer, asked))
         await errand.say(ProbeResponse(request.correlation_id, None, None, done=True))
 
-    async def _ask(self, name: str, find: Find, question: Question, errand: Errand) -> tuple[str, str]:
-        """Whom the name meant, and the reply; or `error: ` and why there is none."""
+    async def _begin(self, name: str, find: Find, question: Question, errand: Errand) -> Begun:
+        """Ask whom the name means; the caller holds `errand.in_order`."""
         asker = errand.behalf.asker
         if flaw := question.flaw:
-            return name, as_reply(flaw)
+            return Begun(name, refusal=as_reply(flaw))
         try:
             target = await self._read(find, name, asker.user_id)
             running = await self._asking.ask(
@@ -180,23 +218,27 @@ class Requests:
                 surface=question.surface,
                 wait_s=question.wait_s,
                 tells=question.tells,
-                source=Source(errand.behalf.session_id),
+                source=Source(errand.behalf.session_id, reports=question.tells, peer_login=target.handle),
                 files=mentions(question.text),
             )
         except REFUSALS as refusal:
-            return name, as_reply(refusal_text(refusal, name))
-        if question.tells:
-            return target.handle, TOLD
-        return target.handle, _spoken(await errand.outcome(running), target)
+            return Begun(name, refusal=as_reply(refusal_text(refusal, name)))
+        return Begun(target.handle, running)
 
     async def _read(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         async with self._reading:
             return await db_call(function)(*args, **kwargs)
 
 
-def _spoken(settled: SettledTurn | None, target: Target) -> str:
-    if settled is None:
-        return ""
+async def _reply(begun: Begun, errand: Errand) -> str:
+    """The reply; or `error: ` and why there is none; empty when the agent that asked left before."""
+    if begun.running is None:
+        return begun.refusal
+    settled = await errand.outcome(begun.running)
+    return _spoken(settled, begun.name) if settled is not None else ""
+
+
+def _spoken(settled: SettledTurn, name: str) -> str:
     if settled.outcome is Outcome.COMPLETED:
         return settled.text
-    return as_reply(failure_text(settled.reason, target.handle, settled.own_words))
+    return as_reply(failure_text(settled.reason, name, settled.own_words))

@@ -12,7 +12,7 @@ from accounts.models import Credential
 from agents.directory import online_sessions
 from agents.models import Agent, Share
 from agents.rest.administration.shapes import ListedAgent, ListedShare, ListedToken, ListedTokens
-from agents.rest.administration.staff import HundredQuery, StaffView
+from agents.rest.administration.staff import HundredQuery, StaffView, TwoHundredQuery
 from agents.rest.paging import MAX_LIMIT, PageQuery, page, read_query
 from agents.rest.serializers import routing_name
 from agents.rest.shapes import Access
@@ -59,7 +59,7 @@ class AdminAgents(StaffView):
 class AdminTokens(StaffView):
     """`/admin/tokens`"""
 
-    @extend_schema(parameters=[TokensQuery, PageQuery], responses=ListedTokens)
+    @extend_schema(parameters=[TokensQuery, TwoHundredQuery], responses=ListedTokens)
     def get(self, request: Request) -> Response:
         """Everybody's channel and app tokens, newest first."""
         query = read_query(TokensQuery, request)
@@ -67,7 +67,8 @@ class AdminTokens(StaffView):
         live = Credential.objects.live().values("pk")
         if query["active"] != "all":
             tokens = tokens.filter(pk__in=live) if query["active"] == "true" else tokens.exclude(pk__in=live)
-        answer = page(request, tokens.select_related("user").order_by("-pk"), _show_tokens, most=MOST_ROWS)
+        newest = tokens.select_related("user").order_by("-pk")
+        answer = page(request, newest, _show_tokens, TwoHundredQuery, most=MOST_ROWS)
         answer.data["returned"] = len(answer.data["items"])
         return answer
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
@@ -15,8 +15,10 @@ from rest_framework.response import Response
 
 from accounts.acts import note_reading
 from accounts.rest import caller_of
+from agents.access import seen_at
 from agents.directory import online_sessions
 from agents.models import Agent, Event, PermissionRequest, Session, Share
+from agents.models.session import SEEN_AT
 from agents.rest.administration.shapes import ListedSession, ListedTimeline, TimelineEntry
 from agents.rest.administration.staff import FiftyQuery, SearchQuery, StaffView
 from agents.rest.paging import page, read_query
@@ -41,7 +43,7 @@ class AdminSessions(StaffView):
         """Everybody's sessions, newest first; `q` in id, name, owner, host or folder."""
         text = read_query(SearchQuery, request)["q"]
         found = _matching(text) if text else Session.objects.all()
-        listed = found.select_related("owner").order_by("-pk")
+        listed = found.annotate(seen_at=SEEN_AT).select_related("owner").order_by("-pk")
         return page(request, listed, show_sessions, FiftyQuery, most=MOST)
 
 
@@ -78,7 +80,7 @@ class AdminTimeline(StaffView):
 
 
 def show_sessions(sessions: Sequence[Session]) -> list[ListedSession]:
-    """Rows with their owner loaded, whatever their number in the same few queries."""
+    """Rows with their owner and `seen_at` loaded, whatever their number in the same few queries."""
     ids = [session.pk for session in sessions]
     online = online_sessions(ids)
     shares = Share.objects.filter(session_id__in=ids).values("session_id").annotate(count=Count("pk"))
@@ -98,7 +100,7 @@ def _show(session: Session, is_online: bool, share_count: int, handle: str | Non
         "cwd": session.cwd or None,
         "host": session.host or None,
         "startedAt": iso(session.started_at),
-        "lastSeenAt": iso(session.last_seen_at),
+        "lastSeenAt": iso(seen_at(session)),
         "archivedAt": iso_or_none(session.archived_at),
         "managedByMachineId": None,
         "connected": is_online,
@@ -107,18 +109,18 @@ def _show(session: Session, is_online: bool, share_count: int, handle: str | Non
     }
 
 
-def _matching(text: str) -> QuerySet[Session]:
+def _matching(text: str) -> Any:
     name = text.removeprefix("@")
     found = Q(routing_name__icontains=name) | Q(owner__login__icontains=name)
     found |= Q(host__icontains=text) | Q(cwd__icontains=text)
     with suppress(ValueError):
         found |= Q(public_id=uuid.UUID(text))
-    matching: QuerySet[Session] = Session.objects.filter(found)
-    return matching
+    return Session.objects.filter(found)
 
 
 def _get_session(public_id: uuid.UUID) -> Session:
-    session: Session | None = Session.objects.select_related("owner").filter(public_id=public_id).first()
+    sessions = Session.objects.annotate(seen_at=SEEN_AT).select_related("owner")
+    session: Session | None = sessions.filter(public_id=public_id).first()
     if session is None:
         raise NotFound("no such session")
     return session

@@ -39,6 +39,12 @@ class HundredQuery(PageQuery):
     limit = serializers.IntegerField(default=100, min_value=1)
 
 
+class TwoHundredQuery(PageQuery):
+    """Which part of a list, 200 rows unless asked otherwise."""
+
+    limit = serializers.IntegerField(default=200, min_value=1)
+
+
 class SearchQuery(serializers.Serializer[Any]):
     """What to look for."""
 

@@ -13,9 +13,9 @@ from rest_framework.response import Response
 from accounts.models import User
 from agents.models import Event, Session
 from agents.rest.administration.shapes import ActiveUser, ActiveUsers, ListedUser
-from agents.rest.administration.staff import StaffView
+from agents.rest.administration.staff import StaffView, TwoHundredQuery
 from agents.rest.administration.windows import since
-from agents.rest.paging import PageQuery, page, read_query
+from agents.rest.paging import page, read_query
 from kit.clock import db_now
 from kit.describe import Page
 from kit.iso import iso
@@ -58,10 +58,10 @@ class StatsActiveUsers(StaffView):
 class AdminUsers(StaffView):
     """`/admin/users`"""
 
-    @extend_schema(parameters=[PageQuery], responses=Page[ListedUser])
+    @extend_schema(parameters=[TwoHundredQuery], responses=Page[ListedUser])
     def get(self, request: Request) -> Response:
         """Everybody, by id. The one list in snake_case."""
-        return page(request, User.objects.order_by("pk"), _show_users, PageQuery, most=MOST_USERS)
+        return page(request, User.objects.order_by("pk"), _show_users, TwoHundredQuery, most=MOST_USERS)
 
 
 def _sessions_of(owner_ids: Sequence[int]) -> dict[int, int]:
