@@ -1,5 +1,7 @@
 """What a stream shows: a task as it is, then what happens to it, in the caller's dialect."""
 
+import math
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +17,8 @@ from a2a_bridge.tasks.record import Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
 from agents.pieces import ArtifactPiece, Json
 from kit.waits import done_within
+
+WHOLE_WITHIN_S = 10.0  # of a reply's first piece: one that takes longer is told as it comes
 
 Frame = tuple[str, Json]  # an id, or none; and what it shows
 
@@ -44,12 +48,13 @@ class Streaming:
 
     async def of_direct(self, run: TaskRun) -> AsyncIterator[Frame | None]:
         """A turn that is no task unless more comes of it than a plain reply, or one that is said slowly."""
-        seen, quiet, begun = 0, Quiet(), None
+        seen, quiet, until = 0, Quiet(), math.inf
         while run.running is not None and not _becomes_task(run) and not await run.ended(0):
-            begun = begun or (Quiet() if run.pieces else None)
-            if begun is not None and not begun.left_s:
+            if run.pieces and until == math.inf:
+                until = time.monotonic() + WHOLE_WITHIN_S
+            if time.monotonic() >= until:
                 break
-            await run.running.more_than(seen, min(quiet.left_s, begun.left_s) if begun else quiet.left_s)
+            await run.running.more_than(seen, min(quiet.left_s, until - time.monotonic()))
             seen = len(run.pieces)
             if not quiet.left_s:
                 yield None

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.pushes.telling import telling
 from a2a_bridge.tasks.feed import Feed, Feeds
-from a2a_bridge.tasks.pieces import end_of, events_of, last_words, with_joined_text
+from a2a_bridge.tasks.pieces import end_of, events_of, with_joined_text
 from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, text_in, timestamp
 from a2a_bridge.tasks.store import TaskStore
 from agents.errors import Unavailable
@@ -225,7 +225,7 @@ class TaskRun:
                 task, taken, coming = self._plan
                 events = [*coming, *self._new(task, taken)]
                 so_far = after(task, events)
-                events += end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=timestamp())
+                events += end_of(so_far, settled, self.pieces, wait_s=self._wait_s, at=timestamp())
                 task = after(so_far, events)
                 is_kept = self._keeps_plain or self.feed is not None or self._is_promoted(task)
                 self._end = End(settled, task, events, is_kept)
