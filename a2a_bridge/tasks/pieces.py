@@ -117,7 +117,7 @@ def _artifacts_closed(task: Task, pieces: Sequence[Piece], at: str) -> list[Task
 
 
 def _reply_closed(task: Task, text: str, at: str) -> list[TaskEvent]:
-    """The whole text, unless it came in pieces, of which then nothing follows, or in artifacts of the agent's own."""
+    """The whole text, unless it came in pieces, which then end, or in artifacts of the agent's own."""
     reply, seq = task.reply, task.seq + 1
     if reply is not None and (task.made or text in ("", text_in(reply.parts))):
         return [ArtifactEvent(seq, at, Artifact(reply.id, ()), append=True, last_chunk=True)]
