@@ -8,7 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_bridge.tasks.record import TERMINAL, State
-from agents.errors import Blocked, Busy, Cycle, Denied, Halted, Offline, OverBudget, OverCap, RateLimited, TooDeep
+from agents.errors import (
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    Ended,
+    Halted,
+    Offline,
+    OverBudget,
+    OverCap,
+    RateLimited,
+    TooDeep,
+)
 from agents.types import Failure
 from kit.jsonrpc import INVALID_PARAMS, RpcError
 
@@ -34,6 +46,7 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     Halted: lambda denied, handle: (
         "your questions are halted" if denied.is_caller else f"agent @{handle} is halted"
     ),
+    Ended: lambda denied, handle: "the question that this one is asked for has ended",
     TooDeep: lambda denied, handle: "too many agents passed this question on",
     Cycle: lambda denied, handle: "this question came through the same agent already",
     RateLimited: lambda denied, handle: f"over your rate limit, retry in {denied.retry_in_s} s",

@@ -113,6 +113,7 @@ class Ask:
     `task_id`, `context_id`: what its surface calls the task and the conversation. `parts`: the message's parts
     where they are more than text. `traceparent`: the span it is, in the trace of whoever asked (`kit.trace`).
     `message_key`: the same for identical messages; while one is open, another joins it. Empty: joins nothing.
+    `parent`: the chat id of the turn in which an agent asks this; empty for a first ask.
     """
 
     chat_id: str
@@ -131,6 +132,7 @@ class Ask:
     parts: tuple[Part, ...] = ()
     traceparent: str = ""
     message_key: str = ""
+    parent: str = ""
 
     @property
     def depth(self) -> int:

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from accounts.authn import still_good
 from agents import announcing, jobs, presence
+from agents.ledger.statements import ended_parents
 from agents.post import Dismiss, Evict
 from agents.transcript import permissions
 from agents.transcript.deleting import DELETED
@@ -31,6 +32,7 @@ BEAT_TRIES = 3
 TEND_EVERY_S = 1.0
 WATCH_EVERY_S = 1.0
 HALTS_EVERY_S = 0.25
+CASCADE_EVERY_S = 0.25
 DRAIN_STEP_S = 0.05
 LAST_WORDS_S = 5.0
 GOODBYE_WITHIN_S = 2.0
@@ -110,6 +112,7 @@ class Runtime:
         self._tasks.start(every(TEND_EVERY_S, self._tend, "tend.failed"), name="tend")
         self._tasks.start(every(WATCH_EVERY_S, self._watch, "watch.failed"), name="watch")
         self._tasks.start(every(HALTS_EVERY_S, Halts(house).look, "halts.failed"), name="halts")
+        self._tasks.start(every(CASCADE_EVERY_S, self._cascade, "cascade.failed"), name="cascade")
         self._is_started = True
 
     async def _beat(self) -> None:
@@ -142,6 +145,11 @@ class Runtime:
         if room.credential_ids:
             for lost in await db_call(find_lost)(self.house.process_id):
                 self.house.live.take(lost)
+
+    async def _cascade(self) -> None:
+        """Cancel what agents asked on in turns that were canceled or failed; those may be of other processes."""
+        if parents := self.house.dispatcher.parents:
+            self.house.dispatcher.cancel_begun_in(await db_call(ended_parents)(parents))
 
     async def _tend(self) -> None:
         self.house.link.tend(time.monotonic())
