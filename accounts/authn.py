@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from urllib.parse import urlsplit
 
 from django.db import connection
 from django.http import parse_cookie
@@ -73,7 +75,14 @@ def presented(headers: Mapping[str, str]) -> Presented | None:
     return Presented(digest(cookie), by_cookie=True) if cookie else None
 
 
-def check_origin(method: str, headers: Mapping[str, str], *, public_origin: str) -> None:
+@cache
+def origin_of(url: str) -> str:
+    """The scheme, host and port of an address, as browsers send it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def check_origin(method: str, headers: Mapping[str, str], *, public_url: str) -> None:
     """Guard a cookie against requests forged from other sites.
 
     Raises:
@@ -82,7 +91,9 @@ def check_origin(method: str, headers: Mapping[str, str], *, public_origin: str)
     if method in SAFE_METHODS:
         return
     origin = headers.get("origin")
-    ours = origin == public_origin if origin is not None else headers.get("sec-fetch-site") == "same-origin"
+    ours = (
+        origin == origin_of(public_url) if origin is not None else headers.get("sec-fetch-site") == "same-origin"
+    )
     if not ours:
         raise ForeignOrigin
 

@@ -21,7 +21,7 @@ from hub.runtime import Runtime  # noqa: E402
 from hub.watch.door import PATHS as WATCHED  # noqa: E402
 from hub.watch.door import WatchDoor  # noqa: E402
 from hub.watch.metrics import registry  # noqa: E402
-from kit.asgi import MAX_BODY_BYTES, Receive, Scope, Send  # noqa: E402
+from kit.asgi import MAX_BODY_BYTES, Receive, Scope, Send, below  # noqa: E402
 from kit.sockets import POLICY_VIOLATION  # noqa: E402
 from operators.asgi import serves  # noqa: E402
 
@@ -32,7 +32,10 @@ watch_door = WatchDoor(
     runtime.ensure_started,
 )
 django_door = DjangoDoor(
-    django_application, max_body_bytes=MAX_BODY_BYTES, max_upload_bytes=settings.MAX_UPLOAD_BYTES
+    django_application,
+    path_prefix=settings.PATH_PREFIX,
+    max_body_bytes=MAX_BODY_BYTES,
+    max_upload_bytes=settings.MAX_UPLOAD_BYTES,
 )
 
 
@@ -42,6 +45,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         with suppress(asyncio.CancelledError):  # a forced exit: the loop is about to close
             await _lifespan(receive, send)
         return
+    scope = {**scope, "path": below(settings.PATH_PREFIX, scope["path"])}
     if scope["path"] in WATCHED and scope["type"] == "http":
         await watch_door(scope, receive, send)
         return

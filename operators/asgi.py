@@ -71,12 +71,12 @@ def serves(scope: Scope) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Serves `CALLS`. `public_origin`: whose pages may use the cookie; `app_origins`: whose may read answers."""
+    """Serves `CALLS`. `public_url`: whose pages may use the cookie; `app_origins`: whose may read answers."""
 
     switchboard: Switchboard
     ledger: Ledger
     callers: Served
-    public_origin: str
+    public_url: str
     app_origins: Sequence[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,7 +138,7 @@ class Operators:
             raise _unauthorized()
         if token.by_cookie:
             try:
-                check_origin("POST", headers, public_origin=self.public_origin)
+                check_origin("POST", headers, public_url=self.public_url)
             except ForeignOrigin:
                 raise Broken(403, FORBIDDEN_ORIGIN_TEXT, code=FORBIDDEN_ORIGIN) from None
         return found.identity

@@ -37,7 +37,7 @@ class OperatorSocket(SocketConsumer):
         ledger: Ledger,
         room: Room,
         process_id: str,
-        public_origin: str,
+        public_url: str,
     ) -> None:
         super().__init__()
         self._switchboard = switchboard
@@ -45,7 +45,7 @@ class OperatorSocket(SocketConsumer):
         self._ledger = ledger
         self._room = room
         self._process_id = process_id
-        self._public_origin = public_origin
+        self._public_url = public_url
         self._queue: asyncio.Queue[bytes | int] = asyncio.Queue()  # frames, then a close code
         self._queued_bytes = 0
         self._sender: asyncio.Task[None] | None = None
@@ -172,7 +172,7 @@ class OperatorSocket(SocketConsumer):
             return None
         if token.by_cookie:
             try:
-                check_origin("POST", headers, public_origin=self._public_origin)
+                check_origin("POST", headers, public_url=self._public_url)
             except ForeignOrigin:
                 return None
         found = await self._ledger.look_up(token.digest, None)
