@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404
-from rest_framework import exceptions
+from rest_framework import exceptions, serializers
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.parsers import JSONParser
 from rest_framework.permissions import BasePermission
@@ -35,6 +35,7 @@ from kit.asgi import MAX_BODY_BYTES
 from kit.sql import AWAY
 
 __all__ = [  # hub/urls.py names the four handlers here
+    "Body",
     "CredentialAuthentication",
     "StrictJSONParser",
     "bad_request",
@@ -46,6 +47,10 @@ __all__ = [  # hub/urls.py names the four handlers here
 ]
 
 logger = logging.getLogger(__name__)
+
+UNKNOWN_FIELD = "there is no such field"
+UNKNOWN_NAMED = 10
+MAX_NAMED_CHARS = 64
 
 REFUSED_STATUS = {  # the rest is 400
     "oauth_not_configured": 503,
@@ -131,6 +136,21 @@ class StrictJSONParser(JSONParser):
             raise exceptions.ParseError("the body is not JSON") from None
         except strict_json.Unsound as unsound:
             raise exceptions.ParseError(str(unsound)) from None
+
+
+class Body(serializers.Serializer[Any]):
+    """A body, or an object in one, that names nothing but its fields: what would be ignored is an error."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """As DRF, once every member is known."""
+        if isinstance(data, Mapping) and (unknown := data.keys() - self.fields.keys()):
+            named = sorted(_printable(name) for name in unknown)[:UNKNOWN_NAMED]
+            raise exceptions.ValidationError(dict.fromkeys(named, UNKNOWN_FIELD))
+        return super().to_internal_value(data)
+
+
+def _printable(name: object) -> str:
+    return str(name)[:MAX_NAMED_CHARS].encode("ascii", "backslashreplace").decode("ascii")
 
 
 def caller_of(request: Request) -> User:

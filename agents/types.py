@@ -60,6 +60,7 @@ class Target:
     """Whom to ask: a published agent by its handle, or, without an agent, a session by its name.
 
     `wait_s`: how long who does not wait in line may wait for it; None is the hub's own REPLY_WAIT_S.
+    `max_body_bytes`: the longest request it takes over A2A; None: the hub's own limit.
     """
 
     agent_id: int | None
@@ -67,6 +68,7 @@ class Target:
     handle: str
     wait_s: int | None = None
     style: str = "hybrid"
+    max_body_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

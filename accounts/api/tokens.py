@@ -1,7 +1,5 @@
 """Tokens of the caller's own: made, listed, revoked."""
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
@@ -13,7 +11,7 @@ from accounts.api.listing import ListQuery, listed
 from accounts.api.shown import NO_STORE, api_token, user_agent_of
 from accounts.models import Credential
 from accounts.oauth import issuing
-from accounts.rest import BySession, caller_of
+from accounts.rest import Body, BySession, caller_of
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
 from accounts.tokens import mint_channel
 from kit.describe import ErrorBody, Items
@@ -22,7 +20,7 @@ from kit.iso import iso
 Kind = Credential.Kind
 
 
-class NamedToken(serializers.Serializer[Any]):
+class NamedToken(Body):
     """The body of a mint."""
 
     name = serializers.CharField(max_length=100)

@@ -8,6 +8,7 @@ from drf_spectacular.plumbing import ComponentIdentity, ComponentRegistry, Resol
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import IsAuthenticated
 
+from accounts.rest import Body
 from hub.descriptions.errors import add_errors, likely_errors
 from hub.descriptions.schemes import SCHEMES
 from hub.descriptions.shapes import REF, Json, is_shape, schema_of
@@ -74,6 +75,10 @@ class HubAutoSchema(AutoSchema):
         register(registry, "ErrorBody", components["ErrorBody"])
         add_errors(operation, statuses, schema)
         return operation
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Json:
+        schema: Json = super()._map_basic_serializer(serializer, direction)
+        return schema | {"additionalProperties": False} if isinstance(serializer, Body) else schema
 
     def get_operation_id(self) -> str:
         """The method and the view: getAgents, patchOneAgent."""
