@@ -49,6 +49,7 @@ __all__ = [  # hub/urls.py names the four handlers here
 logger = logging.getLogger(__name__)
 
 UNKNOWN_FIELD = "there is no such field"
+MISSING_FIELD = "This field is required."
 UNKNOWN_NAMED = 10
 MAX_NAMED_CHARS = 64
 
@@ -139,13 +140,20 @@ class StrictJSONParser(JSONParser):
 
 
 class Body(serializers.Serializer[Any]):
-    """A body, or an object in one, that names nothing but its fields: what would be ignored is an error."""
+    """A body, or an object in one, that names nothing but its fields: what would be ignored is an error.
+
+    An object inside of a body is whole, also where the body may name some fields only.
+    """
 
     def to_internal_value(self, data: Any) -> Any:
         """As DRF, once every member is known."""
         if isinstance(data, Mapping) and (unknown := data.keys() - self.fields.keys()):
             named = sorted(_printable(name) for name in unknown)[:UNKNOWN_NAMED]
             raise exceptions.ValidationError(dict.fromkeys(named, UNKNOWN_FIELD))
+        if self.parent is not None and isinstance(data, Mapping):
+            required = [name for name, field in self.fields.items() if field.required and name not in data]
+            if required:
+                raise exceptions.ValidationError(dict.fromkeys(required, MISSING_FIELD))
         return super().to_internal_value(data)
 
 

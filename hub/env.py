@@ -76,21 +76,23 @@ def share(name: str, default: float) -> float:
     return value
 
 
-def public_url(name: str, host: str, port: int) -> str:
-    """An http or https origin, perhaps with a path; by default the address that is listened on."""
-    local = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    raw = (os.environ.get(name) or local).rstrip("/")
+def public_url(name: str, default: str) -> str:
+    """An http or https origin, perhaps with a path."""
+    raw = (os.environ.get(name) or default).rstrip("/")
     parts = urlsplit(raw)
-    origin = f"{parts.scheme}://{parts.netloc}"
     is_origin = parts.scheme in ("http", "https") and parts.hostname and not parts.username
-    if not is_origin or raw != origin + parts.path or not PUBLIC_PATH.fullmatch(parts.path):
+    if (
+        not is_origin
+        or raw != f"{parts.scheme}://{parts.netloc}{parts.path}"
+        or not PUBLIC_PATH.fullmatch(parts.path)
+    ):
         raise ImproperlyConfigured(
             f"{name}={raw!r}: want an address like https://hub.example.org or https://example.org/hub"
         )
     if _is_any_address(parts.hostname or ""):
         raise ImproperlyConfigured(
-            f"{name}={raw!r} is no address that others can reach; HOST={host!r} listens on all of this machine's:"
-            f" set {name} to the one that they use, like https://hub.example.org"
+            f"{name}={raw!r} is no address that others can reach: set {name} to the one that they use,"
+            " or HOST to an address of this machine"
         )
     return raw
 

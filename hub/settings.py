@@ -16,7 +16,8 @@ PUBLIC_GITHUB = "https://github.com"
 # Where it serves.
 HOST = env.text("HOST", "127.0.0.1")
 PORT = env.whole("PORT", 8787, least=1, most=65535)
-PUBLIC_URL = env.public_url("PUBLIC_URL", HOST, PORT)
+LOCAL_URL = f"http://[{HOST}]:{PORT}" if ":" in HOST else f"http://{HOST}:{PORT}"
+PUBLIC_URL = env.public_url("PUBLIC_URL", LOCAL_URL)
 PATH_PREFIX = urlsplit(PUBLIC_URL).path
 PUBLIC_ORIGIN = PUBLIC_URL.removesuffix(PATH_PREFIX)
 DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "data"))).resolve()
