@@ -80,7 +80,7 @@ async def test_every_address_in_the_pages_is_below_it_and_answers(hub_below: Hub
                 address = urlsplit(urljoin(ORIGIN + path, link))
                 if f"{address.scheme}://{address.netloc}" != ORIGIN:
                     continue
-                assert address.path.startswith(f"{PREFIX}/"), (path, link)
+                assert f"{address.path}/".startswith(f"{PREFIX}/"), (path, link)
                 target = address.path + (f"?{address.query}" if address.query else "")
                 if target not in seen and target not in waiting and "export" not in target:
                     waiting.append(target)
