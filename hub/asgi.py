@@ -21,9 +21,11 @@ from hub.runtime import Runtime  # noqa: E402
 from hub.watch.door import PATHS as WATCHED  # noqa: E402
 from hub.watch.door import WatchDoor  # noqa: E402
 from hub.watch.metrics import registry  # noqa: E402
-from kit.asgi import MAX_BODY_BYTES, Receive, Scope, Send, below  # noqa: E402
-from kit.sockets import POLICY_VIOLATION  # noqa: E402
+from kit.asgi import MAX_BODY_BYTES, Receive, Scope, Send, below, respond  # noqa: E402
+from kit.sockets import POLICY_VIOLATION, TRY_AGAIN_LATER  # noqa: E402
 from operators.asgi import serves  # noqa: E402
+
+STARTING = b'{"error":"unavailable","message":"the hub is starting"}'
 
 runtime = Runtime(wiring.build())
 watch_door = WatchDoor(
@@ -49,7 +51,9 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] in WATCHED and scope["type"] == "http":
         await watch_door(scope, receive, send)
         return
-    await runtime.ensure_started()
+    if not runtime.is_started and not await watch_door.has_started():
+        await _refuse(scope, send)
+        return
     if scope["type"] == "websocket":
         await _websocket(scope, receive, send)
     elif handle_of(scope["path"]) is not None:
@@ -62,6 +66,14 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await runtime.house.hook_events(scope, receive, send)
     else:
         await django_door.serve(scope, receive, send)
+
+
+async def _refuse(scope: Scope, send: Send) -> None:
+    """Of a process that is starting, or cannot; without the event that closes it, a socket's upgrade is a 403."""
+    if scope["type"] == "http":
+        await respond(send, 503, STARTING, [(b"retry-after", b"2")])
+    else:
+        await send({"type": "websocket.close", "code": TRY_AGAIN_LATER})
 
 
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:

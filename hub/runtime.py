@@ -46,13 +46,13 @@ class Runtime:
         self.house = house
         self._tasks = TaskSet()
         self._starting: asyncio.Task[None] | None = None
-        self._is_started = False
+        self.is_started = False
         self._deliverer = deliverer()
         self._threads = [self._deliverer, house.pusher, *(housekeepers() if settings.IS_EMBEDDED else [])]
 
     async def ensure_started(self) -> None:
         """Ready when this returns; cheap once it was."""
-        if self._is_started:
+        if self.is_started:
             return
         if self._starting is None or self._starting.done():  # first, or the try before failed
             self._starting = asyncio.get_running_loop().create_task(self._start(), name="start")
@@ -113,7 +113,7 @@ class Runtime:
         self._tasks.start(every(WATCH_EVERY_S, self._watch, "watch.failed"), name="watch")
         self._tasks.start(every(HALTS_EVERY_S, Halts(house).look, "halts.failed"), name="halts")
         self._tasks.start(every(CASCADE_EVERY_S, self._cascade, "cascade.failed"), name="cascade")
-        self._is_started = True
+        self.is_started = True
 
     async def _beat(self) -> None:
         link, dispatcher = self.house.link, self.house.dispatcher
