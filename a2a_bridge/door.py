@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from a2a_bridge import errors
 from a2a_bridge.calls import Caller
-from accounts.authn import CALLER_KINDS, ForeignOrigin, check_origin, presented
+from accounts.authn import CALLER_KINDS, ForeignOrigin, TokenScope, check_origin, presented
 from agents.ledger import Ledger
 from kit.asgi import (
     BODY_WITHIN_S,
@@ -79,6 +79,8 @@ class Door:
                 check_origin(scope["method"], headers, public_url=self.public_url)
             except ForeignOrigin:
                 raise errors.foreign_origin() from None
+        if not found.identity.may(TokenScope.ASK, agent=found.agent.handle):
+            raise errors.out_of_scope()
         return Caller(found.identity, found.agent)
 
 

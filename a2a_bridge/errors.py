@@ -34,6 +34,7 @@ FOREIGN_ORIGIN = -32011
 AGENT_NOT_FOUND = -32012
 UNAVAILABLE = -32013
 TOO_MANY_STREAMS = -32014
+INSUFFICIENT_SCOPE = -32017
 REFUSED = -32015
 IDEMPOTENCY_KEY_REUSED = -32016
 
@@ -146,6 +147,11 @@ def unauthenticated() -> RpcError:
 def foreign_origin() -> RpcError:
     """A cookie from somebody else's page."""
     return RpcError(FOREIGN_ORIGIN, "the cookie is accepted from this hub's own pages only", status=403)
+
+
+def out_of_scope() -> RpcError:
+    """The token is for something else, or for another agent."""
+    return RpcError(INSUFFICIENT_SCOPE, "this token is not for asking this agent", status=403)
 
 
 def too_many_streams(limit: int) -> RpcError:

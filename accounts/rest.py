@@ -13,7 +13,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.authn import ForeignOrigin, Identity
+from accounts.authn import INSUFFICIENT_SCOPE, SAFE_METHODS, ForeignOrigin, Identity, TokenScope, scope_text
 from accounts.callers import check_own_pages, find_caller
 from accounts.error_pages import (
     CODES,
@@ -94,6 +94,17 @@ class FromForeignOrigin(exceptions.APIException):
     public_code = FORBIDDEN_ORIGIN
 
 
+class OutOfScope(exceptions.APIException):
+    """The token is for something else."""
+
+    status_code = 403
+    public_code = INSUFFICIENT_SCOPE
+
+    def __init__(self, scope: TokenScope) -> None:
+        super().__init__(scope_text(scope))
+        self.auth_header = f'Bearer error="{INSUFFICIENT_SCOPE}", scope="{scope}"'
+
+
 class SignInRefused(exceptions.APIException):
     """A start, callback, exchange or mint that was refused."""
 
@@ -150,7 +161,7 @@ class Body(serializers.Serializer[Any]):
         if isinstance(data, Mapping) and (unknown := data.keys() - self.fields.keys()):
             named = sorted(_printable(name) for name in unknown)[:UNKNOWN_NAMED]
             raise exceptions.ValidationError(dict.fromkeys(named, UNKNOWN_FIELD))
-        if self.parent is not None and isinstance(data, Mapping):
+        if self.root is not self and isinstance(data, Mapping):
             required = [name for name, field in self.fields.items() if field.required and name not in data]
             if required:
                 raise exceptions.ValidationError(dict.fromkeys(required, MISSING_FIELD))
@@ -169,6 +180,28 @@ def caller_of(request: Request) -> User:
 def identity_of(request: Request) -> Identity:
     """The credential of a signed-in user's request."""
     return cast(Identity, request.auth)
+
+
+class InScope(BasePermission):
+    """Of every view by default: it takes `read` where nothing changes, else `publish`, or its own `scope`."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """True, or OutOfScope is raised."""
+        by_method = TokenScope.READ if request.method in SAFE_METHODS else TokenScope.PUBLISH
+        scope: TokenScope | None = getattr(view, "scope", by_method)
+        if isinstance(request.auth, Identity) and scope is not None and not request.auth.may(scope):
+            raise OutOfScope(scope)
+        return True
+
+
+class Unlimited(BasePermission):
+    """For what would give a token more than its scopes: making and revoking tokens."""
+
+    message = "this takes a token that is not limited to scopes or to an agent"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Whether the request comes with one."""
+        return isinstance(request.auth, Identity) and not request.auth.is_limited
 
 
 class BySession(BasePermission):

@@ -10,7 +10,16 @@ from typing import Any
 
 import msgspec
 
-from accounts.authn import CALLER_KINDS, ForeignOrigin, Identity, check_origin, presented
+from accounts.authn import (
+    CALLER_KINDS,
+    INSUFFICIENT_SCOPE,
+    ForeignOrigin,
+    Identity,
+    TokenScope,
+    check_origin,
+    presented,
+    scope_text,
+)
 from accounts.cors import allowing
 from accounts.error_pages import CODES, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, INTERNAL, INTERNAL_TEXT
 from accounts.served import Served
@@ -141,6 +150,10 @@ class Operators:
                 check_origin("POST", headers, public_url=self.public_url)
             except ForeignOrigin:
                 raise Broken(403, FORBIDDEN_ORIGIN_TEXT, code=FORBIDDEN_ORIGIN) from None
+        if not found.identity.may(TokenScope.ASK):
+            challenge = f'Bearer error="{INSUFFICIENT_SCOPE}", scope="{TokenScope.ASK}"'.encode()
+            header = (b"www-authenticate", challenge)
+            raise Broken(403, scope_text(TokenScope.ASK), header, code=INSUFFICIENT_SCOPE)
         return found.identity
 
 

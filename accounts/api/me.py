@@ -16,6 +16,8 @@ from accounts.shapes import ApiUser, Kept
 class Me(APIView):
     """Whose credential this is."""
 
+    scope = None  # whatever it is for
+
     @extend_schema(responses=ApiUser)
     def get(self, request: Request) -> Response:
         """Whose credential this is."""
