@@ -66,7 +66,7 @@ class Bridge:
             await preflight(send)
             return
         wire = RpcWire(of_errors(versions_of(scope)))
-        extra = [*activated(scope, self.door.public_origin), traced(scope)]
+        extra = [*activated(scope, self.door.public_url), traced(scope)]
         answer = Answer(receive, send, wire, extra)
         await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: wire.streams_errors)
 

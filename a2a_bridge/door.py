@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from a2a_bridge import errors
 from a2a_bridge.calls import Caller
-from accounts.authn import CALLER_KINDS, ForeignOrigin, check_origin, presented
+from accounts.authn import CALLER_KINDS, ForeignOrigin, TokenScope, check_origin, presented
 from agents.ledger import Ledger
 from kit.asgi import (
     BODY_WITHIN_S,
@@ -37,10 +37,10 @@ PREFLIGHT = [
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Who may come in, and what they may bring. `public_origin`: whose pages may use the cookie."""
+    """Who may come in, and what they may bring. `public_url`: whose pages may use the cookie."""
 
     ledger: Ledger
-    public_origin: str
+    public_url: str
 
     async def enter(
         self, scope: Scope, receive: Receive, handle: str | None, methods: Sequence[str]
@@ -57,13 +57,13 @@ class Door:
             try:
                 body = await read_body(scope, receive, limit_bytes=MAX_BODY_BYTES, within_s=BODY_WITHIN_S)
             except BodyTooLarge:
-                wrong = RpcError(INVALID_REQUEST, f"the body is over {MAX_BODY_BYTES} bytes", status=413)
+                wrong = _too_large(MAX_BODY_BYTES)
             except BodyTooSlow:
                 wrong = RpcError(INVALID_REQUEST, f"the body took over {BODY_WITHIN_S:g} s", status=408)
-        return await self._find_caller(scope, handle, headers, wrong), body
+        return await self._find_caller(scope, handle, headers, wrong, len(body)), body
 
     async def _find_caller(
-        self, scope: Scope, handle: str | None, headers: dict[str, str], wrong: RpcError | None
+        self, scope: Scope, handle: str | None, headers: dict[str, str], wrong: RpcError | None, body_bytes: int
     ) -> Caller:
         token = presented(headers)
         found = await self.ledger.look_up(token.digest if token else None, handle)
@@ -71,13 +71,17 @@ class Door:
             raise errors.agent_not_found()
         if wrong is not None:
             raise wrong
+        if found.agent.max_body_bytes is not None and body_bytes > found.agent.max_body_bytes:
+            raise _too_large(found.agent.max_body_bytes)
         if token is None or found.identity is None or found.identity.kind not in CALLER_KINDS:
             raise errors.unauthenticated()
         if token.by_cookie:
             try:
-                check_origin(scope["method"], headers, public_origin=self.public_origin)
+                check_origin(scope["method"], headers, public_url=self.public_url)
             except ForeignOrigin:
                 raise errors.foreign_origin() from None
+        if not found.identity.may(TokenScope.ASK, agent=found.agent.handle):
+            raise errors.out_of_scope()
         return Caller(found.identity, found.agent)
 
 
@@ -85,6 +89,10 @@ async def preflight(send: Send) -> None:
     """What a browser may send from another origin: everything but a cookie."""
     await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
     await send({"type": "http.response.body", "body": b""})
+
+
+def _too_large(limit_bytes: int) -> RpcError:
+    return RpcError(INVALID_REQUEST, f"the body is over {limit_bytes} bytes", status=413)
 
 
 def _transport_error(scope: Scope, methods: Sequence[str], headers: dict[str, str]) -> RpcError | None:

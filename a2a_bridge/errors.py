@@ -8,7 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_bridge.tasks.record import TERMINAL, State
-from agents.errors import Blocked, Busy, Cycle, Denied, Halted, Offline, OverBudget, OverCap, RateLimited, TooDeep
+from agents.errors import (
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    Ended,
+    Halted,
+    Offline,
+    OverBudget,
+    OverCap,
+    RateLimited,
+    TooDeep,
+)
 from agents.types import Failure
 from kit.jsonrpc import INVALID_PARAMS, RpcError
 
@@ -22,6 +34,7 @@ FOREIGN_ORIGIN = -32011
 AGENT_NOT_FOUND = -32012
 UNAVAILABLE = -32013
 TOO_MANY_STREAMS = -32014
+INSUFFICIENT_SCOPE = -32017
 REFUSED = -32015
 IDEMPOTENCY_KEY_REUSED = -32016
 
@@ -34,6 +47,7 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     Halted: lambda denied, handle: (
         "your questions are halted" if denied.is_caller else f"agent @{handle} is halted"
     ),
+    Ended: lambda denied, handle: "the question that this one is asked for has ended",
     TooDeep: lambda denied, handle: "too many agents passed this question on",
     Cycle: lambda denied, handle: "this question came through the same agent already",
     RateLimited: lambda denied, handle: f"over your rate limit, retry in {denied.retry_in_s} s",
@@ -133,6 +147,11 @@ def unauthenticated() -> RpcError:
 def foreign_origin() -> RpcError:
     """A cookie from somebody else's page."""
     return RpcError(FOREIGN_ORIGIN, "the cookie is accepted from this hub's own pages only", status=403)
+
+
+def out_of_scope() -> RpcError:
+    """The token is for something else, or for another agent."""
+    return RpcError(INSUFFICIENT_SCOPE, "this token is not for asking this agent", status=403)
 
 
 def too_many_streams(limit: int) -> RpcError:

@@ -81,7 +81,7 @@ class HttpJson:
             await preflight(send)
             return
         wire = HttpJsonWire()
-        extra = [*activated(scope, self.door.public_origin), traced(scope)]
+        extra = [*activated(scope, self.door.public_url), traced(scope)]
         answer = Answer(receive, send, wire, extra)
         await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: False)
 

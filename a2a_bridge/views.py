@@ -12,6 +12,7 @@ from a2a_bridge.cards.merged import merged_card
 from a2a_bridge.cards.parts import Json, Today, read_today
 from a2a_bridge.cards.strict import signed, strict_card
 from a2a_bridge.preflight import for_readers
+from accounts.authn import TokenScope
 from accounts.callers import find_caller
 from accounts.error_pages import json_error
 from agents.directory import find_askable
@@ -31,7 +32,11 @@ def agent_card(request: HttpRequest, owner: str, slug: str, rendering: Rendering
     One that is limited or private shows it to those who may ask it, by token or cookie; for others it is absent.
     """
     caller = find_caller(request)
-    agent = find_askable(f"{owner.removeprefix('@')}/{slug}", caller.user.pk if caller else None)
+    handle = f"{owner.removeprefix('@')}/{slug}"
+    shown_to = None
+    if caller and any(caller.identity.may(one, agent=handle) for one in (TokenScope.READ, TokenScope.ASK)):
+        shown_to = caller.user.pk
+    agent = find_askable(handle, shown_to)
     if agent is None:
         answer: HttpResponse = json_error(404, "not_found", NO_SLASH if slug == ".well-known" else "no such agent")
         answer["Cache-Control"] = "public, max-age=0, must-revalidate"

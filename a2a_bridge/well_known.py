@@ -59,7 +59,7 @@ def _catalog(request: HttpRequest, *, content_type: str, with_queries: bool) -> 
         part = Part(request.GET["from"], request.GET.get("to", ""))
         if not all(len(handle) <= MAX_HANDLE_CHARS and handle.isprintable() for handle in (part.first, part.end)):
             return json_error(400, "validation_failed", "from, to: want handles")
-    shown = catalog(settings.PUBLIC_URL, request.path, part, with_queries=with_queries)
+    shown = catalog(settings.PUBLIC_URL, request.path_info, part, with_queries=with_queries)
     etag = weak_etag(shown)
     answer = not_modified(request, etag) or HttpResponse(encode(shown), content_type=content_type)
     return with_validators(answer, etag)

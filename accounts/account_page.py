@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.conf import settings
 from django.contrib import messages
@@ -11,6 +12,9 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts import tokens
+from accounts.api.tokens import OVERLAP_S, NewAppToken
+from accounts.authn import TokenScope
 from accounts.callers import Caller
 from accounts.device_names import device_name
 from accounts.models import MAX_KEPT_DAYS, Credential
@@ -22,6 +26,8 @@ from accounts.tokens import Minted, mint_channel
 
 Kind = Credential.Kind
 NAME_CHARS = 100
+DAY_S = 24 * 3600
+UNSOUND = "Give a number of days and an agent as owner/slug, or nothing; for one agent alone: ask and read."
 MINTS: Mapping[str, Callable[..., Minted]] = {Kind.CHANNEL: mint_channel, Kind.APP: mint_app}
 
 
@@ -53,11 +59,48 @@ def account(request: HttpRequest) -> HttpResponse:
     mint = MINTS.get(request.POST.get("kind", Kind.CHANNEL))
     if mint is None:
         return _page(request, caller, error="Say what it is for: an agent, or a program that asks.", status=400)
+    body = NewAppToken(data=_typed(request, name))
+    if not body.is_valid():
+        return _page(request, caller, error=UNSOUND, status=400)
+    limits = body.limits()
+    if mint is mint_channel and (limits.scopes or limits.only_agent):
+        return _page(request, caller, error="Scopes and an agent to ask are for a program's token.", status=400)
     try:
-        minted = mint(caller.user, name, user_agent=request.headers.get("User-Agent", ""))
+        minted = mint(caller.user, name, user_agent=request.headers.get("User-Agent", ""), limits=limits)
     except QuotaExceeded as over:
         return _page(request, caller, error=f"{str(over).capitalize()}.", status=429)
     return _page(request, caller, minted=minted)
+
+
+def _typed(request: HttpRequest, name: str) -> dict[str, object]:
+    """What was typed, as the body of a mint; empty fields are left out."""
+    days, agent = request.POST.get("expires_days", "").strip(), request.POST.get("agent", "").strip()
+    typed: dict[str, object] = {"name": name}
+    if scopes := request.POST.getlist("scope"):
+        typed["scopes"] = scopes
+    if agent:
+        typed["agent"] = agent
+    if days:
+        typed["expires_in"] = int(days) * DAY_S if days.isascii() and days.isdecimal() and len(days) <= 4 else days
+    return typed
+
+
+@never_cache
+@require_POST
+def rotate(request: HttpRequest, credential_id: int) -> HttpResponse:
+    """A token like one of one's own, shown this once; the old one stays good for an hour."""
+    caller = signed_in(request)
+    if caller is None:
+        return to_signin(request)
+    own = caller.user.credentials.live().exclude(kind=Kind.SESSION)
+    old = own.select_related("user").filter(pk=credential_id).first()
+    if old is None:
+        return HttpResponseRedirect(reverse("account"))
+    overlap, agent = timedelta(seconds=OVERLAP_S), request.headers.get("User-Agent", "")
+    try:
+        return _page(request, caller, minted=tokens.rotate(old, overlap=overlap, user_agent=agent))
+    except QuotaExceeded as over:
+        return _page(request, caller, error=f"{str(over).capitalize()}.", status=429)
 
 
 @never_cache
@@ -112,6 +155,7 @@ def _page(
         "snippet": mcp_json(connecting or "ck_live_…"),
         "is_filled": bool(connecting),
         "error": error,
+        "scopes": list(TokenScope),
         "days_error": days_error,
         "kept_days": settings.QUESTIONS_KEPT_DAYS,
         "most_days": MAX_KEPT_DAYS,

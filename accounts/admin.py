@@ -63,6 +63,8 @@ class CredentialAdmin(OwnedAdmin):
         "source",
         "machine_id",
         "app_name",
+        "scopes",
+        "only_agent",
         "user_agent",
         "created_at",
         "last_used_at",

@@ -47,7 +47,7 @@ class OwnersAdminSite(admin.AdminSite):
         """The same as signing out on the home page."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        response = HttpResponseRedirect("/")
+        response = HttpResponseRedirect(reverse("home"))
         sign_out(request, response)
         return response
 

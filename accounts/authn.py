@@ -2,6 +2,9 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from urllib.parse import urlsplit
 
 from django.db import connection
 from django.http import parse_cookie
@@ -10,13 +13,14 @@ from accounts.tokens import digest
 from kit import sql
 
 COOKIE = "cw_session"
+INSUFFICIENT_SCOPE = "insufficient_scope"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 CALLER_KINDS = frozenset({"session", "app"})
 TOUCH_EVERY_S = 60
 
 _FIND = """
 SELECT c.digest, c.id, c.kind, c.name, u.id, u.login, u.is_staff,
-       c.last_used_at IS NULL OR c.last_used_at < {stale}
+       c.last_used_at IS NULL OR c.last_used_at < {stale}, c.scopes, c.only_agent
 FROM accounts_credential c JOIN accounts_user u ON u.id = c.user_id
 WHERE c.digest IN ({marks}) AND c.revoked_at IS NULL AND u.is_active
   AND (c.expires_at IS NULL OR c.expires_at > {now})
@@ -39,9 +43,26 @@ WHERE c.id IN ({marks}) AND c.revoked_at IS NULL AND u.is_active AND (c.expires_
 """
 
 
+class TokenScope(StrEnum):
+    """What a token may be for; stored, never renamed."""
+
+    ASK = "ask"
+    READ = "read"
+    PUBLISH = "publish"
+    ADMIN = "admin"
+
+
+def scope_text(scope: TokenScope) -> str:
+    """What a request without the scope is told."""
+    return f"this token is not for this: it takes the scope {scope}, and may not be for one agent alone"
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a live credential speaks for. `is_stale`: its last use should be noted again."""
+    """Who a live credential speaks for, and what for. `is_stale`: its last use should be noted again.
+
+    `scopes`: separated by spaces; empty: all. `only_agent`: the handle, in lower case, of the one agent it asks.
+    """
 
     credential_id: int
     kind: str
@@ -50,6 +71,19 @@ class Identity:
     login: str
     is_staff: bool
     is_stale: bool
+    scopes: str = ""
+    only_agent: str = ""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it is for less than all that its user may."""
+        return bool(self.scopes or self.only_agent)
+
+    def may(self, scope: TokenScope, *, agent: str = "") -> bool:
+        """Whether it is for this. `agent`: the handle, where an agent is asked or its card read."""
+        if self.only_agent and agent.lower() != self.only_agent:
+            return False
+        return not self.scopes or scope in self.scopes.split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +107,14 @@ def presented(headers: Mapping[str, str]) -> Presented | None:
     return Presented(digest(cookie), by_cookie=True) if cookie else None
 
 
-def check_origin(method: str, headers: Mapping[str, str], *, public_origin: str) -> None:
+@cache
+def origin_of(url: str) -> str:
+    """The scheme, host and port of an address, as browsers send it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def check_origin(method: str, headers: Mapping[str, str], *, public_url: str) -> None:
     """Guard a cookie against requests forged from other sites.
 
     Raises:
@@ -82,7 +123,9 @@ def check_origin(method: str, headers: Mapping[str, str], *, public_origin: str)
     if method in SAFE_METHODS:
         return
     origin = headers.get("origin")
-    ours = origin == public_origin if origin is not None else headers.get("sec-fetch-site") == "same-origin"
+    ours = (
+        origin == origin_of(public_url) if origin is not None else headers.get("sec-fetch-site") == "same-origin"
+    )
     if not ours:
         raise ForeignOrigin
 

@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from accounts.authn import COOKIE
@@ -19,7 +20,7 @@ def sign_in(request: HttpRequest, response: HttpResponse, user: User) -> None:
         COOKIE,
         minted.token,
         max_age=SESSION_LIFETIME,
-        path="/",
+        path=settings.SESSION_COOKIE_PATH,
         httponly=True,
         samesite="Lax",
         secure=settings.IS_HTTPS,
@@ -29,13 +30,13 @@ def sign_in(request: HttpRequest, response: HttpResponse, user: User) -> None:
 def sign_out(request: HttpRequest, response: HttpResponse) -> None:
     """End this browser's session, on the hub and in the browser."""
     _revoke(request)
-    response.delete_cookie(COOKIE, path="/", samesite="Lax")
+    response.delete_cookie(COOKIE, path=settings.SESSION_COOKIE_PATH, samesite="Lax")
 
 
 def own_path(wanted: str | None) -> str:
     """A path of this hub to go on to; the home page for anything that leads elsewhere."""
-    path = wanted or "/"
-    return path if path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None) else "/"
+    home, path = reverse("home"), wanted or ""
+    return path if path.startswith(home) and url_has_allowed_host_and_scheme(path, allowed_hosts=None) else home
 
 
 def _revoke(request: HttpRequest) -> None:

@@ -46,7 +46,7 @@ def check_own_pages(request: HttpRequest) -> None:
     """
     token = presented_by(request)
     if token is not None and token.by_cookie:
-        check_origin(request.method or "", _headers(request), public_origin=settings.PUBLIC_URL)
+        check_origin(request.method or "", _headers(request), public_url=settings.PUBLIC_URL)
 
 
 def _headers(request: HttpRequest) -> Mapping[str, str]:

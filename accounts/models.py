@@ -120,6 +120,12 @@ class Credential(models.Model):
     user_agent = models.CharField(max_length=300, blank=True, help_text="Of the request that minted it.")
     machine_id = models.CharField(max_length=100, blank=True, default="", db_default="")
     app_name = models.CharField(max_length=60, blank=True, default="", db_default="")
+    scopes = models.CharField(
+        max_length=40, blank=True, default="", db_default="", help_text="Separated by spaces; empty: all of them."
+    )
+    only_agent = models.CharField(
+        max_length=160, blank=True, default="", db_default="", help_text="The one agent it asks, as `owner/slug`."
+    )
     source = models.CharField(max_length=8, choices=Source, blank=True, default="", db_default="")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True)

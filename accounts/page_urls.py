@@ -14,5 +14,6 @@ urlpatterns = [
     path("account", account_page.account, name="account"),
     path("account/retention", account_page.retention, name="account-retention"),
     path("account/revoke/<int:credential_id>", account_page.revoke, name="account-revoke"),
+    path("account/rotate/<int:credential_id>", account_page.rotate, name="account-rotate"),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
 ]

@@ -5,6 +5,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.middleware.csrf import rotate_token
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -44,7 +45,7 @@ def signin(request: HttpRequest) -> HttpResponse:
 @require_POST
 def signout(request: HttpRequest) -> HttpResponse:
     """Revoke this browser's session; a copied cookie is worth nothing from now on."""
-    response = HttpResponseRedirect("/")
+    response = HttpResponseRedirect(reverse("home"))
     sign_out(request, response)
     messages.success(request, "You are signed out.")
     return response

@@ -6,14 +6,14 @@ from typing import Any, cast
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404
-from rest_framework import exceptions
+from rest_framework import exceptions, serializers
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.parsers import JSONParser
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.authn import ForeignOrigin, Identity
+from accounts.authn import INSUFFICIENT_SCOPE, SAFE_METHODS, ForeignOrigin, Identity, TokenScope, scope_text
 from accounts.callers import check_own_pages, find_caller
 from accounts.error_pages import (
     CODES,
@@ -35,6 +35,7 @@ from kit.asgi import MAX_BODY_BYTES
 from kit.sql import AWAY
 
 __all__ = [  # hub/urls.py names the four handlers here
+    "Body",
     "CredentialAuthentication",
     "StrictJSONParser",
     "bad_request",
@@ -46,6 +47,11 @@ __all__ = [  # hub/urls.py names the four handlers here
 ]
 
 logger = logging.getLogger(__name__)
+
+UNKNOWN_FIELD = "there is no such field"
+MISSING_FIELD = "This field is required."
+UNKNOWN_NAMED = 10
+MAX_NAMED_CHARS = 64
 
 REFUSED_STATUS = {  # the rest is 400
     "oauth_not_configured": 503,
@@ -86,6 +92,17 @@ class FromForeignOrigin(exceptions.APIException):
     status_code = 403
     default_detail = FORBIDDEN_ORIGIN_TEXT
     public_code = FORBIDDEN_ORIGIN
+
+
+class OutOfScope(exceptions.APIException):
+    """The token is for something else."""
+
+    status_code = 403
+    public_code = INSUFFICIENT_SCOPE
+
+    def __init__(self, scope: TokenScope) -> None:
+        super().__init__(scope_text(scope))
+        self.auth_header = f'Bearer error="{INSUFFICIENT_SCOPE}", scope="{scope}"'
 
 
 class SignInRefused(exceptions.APIException):
@@ -133,6 +150,28 @@ class StrictJSONParser(JSONParser):
             raise exceptions.ParseError(str(unsound)) from None
 
 
+class Body(serializers.Serializer[Any]):
+    """A body, or an object in one, that names nothing but its fields: what would be ignored is an error.
+
+    An object inside of a body is whole, also where the body may name some fields only.
+    """
+
+    def to_internal_value(self, data: Any) -> Any:
+        """As DRF, once every member is known."""
+        if isinstance(data, Mapping) and (unknown := data.keys() - self.fields.keys()):
+            named = sorted(_printable(name) for name in unknown)[:UNKNOWN_NAMED]
+            raise exceptions.ValidationError(dict.fromkeys(named, UNKNOWN_FIELD))
+        if self.root is not self and isinstance(data, Mapping):
+            required = [name for name, field in self.fields.items() if field.required and name not in data]
+            if required:
+                raise exceptions.ValidationError(dict.fromkeys(required, MISSING_FIELD))
+        return super().to_internal_value(data)
+
+
+def _printable(name: object) -> str:
+    return str(name)[:MAX_NAMED_CHARS].encode("ascii", "backslashreplace").decode("ascii")
+
+
 def caller_of(request: Request) -> User:
     """The signed-in user of a view that demands one."""
     return cast(User, request.user)
@@ -141,6 +180,28 @@ def caller_of(request: Request) -> User:
 def identity_of(request: Request) -> Identity:
     """The credential of a signed-in user's request."""
     return cast(Identity, request.auth)
+
+
+class InScope(BasePermission):
+    """Of every view by default: it takes `read` where nothing changes, else `publish`, or its own `scope`."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """True, or OutOfScope is raised."""
+        by_method = TokenScope.READ if request.method in SAFE_METHODS else TokenScope.PUBLISH
+        scope: TokenScope | None = getattr(view, "scope", by_method)
+        if isinstance(request.auth, Identity) and scope is not None and not request.auth.may(scope):
+            raise OutOfScope(scope)
+        return True
+
+
+class Unlimited(BasePermission):
+    """For what would give a token more than its scopes: making and revoking tokens."""
+
+    message = "this takes a token that is not limited to scopes or to an agent"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Whether the request comes with one."""
+        return isinstance(request.auth, Identity) and not request.auth.is_limited
 
 
 class BySession(BasePermission):

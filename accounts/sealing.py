@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from kit import batches, sealing
 from kit.sealing import Unreadable
 
-__all__ = ["Unreadable", "reseal_all", "seal", "unseal"]
+__all__ = ["Unreadable", "pseudonym", "reseal_all", "seal", "unseal"]
 
 RESEALED_AT_ONCE = 500
 
@@ -29,6 +29,11 @@ def unseal(sealed: str, purpose: bytes) -> str:
         Unreadable: the key that sealed it is not among ours, or it was for another purpose.
     """
     return sealing.unseal(sealed, purpose, _keys())
+
+
+def pseudonym(name: str, purpose: bytes) -> str:
+    """An opaque name in place of another, for this purpose alone. It changes with Django's secret key."""
+    return sealing.pseudonym(name, purpose, settings.SECRET_KEY)
 
 
 def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int, int]:

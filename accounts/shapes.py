@@ -23,7 +23,10 @@ class Kept(TypedDict):
 
 
 class ApiToken(TypedDict):
-    """A channel or app token; `prefix` is its beginning, all of its text that is ever shown again."""
+    """A channel or app token; `prefix` is its beginning, all of its text that is ever shown again.
+
+    `scopes` null: all. `agent`: the one agent that it asks. `expiresAt` null: good until it is revoked.
+    """
 
     id: int
     kind: str
@@ -32,13 +35,16 @@ class ApiToken(TypedDict):
     appName: str | None
     createdAt: Time
     lastUsedAt: Time | None
+    expiresAt: Time | None
+    scopes: list[str] | None
+    agent: str | None
     revokedAt: Time | None
     machineId: str | None
     userAgent: str | None
 
 
 class MintedChannelToken(ApiToken):
-    """A new channel token with its text, this once."""
+    """A new channel token, or one in the place of another, with its text, this once."""
 
     token: str
 
@@ -50,6 +56,9 @@ class MintedAppToken(TypedDict):
     tokenName: str
     kind: Literal["app"]
     createdAt: Time
+    expiresAt: Time | None
+    scopes: list[str] | None
+    agent: str | None
 
 
 class AuthSession(TypedDict):

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, models, transaction
 
 from accounts.models import Credential, User
 from accounts.quotas import check_tokens
@@ -34,6 +34,18 @@ class Minted:
     token: str
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """For what and how long a token is made. No scopes: all. `only_agent`: a handle, `owner/slug`."""
+
+    scopes: tuple[str, ...] = ()
+    only_agent: str = ""
+    lifetime: timedelta | None = None
+
+
+NO_LIMITS = Limits()
+
+
 def digest(token: str) -> str:
     """What is stored of a token: SHA-256 in hex. 128 random bits need no salt and no slow hash."""
     return hashlib.sha256(token.encode()).hexdigest()
@@ -48,11 +60,13 @@ def mint(
     source: Credential.Source = Credential.Source.OPERATOR,
     machine_id: str = "",
     app_name: str = "",
+    limits: Limits | None = None,
 ) -> Minted:
-    """Make a credential for a user; a sign-in session lasts 30 days, the other kinds until revoked."""
+    """Make a credential for a user; a sign-in session lasts 30 days, the others as limited, else until revoked."""
+    limits = limits or NO_LIMITS
     token = unguessable(PREFIXES[kind])
     now = db_now()
-    expires_at = now + SESSION_LIFETIME if kind == Credential.Kind.SESSION else None
+    lifetime = SESSION_LIFETIME if kind == Credential.Kind.SESSION else limits.lifetime
     credential = Credential.objects.create(
         user=user,
         kind=kind,
@@ -60,24 +74,53 @@ def mint(
         prefix=token[:SHOWN_CHARACTERS],
         digest=digest(token),
         created_at=now,
-        expires_at=expires_at,
+        expires_at=now + lifetime if lifetime else None,
         user_agent=user_agent.replace("\0", "")[:300],
         source=source,
         machine_id=machine_id,
         app_name=app_name,
+        scopes=" ".join(limits.scopes),
+        only_agent=limits.only_agent.lower(),
     )
     return Minted(credential, token)
 
 
 @transaction.atomic
-def mint_channel(user: User, name: str, *, user_agent: str) -> Minted:
+def mint_channel(user: User, name: str, *, user_agent: str, limits: Limits = NO_LIMITS) -> Minted:
     """A channel token by its user's own hand.
 
     Raises:
         accounts.quotas.QuotaExceeded: the user holds as many tokens as one may.
     """
     check_tokens(user)
-    return mint(user, Credential.Kind.CHANNEL, name, user_agent=user_agent, source=Credential.Source.MINT)
+    source = Credential.Source.MINT
+    return mint(user, Credential.Kind.CHANNEL, name, user_agent=user_agent, source=source, limits=limits)
+
+
+@transaction.atomic
+def rotate(old: Credential, *, overlap: timedelta, user_agent: str) -> Minted:
+    """A token like this one in its place; both are good for a while, then the old one has expired.
+
+    Raises:
+        accounts.quotas.QuotaExceeded: the user holds as many tokens as one may.
+    """
+    check_tokens(old.user)
+    lifetime = old.expires_at - old.created_at if old.expires_at else None
+    limits = Limits(tuple(old.scopes.split()), old.only_agent, lifetime)
+    minted = mint(
+        old.user,
+        Credential.Kind(old.kind),
+        old.name,
+        user_agent=user_agent,
+        source=Credential.Source(old.source),
+        machine_id=old.machine_id,
+        app_name=old.app_name,
+        limits=limits,
+    )
+    ends_at = minted.credential.created_at + overlap
+    still = Credential.objects.filter(pk=old.pk)
+    still.filter(models.Q(expires_at=None) | models.Q(expires_at__gt=ends_at)).update(expires_at=ends_at)
+    return minted
 
 
 def get_or_create_local_user(login: str) -> User:

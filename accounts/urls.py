@@ -11,6 +11,7 @@ urlpatterns = [
     path("tokens", tokens.Tokens.as_view(), name="tokens"),
     path("tokens/channel", tokens.ChannelTokens.as_view(), name="channel-tokens"),
     path("tokens/<int:token_id>", tokens.OneToken.as_view(), name="token"),
+    path("tokens/<int:token_id>/rotate", tokens.RotateToken.as_view(), name="rotate-token"),
     path("auth-sessions", sessions.AuthSessions.as_view(), name="auth-sessions"),
     path("auth-sessions/<str:prefix>/revoke", sessions.RevokeAuthSession.as_view(), name="revoke-auth-session"),
     path("auth/logout", sessions.Logout.as_view(), name="logout"),

@@ -10,6 +10,7 @@ from agents.errors import (
     Busy,
     Cycle,
     Denied,
+    Ended,
     Halted,
     NotPublished,
     Offline,
@@ -54,7 +55,8 @@ class AgentState:
 class House:
     """All that decides about a batch: agents and sessions by id, live claims by session and caller.
 
-    `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers.
+    `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers, `ended` the turns
+    among the parents of these asks that were canceled or failed.
     `open_asks`: by session, caller and message key, the chat id, task id and home of the turn that is open for it.
     """
 
@@ -63,6 +65,7 @@ class House:
     granted: Set[tuple[int, int]] = frozenset()
     blocked: Set[tuple[int, int]] = frozenset()
     halted: Set[int] = frozenset()
+    ended: Set[str] = frozenset()
     claims: dict[int, Counter[int]] = field(default_factory=dict)
     open_asks: dict[tuple[int, int, str], tuple[str, str, str]] = field(default_factory=dict)
 
@@ -126,6 +129,8 @@ def _refuse_caller(ask: Ask, asked: AgentState, house: House) -> Denied | None:
         return Halted(is_caller=not asked.halted)
     if (asked.owner_id, ask.caller_id) in house.blocked:
         return Blocked()
+    if ask.parent in house.ended:
+        return Ended()
     if ask.target.session_id in ask.chain:
         return Cycle()
     return TooDeep() if ask.depth > MAX_DEPTH else None

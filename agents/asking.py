@@ -32,13 +32,14 @@ PEER_TIMEOUT_S = seconds(120.0)
 class Asker:
     """On whose behalf something is asked. `chain`: the sessions an agent's onward ask came through.
 
-    `traceparent`: the span in which it is asked, if any.
+    `traceparent`: the span in which it is asked, if any. `parent`: the turn in which an agent asks it.
     """
 
     user_id: int
     login: str
     chain: tuple[int, ...] = ()
     traceparent: str = ""
+    parent: str = ""
 
 
 class Asking:
@@ -81,6 +82,7 @@ class Asking:
             chain=asker.chain,
             files=tuple(files),
             traceparent=trace.follow(asker.traceparent),
+            parent=asker.parent,
         )
         running = await self._dispatcher.ask(ask, _nothing)
         if source is not None and source.mirrors:

@@ -87,6 +87,18 @@ class Dispatcher:
         return True
 
     @property
+    def parents(self) -> set[str]:
+        """The turns, of any process, in which agents asked what is open here."""
+        asks = (running.turn.ask for running in self._waiting if not running.reply.done())
+        return {ask.parent for ask in asks if ask.parent}
+
+    def cancel_begun_in(self, ended: Collection[str]) -> None:
+        """Cancel the turns of this process that agents began in these turns."""
+        for running in self._waiting:
+            if running.turn.ask.parent in ended:
+                self.cancel(running.turn.ask.chat_id)
+
+    @property
     def open_turns(self) -> int:
         """How many turns of this process have not ended."""
         return len(self._tasks) + self._admitting

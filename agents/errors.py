@@ -79,6 +79,12 @@ class Cycle(Denied):
     reason = "cycle"
 
 
+class Ended(Denied):
+    """The turn in which an agent asks on was canceled or failed: its caller waits no more."""
+
+    reason = "ended"
+
+
 class NotPublished(Exception):
     """Nothing there for this caller: absent, draft, deleted, not open to them, its owner suspended. No row."""
 

@@ -1,6 +1,18 @@
 """Why asks ended as they did, in the words of who owns the agent."""
 
-from agents.errors import Blocked, Busy, Cycle, Denied, Halted, Offline, OverBudget, OverCap, RateLimited, TooDeep
+from agents.errors import (
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    Ended,
+    Halted,
+    Offline,
+    OverBudget,
+    OverCap,
+    RateLimited,
+    TooDeep,
+)
 from agents.types import Failure, Interruption
 
 DENIED: dict[type[Denied], str] = {
@@ -10,6 +22,7 @@ DENIED: dict[type[Denied], str] = {
     OverBudget: "the day’s budget was spent",
     Blocked: "the asker is blocked",
     Halted: "it or the asker was halted",
+    Ended: "it was asked in a turn that had ended",
     TooDeep: "too many agents passed it on",
     Cycle: "it came through the same agent already",
     RateLimited: "the asker asked too fast",

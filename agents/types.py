@@ -60,6 +60,7 @@ class Target:
     """Whom to ask: a published agent by its handle, or, without an agent, a session by its name.
 
     `wait_s`: how long who does not wait in line may wait for it; None is the hub's own REPLY_WAIT_S.
+    `max_body_bytes`: the longest request it takes over A2A; None: the hub's own limit.
     """
 
     agent_id: int | None
@@ -67,6 +68,7 @@ class Target:
     handle: str
     wait_s: int | None = None
     style: str = "hybrid"
+    max_body_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ class Ask:
     `messageId`, the caller's choice). `parts`: the message's parts
     where they are more than text. `traceparent`: the span it is, in the trace of whoever asked (`kit.trace`).
     `message_key`: the same for identical messages; while one is open, another joins it. Empty: joins nothing.
+    `parent`: the chat id of the turn in which an agent asks this; empty for a first ask.
     """
 
     chat_id: str
@@ -135,6 +138,7 @@ class Ask:
     parts: tuple[Part, ...] = ()
     traceparent: str = ""
     message_key: str = ""
+    parent: str = ""
 
     @property
     def depth(self) -> int:

@@ -9,21 +9,21 @@ NAME = re.compile(r"[a-z0-9-]+")
 
 
 def channel_url(hub: str) -> str:
-    """Give the address of the agents' socket on the hub with this origin.
+    """Give the address of the agents' socket on the hub with this public address.
 
     Raises:
-        ValueError: `hub` is not an http, https, ws or wss origin.
+        ValueError: `hub` is not an http, https, ws or wss address.
     """
-    problem = f"hub {hub!r}: want an origin such as https://hub.example"
+    problem = f"hub {hub!r}: want an address such as https://hub.example"
     try:
         parts = urlsplit(hub)
         is_origin = bool(parts.hostname) and parts.port != 0
     except ValueError:
         raise ValueError(problem) from None
-    extras = (parts.username, parts.password, parts.path.rstrip("/"), parts.query, parts.fragment)
+    extras = (parts.username, parts.password, parts.query, parts.fragment)
     if not is_origin or any(extras) or parts.scheme not in SOCKET_SCHEMES:
         raise ValueError(problem)
-    return f"{SOCKET_SCHEMES[parts.scheme]}://{parts.netloc}/channel"
+    return f"{SOCKET_SCHEMES[parts.scheme]}://{parts.netloc}{parts.path.rstrip('/')}/channel"
 
 
 def checked_token(token: str) -> str:

@@ -22,9 +22,11 @@ from hub.runtime import Runtime  # noqa: E402
 from hub.watch.door import PATHS as WATCHED  # noqa: E402
 from hub.watch.door import WatchDoor  # noqa: E402
 from hub.watch.metrics import registry  # noqa: E402
-from kit.asgi import MAX_BODY_BYTES, Receive, Scope, Send, contradicted_header, respond  # noqa: E402
+from kit.asgi import MAX_BODY_BYTES, Receive, Scope, Send, below, contradicted_header, respond  # noqa: E402
 from kit.sockets import refuse_upgrade  # noqa: E402
 from operators.asgi import serves  # noqa: E402
+
+STARTING = b'{"error":"unavailable","message":"the hub is starting"}'
 
 runtime = Runtime(wiring.build())
 watch_door = WatchDoor(
@@ -33,7 +35,10 @@ watch_door = WatchDoor(
     runtime.ensure_started,
 )
 django_door = DjangoDoor(
-    django_application, max_body_bytes=MAX_BODY_BYTES, max_upload_bytes=settings.MAX_UPLOAD_BYTES
+    django_application,
+    path_prefix=settings.PATH_PREFIX,
+    max_body_bytes=MAX_BODY_BYTES,
+    max_upload_bytes=settings.MAX_UPLOAD_BYTES,
 )
 
 
@@ -43,10 +48,13 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         with suppress(asyncio.CancelledError):  # a forced exit: the loop is about to close
             await _lifespan(receive, send)
         return
+    scope = {**scope, "path": below(settings.PATH_PREFIX, scope["path"])}
     if scope["path"] in WATCHED and scope["type"] == "http":
         await watch_door(scope, receive, send)
         return
-    await runtime.ensure_started()
+    if not runtime.is_started and not await watch_door.has_started():
+        await _refuse(scope, receive, send)
+        return
     if scope["type"] == "websocket":
         await _websocket(scope, receive, send)
     elif handle_of(scope["path"]) is not None:
@@ -63,6 +71,14 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await runtime.house.hook_events(scope, receive, send)
     else:
         await django_door.serve(scope, receive, send)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer 503 for a process that is starting, or whose start failed."""
+    if scope["type"] == "http":
+        await respond(send, 503, STARTING, [(b"retry-after", b"2")])
+    else:
+        await refuse_upgrade(receive, send, 503, "unavailable", "the hub is starting")
 
 
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:

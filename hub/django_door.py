@@ -44,10 +44,13 @@ RETRY_SOON = [(b"retry-after", b"2")]
 
 
 class DjangoDoor:
-    """Passes requests on to Django within their bounds."""
+    """Passes requests on to Django within their bounds. `path_prefix`: with which Django expects their paths."""
 
-    def __init__(self, application: Application, *, max_body_bytes: int, max_upload_bytes: int) -> None:
+    def __init__(
+        self, application: Application, *, path_prefix: str, max_body_bytes: int, max_upload_bytes: int
+    ) -> None:
         self._application = application
+        self._path_prefix = path_prefix
         self._max_body_bytes = max_body_bytes
         self._max_upload_bytes = max_upload_bytes
         self._uploads: Counter[int] = Counter()  # under way, by user
@@ -88,7 +91,7 @@ class DjangoDoor:
             await respond(send, 413, TOO_LARGE)
             return
         body = BoundedBody(receive, limit_bytes=limit_bytes, within_s=within_s)
-        await self._application(scope, body.receive, send)
+        await self._application({**scope, "path": self._path_prefix + scope["path"]}, body.receive, send)
         if body.broken is not None:  # Django believes that the client left
             status, text = BROKEN[type(body.broken)]
             await respond(send, status, text, [(b"connection", b"close")])

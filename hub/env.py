@@ -1,6 +1,8 @@
 """Settings from the environment: a bad value stops the start with one sentence."""
 
 import os
+import re
+import socket
 from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
@@ -11,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from accounts.oauth.signup import Signup, read_signup
 
 MIN_KEY_CHARS = 32
+PUBLIC_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -73,12 +76,24 @@ def share(name: str, default: float) -> float:
     return value
 
 
-def origin(name: str, default: str) -> str:
-    """An http or https origin without path: scheme, host and port."""
+def public_url(name: str, default: str) -> str:
+    """An http or https origin, perhaps with a path."""
     raw = (os.environ.get(name) or default).rstrip("/")
     parts = urlsplit(raw)
-    if parts.scheme not in ("http", "https") or not parts.hostname or raw != f"{parts.scheme}://{parts.netloc}":
-        raise ImproperlyConfigured(f"{name}={raw!r}: want an origin like https://hub.example.org")
+    is_origin = parts.scheme in ("http", "https") and parts.hostname and not parts.username
+    if (
+        not is_origin
+        or raw != f"{parts.scheme}://{parts.netloc}{parts.path}"
+        or not PUBLIC_PATH.fullmatch(parts.path)
+    ):
+        raise ImproperlyConfigured(
+            f"{name}={raw!r}: want an address like https://hub.example.org or https://example.org/hub"
+        )
+    if _is_any_address(parts.hostname or ""):
+        raise ImproperlyConfigured(
+            f"{name}={raw!r} is no address that others can reach: set {name} to the one that they use,"
+            " or HOST to an address of this machine"
+        )
     return raw
 
 
@@ -146,6 +161,17 @@ def signup(name: str) -> Signup:
 def is_loopback(url: str) -> bool:
     """Whether an origin names this machine only."""
     return urlsplit(url).hostname in LOOPBACK
+
+
+def _is_any_address(host: str) -> bool:
+    """Whether a host is a spelling of 0.0.0.0 or ::, which stand for every address of a machine."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            address = socket.inet_aton(host) if family == socket.AF_INET else socket.inet_pton(family, host)
+        except OSError:
+            continue
+        return not any(address)
+    return False
 
 
 def postgres(url: str) -> dict[str, object]:

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from accounts.authn import still_good
 from agents import announcing, jobs, presence
+from agents.ledger.statements import ended_parents
 from agents.post import Dismiss, Evict
 from agents.transcript import permissions
 from agents.transcript.deleting import DELETED
@@ -32,6 +33,7 @@ BEAT_TRIES = 3
 TEND_EVERY_S = seconds(1.0, at_least_s=0.25)
 WATCH_EVERY_S = 1.0
 HALTS_EVERY_S = 0.25
+CASCADE_EVERY_S = 0.25
 DRAIN_STEP_S = 0.05
 LAST_WORDS_S = seconds(5.0, at_least_s=1.25)
 GOODBYE_WITHIN_S = 2.0
@@ -45,13 +47,13 @@ class Runtime:
         self.house = house
         self._tasks = TaskSet()
         self._starting: asyncio.Task[None] | None = None
-        self._is_started = False
+        self.is_started = False
         self._deliverer = deliverer()
         self._threads = [self._deliverer, house.pusher, *(housekeepers() if settings.IS_EMBEDDED else [])]
 
     async def ensure_started(self) -> None:
         """Ready when this returns; cheap once it was."""
-        if self._is_started:
+        if self.is_started:
             return
         if self._starting is None or self._starting.done():  # first, or the try before failed
             self._starting = asyncio.get_running_loop().create_task(self._start(), name="start")
@@ -112,7 +114,8 @@ class Runtime:
         self._tasks.start(every(TEND_EVERY_S, self._tend, "tend.failed"), name="tend")
         self._tasks.start(every(WATCH_EVERY_S, self._watch, "watch.failed"), name="watch")
         self._tasks.start(every(HALTS_EVERY_S, Halts(house).look, "halts.failed"), name="halts")
-        self._is_started = True
+        self._tasks.start(every(CASCADE_EVERY_S, self._cascade, "cascade.failed"), name="cascade")
+        self.is_started = True
 
     async def _beat(self) -> None:
         link, dispatcher = self.house.link, self.house.dispatcher
@@ -144,6 +147,11 @@ class Runtime:
         if room.credential_ids:
             for lost in await db_call(find_lost)(self.house.process_id):
                 self.house.live.take(lost)
+
+    async def _cascade(self) -> None:
+        """Cancel what agents asked on in turns that were canceled or failed; those may be of other processes."""
+        if parents := self.house.dispatcher.parents:
+            self.house.dispatcher.cancel_begun_in(await db_call(ended_parents)(parents))
 
     async def _tend(self) -> None:
         self.house.link.tend(time.monotonic())

@@ -18,7 +18,9 @@ PUBLIC_GITHUB = "https://github.com"
 HOST = env.text("HOST", "127.0.0.1")
 PORT = env.whole("PORT", 8787, least=1, most=65535)
 LOCAL_URL = f"http://[{HOST}]:{PORT}" if ":" in HOST else f"http://{HOST}:{PORT}"
-PUBLIC_URL = env.origin("PUBLIC_URL", LOCAL_URL)
+PUBLIC_URL = env.public_url("PUBLIC_URL", LOCAL_URL)
+PATH_PREFIX = urlsplit(PUBLIC_URL).path
+PUBLIC_ORIGIN = PUBLIC_URL.removesuffix(PATH_PREFIX)
 DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "data"))).resolve()
 DATABASE_URL = env.text("DATABASE_URL")
 REDIS_URL = env.text("REDIS_URL")
@@ -102,7 +104,7 @@ SECRET_KEY = secret_key(DATA_DIR, env.text("SECRET_KEY"))
 SECRET_KEY_FALLBACKS = env.text("SECRET_KEY_FALLBACKS").split()
 DEBUG = False
 ALLOWED_HOSTS = [urlsplit(PUBLIC_URL).hostname or HOST, *env.LOOPBACK, "[::1]", *env.text("ALLOWED_HOSTS").split()]
-CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+CSRF_TRUSTED_ORIGINS = [PUBLIC_ORIGIN]
 CSRF_FAILURE_VIEW = "accounts.error_pages.csrf_failure"
 IS_HTTPS = PUBLIC_URL.startswith("https://")
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")  # uvicorn reads their headers: hub/server.py
@@ -123,7 +125,9 @@ ROOT_URLCONF = "hub.urls"
 ASGI_APPLICATION = "hub.asgi.application"
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
-LOGIN_URL = "/signin"
+FORCE_SCRIPT_NAME = PATH_PREFIX or None
+CSRF_COOKIE_PATH = SESSION_COOKIE_PATH = PATH_PREFIX or "/"
+LOGIN_URL = "signin"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -183,7 +187,7 @@ TEMPLATES = [
     },
 ]
 
-STATIC_URL = "/static/"
+STATIC_URL = f"{PATH_PREFIX}/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
@@ -206,7 +210,7 @@ else:
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.rest.CredentialAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated", "accounts.rest.InScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["accounts.rest.StrictJSONParser"],
     "EXCEPTION_HANDLER": "accounts.rest.error_response",

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from django.conf import settings
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from kit.asgi import below
 from kit.durations import seconds
 
 PING_EVERY_S = seconds(25.0)
@@ -16,7 +18,7 @@ class HubSockets(WebSocketsSansIOProtocol):
 
     def start_keepalive(self) -> None:
         """Called by uvicorn once a socket is accepted."""
-        if self.scope["path"] in PINGED:
+        if below(settings.PATH_PREFIX, self.scope["path"]) in PINGED:
             super().start_keepalive()
 
     async def send(self, message: Any) -> None:

@@ -127,7 +127,7 @@ class House:
             ledger=self.ledger,
             room=self.room,
             process_id=self.process_id,
-            public_origin=settings.PUBLIC_URL,
+            public_url=settings.PUBLIC_URL,
         )
 
 

@@ -174,3 +174,10 @@ async def respond(send: Send, status: int, body: bytes, headers: Iterable[Header
     base = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": [*base, *headers]})
     await send({"type": "http.response.body", "body": body})
+
+
+def below(prefix: str, path: str) -> str:
+    """A path without the prefix that a proxy may have left on it; one that does not begin with it as it is."""
+    if not prefix or not f"{path}/".startswith(f"{prefix}/"):
+        return path
+    return path[len(prefix) :] or "/"

@@ -10,7 +10,16 @@ from typing import Any
 
 import msgspec
 
-from accounts.authn import CALLER_KINDS, ForeignOrigin, Identity, check_origin, presented
+from accounts.authn import (
+    CALLER_KINDS,
+    INSUFFICIENT_SCOPE,
+    ForeignOrigin,
+    Identity,
+    TokenScope,
+    check_origin,
+    presented,
+    scope_text,
+)
 from accounts.cors import allowing
 from accounts.error_pages import CODES, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, INTERNAL, INTERNAL_TEXT
 from accounts.served import Served
@@ -71,12 +80,12 @@ def serves(scope: Scope) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Serves `CALLS`. `public_origin`: whose pages may use the cookie; `app_origins`: whose may read answers."""
+    """Serves `CALLS`. `public_url`: whose pages may use the cookie; `app_origins`: whose may read answers."""
 
     switchboard: Switchboard
     ledger: Ledger
     callers: Served
-    public_origin: str
+    public_url: str
     app_origins: Sequence[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,9 +147,13 @@ class Operators:
             raise _unauthorized()
         if token.by_cookie:
             try:
-                check_origin("POST", headers, public_origin=self.public_origin)
+                check_origin("POST", headers, public_url=self.public_url)
             except ForeignOrigin:
                 raise Broken(403, FORBIDDEN_ORIGIN_TEXT, code=FORBIDDEN_ORIGIN) from None
+        if not found.identity.may(TokenScope.ASK):
+            challenge = f'Bearer error="{INSUFFICIENT_SCOPE}", scope="{TokenScope.ASK}"'.encode()
+            header = (b"www-authenticate", challenge)
+            raise Broken(403, scope_text(TokenScope.ASK), header, code=INSUFFICIENT_SCOPE)
         return found.identity
 
 

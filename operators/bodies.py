@@ -1,4 +1,4 @@
-"""The JSON bodies that operators send, checked by one line each; unknown members are ignored."""
+"""The JSON bodies that operators send, checked by one line each; a member that is not known is refused."""
 
 from typing import Annotated, TypeVar
 
@@ -19,21 +19,21 @@ Attachments = Annotated[list[FileId], Meta(max_length=MAX_ATTACHMENTS)]
 Body = TypeVar("Body", bound=Struct)
 
 
-class PromptBody(Struct, frozen=True, rename="camel"):
+class PromptBody(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A prompt for a session; `text` may be empty when there are attachments, by file id."""
 
     text: str = ""
     attachments: Attachments | None = None
 
 
-class RouteBody(Struct, frozen=True, rename="camel"):
+class RouteBody(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A prompt for a peer: `ask` waits for the reply, `tell` does not."""
 
     prompt: Said
     mode: Mode
 
 
-class ProbeBody(Struct, frozen=True, rename="camel"):
+class ProbeBody(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A prompt for many peers; null: all that are online."""
 
     prompt: Said

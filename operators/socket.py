@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from django.db import DatabaseError
 
-from accounts.authn import CALLER_KINDS, ForeignOrigin, Identity, Presented, check_origin, presented
+from accounts.authn import CALLER_KINDS, ForeignOrigin, Identity, Presented, TokenScope, check_origin, presented
 from agents.errors import Unavailable
 from agents.ledger import Ledger
 from agents.live import LiveViews
@@ -25,6 +25,8 @@ MAX_QUEUED_BYTES = 8_388_608  # one frame holds up to a mebibyte of an agent's
 SEND_WITHIN_S = seconds(10.0, at_least_s=3.0)
 
 SUBPROTOCOL = "bearer"
+WANTED = "want a live session or app token for ask, read and publish; a cookie, from the hub's own pages"
+TAKES = (TokenScope.READ, TokenScope.ASK, TokenScope.PUBLISH)  # it shows transcripts, prompts, and decides
 
 
 class OperatorSocket(SocketConsumer):
@@ -38,7 +40,7 @@ class OperatorSocket(SocketConsumer):
         ledger: Ledger,
         room: Room,
         process_id: str,
-        public_origin: str,
+        public_url: str,
     ) -> None:
         super().__init__()
         self._switchboard = switchboard
@@ -46,7 +48,7 @@ class OperatorSocket(SocketConsumer):
         self._ledger = ledger
         self._room = room
         self._process_id = process_id
-        self._public_origin = public_origin
+        self._public_url = public_url
         self._queue: asyncio.Queue[bytes | int] = asyncio.Queue()  # frames, then a close code
         self._queued_bytes = 0
         self._sender: asyncio.Task[None] | None = None
@@ -82,7 +84,7 @@ class OperatorSocket(SocketConsumer):
             self.end(SERVICE_RESTART)
             return
         if identity is None:
-            self.refuse("auth_failed", "want a live session or app token; a cookie, from the hub's own pages")
+            self.refuse("auth_failed", WANTED)
             return
         self.credential_id, self.user_id = identity.credential_id, identity.user_id
         if not self._room.enter(self):
@@ -173,11 +175,12 @@ class OperatorSocket(SocketConsumer):
             return None
         if token.by_cookie:
             try:
-                check_origin("POST", headers, public_origin=self._public_origin)
+                check_origin("POST", headers, public_url=self._public_url)
             except ForeignOrigin:
                 return None
         found = await self._ledger.look_up(token.digest, None)
-        return found.identity if found.identity and found.identity.kind in CALLER_KINDS else None
+        identity = found.identity if found.identity and found.identity.kind in CALLER_KINDS else None
+        return identity if identity and all(identity.may(one) for one in TAKES) else None
 
 
 def _presented(offered: list[str], headers: Mapping[str, str]) -> Presented | None:

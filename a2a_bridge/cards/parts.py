@@ -50,9 +50,9 @@ def common(agent: Agent, public_url: str) -> Json:
         "description": agent.description or agent.tagline or agent.name,
         "version": "1",
         "provider": {"organization": "clawborrator hub_v1", "url": public_url},
-        "defaultInputModes": MODES,
-        "defaultOutputModes": MODES,
-        "skills": [_ask(agent)],
+        "defaultInputModes": agent.input_modes or MODES,
+        "defaultOutputModes": agent.output_modes or MODES,
+        "skills": [_skill(agent, skill) for skill in agent.skills] or [_ask(agent)],
     }
 
 
@@ -76,14 +76,27 @@ def info(agent: Agent, today: Today) -> Json:
     }
 
 
+def _skill(agent: Agent, skill: Json) -> Json:
+    """A skill as its owner described it; what they left out, as readers need it."""
+    shown: Json = {
+        "id": skill["id"],
+        "name": skill["name"],
+        "description": skill.get("description") or skill["name"],
+        "tags": skill.get("tags") or ["chat"],
+        "inputModes": skill.get("inputModes") or agent.input_modes or MODES,
+        "outputModes": skill.get("outputModes") or agent.output_modes or MODES,
+    }
+    return shown | {"examples": skill["examples"]} if skill.get("examples") else shown
+
+
 def _ask(agent: Agent) -> Json:
     skill: Json = {
         "id": "ask",
         "name": "ask",
         "description": ASK_DESCRIPTION,
         "tags": ["chat"],
-        "inputModes": MODES,
-        "outputModes": MODES,
+        "inputModes": agent.input_modes or MODES,
+        "outputModes": agent.output_modes or MODES,
     }
     examples = [prompt for prompt in agent.suggested_prompts if prompt]
     return {**skill, "examples": examples} if examples else skill

@@ -7,7 +7,19 @@ from functools import cache
 from a2a_bridge import errors
 from a2a_bridge.reference import lines
 from a2a_bridge.reference.shapes import summary
-from agents.errors import Blocked, Busy, Cycle, Denied, Halted, Offline, OverBudget, OverCap, RateLimited, TooDeep
+from agents.errors import (
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    Ended,
+    Halted,
+    Offline,
+    OverBudget,
+    OverCap,
+    RateLimited,
+    TooDeep,
+)
 from agents.types import Failure
 from kit import jsonrpc
 
@@ -18,6 +30,7 @@ ADVICE: dict[type[Denied], str] = {
     OverBudget: "The day's questions are used up. They come back at midnight UTC.",
     Blocked: "Its owner decides who may ask.",
     Halted: "Its owner or the hub's administrators have to let it, or you, go on.",
+    Ended: "The question for which an agent asked on was canceled or failed. Ask again.",
     TooDeep: "Agents may pass a question on three times. Ask the last one yourself.",
     Cycle: "An agent passed the question back to one that has it already.",
     RateLimited: "Wait as long as it says: this holds over all agents.",

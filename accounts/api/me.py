@@ -1,7 +1,5 @@
 """The caller's own account."""
 
-from typing import Any
-
 from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -11,12 +9,14 @@ from rest_framework.views import APIView
 
 from accounts.api.shown import api_user
 from accounts.models import MAX_KEPT_DAYS, User
-from accounts.rest import caller_of
+from accounts.rest import Body, caller_of
 from accounts.shapes import ApiUser, Kept
 
 
 class Me(APIView):
     """Whose credential this is."""
+
+    scope = None  # whatever it is for
 
     @extend_schema(responses=ApiUser)
     def get(self, request: Request) -> Response:
@@ -24,7 +24,7 @@ class Me(APIView):
         return Response(api_user(caller_of(request)))
 
 
-class RetentionBody(serializers.Serializer[Any]):
+class RetentionBody(Body):
     """How long to keep questions; null: as long as the hub does."""
 
     questionsKeptDays = serializers.IntegerField(min_value=1, max_value=MAX_KEPT_DAYS, allow_null=True)

@@ -1,5 +1,6 @@
 """Where the caller is signed in, and signing out, here and there."""
 
+from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import NotAuthenticated, NotFound, ValidationError
 from rest_framework.request import Request
@@ -75,5 +76,5 @@ class Logout(APIView):
                 raise NotAuthenticated
             presented.revoke()
         response = Response(status=204)
-        response.delete_cookie(COOKIE, path="/", samesite="Lax")
+        response.delete_cookie(COOKIE, path=settings.SESSION_COOKIE_PATH, samesite="Lax")
         return response

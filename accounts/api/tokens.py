@@ -1,40 +1,93 @@
 """Tokens of the caller's own: made, listed, revoked."""
 
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
+from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.listing import ListQuery, listed
 from accounts.api.shown import NO_STORE, api_token, user_agent_of
+from accounts.authn import TokenScope
 from accounts.models import Credential
 from accounts.oauth import issuing
-from accounts.rest import BySession, caller_of
+from accounts.rest import Body, BySession, Unlimited, caller_of
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
-from accounts.tokens import mint_channel
+from accounts.tokens import Limits, mint_channel, rotate
 from kit.describe import ErrorBody, Items
-from kit.iso import iso
+from kit.iso import iso, iso_or_none
 
 Kind = Credential.Kind
+Checked = TypeVar("Checked", bound=Body)
+HANDLE = r"\A@?[A-Za-z0-9-]{1,39}/[a-z0-9-]{1,64}\Z"
+LEAST_LIFETIME_S = 60
+MOST_LIFETIME_S = 10 * 365 * 24 * 3600
+OVERLAP_S = 3600
+MOST_OVERLAP_S = 7 * 24 * 3600
 
 
-class NamedToken(serializers.Serializer[Any]):
+class NamedToken(Body):
     """The body of a mint."""
 
     name = serializers.CharField(max_length=100)
 
 
+class NewToken(NamedToken):
+    """The body of a mint. `expires_in`: seconds after which the token is good no more; without: until revoked."""
+
+    expires_in = serializers.IntegerField(
+        required=False, allow_null=True, min_value=LEAST_LIFETIME_S, max_value=MOST_LIFETIME_S
+    )
+
+    def limits(self) -> Limits:
+        """What the checked body limits the token to."""
+        body = self.validated_data
+        lifetime = timedelta(seconds=body["expires_in"]) if body.get("expires_in") else None
+        return Limits(tuple(body.get("scopes") or ()), (body.get("agent") or "").removeprefix("@"), lifetime)
+
+
+class NewAppToken(NewToken):
+    """The body of an app token's mint. `scopes`: what it is for; without: all that an app may.
+
+    `agent`: it asks this one alone, and reads its card; `ask` and `read` are the scopes that it may have then.
+    """
+
+    scopes = serializers.ListField(
+        required=False, allow_null=True, allow_empty=False, child=serializers.ChoiceField(choices=list(TokenScope))
+    )
+    agent = serializers.RegexField(HANDLE, required=False, allow_null=True, max_length=160)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The scopes in one order, each once."""
+        wanted = set(attrs.get("scopes") or ())
+        if attrs.get("agent") and wanted - {TokenScope.ASK, TokenScope.READ}:
+            raise serializers.ValidationError({"scopes": "a token for one agent asks and reads, nothing else"})
+        attrs["scopes"] = [scope.value for scope in TokenScope if scope in wanted]
+        return attrs
+
+
+class Rotation(Body):
+    """How many seconds the old token stays good; 0: not at all."""
+
+    overlap = serializers.IntegerField(default=OVERLAP_S, min_value=0, max_value=MOST_OVERLAP_S)
+
+
 class ChannelTokens(APIView):
     """`/tokens/channel`"""
 
-    @extend_schema(request=NamedToken, responses={201: MintedChannelToken, 429: ErrorBody})
+    permission_classes = [IsAuthenticated, Unlimited]
+
+    @extend_schema(request=NewToken, responses={201: MintedChannelToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Make a channel token; its text is in this answer and nowhere else."""
-        minted = mint_channel(caller_of(request), _name(request), user_agent=user_agent_of(request))
+        body = _checked(NewToken(data=request.data))
+        name, limits = str(body.validated_data["name"]), body.limits()
+        minted = mint_channel(caller_of(request), name, user_agent=user_agent_of(request), limits=limits)
         shown: MintedChannelToken = {**api_token(minted.credential), "token": minted.token}
         return Response(shown, status=201, headers=NO_STORE)
 
@@ -51,6 +104,8 @@ class Tokens(APIView):
 class OneToken(APIView):
     """`/tokens/{id}`"""
 
+    permission_classes = [IsAuthenticated, Unlimited]
+
     @extend_schema(responses={204: None})
     def delete(self, request: Request, token_id: int) -> Response:
         """Revoke it; again is fine."""
@@ -61,25 +116,49 @@ class OneToken(APIView):
         return Response(status=204)
 
 
+class RotateToken(APIView):
+    """`/tokens/{id}/rotate`"""
+
+    permission_classes = [BySession]
+
+    @extend_schema(request=Rotation, responses={201: MintedChannelToken, 404: ErrorBody, 429: ErrorBody})
+    def post(self, request: Request, token_id: int) -> Response:
+        """A new token like this one; the old one stays good for the overlap, an hour unless said otherwise."""
+        body = _checked(Rotation(data=request.data))
+        own = Credential.objects.live().filter(user=caller_of(request), kind__in=[Kind.CHANNEL, Kind.APP])
+        old = own.select_related("user").filter(pk=token_id).first()
+        if old is None:
+            raise NotFound("no such token")
+        overlap = timedelta(seconds=body.validated_data["overlap"])
+        minted = rotate(old, overlap=overlap, user_agent=user_agent_of(request))
+        shown: MintedChannelToken = {**api_token(minted.credential), "token": minted.token}
+        return Response(shown, status=201, headers=NO_STORE)
+
+
 class MintApp(APIView):
     """`/auth/apps/mint`"""
 
     permission_classes = [BySession]
 
-    @extend_schema(request=NamedToken, responses={201: MintedAppToken, 429: ErrorBody})
+    @extend_schema(request=NewAppToken, responses={201: MintedAppToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """A new app token, of which one may hold 20."""
-        minted = issuing.mint_app(caller_of(request), _name(request), user_agent=user_agent_of(request))
+        body = _checked(NewAppToken(data=request.data))
+        name, limits = str(body.validated_data["name"]), body.limits()
+        minted = issuing.mint_app(caller_of(request), name, user_agent=user_agent_of(request), limits=limits)
+        credential = minted.credential
         shown: MintedAppToken = {
             "token": minted.token,
-            "tokenName": minted.credential.name,
+            "tokenName": credential.name,
             "kind": "app",
-            "createdAt": iso(minted.credential.created_at),
+            "createdAt": iso(credential.created_at),
+            "expiresAt": iso_or_none(credential.expires_at),
+            "scopes": credential.scopes.split() or None,
+            "agent": credential.only_agent or None,
         }
         return Response(shown, status=201, headers=NO_STORE)
 
 
-def _name(request: Request) -> str:
-    body = NamedToken(data=request.data)
+def _checked(body: Checked) -> Checked:
     body.is_valid(raise_exception=True)
-    return str(body.validated_data["name"])
+    return body

@@ -28,7 +28,7 @@ class DeviceCode(Open):
         app_name = asked.read_app_name(field(request, "app_name"))
         machine_id = asked.read_machine_id(field(request, "machine_id"))
         both = devices.begin(app_name, machine_id)
-        page = f"{settings.PUBLIC_URL}{reverse('device')}"
+        page = f"{settings.PUBLIC_ORIGIN}{reverse('device')}"
         shown: DeviceCodes = {
             "device_code": both.device_code,
             "user_code": both.user_code,

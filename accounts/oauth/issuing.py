@@ -5,7 +5,7 @@ from django.db import transaction
 from accounts import quotas
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded
-from accounts.tokens import Minted, mint
+from accounts.tokens import NO_LIMITS, Limits, Minted, mint
 
 MINTED_APPS = 20
 BAD_GRANT = "the code is unknown, expired, used, or not for this client"
@@ -46,7 +46,7 @@ def revoke(issued: Credential | None) -> None:
 
 
 @transaction.atomic
-def mint_app(user: User, name: str, *, user_agent: str) -> Minted:
+def mint_app(user: User, name: str, *, user_agent: str, limits: Limits = NO_LIMITS) -> Minted:
     """An app token by its user's own hand.
 
     Raises:
@@ -56,4 +56,5 @@ def mint_app(user: User, name: str, *, user_agent: str) -> Minted:
     quotas.check_tokens(user)
     if user.credentials.live().filter(kind=Kind.APP, source=Source.MINT).count() >= MINTED_APPS:
         raise QuotaExceeded(f"you hold {MINTED_APPS} app tokens: revoke one first")
-    return mint(user, Kind.APP, name, user_agent=user_agent, source=Source.MINT, app_name=name[:60])
+    app_name = name[:60]
+    return mint(user, Kind.APP, name, user_agent=user_agent, source=Source.MINT, app_name=app_name, limits=limits)

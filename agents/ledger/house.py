@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from agents.admission import SESSION_CAP, AgentState, House
+from agents.ledger import statements
 from agents.models.presence import alive_since
 from agents.types import Ask
 from kit import sql
@@ -57,7 +58,9 @@ WHERE a.access = 'limited' AND a.id IN ({marks})
 
 
 def read_house(asks: Collection[Ask], now: datetime, day: object) -> House:
-    """All that decides about these asks: one round trip, two where an agent is not open to all."""
+    """All that decides about these asks: one round trip, and one more each where an agent is not open to all or
+    an agent asks on.
+    """
     agent_ids = list({ask.target.agent_id for ask in asks if ask.target.agent_id is not None})
     plain = list({ask.target.session_id for ask in asks if ask.target.agent_id is None})
     agents, sessions, claims, blocks = _read(asks, agent_ids, plain, now, day)
@@ -67,6 +70,7 @@ def read_house(asks: Collection[Ask], now: datetime, day: object) -> House:
         granted=_granted([row[0] for row in agents if not row[9]]),
         blocked=frozenset((row[0], row[1]) for row in blocks if row[0] is not None),
         halted=frozenset(row[1] for row in blocks if row[0] is None),
+        ended=frozenset(statements.ended_parents({ask.parent for ask in asks if ask.parent})),
     )
     for session_id, caller_id, chat_id, task_id, home, message_key in claims:
         house.held(session_id)[caller_id] += 1

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from django.db import connection
 
+from agents.types import AGENTS_OWN_WORDS, Outcome
 from kit import sql
 from kit.clock import db_now
 
@@ -146,6 +147,21 @@ def read_ends(chat_ids: Collection[str]) -> dict[str, tuple[str, str]]:
         f"SELECT chat_id, outcome, reason FROM agents_turn WHERE chat_id IN ({sql.marks(chat_ids)})", [*chat_ids]
     )
     return {row[0]: (row[1], row[2]) for row in found}
+
+
+def ended_parents(chat_ids: Collection[str]) -> set[str]:
+    """Those of these turns that were canceled, failed or deleted: nobody wants what was asked in them any more.
+
+    A turn whose agent itself says that it failed or refuses is none of them, as an answered one is none.
+    """
+    if not chat_ids:
+        return set()
+    found = sql.rows(
+        f"SELECT chat_id FROM agents_turn WHERE chat_id IN ({sql.marks(chat_ids)})"
+        f" AND (outcome IS NULL OR outcome = %s OR reason IN ({sql.marks(AGENTS_OWN_WORDS)}))",
+        [*chat_ids, Outcome.COMPLETED, *AGENTS_OWN_WORDS],
+    )
+    return set(chat_ids) - {row[0] for row in found}
 
 
 def release_turns(chat_ids: Collection[str], now: datetime) -> None:

@@ -10,12 +10,14 @@ from django.utils import timezone
 
 from accounts.models import User
 from agents.models.session import Session
+from kit.asgi import MAX_BODY_BYTES
 from kit.clock import near_now
 
 MAX_BUDGET = 100_000
 MAX_CAP = 20
 MAX_WAIT_S = 3600
 MAX_PAPER_CHARS = 65_536
+MIN_BODY_BYTES = 1_024
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -89,6 +91,24 @@ class Agent(models.Model):
         help_text="Seconds it may take for callers who stream or do not wait; empty: the hub's own limit.",
     )
     suggested_prompts = models.JSONField(default=list, blank=True)
+    skills = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text="In its A2A card; empty: the skill `ask` alone.",
+    )
+    input_modes = models.JSONField(
+        default=list, db_default=[], blank=True, help_text="Media types it takes; empty: the hub's."
+    )
+    output_modes = models.JSONField(
+        default=list, db_default=[], blank=True, help_text="Media types it answers with; empty: the hub's."
+    )
+    max_body_bytes = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(MIN_BODY_BYTES), MaxValueValidator(MAX_BODY_BYTES)],
+        help_text="The longest request it takes over A2A; empty: the hub's own limit.",
+    )
     claude_md = models.TextField(  # noqa: DJ001  the native API tells "never written" from "empty"
         null=True, blank=True, validators=[MaxLengthValidator(MAX_PAPER_CHARS)]
     )

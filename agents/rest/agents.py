@@ -118,7 +118,7 @@ class OneAgent(APIView):
         owner = caller_of(request)
         agent = get_own_agent(agent_id, owner)
         changes = _checked(ChangedAgent(data=request.data, partial=True))
-        _refuse_moving(agent, request.data)
+        _refuse_moving(agent, changes)
         if remote := changes.pop("remote", None):
             _move(agent, remote)
         revised = publishing.revise(agent.pk, changes, changes.pop("allowed", None))
@@ -187,8 +187,8 @@ def _checked(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
     return dict(serializer.validated_data)
 
 
-def _refuse_moving(agent: Agent, body: Any) -> None:
+def _refuse_moving(agent: Agent, changes: Json) -> None:
     """A handle and its session are fixed at publishing; sending back what they are is fine."""
-    for field, now in {"slug": agent.slug, "sessionId": str(agent.session.public_id)}.items():
-        if body.get(field, now) != now:
+    for field, now in {"slug": agent.slug, "sessionId": agent.session.public_id}.items():
+        if changes.pop(field, now) != now:
             raise ValidationError({field: "fixed at publishing; delete the agent and publish anew"})

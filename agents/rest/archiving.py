@@ -1,7 +1,6 @@
 """Putting sessions away, and tidying up those that share a name."""
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -12,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.rest import caller_of
+from accounts.rest import Body, caller_of
 from agents.access import Role, seen_at
 from agents.models import Session
 from agents.rest.session_shapes import Pruned, SessionArchived
@@ -23,7 +22,7 @@ from kit.clock import db_now
 from kit.iso import iso
 
 
-class PruneBody(serializers.Serializer[Any]):
+class PruneBody(Body):
     """Which names to tidy up: one, with or without its @, or all. `dryRun` deletes nothing, and must be said."""
 
     dryRun = serializers.BooleanField()

@@ -1,7 +1,6 @@
 """Callers whom an owner does not answer."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -10,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.rest import caller_of
+from accounts.rest import Body, caller_of
 from agents.granting import UnknownLogin, block, unblock, users_named
 from agents.models import CallerBlock
 from agents.rest.paging import PageQuery, page
@@ -19,7 +18,7 @@ from kit.describe import ErrorBody, Page
 from kit.iso import iso
 
 
-class NewBlock(serializers.Serializer[Any]):
+class NewBlock(Body):
     """The body of POST."""
 
     login = serializers.CharField(max_length=64)

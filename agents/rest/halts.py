@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.acts import name_rows, note
-from accounts.rest import caller_of
+from accounts.rest import Body, caller_of
 from agents import halting
 from agents.halting import Subject
 from agents.models import Halt
@@ -27,7 +27,7 @@ from kit.iso import iso, iso_or_none
 Kind = Halt.Kind
 
 
-class Why(serializers.Serializer[Any]):
+class Why(Body):
     """The body of an owner's halt."""
 
     reason = serializers.CharField(max_length=REASON_CHARS, default="", allow_blank=True)

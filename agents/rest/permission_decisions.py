@@ -1,6 +1,6 @@
 """Deciding what the program of a session asks leave for."""
 
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.rest import Conflict, StrictJSONParser, caller_of
+from accounts.rest import Body, Conflict, StrictJSONParser, caller_of
 from agents.access import Role
 from agents.rest.visible import get_session
 from agents.transcript import permissions
@@ -19,7 +19,7 @@ from kit.describe import ErrorBody, Time, Uuid
 from kit.iso import iso
 
 
-class DecisionBody(serializers.Serializer[Any]):
+class DecisionBody(Body):
     """Yes or no, and a word about it that the agent reads."""
 
     decision = serializers.ChoiceField(["allow", "deny"])

@@ -7,19 +7,25 @@ from typing import Any, cast
 from rest_framework import serializers
 
 from accounts.models import User
+from accounts.rest import Body
 from agents.facts import Facts, facts_of
 from agents.granting import UnknownLogin, logins_granted, users_named
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
 from agents.links.remote.card import Card
 from agents.models import Agent, RemoteServer, Session
-from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS, MAX_WAIT_S
+from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS, MAX_WAIT_S, MIN_BODY_BYTES
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
 from agents.rest.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style
+from kit.asgi import MAX_BODY_BYTES
 from kit.clock import db_now
 from kit.iso import iso, iso_or_none
 
 Json = dict[str, Any]
 MAX_GRANTS = 200
+MEDIA_TYPE = r"\A[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*\Z"
+MAX_SKILLS = 20
+MAX_MODES = 20
+HUB_MODES = ("text/plain", "application/json")  # what every agent takes, and what callers can ask for
 NOT_OFFERED = "this hub does not offer it yet"
 
 
@@ -34,7 +40,30 @@ def _paper(source: str) -> serializers.CharField:
     )
 
 
-class RemoteAuth(serializers.Serializer[Any]):
+def _modes(source: str | None = None, *, among: Sequence[str] = ()) -> serializers.ListField:
+    """Media types, each once and in their order; empty: the default."""
+    one = serializers.ChoiceField(choices=among) if among else serializers.RegexField(MEDIA_TYPE, max_length=127)
+    return serializers.ListField(source=source, required=False, max_length=MAX_MODES, child=one)
+
+
+def _short(max_length: int, *, most: int) -> serializers.ListField:
+    child = serializers.CharField(max_length=max_length)
+    return serializers.ListField(required=False, max_length=most, child=child)
+
+
+class SkillBody(Body):
+    """A skill as A2A cards have it; without modes it has the agent's."""
+
+    id = serializers.CharField(max_length=64)
+    name = serializers.CharField(max_length=120)
+    description = serializers.CharField(required=False, allow_blank=True, max_length=1024)
+    tags = _short(64, most=20)
+    examples = _short(400, most=20)
+    inputModes = _modes(among=HUB_MODES)
+    outputModes = _modes()
+
+
+class RemoteAuth(Body):
     """What the hub sends to a remote A2A server as `Authorization`."""
 
     scheme = serializers.CharField(max_length=MAX_SCHEME_CHARS)
@@ -48,7 +77,7 @@ class RemoteAuth(serializers.Serializer[Any]):
             raise serializers.ValidationError(str(bad)) from None
 
 
-class RemotePlace(serializers.Serializer[Any]):
+class RemotePlace(Body):
     """Where a remote A2A server is: its card's URL, or one above it; without `auth` the hub calls it unnamed."""
 
     cardUrl = serializers.CharField(max_length=MAX_URL_CHARS)
@@ -61,8 +90,8 @@ class RemoteChanges(RemotePlace):
     cardUrl = serializers.CharField(required=False, max_length=MAX_URL_CHARS)
 
 
-class AgentChanges(serializers.Serializer[Any]):
-    """The body of PATCH: any subset; unknown fields are ignored."""
+class AgentChanges(Body):
+    """The body of PATCH: any subset."""
 
     name = serializers.CharField(max_length=120)
     tagline = serializers.CharField(required=False, max_length=160, allow_blank=True)
@@ -86,6 +115,16 @@ class AgentChanges(serializers.Serializer[Any]):
     suggestedPrompts = serializers.ListField(
         source="suggested_prompts", required=False, max_length=6, child=serializers.CharField(max_length=400)
     )
+    skills = serializers.ListField(required=False, max_length=MAX_SKILLS, child=SkillBody())
+    defaultInputModes = _modes("input_modes", among=HUB_MODES)
+    defaultOutputModes = _modes("output_modes")
+    maxBodyBytes = serializers.IntegerField(
+        source="max_body_bytes",
+        required=False,
+        allow_null=True,
+        min_value=MIN_BODY_BYTES,
+        max_value=MAX_BODY_BYTES,
+    )
     claudeMd = _paper("claude_md")
     personalizationPrompt = _paper("personalization_prompt")
     liveView = serializers.BooleanField(required=False, write_only=True)
@@ -97,6 +136,22 @@ class AgentChanges(serializers.Serializer[Any]):
             return users_named(logins)
         except UnknownLogin as unknown:
             raise serializers.ValidationError(str(unknown)) from None
+
+    def validate_skills(self, skills: list[Json]) -> list[Json]:
+        """With ids that differ; callers name a skill by its id."""
+        if len({skill["id"] for skill in skills}) < len(skills):
+            raise serializers.ValidationError("two skills have one id")
+        return skills
+
+    def validate_defaultInputModes(self, modes: list[str]) -> list[str]:
+        """Each once."""
+        return list(dict.fromkeys(modes))
+
+    def validate_defaultOutputModes(self, modes: list[str]) -> list[str]:
+        """Each once, and one of them such that a caller of A2A can take it."""
+        if modes and not set(modes) & set(HUB_MODES):
+            raise serializers.ValidationError(f"want {' or '.join(HUB_MODES)} among them")
+        return list(dict.fromkeys(modes))
 
     def validate(self, attrs: Json) -> Json:
         """Take out what only has to be false."""
@@ -121,7 +176,10 @@ class NewAgent(AgentChanges):
 
 
 class ChangedAgent(AgentChanges):
-    """The body of PATCH; `remote` moves an agent that is a remote A2A server."""
+    """The body of PATCH; `remote` moves an agent that is a remote A2A server. The rest is fixed at publishing."""
+
+    sessionId = serializers.UUIDField(required=False, write_only=True)
+    slug = serializers.CharField(required=False, allow_null=True, max_length=64, write_only=True)
 
     remote = RemoteChanges(required=False)
 
@@ -205,6 +263,10 @@ def _show(
         "publicAsk": False,
         "liveViewEnabledAt": None,
         "suggestedPrompts": agent.suggested_prompts,
+        "skills": agent.skills,
+        "defaultInputModes": agent.input_modes,
+        "defaultOutputModes": agent.output_modes,
+        "maxBodyBytes": agent.max_body_bytes,
     }
     if allowed is not None:
         shown["allowedLogins"] = allowed

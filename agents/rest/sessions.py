@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.rest import caller_of
+from accounts.rest import Body, caller_of
 from agents.access import Role, role_of, seen_at, visible_sessions
 from agents.directory import online_sessions
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
@@ -37,7 +37,7 @@ class SessionQuery(serializers.Serializer[Any]):
     archived = serializers.BooleanField(default=False)
 
 
-class SessionChanges(serializers.Serializer[Any]):
+class SessionChanges(Body):
     """What a supervisor would set; this hub knows none, so they stay as they are."""
 
     autoStart = serializers.BooleanField(required=False)

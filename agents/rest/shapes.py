@@ -58,11 +58,24 @@ class ApiCard(TypedDict):
     streaming: bool
 
 
+class ApiSkill(TypedDict):
+    """A skill in an agent's A2A card."""
+
+    id: str
+    name: str
+    description: NotRequired[str]
+    tags: NotRequired[list[str]]
+    examples: NotRequired[list[str]]
+    inputModes: NotRequired[list[str]]
+    outputModes: NotRequired[list[str]]
+
+
 class ApiAgent(TypedDict):
     """A published session, or the draft of one. `allowedLogins` and `remote` are there for its owner alone.
 
     `remote` only where the agent is a remote A2A server.
-    `waitS`: seconds it may take for callers who stream or do not wait; null: the hub's own limit.
+    `waitS`: seconds it may take for callers who stream or do not wait; null: the hub's own limit. `skills`,
+    `defaultInputModes`, `defaultOutputModes`, `maxBodyBytes`: empty or null where the hub's own hold.
     """
 
     id: int
@@ -94,6 +107,10 @@ class ApiAgent(TypedDict):
     publicAsk: bool
     liveViewEnabledAt: None
     suggestedPrompts: list[str]
+    skills: list[ApiSkill]
+    defaultInputModes: list[str]
+    defaultOutputModes: list[str]
+    maxBodyBytes: int | None
 
 
 class PublishedAgent(ApiAgent):

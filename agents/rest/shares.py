@@ -1,6 +1,6 @@
 """Who else may see and steer a session."""
 
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.models import User
-from accounts.rest import caller_of
+from accounts.rest import Body, caller_of
 from agents.access import Role
 from agents.models import Share
 from agents.rest.paging import PageQuery, page
@@ -22,7 +22,7 @@ from kit.describe import ErrorBody, Page
 from kit.iso import iso
 
 
-class NewShare(serializers.Serializer[Any]):
+class NewShare(Body):
     """Whom to lend it to, and what for."""
 
     login = serializers.CharField(max_length=64)

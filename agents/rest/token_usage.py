@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from accounts.authn import Identity, identify
 from accounts.callers import presented_by
 from accounts.models import Credential, User
-from accounts.rest import CredentialAuthentication, caller_of, identity_of
+from accounts.rest import Body, CredentialAuthentication, caller_of, identity_of
 from agents.access import Role
 from agents.models import Session, TokenUsage
 from agents.rest.cursors import MAX_ID
@@ -69,7 +69,7 @@ def _counter(source: str) -> serializers.IntegerField:
     return serializers.IntegerField(source=source, default=0, min_value=0, max_value=MAX_ID)
 
 
-class OneModel(serializers.Serializer[Any]):
+class OneModel(Body):
     """Counters of one model."""
 
     model = serializers.CharField(max_length=128)
@@ -79,7 +79,7 @@ class OneModel(serializers.Serializer[Any]):
     cacheCreationTokens = _counter("cache_creation_tokens")
 
 
-class NewUsage(serializers.Serializer[Any]):
+class NewUsage(Body):
     """A report."""
 
     capturedAt = serializers.DateTimeField()

@@ -6,14 +6,14 @@ from django.core.files.uploadedfile import UploadedFile
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.rest import PayloadTooLarge
+from accounts.rest import Body, PayloadTooLarge
 from agents.transcript.files import MAX_FILE_BYTES, Upload
 
 TOO_LARGE = f"a file has at most {MAX_FILE_BYTES} bytes"
 
 
-class FileForm(serializers.Serializer[Any]):
-    """The part `file`; other parts are ignored."""
+class FileForm(Body):
+    """The part `file`."""
 
     file = serializers.FileField()
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
@@ -18,7 +18,6 @@ VERSION = "0.3.0"
 @cache
 def asyncapi() -> Json:
     """The whole document; it is the same as long as the process lives."""
-    public = urlsplit(settings.PUBLIC_URL)
     document: Json = {
         "asyncapi": "3.0.0",
         "info": {
@@ -27,7 +26,7 @@ def asyncapi() -> Json:
             "description": "One JSON text message a frame, each with its `type`. Unknown fields are ignored.",
         },
         "defaultContentType": "application/json",
-        "servers": {"hub": {"host": public.netloc, "protocol": "wss" if public.scheme == "https" else "ws"}},
+        "servers": {"hub": _server(urlsplit(settings.PUBLIC_URL))},
         "channels": {},
         "operations": {},
         "components": {"messages": {}, "schemas": {}, "securitySchemes": SCHEMES},
@@ -35,6 +34,11 @@ def asyncapi() -> Json:
     for socket in SOCKETS:
         _add(document, socket)
     return document
+
+
+def _server(public: SplitResult) -> Json:
+    server = {"host": public.netloc, "protocol": "wss" if public.scheme == "https" else "ws"}
+    return server | ({"pathname": public.path} if public.path else {})
 
 
 def _add(document: Json, socket: Socket) -> None:

@@ -8,6 +8,7 @@ from drf_spectacular.plumbing import ComponentIdentity, ComponentRegistry, Resol
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import IsAuthenticated
 
+from accounts.rest import Body, InScope
 from hub.descriptions.errors import add_errors, likely_errors
 from hub.descriptions.schemes import SCHEMES
 from hub.descriptions.shapes import REF, Json, is_shape, schema_of
@@ -66,7 +67,9 @@ class HubAutoSchema(AutoSchema):
         if "security" in operation:
             operation["security"] = [{one: []} if isinstance(one, str) else one for one in operation["security"]]
         statuses = likely_errors(path, method, operation)
-        if set(self.view.permission_classes) - {IsAuthenticated}:
+        classes = set(self.view.permission_classes)
+        takes_any_scope = getattr(self.view, "scope", "by its method") is None
+        if classes - {IsAuthenticated, InScope} or (InScope in classes and not takes_any_scope):
             statuses.add(403)
         if self.view.content_negotiation_class is DefaultContentNegotiation:
             statuses.add(406)
@@ -74,6 +77,10 @@ class HubAutoSchema(AutoSchema):
         register(registry, "ErrorBody", components["ErrorBody"])
         add_errors(operation, statuses, schema)
         return operation
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Json:
+        schema: Json = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        return schema | {"additionalProperties": False} if isinstance(serializer, Body) else schema
 
     def get_operation_id(self) -> str:
         """The method and the view: getAgents, patchOneAgent."""

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -39,7 +40,7 @@ def erase(request: HttpRequest) -> HttpResponse:
         close(me.pk)
     except CannotClose as cannot:
         return render(request, "erase.html", {"me": me, "error": f"{str(cannot).capitalize()}."}, status=409)
-    response = HttpResponseRedirect("/")
+    response = HttpResponseRedirect(reverse("home"))
     sign_out(request, response)
     messages.success(request, GONE.format(login=me.login))
     return response

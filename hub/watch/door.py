@@ -69,7 +69,7 @@ class WatchDoor:
     async def _readiness(self) -> dict[str, object]:
         if draining.is_set():
             return {"ok": False, "draining": True}
-        if not await self._has_started():
+        if not await self.has_started():
             return {"ok": False, "starting": True}
         try:
             await self._probe()
@@ -79,7 +79,8 @@ class WatchDoor:
             return {"ok": False, "database": "out of reach"}
         return {"ok": True, "database": "ok"}
 
-    async def _has_started(self) -> bool:
+    async def has_started(self) -> bool:
+        """Whether this process can serve; it is started by being asked. Waits a moment at most."""
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 await self._ensure_started()

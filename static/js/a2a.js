@@ -1,4 +1,5 @@
 // A2A from a page of the hub: the cookie says who asks. Texts of agents are data: show them by textContent.
+import { inHub } from "./addresses.js";
 
 export const ENDED = new Set(["COMPLETED", "FAILED", "CANCELED", "REJECTED"]);
 export const ASKS = new Set(["INPUT_REQUIRED", "AUTH_REQUIRED"]);
@@ -20,7 +21,7 @@ export function endpoint(handle) {
 // error instead.
 export async function exchange(request, { onHead, onPiece, onShown, onError, signal } = {}) {
   const { url, method, headers, body, credentials = "same-origin" } = request;
-  const response = await fetch(url, { method, headers, body, credentials, signal });
+  const response = await fetch(inHub(url), { method, headers, body, credentials, signal });
   const read = (answer, id) => {
     if (answer?.error) return onError?.(problem(answer, response.status));
     onShown?.(answer?.jsonrpc ? answer.result : answer, id);

@@ -1,4 +1,5 @@
 // The desk: how agents and sessions are now, asked for every few seconds while the page is seen.
+import { inHub } from "./addresses.js";
 import { toast } from "./toast.js";
 import { markZone } from "./desk_zone.js";
 
@@ -12,7 +13,7 @@ function address() {
   const query = new URLSearchParams();
   for (const id of new Set(sessions.map((one) => one.dataset.session))) query.append("session", id);
   for (const one of agents) query.append("agent", one.dataset.agent);
-  return `/desk/states?${query}`;
+  return inHub(`/desk/states?${query}`);
 }
 
 function show(states) {

@@ -2,12 +2,13 @@
 import { Files } from "./operator_files.js";
 import { Leave } from "./operator_leave.js";
 import { Link } from "./operator_link.js";
+import { inHub } from "./addresses.js";
 import { Transcript } from "./operator_transcript.js";
 import { toast } from "./toast.js";
 
 const $ = (id) => document.getElementById(id);
 const seen = JSON.parse($("seen").textContent);
-const address = `/desk/sessions/${seen.id}`;
+const address = inHub(`/desk/sessions/${seen.id}`);
 const may_decide = seen.role === "approver" || seen.role === "owner";
 
 const transcript = new Transcript($("transcript"), $("growing"), address);
@@ -71,7 +72,7 @@ function now() {
 
 function again() {
   const back = document.createElement("a");
-  Object.assign(back, { href: "/signin", textContent: "Sign in again" });
+  Object.assign(back, { href: inHub("/signin"), textContent: "Sign in again" });
   back.search = new URLSearchParams({ next: address });
   return back;
 }

@@ -1,4 +1,5 @@
 // The files of a session: the list is the hub's, uploads and deletions go over REST.
+import { inHub } from "./addresses.js";
 import { load, replace } from "./fragment.js";
 import { toast } from "./toast.js";
 
@@ -42,7 +43,7 @@ export class Files {
 
 async function ask(address, options) {
   try {
-    const answer = await fetch(address, { credentials: "same-origin", ...options });
+    const answer = await fetch(inHub(address), { credentials: "same-origin", ...options });
     if (!answer.ok) toast((await answer.json()).message);
     return answer.ok;
   } catch {

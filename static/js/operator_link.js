@@ -1,4 +1,6 @@
 // The socket `/cli`, subscribed to one session. It comes back by itself, unless the hub said not to.
+import { inHub } from "./addresses.js";
+
 const WAITS_S = [1, 2, 5, 15, 30, 60];
 const FINAL = new Set([1000, 1008]);
 const LOST = "The connection was lost before the hub answered. Look at the transcript before you try again.";
@@ -14,7 +16,7 @@ export class Link {
     clearTimeout(this.timer);
     this.timer = null;
     this.onState("connecting");
-    const socket = (this.socket = new WebSocket(`${location.origin.replace("http", "ws")}/cli`));
+    const socket = (this.socket = new WebSocket(`${location.origin.replace("http", "ws")}${inHub("/cli")}`));
     socket.onopen = () => this.subscribe();
     socket.onmessage = ({ data }) => this.take(JSON.parse(data));
     socket.onclose = ({ code }) => this.socket === socket && this.closed(code);

@@ -1,5 +1,6 @@
 // The developer reference's "Try it". Everything an agent or owner wrote is shown by textContent.
 import { ASKS, ENDED, endpoint, exchange, textOf } from "./a2a.js";
+import { inHub } from "./addresses.js";
 import { about, asking, isReply, Reply, sightOf } from "./dialects.js";
 import { MISTAKES } from "./mistakes.js";
 import { SDKS } from "./sdk_snippets.js";
@@ -90,7 +91,7 @@ function pick() {
 }
 
 async function refresh() {
-  const answer = await fetch("/api/v1/agents?limit=200");
+  const answer = await fetch(inHub("/api/v1/agents?limit=200"));
   if (!answer.ok) return toast(`The list did not come: HTTP ${answer.status}.`);
   const before = handle();
   state.agents = (await answer.json()).items;
@@ -109,7 +110,7 @@ function cardRequest() {
 }
 
 async function fetchCard() {
-  const answer = await fetch(cardRequest().url, { credentials: "omit" });
+  const answer = await fetch(inHub(cardRequest().url), { credentials: "omit" });
   const text = await answer.text();
   $("card-status").textContent = `HTTP ${answer.status}`;
   $("card-answer").textContent = answer.ok ? JSON.stringify(JSON.parse(text), null, 2) : text;
@@ -262,7 +263,7 @@ function explain(...lines) {
 
 async function mint() {
   const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"name": "developer reference"}' };
-  const answer = await fetch("/api/v1/auth/apps/mint", options);
+  const answer = await fetch(inHub("/api/v1/auth/apps/mint"), options);
   const body = await answer.json();
   if (!answer.ok) return toast(body.message);
   state.token = body.token;

@@ -4,11 +4,11 @@ import { ascii, literal, pythonJson, pythonLiteral, shell } from "./literals.js"
 const PLACE = "A2A_TOKEN";
 
 export function asHttp(request, hub) {
-  const { host } = new URL(hub);
+  const { host, pathname } = new URL(hub);
   const headers = Object.entries({ Host: host, ...request.headers });
   const cookie = request.credentials === "omit" ? [] : [["Cookie", "cw_session=…"]];
   const head = [...headers, ...cookie].map(([name, value]) => `${name}: ${value}`);
-  return [`${request.method} ${request.url} HTTP/1.1`, ...head, "", request.body ?? ""].join("\n").trimEnd();
+  return [`${request.method} ${pathname.replace(/\/$/, "")}${request.url} HTTP/1.1`, ...head, "", request.body ?? ""].join("\n").trimEnd();
 }
 
 export function asCurl(request, hub, token) {

@@ -151,8 +151,8 @@ async def test_a_second_signal_ends_it_and_its_commands_at_once(hub, start, life
     [
         (["--echo"], "--hub is missing (or set CLAWBRIDGE_HUB)"),
         (["--hub", "http://h", "--echo"], "--token is missing (or set CLAWBRIDGE_TOKEN)"),
-        (["--hub", "ftp://h", "--token", "ck_live_x", "--echo"], "want an origin"),
-        (["--hub", "https://h/path", "--token", "ck_live_x", "--echo"], "want an origin"),
+        (["--hub", "ftp://h", "--token", "ck_live_x", "--echo"], "want an address"),
+        (["--hub", "https://h/path?q", "--token", "ck_live_x", "--echo"], "want an address"),
         (["--hub", "http://h", "--token", "cw_sess_x", "--echo"], "begins with ck_live_"),
         (["--hub", "http://h", "--token", "ck_live_x", "--name", "Bad_Name", "--echo"], "want only a-z"),
         (["--hub", "http://h", "--token", "ck_live_x"], "want either --echo or --exec CMD"),

@@ -78,3 +78,38 @@ def test_what_was_answered_is_over_with_the_next_end(ahead: int) -> None:
     driving.hooked()
     driving.answered("a", 0.5)
     assert "a" in driving.stopped(1.0)
+
+
+def turn(driving: Driving, chat_id: str = "") -> str:
+    found = driving.find(1.0, chat_id)
+    assert found is not None
+    return found.turn
+
+
+def test_what_an_agent_asks_is_of_the_last_question_that_is_waited_for() -> None:
+    driving = Driving()
+    for chat_id in ("a", "b", "c"):
+        driving.begin(prompt(chat_id), 0.0)
+    assert turn(driving) == "c"
+    driving.unwanted("c", 0.5)
+    driving.answered("b", 0.5)
+    assert turn(driving) == "a"
+    assert turn(driving, "b") == "b"  # as the agent says
+    assert turn(driving, "of another agent") == "a"
+
+
+def test_what_a_program_with_hooks_asks_is_of_the_question_that_it_works_on() -> None:
+    driving = Driving()
+    driving.hooked()
+    for chat_id in ("a", "b"):
+        driving.begin(told(chat_id), 0.0)
+    assert turn(driving) == "a"
+    driving.stopped(0.5)
+    assert turn(driving) == "b"
+
+
+def test_what_is_asked_over_a_newer_connection_is_of_no_turn() -> None:
+    driving = Driving()
+    driving.resume(prompt("a"), 60.0, 0.0)
+    assert driver(driving) == 7
+    assert turn(driving) == ""

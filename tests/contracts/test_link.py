@@ -145,7 +145,7 @@ async def test_the_parts_of_a_question_cross_and_so_does_its_cancel(ends: tuple[
     asked = replace(asked, ask=ask)
     await home.link.deliver(asked)
     [prompt] = desk.prompts
-    assert (prompt.task_id, prompt.context_id, prompt.traceparent) == ("T", "C", "00-a-b-01")
+    assert (prompt.task_id, prompt.traceparent) == ("T", "00-a-b-01")
     assert prompt.parts == parts
     await home.link.withdraw(asked)
 

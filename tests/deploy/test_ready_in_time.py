@@ -1,11 +1,15 @@
 """Health is answered in time, whatever the database does."""
 
+import json
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from faults.proxy import proxied
+from hub.watch.door import WatchDoor
 from tests.callers import web
 from tests.homes import GrownHomes, MakeHome
 from tests.hub_process import StartHub
@@ -43,3 +47,23 @@ async def test_a_database_that_hangs_makes_the_process_unready_in_time(
                 return (await client.get("/readyz")).status_code == 200
 
             await eventually(ready, "the process is ready again", within_s=30)
+
+
+async def test_a_process_that_cannot_start_is_alive_and_not_ready() -> None:
+    async def fail() -> None:
+        raise ConnectionError
+
+    door = WatchDoor(CollectorRegistry(), "", fail)
+    told: list[Any] = []
+
+    async def send(message: Any) -> None:
+        told.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    for path in ("/readyz", "/livez"):
+        await door({"type": "http", "method": "GET", "path": path, "headers": []}, receive, send)
+    assert [one["status"] for one in told[::2]] == [503, 200]
+    assert json.loads(told[1]["body"]) == {"ok": False, "starting": True}
+    await door.close()

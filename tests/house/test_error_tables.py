@@ -5,7 +5,19 @@ from collections.abc import Iterator
 import pytest
 
 from a2a_bridge.errors import DENIED_TEXT, FAILURE_TEXT, denied_text, failure_text
-from agents.errors import Blocked, Busy, Cycle, Denied, Halted, Offline, OverBudget, OverCap, RateLimited, TooDeep
+from agents.errors import (
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    Ended,
+    Halted,
+    Offline,
+    OverBudget,
+    OverCap,
+    RateLimited,
+    TooDeep,
+)
 from agents.models import Turn
 from agents.types import Failure
 
@@ -17,6 +29,7 @@ SAID = [
     (Blocked(), "agent @owner/slug does not take your questions"),
     (Halted(), "agent @owner/slug is halted"),
     (Halted(is_caller=True), "your questions are halted"),
+    (Ended(), "the question that this one is asked for has ended"),
     (TooDeep(), "too many agents passed this question on"),
     (Cycle(), "this question came through the same agent already"),
     (RateLimited(7), "over your rate limit, retry in 7 s"),

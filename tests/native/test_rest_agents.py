@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.models import Credential
 from agents import publishing
 from agents.models import Agent, Session
-from tests.native.house import Person, api, connect, make_agent, make_session, make_turn, names, spend
+from tests.native.house import Person, api, browser, connect, make_agent, make_session, make_turn, names, spend
 
 AGENTS = "/api/v1/agents"
 FIELDS = {
@@ -44,6 +44,10 @@ FIELDS = {
     "publicAsk",
     "liveViewEnabledAt",
     "suggestedPrompts",
+    "skills",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "maxBodyBytes",
 }
 OWNERS_FIELDS = FIELDS | {"allowedLogins"}
 
@@ -178,9 +182,7 @@ def test_of_two_who_publish_one_session_at_once_one_wins(alice: Person) -> None:
 
 def test_a_patch_changes_what_it_names_and_nothing_else(alice: Person) -> None:
     agent = make_agent(alice.user, tagline="old", daily_budget=7)
-    answer = patch(
-        alice, agent, tagline="new", suggestedPrompts=["a", "b"], personalizationPrompt="be kind", zzz=1
-    )
+    answer = patch(alice, agent, tagline="new", suggestedPrompts=["a", "b"], personalizationPrompt="be kind")
     assert answer.status_code == 200
     assert answer.json()["tagline"] == "new"
     assert answer.json()["suggestedPrompts"] == ["a", "b"]
@@ -443,3 +445,67 @@ def test_an_agent_obeys_its_owner_alone(alice: Person, bob: Person, method: str,
         assert answer["WWW-Authenticate"] == "Bearer"
         assert answer.json()["error"] == "unauthorized"
     assert Agent.objects.kept().filter(pk=agent.pk).exists() is not (method == "delete" and caller in ALLOWED)
+
+
+SKILL = {"id": "chess", "name": "Chess", "tags": ["games"], "examples": ["e4?"], "outputModes": ["image/png"]}
+
+
+def test_its_skills_and_modes_are_those_of_its_card(alice: Person) -> None:
+    shown = {
+        "skills": [SKILL, {"id": "go", "name": "Go"}],
+        "defaultInputModes": ["application/json", "text/plain"],
+        "defaultOutputModes": ["text/plain", "text/markdown"],
+        "maxBodyBytes": 4096,
+    }
+    answer = publish(alice, make_session(alice.user, "player"), **shown)
+    assert answer.status_code == 201, answer.content
+    assert {name: answer.json()[name] for name in shown} == shown
+    for version in ("", "1.0"):
+        path = "/api/a2a/v1/agents/alice/player/.well-known/agent-card.json"
+        card = browser().get(path, headers={"A2A-Version": version}).json()
+        assert card["defaultInputModes"] == ["application/json", "text/plain"]
+        assert card["defaultOutputModes"] == ["text/plain", "text/markdown"]
+        chess, go = card["skills"]
+        assert chess == SKILL | {"description": "Chess", "inputModes": ["application/json", "text/plain"]}
+        assert (go["description"], go["tags"], "examples" in go) == ("Go", ["chat"], False)
+    agent = Agent.objects.at("alice/player").get()
+    assert patch(alice, agent, skills=[], defaultOutputModes=[], maxBodyBytes=None).status_code == 200
+    assert [one["id"] for one in browser().get(path).json()["skills"]] == ["ask"]
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"skills": [{"id": "a"}]}, "skills[0].name"),
+        ({"skills": [{"id": "a", "name": "A"}] * 2}, "skills: two skills have one id"),
+        ({"skills": [{"id": "a", "name": "A", "inputModes": ["image/png"]}]}, "skills[0].inputModes"),
+        ({"skills": [{"id": "a", "name": "A", "colour": "red"}]}, "skills[0].colour: there is no such field"),
+        ({"skills": [{"id": str(n), "name": "A"} for n in range(21)]}, "skills"),
+        ({"skills": {"id": "a"}}, "skills"),
+        ({"defaultInputModes": ["text/html"]}, "defaultInputModes"),
+        ({"defaultOutputModes": ["image/png"]}, "defaultOutputModes"),
+        ({"defaultOutputModes": ["plain text"]}, "defaultOutputModes"),
+        ({"maxBodyBytes": 100}, "maxBodyBytes"),
+        ({"maxBodyBytes": 1_048_577}, "maxBodyBytes"),
+    ],
+)
+def test_a_card_that_callers_could_not_use_is_refused(alice: Person, body: Any, named: str) -> None:
+    answer = patch(alice, make_agent(alice.user), **body)
+    assert answer.status_code == 400
+    assert named in answer.json()["message"]
+
+
+def test_a_field_that_is_not_there_is_named(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    unknown = patch(alice, agent, name="New", restPath="/x", scopes=["ask"])
+    assert (unknown.status_code, unknown.json()["error"]) == (400, "validation_failed")
+    assert unknown.json()["message"] == "restPath: there is no such field scopes: there is no such field"
+    odd = b'{"\\ud83d\\ude00%s": 1}' % (b"x" * 200)
+    answer = api(alice.session).patch(f"{AGENTS}/{agent.pk}", odd, content_type="application/json")
+    assert answer.json()["message"] == "\\U0001f600" + "x" * 63 + ": there is no such field"
+    assert Agent.objects.get(pk=agent.pk).name == agent.name
+    same = {"slug": agent.slug, "sessionId": str(agent.session.public_id), "tagline": "As it was"}
+    assert patch(alice, agent, **same).status_code == 200
+    place = {"cardUrl": "https://x.example", "auth": {"scheme": "Bearer", "credentials": "c", "realm": "r"}}
+    nested = api(alice.session).post(f"{AGENTS}/cards", place, format="json")
+    assert nested.json()["message"] == "auth.realm: there is no such field"

@@ -5,6 +5,7 @@ import pytest
 
 from tests.callers import Json, bearer, envelope, question, rpc_path, web
 from tests.hub_process import HubProcess
+from tests.operators.operator import Operator
 from tests.peers import Echo, online
 
 
@@ -107,3 +108,35 @@ async def test_a_broken_cookie_is_401(embedded_hub: HubProcess) -> None:
     async with online(embedded_hub, Echo) as agent:
         for cookie in ["cw_session=", "cw_session", "\\=;;=,", 'cw_session="x']:
             check_401(await ask(embedded_hub, agent.handle, Cookie=cookie, Origin=embedded_hub.url))
+
+
+async def test_a_limited_token_asks_only_where_it_may(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    async with online(hub, Echo) as agent, online(hub, Echo) as other, web(hub.url) as client:
+
+        async def token(**limits: object) -> str:
+            headers, body = bearer(hub.mint("alice", "session")), {"name": "limited", **limits}
+            made = await client.post("/api/v1/auth/apps/mint", json=body, headers=headers)
+            return str(made.json()["token"])
+
+        asks, reads = await token(scopes=["ask"]), await token(scopes=["read", "publish", "admin"])
+        one, all_of_it = await token(agent=agent.handle), await token(scopes=["publish", "ask", "read"])
+        for text, statuses in (
+            (asks, [200, 200]),
+            (reads, [403, 403]),
+            (one, [200, 403]),
+            (all_of_it, [200, 200]),
+        ):
+            answers = [await ask(hub, handle, **bearer(text)) for handle in (agent.handle, other.handle)]
+            assert [answer.status_code for answer in answers] == statuses
+            assert all(a.status_code == 200 or a.json()["error"]["code"] == -32017 for a in answers)
+        for text, status in ((asks, 404), (reads, 403), (one, 403)):
+            body = {"prompt": "hi", "mode": "ask"}
+            routed = await client.post("/api/v1/peers/nobody%2Fnothing/route", json=body, headers=bearer(text))
+            assert routed.status_code == status, routed.text
+        for text, code in ((asks, "auth_failed"), (reads, "auth_failed"), (one, "auth_failed")):
+            async with Operator(hub.url, text) as operator:
+                assert (await operator.heard("error"))["code"] == code
+        async with Operator(hub.url, all_of_it) as operator:
+            await operator.send("subscribe", sessionId="00000000-0000-4000-8000-000000000000")
+            assert (await operator.heard("error"))["code"] == "not_found"

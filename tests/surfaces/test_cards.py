@@ -1,8 +1,10 @@
 """The AgentCard, as section 2 of the bridge page prints it."""
 
+import json
+
 import httpx
 
-from tests.callers import bearer, rpc_path, send, web
+from tests.callers import bearer, envelope, question, rpc_path, send, web
 from tests.hub_process import HubProcess
 from tests.peers import Echo, online
 from tests.waiting import eventually
@@ -114,3 +116,14 @@ async def test_a_limited_agent_is_there_for_those_who_may_ask_it_alone(
         assert (await card_of(hub, agent.handle, **bearer(alice))).status_code == 404
         assert await rpc_status(hub, agent.handle, alice) == 404
         assert (await card_of(hub, agent.handle, **bearer(hub.mint("owner", "session")))).status_code == 200
+
+
+async def test_an_agent_may_take_shorter_requests_than_the_hub(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Echo, agent={"maxBodyBytes": 1024}) as agent, web(hub.url) as client:
+        body = json.dumps(envelope("SendMessage", question("hello"))).encode()
+        headers = bearer(alice) | {"Content-Type": "application/json"}
+        fitting, over = body.ljust(1024), body.ljust(1025)
+        assert (await client.post(rpc_path(agent.handle), content=fitting, headers=headers)).status_code == 200
+        refused = await client.post(rpc_path(agent.handle), content=over, headers=headers)
+        assert (refused.status_code, refused.json()["error"]["message"]) == (413, "the body is over 1024 bytes")
+        assert len(agent.prompts) == 1

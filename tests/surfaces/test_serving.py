@@ -71,7 +71,8 @@ async def test_the_demo_is_online_again_after_a_restart_and_its_old_token_is_gon
     [
         ({"DEV_LOGIN": "1", "PUBLIC_URL": "https://hub.example"}, "DEV_LOGIN=1 lets anybody become anybody"),
         ({"PORT": "eighty"}, "want a whole number"),
-        ({"PUBLIC_URL": "hub.example/path"}, "want an origin"),
+        ({"PUBLIC_URL": "hub.example/path"}, "want an address"),
+        ({"HOST": "0.0.0.0"}, "set PUBLIC_URL"),
         ({"DRAIN_S": "-1"}, "must be above zero"),
         ({"DEMO": "yes"}, "want 0 or 1"),
         ({"LOG_LEVEL": "loud"}, "want one of"),

@@ -139,6 +139,9 @@ ACCOUNTS: dict[str, Rule] = {
     f"GET {V}/tokens": Rule(may=May.SIGNED_IN),
     f"POST {V}/tokens/channel": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),
     f"DELETE {V}/tokens/{{token_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"POST {V}/tokens/{{token_id}}/rotate": Rule(
+        may=May.MINE, body={"overlap": 0}, ok=(201,), writes=True, by_session=True
+    ),
     f"GET {V}/auth-sessions": Rule(may=May.BY_SESSION),
     f"POST {V}/auth-sessions/{{prefix}}/revoke": Rule(may=May.MINE, by_session=True, writes=True),
     f"POST {V}/auth/apps/mint": Rule(may=May.BY_SESSION, body={"name": "new"}, ok=(201,)),
@@ -279,6 +282,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /account/export": Rule(may=May.BROWSER),
     "PAGE /account/erase": Rule(may=May.BROWSER),
     "PAGE /account/retention": Rule(may=May.BY_HAND, test="test_the_account_page_says_how_long"),
+    "PAGE /account/rotate/{credential_id}": Rule(may=May.BY_HAND, test="test_the_account_page_makes_and_replaces"),
     "PAGE /account/revoke/{credential_id}": Rule(
         may=May.BY_HAND, test="test_the_account_page_revokes_ones_own_only"
     ),

@@ -85,7 +85,8 @@ class World:
         headers = bearer(token) if token else {}
         if rule.form:
             form = {"file": ("a.txt", b"bytes", "text/plain")}
-            return self.web.post(url, headers=headers, files=form, data={"sessionId": names["public_id"]})
+            data = {"sessionId": names["public_id"]} if url.endswith("/channel/files") else None
+            return self.web.post(url, headers=headers, files=form, data=data)
         body = fill(rule.body, names)
         return self.web.request(method, url, headers=headers, **({} if body is None else {"json": body}))
 

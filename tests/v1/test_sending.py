@@ -1,6 +1,7 @@
 """SendMessage and SendStreamingMessage of A2A 1.0."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -64,9 +65,27 @@ async def test_data_reaches_the_agent_as_text_and_as_parts(hub: HubProcess, alic
     assert prompt["parts"] == parts
     assert prompt["messageId"] == "asked-1"
     assert prompt["taskId"] == task["id"]
-    assert prompt["contextId"] == task["contextId"]
     assert prompt["text"].startswith("look\n\ndata (part 2)")
     assert '"b": 1' in prompt["text"]
+
+
+async def test_an_agent_knows_the_conversations_of_each_caller_by_names_of_their_own(
+    hub: HubProcess, alice: str, bob: str
+) -> None:
+    async with online(hub, Echo) as agent, online(hub, Echo) as other:
+        for asked, token, context_id in (
+            (agent, alice, "plans"),
+            (agent, alice, "plans"),
+            (agent, alice, "other plans"),
+            (agent, bob, "plans"),
+            (other, alice, "plans"),
+        ):
+            task = await Caller(hub.urls[-1], asked.handle, token).send("hi", contextId=context_id)
+            assert task["contextId"] == context_id
+        seen = [prompt["contextId"] for prompt in (*agent.prompts, *other.prompts)]
+    assert seen[0] == seen[1]
+    assert len({*seen}) == 4
+    assert all(re.fullmatch("[0-9a-f]{32}", one) for one in seen)
 
 
 async def test_an_agent_that_is_asked_plain_text_sees_no_parts(hub: HubProcess, alice: str) -> None:

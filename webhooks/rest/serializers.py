@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from rest_framework import serializers
 
+from accounts.rest import Body
 from kit.iso import iso, iso_or_none
 from kit.safe_http import NotSent
 from webhooks.catalog import EventType
@@ -18,7 +19,7 @@ MAX_EVENTS = 50
 MAX_EVENT_CHARS = 64
 
 
-class FiltersBody(serializers.Serializer[Any]):
+class FiltersBody(Body):
     """What narrows a subscription down; both have to fit."""
 
     sessionId = serializers.UUIDField(required=False, allow_null=True)
@@ -29,7 +30,7 @@ class FiltersBody(serializers.Serializer[Any]):
         return f"@{name.removeprefix('@')}" if name else ""
 
 
-class SubscriptionBody(serializers.Serializer[Any]):
+class SubscriptionBody(Body):
     """The body of POST, and any part of it that of PATCH. Event names need not be in the catalog."""
 
     url = serializers.CharField(max_length=MAX_URL_CHARS)

@@ -14,12 +14,15 @@ FORGETS_EVERY_S = 1.0
 class Drive:
     """A prompt the agent may still be working on. `waited_until`: when its caller stops waiting.
 
+    `turn`: the chat id of its turn; empty when that turn ended before the agent came back to it.
+
     `stops`: how many ends of turns there are until its own, those of what the program was given before among them.
     """
 
     prompt: Prompt
     waited_until: float
     until: float
+    turn: str = ""
     stops: int = 1
     is_answered: bool = False
 
@@ -28,7 +31,7 @@ class Drive:
 class Driver:
     """For whom the agent works now. `isolated`: it may not reach other sessions meanwhile.
 
-    `chain`: the sessions that led here, this one last. `traceparent`: of the turn it works on.
+    `chain`: the sessions that led here, this one last. `turn`, `traceparent`: of the turn it works on.
     """
 
     user_id: int
@@ -36,6 +39,7 @@ class Driver:
     isolated: bool
     chain: tuple[int, ...]
     traceparent: str = ""
+    turn: str = ""
 
 
 class Driving:
@@ -58,10 +62,12 @@ class Driving:
             self._forgets_at = now + FORGETS_EVERY_S
             self._forget_old(now)
         until = now + max(prompt.wait_s, LONGEST_TURN_S)
-        self._drives[prompt.chat_id] = Drive(prompt, now + prompt.wait_s, until, stops=self._stops_ahead() + 1)
+        self._drives[prompt.chat_id] = Drive(
+            prompt, now + prompt.wait_s, until, turn=prompt.chat_id, stops=self._stops_ahead() + 1
+        )
 
     def resume(self, prompt: Prompt, for_s: float, now: float) -> None:
-        """It went out over an earlier connection, and the agent may be at it still."""
+        """It went out over an earlier connection, and the agent may be at it still; its turn ended with that."""
         self._drives[prompt.chat_id] = Drive(prompt, now, now + for_s)
 
     def withdraw(self, chat_id: str) -> None:
@@ -96,9 +102,11 @@ class Driving:
             del self._drives[chat_id]
         return over
 
-    def find(self, now: float) -> Driver | None:
+    def find(self, now: float, chat_id: str = "") -> Driver | None:
         """Who drives the session; None when it works for its owner alone.
 
+        `chat_id`: the prompt for which the agent says that it asks. Without one it is that which a program with
+        hooks works on, or the last that is waited for.
         Prompts of different callers at once, of which one is not over: nobody can tell for whom the agent
         reaches out, so it is isolated.
         """
@@ -106,10 +114,21 @@ class Driving:
         prompts = [drive.prompt for drive in self._drives.values()]
         if not prompts:
             return None
-        last = prompts[-1]
-        isolated = any(one.isolated for one in prompts) or any(one.asker_id != last.asker_id for one in prompts)
+        at_work = self._drives.get(chat_id) or self._at_work(now)
+        prompt = at_work.prompt
+        isolated = any(one.isolated for one in prompts) or any(one.asker_id != prompt.asker_id for one in prompts)
         deepest = max(prompts, key=lambda one: len(one.chain))
-        return Driver(last.asker_id, last.asker, isolated, deepest.chain, last.traceparent)
+        return Driver(
+            prompt.asker_id, prompt.asker, isolated, deepest.chain, prompt.traceparent, turn=at_work.turn
+        )
+
+    def _at_work(self, now: float) -> Drive:
+        """The drive that the agent most likely works on, of one or more."""
+        drives = list(self._drives.values())
+        if self._has_hooks:  # such a program takes one prompt after the other
+            return drives[0]
+        waited_for = [one for one in drives if not one.is_answered and one.waited_until > now]
+        return (waited_for or drives)[-1]
 
     def _stops_ahead(self) -> int:
         """Ends of turns before one that begins now: stops grow from drive to drive, so the last has the most."""

@@ -87,7 +87,8 @@ class Hearing:
 
     async def _begin(self, request: Request) -> None:
         """Serve what the agent asks for in a task of its own: on whose behalf is decided now."""
-        behalf = on_behalf(self.prompts.driver(), self.identity, self.session_id)
+        named = request.chat_id if isinstance(request, RouteRequest | DispatchRequest | ProbeRequest) else None
+        behalf = on_behalf(self.prompts.driver(named or ""), self.identity, self.session_id)
         for refusal in self.onward.take(request, behalf):
             await self.send(refusal)
 

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
+from accounts.sealing import pseudonym
 from agents.announcing import tell_agent
 from agents.errors import NoReceipt, NotDelivered
 from agents.links.channel.frames import encode, now
@@ -28,7 +29,7 @@ from agents.post import (
     Tell,
     Withdrawn,
 )
-from agents.types import OpenTurn
+from agents.types import Ask, OpenTurn
 from agents.waiting import WaitingTurns
 from kit.async_db import db_call
 from kit.durations import seconds
@@ -41,6 +42,7 @@ REGISTERING_AT_ONCE = 2  # a thousand agents that come back at once must not sta
 FINAL_TRIES = 20
 FINAL_AGAIN_S = 1.0
 EARLY_AT_ONCE = 1_000
+CONTEXT_IDS = b"clawbridge context ids of agents"
 
 ToSocket = Evict | Tell | Hook | Dismiss | Withdrawn
 
@@ -136,7 +138,7 @@ class ChannelLink:
             chain=(*ask.chain, ask.target.session_id),
             tells=ask.tells,
             task_id=ask.task_id,
-            context_id=ask.context_id,
+            context_id=_agents_context_id(ask),
             parts=ask.parts,
             traceparent=ask.traceparent,
             message_id=ask.message_id,
@@ -276,3 +278,11 @@ class ChannelLink:
                     await self._post.send(home, final)
         finally:
             self._finals.pop(final.chat_id, None)
+
+
+def _agents_context_id(ask: Ask) -> str:
+    """What the agent knows the conversation by: callers choose their context ids, and two may choose the same."""
+    if not ask.context_id:
+        return ""
+    asked = f"agent {ask.target.agent_id}" if ask.target.agent_id else f"session {ask.target.session_id}"
+    return pseudonym(f"{asked} {ask.caller_id} {ask.context_id}", CONTEXT_IDS)

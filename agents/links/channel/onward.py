@@ -39,7 +39,7 @@ class Onward:
         return []
 
     def end(self) -> None:
-        """The agent is gone. What it asked goes on without it: the questions were admitted."""
+        """The agent is gone. What it asked for its owner goes on; the rest ends with the turns it was asked in."""
         if not self._gone.done():
             self._gone.set_result(None)
 

@@ -74,9 +74,9 @@ class Prompts:
         """The program reported something. `begins`: it set to work."""
         self._driving.hooked(begins=begins)
 
-    def driver(self) -> Driver | None:
-        """Who drives the session now; None when it works for its owner alone."""
-        return self._driving.find(self._clock())
+    def driver(self, chat_id: str = "") -> Driver | None:
+        """Who drives the session now; None when it works for its owner alone. `chat_id`: see `Driving.find`."""
+        return self._driving.find(self._clock(), chat_id)
 
     def is_idle(self, now: float) -> bool:
         """Whether nobody waits for a reply any more."""

@@ -9,6 +9,7 @@ from agents.links.channel.frame import Frame, Id, Name
 from agents.ports import RouteOrigin
 
 Mode = Literal["ask", "tell"]
+ChatId = Id | None
 
 
 class AgentsRequest(Frame, frozen=True, tag="list_agents_request"):
@@ -25,29 +26,32 @@ class PeersRequest(Frame, frozen=True, tag="list_peers_request"):
 
 
 class RouteRequest(Frame, frozen=True, tag="route_request"):
-    """Ask another session, or a published agent, by any spelling of its name."""
+    """Ask another session, or a published agent, by any spelling of its name. `chatId`: the prompt it is for."""
 
     correlation_id: Id
     peer: Name
     prompt: str
     mode: Mode = "ask"
+    chat_id: ChatId = None
 
 
 class DispatchRequest(Frame, frozen=True, tag="dispatch_request"):
-    """Ask a published agent by its handle."""
+    """Ask a published agent by its handle. `chatId`: the prompt it is for."""
 
     correlation_id: Id
     handle: Name
     prompt: str
     mode: Mode = "ask"
+    chat_id: ChatId = None
 
 
 class ProbeRequest(Frame, frozen=True, tag="probe_request"):
-    """Ask several sessions at once; `peers` null: all that are connected."""
+    """Ask several sessions at once; `peers` null: all that are connected. `chatId`: the prompt it is for."""
 
     correlation_id: Id
     prompt: str
     peers: Annotated[list[Name], Meta(max_length=500)] | None = None
+    chat_id: ChatId = None
 
 
 class PermissionRequest(Frame, frozen=True, tag="permission_request"):

@@ -73,7 +73,13 @@ def on_behalf(driver: Driver | None, owner: Identity, session_id: int) -> Behalf
     """For whom an agent acts: its driver, else its owner, whose questions then came through it alone."""
     if driver is None:
         return Behalf(Asker(user_id=owner.user_id, login=owner.login, chain=(session_id,)), session_id)
-    asker = Asker(user_id=driver.user_id, login=driver.login, chain=driver.chain, traceparent=driver.traceparent)
+    asker = Asker(
+        user_id=driver.user_id,
+        login=driver.login,
+        chain=driver.chain,
+        traceparent=driver.traceparent,
+        parent=driver.turn,
+    )
     return Behalf(asker, session_id, driver.isolated)
 
 

@@ -7,7 +7,9 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from accounts.authn import TokenScope
 from accounts.models import User
+from accounts.rest import InScope
 from agents.rest.paging import PageQuery
 
 
@@ -24,7 +26,8 @@ class IsStaff(BasePermission):
 class StaffView(APIView):
     """A view under `/admin`."""
 
-    permission_classes = [IsStaff]
+    permission_classes = [IsStaff, InScope]
+    scope = TokenScope.ADMIN
 
 
 class FiftyQuery(PageQuery):

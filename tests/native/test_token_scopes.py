@@ -1,0 +1,170 @@
+"""Tokens that are for less than all: their scopes, their one agent, their time, and their replacement."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+from rest_framework.permissions import AllowAny
+
+from accounts.models import Credential
+from accounts.rest import BySession, Unlimited
+from tests.native.house import Person, api, browser, make_agent
+
+pytestmark = pytest.mark.django_db
+
+SCOPES = ("ask", "read", "publish", "admin")
+OPEN_TO_ALL_SCOPES = {"/api/v1/me"}
+IN_A_PATH = re.compile(r"<(?:(\w+):)?\w+>")
+ANY_ID = "00000000-0000-4000-8000-000000000000"
+FILLED = {"int": "1", "uuid": ANY_ID, "str": "x", "path": "x", "slug": "x", None: "x"}
+
+
+def mint(person: Person, **body: Any) -> Any:
+    return api(person.session).post("/api/v1/auth/apps/mint", {"name": "mine", **body}, format="json")
+
+
+def token(person: Person, **body: Any) -> str:
+    answer = mint(person, **body)
+    assert answer.status_code == 201, answer.content
+    return str(answer.json()["token"])
+
+
+def calls() -> Iterator[tuple[str, str, str]]:
+    """Each call of the native API, and the scope that it must take: by its method alone, but for the staff's."""
+    for path, view in _views(get_resolver().url_patterns, "/"):
+        if not path.startswith("/api/v1/") or not view.permission_classes or path in OPEN_TO_ALL_SCOPES:
+            continue  # an OAuth endpoint has no caller yet
+        if {BySession, Unlimited, AllowAny} & set(view.permission_classes):
+            continue  # it takes no limited token at all
+        for method in ("get", "post", "put", "patch", "delete"):
+            if hasattr(view, method):
+                changes = "read" if method == "get" else "publish"
+                yield method, path, "admin" if path.startswith("/api/v1/admin/") else changes
+
+
+def _views(patterns: Any, before: str) -> Iterator[tuple[str, Any]]:
+    for pattern in patterns:
+        here = before + IN_A_PATH.sub(lambda found: FILLED[found[1]], str(pattern.pattern))
+        if isinstance(pattern, URLResolver):
+            yield from _views(pattern.url_patterns, here)
+        elif isinstance(pattern, URLPattern) and (view := getattr(pattern.callback, "cls", None)):
+            yield here, view
+
+
+def test_every_call_takes_its_scope_and_no_other(staff: Person) -> None:
+    clients = {scope: api(token(staff, scopes=[scope])) for scope in SCOPES}
+    clients["one agent"] = api(token(staff, agent="root/helper"))
+    found = list(calls())
+    assert len(found) > 60
+    for method, path, needed in found:
+        for scope, client in clients.items():
+            answer = getattr(client, method)(path, {}, format=None if method == "get" else "json")
+            is_refused = answer.status_code == 403 and answer.json()["error"] == "insufficient_scope"
+            assert is_refused == (scope != needed), (method, path, scope, answer.status_code, answer.content)
+            if is_refused:
+                challenge = answer.headers["WWW-Authenticate"]
+                assert challenge == f'Bearer error="insufficient_scope", scope="{needed}"'
+    for client in clients.values():
+        assert client.get("/api/v1/me").status_code == 200
+
+
+def test_a_limited_token_makes_and_revokes_none(alice: Person) -> None:
+    limited, whole = api(token(alice, scopes=["read", "publish"])), api(alice.app)
+    own = Credential.objects.filter(user=alice.user).latest("pk")
+    assert limited.post("/api/v1/tokens/channel", {"name": "x"}, format="json").status_code == 403
+    assert limited.delete(f"/api/v1/tokens/{own.pk}").status_code == 403
+    assert limited.post(f"/api/v1/tokens/{own.pk}/rotate", {}, format="json").status_code == 403
+    assert whole.post("/api/v1/tokens/channel", {"name": "x"}, format="json").status_code == 201
+
+
+def test_what_a_token_is_for_is_shown(alice: Person) -> None:
+    made = mint(alice, scopes=["read", "ask", "read"], expires_in=3600).json()
+    assert made["scopes"] == ["ask", "read"]
+    agents = mint(alice, agent="@Bob/Helper".lower(), scopes=["ask"]).json()
+    assert (agents["agent"], agents["scopes"], agents["expiresAt"]) == ("bob/helper", ["ask"], None)
+    newest, before, *_ = api(alice.session).get("/api/v1/tokens").json()["items"]
+    assert (newest["agent"], newest["scopes"]) == ("bob/helper", ["ask"])
+    assert (before["scopes"], before["expiresAt"], before["agent"]) == (["ask", "read"], made["expiresAt"], None)
+    page = browser(alice.session).get("/account").content.decode()
+    assert "For ask read." in page
+    assert "For @bob/helper alone." in page
+    assert "good until" in page
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"scopes": []},
+        {"scopes": ["everything"]},
+        {"scopes": "ask"},
+        {"agent": "helper"},
+        {"agent": "bob/helper", "scopes": ["ask", "publish"]},
+        {"expires_in": 0},
+        {"expires_in": "soon"},
+        {"expires_in": 10**12},
+        {"scope": "ask"},
+    ],
+)
+def test_limits_that_are_none_are_refused(alice: Person, body: Any) -> None:
+    assert mint(alice, **body).status_code == 400
+
+
+def test_a_token_ends_with_its_time(alice: Person) -> None:
+    client = api(token(alice, expires_in=60))
+    assert client.get("/api/v1/me").status_code == 200
+    Credential.objects.filter(name="mine").update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert client.get("/api/v1/me").status_code == 401
+    made = api(alice.session).post("/api/v1/tokens/channel", {"name": "agent", "expires_in": 600}, format="json")
+    assert made.json()["expiresAt"] is not None
+
+
+def test_a_replaced_token_is_good_for_the_overlap(alice: Person, bob: Person) -> None:
+    old = token(alice, scopes=["read"], expires_in=7200)
+    row = Credential.objects.get(name="mine")
+    path = f"/api/v1/tokens/{row.pk}/rotate"
+    assert api(bob.session).post(path, {}, format="json").status_code == 404
+    assert api(alice.app).post(path, {}, format="json").status_code == 403
+    new = api(alice.session).post(path, {"overlap": 600}, format="json").json()
+    assert (new["scopes"], new["name"]) == (["read"], "mine")
+    for text in (old, new["token"]):
+        assert api(text).get("/api/v1/me").status_code == 200
+        assert api(text).get("/api/v1/agents").status_code == 200
+        assert api(text).post("/api/v1/blocks", {"login": "bob"}, format="json").status_code == 403
+    row.refresh_from_db()
+    assert row.expires_at is not None
+    assert timedelta(0) < row.expires_at - timezone.now() <= timedelta(seconds=600)
+    api(alice.session).post(f"/api/v1/tokens/{new['id']}/rotate", {"overlap": 0}, format="json")
+    assert api(new["token"]).get("/api/v1/me").status_code == 401
+    assert api(alice.session).post(path, {"overlap": 604_801}, format="json").status_code == 400
+
+
+def test_the_account_page_makes_and_replaces(alice: Person, bob: Person) -> None:
+    page = browser(alice.session)
+    form = {"kind": "app", "name": "narrow", "scope": ["ask", "read"], "agent": "bob/helper", "expires_days": "2"}
+    assert "Your new token" in page.post("/account", form).content.decode()
+    made = Credential.objects.get(name="narrow")
+    assert (made.scopes, made.only_agent) == ("ask read", "bob/helper")
+    assert made.expires_at is not None
+    for wrong in ({"expires_days": "many"}, {"agent": "nobody"}, {"scope": ["publish"]}, {"kind": "channel"}):
+        assert page.post("/account", form | wrong).status_code == 400
+    assert browser(bob.session).post(f"/account/rotate/{made.pk}").status_code == 302
+    assert Credential.objects.filter(name="narrow").count() == 1
+    assert "Your new token" in page.post(f"/account/rotate/{made.pk}").content.decode()
+    assert Credential.objects.filter(name="narrow", scopes="ask read", only_agent="bob/helper").count() == 2
+
+
+def test_a_card_is_shown_to_tokens_that_may_ask_or_read(alice: Person) -> None:
+    make_agent(alice.user, access="private")
+    path = "/api/a2a/v1/agents/alice/helper/agent-card.json"
+    for limits, status in (
+        ({"scopes": ["ask"]}, 200),
+        ({"scopes": ["read"]}, 200),
+        ({"scopes": ["publish", "admin"]}, 404),
+        ({"agent": "alice/helper"}, 200),
+        ({"agent": "alice/other"}, 404),
+    ):
+        assert api(token(alice, **limits)).get(path).status_code == status, limits
