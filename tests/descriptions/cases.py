@@ -36,6 +36,7 @@ OPTIONS = {  # no server listens at GITHUB_URL: no call of these gets as far as 
     "GITHUB_URL": "http://127.0.0.1:9",
     "WEBHOOK_ALLOW_PRIVATE": 1,
 }
+MODES = ("positive", "negative")
 WITHIN_S = 30
 RECORDED = Path(__file__).with_name("recorded_cases.json")
 KEPT_EACH = 3
@@ -108,8 +109,10 @@ def read_recorded() -> Recorded:
 
 
 def write_recorded(recorded: Recorded) -> None:
-    """Replace the file of recorded cases."""
-    lines = [f"{json.dumps(key)}: {json.dumps(cases, sort_keys=True)}" for key, cases in sorted(recorded.items())]
+    """Put cases into the file, in place of those of the same calls; calls that are gone go from it."""
+    known = {key_of(call, mode, is_own=own) for call in CALLS for mode in MODES for own in (True, False)}
+    kept = {key: cases for key, cases in (read_recorded() | recorded).items() if key in known}
+    lines = [f"{json.dumps(key)}: {json.dumps(cases, sort_keys=True)}" for key, cases in sorted(kept.items())]
     RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.descriptions.cases import CALLS, from_json, key_of, read_recorded, send_and_check
+from tests.descriptions.cases import CALLS, MODES, from_json, key_of, read_recorded, send_and_check
 from tests.descriptions.seeded import Seeded
 
 RECORDED = read_recorded()
-MODES = ("positive", "negative")
 HOW = "record its cases: RECORD_CASES=1 .venv/bin/python -m pytest tests/descriptions/test_generated.py"
 
 
