@@ -8,7 +8,7 @@ PORT ?= 8787
 DATA_DIR ?= ./data
 export HOST PORT DATA_DIR
 
-.PHONY: help run run-stack setup test fast check format screenshots bench bench-scale soak faults lock migrations clean
+.PHONY: help run run-stack setup test test-deep fast check format screenshots bench bench-scale soak faults lock migrations clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -21,14 +21,17 @@ run-stack: $(VENV)/.dev ## Start the production shape: PostgreSQL, Redis, two we
 
 setup: $(VENV)/.sdks ## Install everything, also for tests and checks
 
-test: $(VENV)/.sdks ## Run the whole suite, on both homes
-	@$(BIN)/python -m pytest -n 2
+test: $(VENV)/.sdks ## Run the suite on SQLite and on PostgreSQL with Redis (twelve minutes on two cores)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10 -m "not deep"
+
+test-deep: $(VENV)/.sdks ## Run what `make test` leaves out: generated cases, every page and caller, long faults
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10 -m deep
 
 FAST := tests/contracts tests/house tests/surfaces/test_hub_dialect.py tests/surfaces/test_channel_frames.py \
   tests/operators/test_prompt.py tests/native/test_rest_agents.py tests/native/test_shares.py
 
 fast: $(VENV)/.dev ## Run quick tests of the core and a few of each wire
-	@$(BIN)/python -m pytest -n 2 -m "not slow and not grown" -x -q $(FAST)
+	@$(BIN)/python -m pytest -n 2 -m "not slow and not grown and not deep" -x -q $(FAST)
 
 check: $(VENV)/.dev ## Lint, types, imports, migrations, the API description
 	@$(BIN)/ruff check .

@@ -13,7 +13,8 @@ import psycopg
 from faults.oplog import OpLog
 from faults.servers import Postgres, Redis
 from tests.homes import hub_env, manage
-from tests.hub_process import DEFAULTS, Program, mint_tokens
+from tests.hub_process import DEFAULTS, Program
+from tests.minting import mint_tokens
 from tests.servers import Servers, free_port
 from tests.waiting import eventually
 
@@ -152,7 +153,7 @@ class Stack:
             return cursor.fetchall() if cursor.description else []
 
     def mint(self, wanted: Iterable[tuple[str, str]]) -> None:
-        """Make `tokens[login, kind]` of these, at the price of one start of Django."""
+        """Make `tokens[login, kind]` of these."""
         missing = [(login, kind, False) for login, kind in wanted if (login, kind) not in self.tokens]
         minted = mint_tokens(hub_env(self._env), missing)
         self.tokens |= {(login, kind): token for (login, kind, _), token in minted.items()}

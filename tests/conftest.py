@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.homes import GrownHomes, Home, MakeHome, embedded_home
+from tests.homes import EmbeddedHomes, GrownHomes, Home, MakeHome
 from tests.hub_process import HubProcess, StartHub
 from tests.servers import running_servers
 
@@ -22,13 +22,14 @@ def grown_homes() -> Iterator[GrownHomes]:
 
 @pytest.fixture(scope="session")
 def make_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> MakeHome:
-    """A new, empty home of the named kind."""
+    """A new home of the named kind: all tables are there, and no row of a user."""
     numbers = itertools.count()
+    embedded = EmbeddedHomes(tmp_path_factory.mktemp("template") / "data")
 
     def make(name: str) -> Home:
         folder = tmp_path_factory.mktemp(f"{name}-{next(numbers)}") / "data"
         if name == "embedded":
-            return embedded_home(folder)
+            return embedded.new(folder)
         grown: GrownHomes = request.getfixturevalue("grown_homes")
         return grown.new(folder)
 

@@ -1,7 +1,8 @@
-"""The two homes a hub lives in: a folder alone, or PostgreSQL and Redis besides."""
+"""The two homes of a hub under test: a folder with SQLite, or PostgreSQL and Redis."""
 
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,7 @@ from tests.servers import REDIS_DATABASES, Servers
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = "hub_template"
+SQLITE_FILE = "hub.sqlite3"
 OURS = {"DATABASE_URL", "REDIS_URL", "DATA_DIR", "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN"}
 OURS |= {"GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_URL", "GITHUB_API_URL", "SIGNUP", "APP_ORIGINS"}
 OURS |= {"TASK_STORE"}
@@ -44,6 +46,20 @@ def embedded_home(folder: Path) -> Home:
 
 
 @dataclass
+class EmbeddedHomes:
+    """Makes embedded homes; each gets a copy of one database that was migrated once."""
+
+    template: Path
+
+    def new(self, folder: Path) -> Home:
+        if not self.template.exists():
+            manage({"DATA_DIR": str(self.template)}, "migrate", "--verbosity", "0")
+        folder.mkdir(parents=True, mode=0o700)
+        shutil.copy2(self.template / SQLITE_FILE, folder)
+        return embedded_home(folder)
+
+
+@dataclass
 class GrownHomes:
     """Makes homes on shared servers; each gets a database, copied from one migrated once, and a Redis number."""
 
@@ -51,15 +67,19 @@ class GrownHomes:
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, REDIS_DATABASES)))
 
     def new(self, folder: Path) -> Home:
-        if not self._found("SELECT 1 FROM pg_database WHERE datname = %s", TEMPLATE):
-            self._make_template(folder)
         database = f"hub_{secrets.token_hex(6)}"
-        self._found(f"CREATE DATABASE {database} TEMPLATE {TEMPLATE}")
+        self.create_database(database, folder)
         urls = {
             "DATABASE_URL": self.servers.postgres_url(database),
             "REDIS_URL": self.servers.redis_url(next(self._numbers)),
         }
         return Home("grown", {"DATA_DIR": str(folder), **urls})
+
+    def create_database(self, name: str, folder: Path) -> None:
+        """A new database with all tables. `folder`: a DATA_DIR that the first migration may use."""
+        if not self._found("SELECT 1 FROM pg_database WHERE datname = %s", TEMPLATE):
+            self._make_template(folder)
+        self._found(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
 
     def _make_template(self, folder: Path) -> None:
         self._found("CREATE DATABASE half_made")

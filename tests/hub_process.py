@@ -1,7 +1,6 @@
 """One hub as its operator runs it: `manage.py serve`, once or several times, over one home."""
 
 import asyncio
-import json
 import os
 import signal
 import subprocess
@@ -12,20 +11,12 @@ from pathlib import Path
 from typing import IO, Self
 
 from tests.homes import ROOT, Home, hub_env
+from tests.minting import mint_tokens
 from tests.servers import free_port
 from tests.waiting import until
 
 READY_WITHIN_S = 60
-EVERYBODY = [("owner", "session"), ("owner", "channel"), ("alice", "session"), ("bob", "session")]
 DEFAULTS = {"HOST": "127.0.0.1", "DEMO": "0", "DEV_LOGIN": "0", "CALLER_RATE_PER_MINUTE": "0"}
-MINT = """
-import json, sys
-import django
-django.setup()
-from django.core.management import call_command
-for arguments in json.load(sys.stdin):
-    call_command("mint_token", *arguments, "--json")
-"""
 
 
 @dataclass
@@ -120,8 +111,7 @@ class HubProcess:
         """A token of that login; the same one each time."""
         wanted = (login, kind, admin)
         if wanted not in self._tokens:
-            people = [(*pair, False) for pair in EVERYBODY] if not self._tokens else []
-            self._mint({wanted, *people})
+            self._mint([wanted])
         return self._tokens[wanted]
 
     def mint_again(self, login: str, kind: str) -> str:
@@ -130,7 +120,7 @@ class HubProcess:
         return self._tokens[login, kind, False]
 
     def mint_sessions(self, logins: Iterable[str]) -> list[str]:
-        """Session tokens of many logins at the price of one start of Django."""
+        """Session tokens of many logins."""
         wanted = [(login, "session", False) for login in logins]
         self._mint(set(wanted) - set(self._tokens))
         return [self._tokens[each] for each in wanted]
@@ -182,24 +172,3 @@ class HubProcess:
 
 
 StartHub = Callable[..., HubProcess]
-
-
-def mint_tokens(env: dict[str, str], wanted: Iterable[tuple[str, str, bool]]) -> dict[tuple[str, str, bool], str]:
-    """A new token of each login, kind and whether it is of the staff, at the price of one start of Django."""
-    asked = sorted(wanted)
-    commands = [
-        ["--login", login, "--kind", kind, *(["--admin"] if admin else [])] for login, kind, admin in asked
-    ]
-    mint, wanted_as_json = [sys.executable, "-c", MINT], json.dumps(commands)
-    done = subprocess.run(
-        mint,
-        env=env | {"DJANGO_SETTINGS_MODULE": "hub.settings"},
-        cwd=ROOT,
-        input=wanted_as_json,
-        text=True,
-        capture_output=True,
-    )
-    assert done.returncode == 0, done.stderr
-    minted = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(line["login"], line["kind"]) for line in minted] == [(login, kind) for login, kind, _ in asked]
-    return {each: line["token"] for each, line in zip(asked, minted, strict=True)}

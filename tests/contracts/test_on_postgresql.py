@@ -1,24 +1,14 @@
-"""The ledger's contract once more, on PostgreSQL: in a pytest of its own, since settings are read once."""
+"""The ledger's contract once more, on PostgreSQL."""
 
-import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
-from tests.homes import ROOT, GrownHomes
+from tests.homes import GrownHomes
+from tests.nested import pass_on_postgresql
 
 
 @pytest.mark.grown
 @pytest.mark.slow
-def test_the_ledger_keeps_its_contract_on_postgresql(grown_homes: GrownHomes) -> None:
-    servers = grown_homes.servers
-    env = os.environ | {
-        "KEEP_HOME": "1",
-        "DATABASE_URL": servers.postgres_url("ledger"),
-        "REDIS_URL": servers.redis_url(504),
-    }
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "ledger", "-p", "no:cacheprovider", "tests/contracts"]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert " passed" in done.stdout
+def test_the_ledger_keeps_its_contract_on_postgresql(grown_homes: GrownHomes, tmp_path: Path) -> None:
+    pass_on_postgresql(grown_homes, tmp_path, 504, "-m", "ledger", "tests/contracts")

@@ -1,12 +1,11 @@
-"""The desk once more, on PostgreSQL: in a pytest of its own, since settings are read once."""
+"""The desk once more, on PostgreSQL."""
 
-import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
-from tests.homes import ROOT, GrownHomes
+from tests.homes import GrownHomes
+from tests.nested import pass_on_postgresql
 
 AGAIN = [
     "tests/native/test_desk.py",
@@ -18,11 +17,5 @@ AGAIN = [
 
 @pytest.mark.grown
 @pytest.mark.slow
-def test_the_desk_is_the_same_on_postgresql(grown_homes: GrownHomes) -> None:
-    servers = grown_homes.servers
-    urls = {"DATABASE_URL": servers.postgres_url("desk"), "REDIS_URL": servers.redis_url(507)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *AGAIN]
-    env = os.environ | {"KEEP_HOME": "1"} | urls
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert " passed" in done.stdout
+def test_the_desk_is_the_same_on_postgresql(grown_homes: GrownHomes, tmp_path: Path) -> None:
+    pass_on_postgresql(grown_homes, tmp_path, 507, *AGAIN)

@@ -1,34 +1,14 @@
-"""The contract of webhooks once more, on PostgreSQL: in a pytest of its own, since settings are read once."""
+"""The contract of webhooks once more, on PostgreSQL."""
 
-import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
-from tests.homes import ROOT, GrownHomes
+from tests.homes import GrownHomes
+from tests.nested import pass_on_postgresql
 
 
 @pytest.mark.grown
 @pytest.mark.slow
-def test_webhooks_keep_their_contract_on_postgresql(grown_homes: GrownHomes) -> None:
-    servers = grown_homes.servers
-    env = os.environ | {
-        "KEEP_HOME": "1",
-        "DATABASE_URL": servers.postgres_url("webhooks"),
-        "REDIS_URL": servers.redis_url(505),
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-m",
-        "deliveries",
-        "-p",
-        "no:cacheprovider",
-        "tests/webhooks",
-    ]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=110, check=False)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert " passed" in done.stdout
+def test_webhooks_keep_their_contract_on_postgresql(grown_homes: GrownHomes, tmp_path: Path) -> None:
+    pass_on_postgresql(grown_homes, tmp_path, 505, "-m", "deliveries", "tests/webhooks")
