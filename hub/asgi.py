@@ -32,7 +32,10 @@ watch_door = WatchDoor(
     runtime.ensure_started,
 )
 django_door = DjangoDoor(
-    django_application, max_body_bytes=MAX_BODY_BYTES, max_upload_bytes=settings.MAX_UPLOAD_BYTES
+    django_application,
+    max_body_bytes=MAX_BODY_BYTES,
+    max_upload_bytes=settings.MAX_UPLOAD_BYTES,
+    limits=wiring.concurrency_limits(),
 )
 
 

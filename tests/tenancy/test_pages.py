@@ -124,6 +124,7 @@ def test_pages_of_ones_own_are_for_browsers_that_are_signed_in(tenants: World, p
 
 
 def test_the_hubs_health_is_for_the_staff(tenants: World) -> None:
-    assert visit(tenants, "/health", "root").status_code == 200
-    for caller in ("olga", "stan", "revoked", "stan channel", ""):
-        assert visit(tenants, "/health", caller).status_code == 404, caller
+    for path in ("/health", "/limits"):
+        assert visit(tenants, path, "root").status_code == 200
+        for caller in ("olga", "stan", "revoked", "stan channel", ""):
+            assert visit(tenants, path, caller).status_code == 404, caller

@@ -5,6 +5,7 @@ from typing import Any
 
 from agents.links.remote.access import Auth, may_have_credentials, rules
 from kit import strict_json
+from kit.async_db import release_before_waiting
 from kit.safe_http import NotSent, SafeHttp, Unanswered, join_url
 
 WELL_KNOWN = ".well-known/agent-card.json"
@@ -72,6 +73,7 @@ def fetch_card(url: str, auth: Auth) -> Card:
         BadCard: there is none the hub can use.
     """
     http = SafeHttp(rules())
+    release_before_waiting()
     try:
         answer = http.send("GET", url, headers={**CARD_HEADERS, **auth.headers})
     except (NotSent, Unanswered) as failure:
