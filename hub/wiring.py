@@ -47,6 +47,7 @@ from hub.watch.ledger import Spans, WatchedLedger, WatchedLink
 from hub.watch.metrics import Gauges
 from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
+from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
 from operators.asgi import Operators
 from operators.room import Room
@@ -54,6 +55,7 @@ from operators.socket import OperatorSocket
 from operators.switchboard import Switchboard
 
 CARD_LOOKUPS_AT_ONCE = (4, 32)
+RESERVE_BYTES = 8_388_608
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,8 @@ def build() -> House:
     courier = Courier()
     counts = Counts()
     spans = _spans()
-    ledger = WatchedLedger(home=process_id, carry=courier.carry, counts=counts, spans=spans)
+    reserve = DiskReserve(settings.DATA_DIR / "reserve", RESERVE_BYTES) if settings.IS_EMBEDDED else None
+    ledger = WatchedLedger(home=process_id, carry=courier.carry, counts=counts, spans=spans, reserve=reserve)
     waiting = WaitingTurns()
     limits = _limits()
     post = _post()
