@@ -77,7 +77,7 @@ async def test_ends_are_written_when_asks_are_refused(pages: Pages, ledger: Ledg
     with pytest.raises(Unavailable):
         await ledger.admit(asks[-1])
     for turn in admitted:
-        assert (await ledger.settle(turn, COMPLETED)).ending.outcome is Outcome.COMPLETED
+        assert (await ledger.settle(turn, COMPLETED)).outcome is Outcome.COMPLETED
     pages.has_room = True
     await ledger.admit(asks[-1])
     assert await db_call(Turn.objects.filter(outcome="completed").count)() == len(admitted)
