@@ -5,6 +5,8 @@ import sys
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
+from kit.concurrency import RETRY_AFTER_S as AT_ONCE_RETRY_AFTER_S
+from kit.concurrency import TooManyAtOnce
 from kit.sql import AWAY
 
 FORBIDDEN_ORIGIN = "forbidden_origin"
@@ -30,6 +32,7 @@ TEXTS = {
     400: ("Bad request", "The hub could not make sense of this request."),
     403: ("Not allowed", "This page is not yours to see, or the form you sent has expired."),
     404: ("Not found", "There is nothing at this address."),
+    429: ("Too many at once", "Try again when others of yours have ended."),
     500: ("Something broke", INTERNAL_TEXT),
     503: ("Not now", UNAVAILABLE_TEXT),
 }
@@ -74,9 +77,17 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return _failed(request, 500)
 
 
-def _failed(request: HttpRequest, status: int) -> HttpResponse:
+def too_many_at_once(request: HttpRequest, failure: TooManyAtOnce) -> HttpResponse:
+    """429 or 503, and when to try again."""
+    answer = _failed(request, failure.status, f"{str(failure).capitalize()}.")
+    answer["Retry-After"] = str(AT_ONCE_RETRY_AFTER_S)
+    return answer
+
+
+def _failed(request: HttpRequest, status: int, why: str = "") -> HttpResponse:
     """The page needs neither the database nor a user, because either may be what is broken."""
     title, text = TEXTS[status]
+    text = why or text
     if is_api(request):
         return json_error(status, CODES[status], text)
     page = render_to_string("errors/page.html", {"title": title, "text": text, "status": status})

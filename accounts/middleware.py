@@ -8,8 +8,12 @@ from django.utils.functional import SimpleLazyObject
 
 from accounts.authn import ForeignOrigin
 from accounts.callers import check_own_pages, find_caller
-from accounts.error_pages import FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, is_api, json_error
+from accounts.error_pages import FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, is_api, json_error, too_many_at_once
 from accounts.models import Credential, User
+from kit.async_db import release_connection
+from kit.concurrency import TooManyAtOnce
+
+SHORT_BYTES = 65_536
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -25,6 +29,21 @@ class PagePolicyMiddleware(MiddlewareMixin):
         if response.headers.get("Content-Type", "").startswith("text/html"):
             response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
         return response
+
+
+class LongAnswerMiddleware(MiddlewareMixin):
+    """Gives the view's database connection back before a long answer is sent, not when the client has taken it."""
+
+    async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
+        """The view's answer. A short one fits into the buffers of the connection."""
+        response: HttpResponseBase = await self.get_response(request)  # type: ignore[misc]
+        if response.streaming or len(response.content) > SHORT_BYTES:  # type: ignore[attr-defined]
+            await release_connection()
+        return response
+
+    def process_exception(self, request: HttpRequest, failure: Exception) -> HttpResponseBase | None:
+        """Refuse a request that is one too many; REST answers for itself."""
+        return too_many_at_once(request, failure) if isinstance(failure, TooManyAtOnce) else None
 
 
 class CredentialMiddleware(AuthenticationMiddleware):

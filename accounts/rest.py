@@ -32,6 +32,8 @@ from accounts.models import User
 from accounts.oauth.errors import Refused, TooFast
 from kit import strict_json
 from kit.asgi import MAX_BODY_BYTES
+from kit.concurrency import RETRY_AFTER_S as AT_ONCE_RETRY_AFTER_S
+from kit.concurrency import TooManyAtOnce
 from kit.sql import AWAY
 
 __all__ = [  # hub/urls.py names the four handlers here
@@ -77,6 +79,16 @@ class DatabaseAway(exceptions.APIException):
     status_code = 503
     default_detail = UNAVAILABLE_TEXT
     wait = RETRY_AFTER_S
+
+
+class AtOnce(exceptions.APIException):
+    """As many of these requests run as may; nothing was done."""
+
+    wait = AT_ONCE_RETRY_AFTER_S
+
+    def __init__(self, failure: TooManyAtOnce) -> None:
+        super().__init__(str(failure))
+        self.status_code = failure.status
 
 
 class PayloadTooLarge(exceptions.APIException):
@@ -231,6 +243,8 @@ def _as_api_failure(failure: Exception) -> Exception:
     match failure:
         case Refused():
             return SignInRefused(failure)
+        case TooManyAtOnce():
+            return AtOnce(failure)
         case Http404():
             return exceptions.NotFound()
         case PermissionDenied():

@@ -1,17 +1,22 @@
 """Asks as a spreadsheet that harms nobody who opens it."""
 
 import csv
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
 
 from django.db.models import QuerySet
+from django.db.models.functions import Length
 from django.http import StreamingHttpResponse
 
+from accounts.models import User
 from agents.models import Turn
 from agents.reasons import in_words
-from kit.async_db import db_call
+from kit.async_db import stream_slices
+from kit.concurrency import DOWNLOADS, take_slot
 from kit.iso import iso
 
 ROWS_AT_ONCE = 500
+SLICE_CHARS = 256 * 1024
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 COLUMNS = (
     "asked_at",
@@ -28,25 +33,46 @@ COLUMNS = (
 )
 
 
-def csv_of(turns: QuerySet[Turn], filename: str) -> StreamingHttpResponse:
-    """These turns as a file to keep, newest first, sent as they are read. `filename` is plain ASCII."""
+def csv_of(request: Any, turns: QuerySet[Turn], filename: str) -> StreamingHttpResponse:
+    """These turns as a file to keep, newest first, sent as they are read. `filename` is plain ASCII.
+
+    Raises:
+        TooManyAtOnce: the caller, or the process, has as many downloads under way as it may.
+    """
+    take_slot(request, DOWNLOADS, cast(User, request.user).pk)
     headers = {"Content-Disposition": f'attachment; filename="{filename}"'}
     rows = turns.select_related("agent", "session", "caller").order_by("-pk")
-    return StreamingHttpResponse(_csv(rows), content_type="text/csv; charset=utf-8", headers=headers)
+    return StreamingHttpResponse(
+        stream_slices(_csv(rows)), content_type="text/csv; charset=utf-8", headers=headers
+    )
 
 
-async def _csv(turns: QuerySet[Turn]) -> AsyncIterator[str]:
-    """The lines, a batch at a time: the loop never waits for the database, memory holds one batch."""
+def _csv(turns: QuerySet[Turn]) -> Iterator[str]:
+    """The lines, joined to slices. Long questions are read a few rows at a time."""
     yield "".join(_lines([COLUMNS]))
     last: int | None = None
-    while batch := await db_call(_older)(turns, last):
-        yield "".join(_lines(map(_cells, batch)))
-        last = batch[-1].pk
+    while sizes := _sizes_of_older(turns, last):
+        keys: list[int] = []
+        held = 0
+        for last, size in sizes:
+            keys.append(last)
+            held += size
+            if held >= SLICE_CHARS:
+                yield _joined(turns, keys)
+                keys, held = [], 0
+        if keys:
+            yield _joined(turns, keys)
 
 
-def _older(turns: QuerySet[Turn], than: int | None) -> list[Turn]:
+def _sizes_of_older(turns: QuerySet[Turn], than: int | None) -> list[tuple[int, int]]:
+    """The keys of the next rows, and how long their questions are."""
     rows = turns if than is None else turns.filter(pk__lt=than)
-    return list(rows[:ROWS_AT_ONCE])
+    return list(rows.values_list("pk", Length("question"))[:ROWS_AT_ONCE])
+
+
+def _joined(turns: QuerySet[Turn], keys: Sequence[int]) -> str:
+    """Rows as lines, without those that were deleted meanwhile."""
+    return "".join(_lines(map(_cells, turns.filter(pk__in=keys))))
 
 
 def _cells(turn: Turn) -> Sequence[object]:

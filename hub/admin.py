@@ -1,6 +1,6 @@
 """Users once more, with what takes the whole house: everything of one of them as a file."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -25,6 +25,6 @@ class WholeUserAdmin(UserAdmin):
         """One at a time; it is written down like every act."""
         chosen = list(queryset[:2])
         if len(chosen) == 1:
-            return export_of(chosen[0])
+            return export_of(request, chosen[0], cast(User, request.user).pk)
         self.message_user(request, "Choose one user.", messages.ERROR)
         return None

@@ -39,6 +39,7 @@ django_door = DjangoDoor(
     path_prefix=settings.PATH_PREFIX,
     max_body_bytes=MAX_BODY_BYTES,
     max_upload_bytes=settings.MAX_UPLOAD_BYTES,
+    limits=wiring.concurrency_limits(),
 )
 
 

@@ -2,12 +2,13 @@
 
 Django takes a whole body into memory, on the event loop and before any middleware or view: a slow one holds no
 thread, but it would hold its memory. So the bounds stand before it. A file's body is not read before its token is
-known to be live, and one user sends a few at a time.
+known to be live, and one user sends a few at a time. What a view takes of the limits of `kit.concurrency` is given
+back here, when the request is over.
 """
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from django.db import Error as DatabaseDown
 
@@ -28,6 +29,7 @@ from kit.asgi import (
     respond,
 )
 from kit.async_db import db_call
+from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -47,10 +49,17 @@ class DjangoDoor:
     """Passes requests on to Django within their bounds. `path_prefix`: with which Django expects their paths."""
 
     def __init__(
-        self, application: Application, *, path_prefix: str, max_body_bytes: int, max_upload_bytes: int
+        self,
+        application: Application,
+        *,
+        path_prefix: str,
+        max_body_bytes: int,
+        max_upload_bytes: int,
+        limits: Mapping[str, ConcurrencyLimit],
     ) -> None:
         self._application = application
         self._path_prefix = path_prefix
+        self._limits = limits
         self._max_body_bytes = max_body_bytes
         self._max_upload_bytes = max_upload_bytes
         self._uploads: Counter[int] = Counter()  # under way, by user
@@ -91,7 +100,11 @@ class DjangoDoor:
             await respond(send, 413, TOO_LARGE)
             return
         body = BoundedBody(receive, limit_bytes=limit_bytes, within_s=within_s)
-        await self._application({**scope, "path": self._path_prefix + scope["path"]}, body.receive, send)
+        slots = scope[SLOTS_KEY] = RequestSlots(self._limits)
+        try:
+            await self._application({**scope, "path": self._path_prefix + scope["path"]}, body.receive, send)
+        finally:
+            slots.release()
         if body.broken is not None:  # Django believes that the client left
             status, text = BROKEN[type(body.broken)]
             await respond(send, status, text, [(b"connection", b"close")])

@@ -36,6 +36,10 @@ AGENTS_PER_OWNER = env.whole("AGENTS_PER_OWNER", 1000)
 SESSIONS_PER_OWNER = env.whole("SESSIONS_PER_OWNER", 5000)
 SOCKETS_PER_OWNER = env.whole("SOCKETS_PER_OWNER", 1000)
 TOKENS_PER_OWNER = env.whole("TOKENS_PER_OWNER", 200)
+WEBHOOKS_PER_OWNER = env.whole("WEBHOOKS_PER_OWNER", 50)
+PUSH_CONFIGS_PER_CALLER = env.whole("PUSH_CONFIGS_PER_CALLER", 1000)
+DOWNLOADS_PER_OWNER = env.whole("DOWNLOADS_PER_OWNER", 2)
+DOWNLOADS_PER_PROCESS = env.whole("DOWNLOADS_PER_PROCESS", 8)
 STORAGE_PER_OWNER_MB = env.whole("STORAGE_PER_OWNER_MB", 2048)
 TURNS_KEPT_DAYS = env.whole("TURNS_KEPT_DAYS", 400, least=1)
 QUESTIONS_KEPT_DAYS = env.whole("QUESTIONS_KEPT_DAYS", 90, least=1, most=36_500)
@@ -165,6 +169,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "accounts.middleware.PagePolicyMiddleware",
+    "accounts.middleware.LongAnswerMiddleware",
 ]
 
 TEMPLATES = [

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from accounts.admin_site import site
-from hub import health_page
+from hub import account_limits, health_page
 from hub.descriptions import views as descriptions
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -15,6 +15,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("operators.page_urls")),
     path("", include("webhooks.page_urls")),
     path("health", health_page.health, name="hub-health"),
+    path("limits", account_limits.limits, name="hub-limits"),
     path("docs", descriptions.docs, name="docs"),
     path("api/v1/schema", descriptions.schema, name="schema"),
     path("api/ws-docs/json", descriptions.sockets_json, name="sockets-json"),

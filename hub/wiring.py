@@ -46,11 +46,16 @@ from hub.watch.counts import Counts
 from hub.watch.ledger import Spans, WatchedLedger, WatchedLink
 from hub.watch.metrics import Gauges
 from kit import trace
+from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
+from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
 from operators.asgi import Operators
 from operators.room import Room
 from operators.socket import OperatorSocket
 from operators.switchboard import Switchboard
+
+CARD_LOOKUPS_AT_ONCE = (4, 32)
+RESERVE_BYTES = 8_388_608
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,8 @@ def build() -> House:
     courier = Courier()
     counts = Counts()
     spans = _spans()
-    ledger = WatchedLedger(home=process_id, carry=courier.carry, counts=counts, spans=spans)
+    reserve = DiskReserve(settings.DATA_DIR / "reserve", RESERVE_BYTES) if settings.IS_EMBEDDED else None
+    ledger = WatchedLedger(home=process_id, carry=courier.carry, counts=counts, spans=spans, reserve=reserve)
     waiting = WaitingTurns()
     limits = _limits()
     post = _post()
@@ -238,6 +244,17 @@ def _tasks() -> TaskStore:
         case "redis":
             return RedisTaskStore(settings.REDIS_URL)
     return MemoryTaskStore(time.monotonic)
+
+
+def concurrency_limits() -> dict[str, ConcurrencyLimit]:
+    """How many long requests run at once, by kind."""
+    numbers = {
+        DOWNLOADS: (settings.DOWNLOADS_PER_OWNER, settings.DOWNLOADS_PER_PROCESS),
+        CARD_LOOKUPS: CARD_LOOKUPS_AT_ONCE,
+    }
+    return {
+        kind: ConcurrencyLimit(kind, per_account=each, per_process=most) for kind, (each, most) in numbers.items()
+    }
 
 
 def _limits() -> Limits:

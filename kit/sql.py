@@ -1,5 +1,6 @@
 """Plain SQL for the few statements whose compile time the ORM would charge on every ask."""
 
+import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -19,6 +20,15 @@ Row = tuple[Any, ...]
 
 # The database is out of reach, full, or takes no writes (PostgreSQL then says InternalError): nothing was done.
 AWAY = (OperationalError, InterfaceError, InternalError)
+
+
+# What SQLite says when a file cannot grow: no space left, a quota, a limit of the process.
+DISK_FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
+
+
+def is_disk_full(failure: Exception) -> bool:
+    """Whether SQLite had no room for a write."""
+    return getattr(failure.__cause__, "sqlite_errorcode", None) in DISK_FULL
 
 
 def state_of(failure: Exception) -> str | None:

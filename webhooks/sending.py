@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
+from kit.async_db import release_before_waiting
 from kit.durations import seconds
 from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
 from webhooks.leases import Leased, Outcome, lease, settle
@@ -28,6 +29,16 @@ def client() -> SafeHttp:
     """How receivers are reached, by the operator's settings."""
     ports = frozenset(settings.WEBHOOK_PORTS)
     return SafeHttp(Rules(ports=ports, allows_private=settings.WEBHOOK_ALLOW_PRIVATE))
+
+
+def check_url(url: str) -> None:
+    """Look at a receiver's URL as sending would now. It may take seconds, in which no database connection is held.
+
+    Raises:
+        NotSent: it is not allowed.
+    """
+    release_before_waiting()
+    client().check(url)
 
 
 def attempt(http: SafeHttp, leased: Leased) -> Outcome:

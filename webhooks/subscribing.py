@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from accounts import quotas
@@ -15,7 +16,6 @@ from webhooks.keyring import new_secret, seal
 from webhooks.models import Subscription
 from webhooks.outbox import Happening, queue
 
-MOST = 50
 OVERLAP = timedelta(hours=24)
 TEST_MESSAGE = "This is a test: your webhook works."
 
@@ -40,8 +40,9 @@ def subscribe(owner: User, details: Mapping[str, Any]) -> WithSecret:
         TooMany: nothing was written.
     """
     quotas.hold(owner.pk)
-    if Subscription.objects.owned_by(owner).count() >= MOST:
-        raise TooMany(f"you have {MOST} webhooks already")
+    most = settings.WEBHOOKS_PER_OWNER
+    if most and Subscription.objects.owned_by(owner).count() >= most:
+        raise TooMany(f"you have {most} webhooks already")
     secret = new_secret()
     return WithSecret(Subscription.objects.create(owner=owner, secret=seal(secret), **details), secret)
 

@@ -5,7 +5,7 @@ import re
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.requests import PushTarget
 from kit.safe_http import NotSent
-from webhooks.sending import client
+from webhooks.sending import check_url
 
 SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")  # what a header may hold, whoever reads it
@@ -21,7 +21,7 @@ def check(target: PushTarget, within: str = "") -> None:
     _check_header(target.credentials, VALUE, f"{within}authentication.credentials")
     _check_header(target.token, VALUE, f"{within}token")
     try:
-        client().check(target.url)
+        check_url(target.url)
     except NotSent as refused:
         raise invalid(f"{within}url", f"{within}url: {refused}") from None
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from a2a_bridge.push_models import PushConfig
@@ -15,7 +16,6 @@ from kit.clock import db_now
 from kit.ids import unguessable
 
 MOST_A_TASK = 10
-MOST_A_CALLER = 1_000
 
 
 class TooMany(Exception):
@@ -82,8 +82,9 @@ def drop(task_id: str, config_id: str = "") -> None:
 def _check_number(task: Task) -> None:
     if _of(task.id).count() >= MOST_A_TASK:
         raise TooMany(f"the task has {MOST_A_TASK} push configs already")
-    if PushConfig.objects.filter(caller=task.caller_id).count() >= MOST_A_CALLER:
-        raise TooMany(f"your tasks have {MOST_A_CALLER} push configs already")
+    most = settings.PUSH_CONFIGS_PER_CALLER
+    if most and PushConfig.objects.filter(caller=task.caller_id).count() >= most:
+        raise TooMany(f"your tasks have {most} push configs already")
 
 
 def _of(task_id: str) -> Any:

@@ -124,4 +124,4 @@ class TurnAdmin(OwnedAdmin):
     @admin.action(description="Export the chosen turns as CSV")
     def export_csv(self, request: HttpRequest, queryset: QuerySet[Turn]) -> StreamingHttpResponse:
         """A spreadsheet, newest first, sent as it is read."""
-        return csv_of(queryset, "turns.csv")
+        return csv_of(request, queryset, "turns.csv")

@@ -76,7 +76,7 @@ def as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase
     agent = own_agent(agent_id, owner)
     window = read_window(request.GET, db_now())
     turns = Turn.objects.filter(agent=agent, asked_at__gte=window.since)
-    return csv_of(_chosen(request, turns), f"{agent.slug}-{window.count}-days.csv")
+    return csv_of(request, _chosen(request, turns), f"{agent.slug}-{window.count}-days.csv")
 
 
 @never_cache

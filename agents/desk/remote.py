@@ -23,6 +23,7 @@ from agents.links.remote.publishing import look_again, move, publish_remote
 from agents.models import Agent, RemoteServer
 from agents.session_rows import slug_of
 from kit.clock import db_now
+from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.sealing import Unreadable
 
 UNREADABLE = "The credentials cannot be read any more: give them anew."
@@ -36,6 +37,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     form_class = new_remote_form()
     if request.method != "POST":
         return _new_page(request, PlaceForm(), form_class(initial={"status": Agent.Status.PUBLISHED}))
+    take_slot(request, CARD_LOOKUPS, owner.pk)
     place, form = PlaceForm(request.POST), form_class(request.POST)
     card = _find(place)
     if request.POST.get("action") == "check":
@@ -69,6 +71,7 @@ def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         raise Http404
     if request.method != "POST":
         return _page(request, agent, row, MovedForm(initial={"card_url": row.card_url, "auth": MovedForm.KEEP}))
+    take_slot(request, CARD_LOOKUPS, owner.pk)
     form = MovedForm(request.POST)
     card = _move(row, form, keeps=request.POST.get("action") == "check") if form.is_valid() else None
     if card is None or request.POST.get("action") == "check":

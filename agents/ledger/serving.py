@@ -1,7 +1,8 @@
 """The database thread of a process: whatever waits together is served together (group commit).
 
 Asks beyond the ledger's MAX_WAITING are refused; a settle never is. A batch that fails is tried again, then one by
-one, so that one bad row cannot fail its neighbours.
+one, so that one bad row cannot fail its neighbours. When the disk is full the reserve is spent, and only ends are
+written until it is filled again.
 """
 
 import asyncio
@@ -21,9 +22,10 @@ from agents.errors import Unavailable
 from agents.ledger import lookup
 from agents.ledger.batch import commit
 from agents.ledger.lookup import Wanted
-from agents.ledger.work import Admit, Result, Settle, Withdraw, Work
+from agents.ledger.work import Admit, Release, Result, Settle, Withdraw, Work
 from agents.types import Failure, Found, Outcome
 from kit import sql
+from kit.disk_reserve import Reserve
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ TRIES = 3
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
 LOCK_FAILURES = frozenset({"40P01", "55P03"})
+ENDS = Settle | Withdraw | Release  # what frees a claim
 OnBatch = Callable[[int], None]  # how many pieces of work were taken at once; called by the thread
 
 
@@ -53,17 +56,30 @@ class Item:
     tries: int = field(default=0)
 
 
+class _DiskFull(Exception):
+    """SQLite had no room for a write."""
+
+
 Queue = SimpleQueue[Item | None]  # None ends the thread
 
 
 class Serving:
     """Takes from a queue until it is told to end. All of it belongs to the thread that calls `run`."""
 
-    def __init__(self, queue: Queue, *, home: str, carry: Carrier | None, on_batch: OnBatch | None) -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        *,
+        home: str,
+        carry: Carrier | None,
+        on_batch: OnBatch | None,
+        reserve: Reserve | None = None,
+    ) -> None:
         self._queue = queue
         self._home = home
         self._carry = carry
         self._on_batch = on_batch
+        self._reserve = reserve
         self._postponed: list[Item] = []
         self._ahead: list[Item] = []
 
@@ -126,12 +142,37 @@ class Serving:
         return [self._look_up([item])[0] for item in items]
 
     def _commit(self, batch: Sequence[Work], *, is_retry: bool = False) -> Sequence[Result]:
-        """Commit a batch; one by one when a piece of it may be at fault, not at all when the database is away."""
+        """Commit a batch; only its ends while the disk is full."""
+        if self._reserve is None:
+            return self._commit_all(batch, is_retry=is_retry)
+        if self._reserve.fill():
+            try:
+                return self._commit_all(batch, is_retry=is_retry)
+            except _DiskFull:
+                logger.exception("ledger.disk_full")
+                is_retry = True
+                self._reserve.spend()
+        ends = [work for work in batch if isinstance(work, ENDS)]
+        try:
+            written = iter(self._commit_all(ends, is_retry=is_retry) if ends else ())
+        except _DiskFull:
+            return [Unavailable()] * len(batch)
+        return [next(written) if isinstance(work, ENDS) else Unavailable() for work in batch]
+
+    def _commit_all(self, batch: Sequence[Work], *, is_retry: bool = False) -> Sequence[Result]:
+        """Commit a batch; one by one when a piece of it may be at fault, not at all when the database is away.
+
+        Raises:
+            _DiskFull: there is a reserve to spend; nothing of the batch was written, or parts of it were.
+        """
         is_away = False
         for attempt in range(TRIES):
             try:
                 committed = commit(batch, home=self._home, is_retry=is_retry or attempt > 0)
             except sql.AWAY as failure:
+                if self._reserve is not None and sql.is_disk_full(failure):
+                    connection.close()
+                    raise _DiskFull from failure
                 is_away = not _is_lock_failure(failure)
                 _recover("ledger.batch_failed", failure, attempt)
             except Exception:
@@ -142,10 +183,10 @@ class Serving:
                 self._tell(committed.messages)
                 return committed.results
         if not is_away and len(batch) == 1 and (less := _with_less(batch[0])):
-            return self._commit([less], is_retry=True)
+            return self._commit_all([less], is_retry=True)
         if is_away or len(batch) == 1:
             return [Unavailable()] * len(batch)
-        return [self._commit([work], is_retry=True)[0] for work in batch]
+        return [self._commit_all([work], is_retry=True)[0] for work in batch]
 
     def _tell(self, messages: Sequence[Addressed]) -> None:
         if messages and self._carry is not None:

@@ -14,6 +14,7 @@ from agents.ledger.serving import Item, LookUp, OnBatch, Queue, Serving
 from agents.ledger.work import Admit, Also, Deny, Record, Release, Settle, Touch, Withdraw, Work
 from agents.transcript.recording import NewEvent
 from agents.types import Ask, Ending, Found, OpenTurn, SettledTurn
+from kit.disk_reserve import Reserve
 from kit.tasks import read_failure
 
 logger = logging.getLogger(__name__)
@@ -25,9 +26,16 @@ CLOSED_WITHIN_S = 10
 class Ledger:
     """Admits and settles turns durably. All methods but `close` belong to the event loop."""
 
-    def __init__(self, *, home: str, carry: Carrier | None = None, on_batch: OnBatch | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        home: str,
+        carry: Carrier | None = None,
+        on_batch: OnBatch | None = None,
+        reserve: Reserve | None = None,
+    ) -> None:
         self._queue: Queue = SimpleQueue()
-        self._serving = Serving(self._queue, home=home, carry=carry, on_batch=on_batch)
+        self._serving = Serving(self._queue, home=home, carry=carry, on_batch=on_batch, reserve=reserve)
         self._thread: threading.Thread | None = None
 
     @property

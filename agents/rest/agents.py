@@ -21,6 +21,7 @@ from agents.models import Agent, RemoteServer, Session
 from agents.rest.paging import PageQuery, page, read_query
 from agents.rest.serializers import ChangedAgent, NewAgent, RemotePlace, show_agent, show_agents, show_card
 from agents.rest.shapes import ApiAgent, ApiCard, PublishedAgent
+from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
 from kit.sealing import Unreadable
 
@@ -68,6 +69,8 @@ class Agents(APIView):
         """
         owner, details = caller_of(request), _checked(NewAgent(data=request.data))
         publish = _publish_remote if "remote" in details else _publish_session
+        if "remote" in details:
+            take_slot(request, CARD_LOOKUPS, owner.pk)
         try:
             published = publish(owner, details)
         except publishing.BadSlug as bad:
@@ -89,7 +92,9 @@ class RemoteCards(APIView):
     @extend_schema(request=RemotePlace, responses=ApiCard)
     def post(self, request: Request) -> Response:
         """Fetch the agent card of a remote A2A server, and show how the hub would call it; nothing is kept."""
-        card, _ = _found(_checked(RemotePlace(data=request.data)))
+        place = _checked(RemotePlace(data=request.data))
+        take_slot(request, CARD_LOOKUPS, caller_of(request).pk)
+        card, _ = _found(place)
         return Response(show_card(card))
 
 
@@ -120,6 +125,7 @@ class OneAgent(APIView):
         changes = _checked(ChangedAgent(data=request.data, partial=True))
         _refuse_moving(agent, changes)
         if remote := changes.pop("remote", None):
+            take_slot(request, CARD_LOOKUPS, owner.pk)
             _move(agent, remote)
         revised = publishing.revise(agent.pk, changes, changes.pop("allowed", None))
         if revised is None:

@@ -1,10 +1,10 @@
 """Files of a session, for those who may see it."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypedDict
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import NotFound, PermissionDenied
@@ -22,12 +22,16 @@ from agents.rest.paging import PageQuery, page
 from agents.rest.uploads import FileForm, read_form
 from agents.rest.visible import get_session
 from agents.transcript import files
+from agents.transcript.blobs import SLICE_BYTES
 from agents.transcript.file_names import ANY_MIME
 from agents.transcript.shown_files import ApiFile, show_file
+from kit.async_db import stream_slices
+from kit.concurrency import DOWNLOADS, take_slot
 from kit.describe import ErrorBody, Page
 
 INERT = "sandbox; default-src 'none'"  # should a browser show it after all
 ANY_BYTES = (200, ANY_MIME)
+DOWNLOAD = {ANY_BYTES: bytes, 429: ErrorBody, 503: ErrorBody}
 AT_THE_DOOR = {408: ErrorBody, 429: ErrorBody, 503: ErrorBody}  # what hub/django_door.py says to an upload
 
 
@@ -96,19 +100,29 @@ class FileContent(APIView):
 
     content_negotiation_class = AnyType
 
-    @extend_schema(responses={ANY_BYTES: bytes})
-    def get(self, request: Request, file_id: int) -> HttpResponse:
+    @extend_schema(responses=DOWNLOAD)
+    def get(self, request: Request, file_id: int) -> HttpResponseBase:
         """The bytes of a live file, to be saved and never shown."""
         file = get_file(request, file_id, Role.VIEWER)
-        data = files.open_file(file)
-        if data is None:
+        slices = files.open_file(file)
+        if slices is None:
             raise NotFound("no such file")
-        return download(file, data)
+        return download(request, file, slices)
 
 
-def download(file: File, data: bytes) -> HttpResponse:
-    """An answer that no browser opens in the hub's name."""
-    response = HttpResponse(data, content_type=ANY_MIME)
+def download(request: Request, file: File, slices: Iterator[bytes]) -> HttpResponseBase:
+    """An answer that no browser opens in the hub's name. A file of more than one slice is one of few at once.
+
+    Raises:
+        TooManyAtOnce: the caller, or the process, has as many downloads under way as it may.
+    """
+    response: HttpResponseBase
+    if file.size > SLICE_BYTES:
+        take_slot(request, DOWNLOADS, caller_of(request).pk)
+        response = StreamingHttpResponse(stream_slices(slices), content_type=ANY_MIME)
+        response["Content-Length"] = str(file.size)
+    else:
+        response = HttpResponse(b"".join(slices), content_type=ANY_MIME)
     response["Content-Disposition"] = content_disposition_header(True, file.filename) or "attachment"
     response["Content-Security-Policy"] = INERT
     response["X-Content-Type-Options"] = "nosniff"

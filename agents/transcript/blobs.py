@@ -5,14 +5,21 @@ one holds the blob's row lock, so bytes that are uploaded again while their last
 of a transaction in one call: they are taken in order.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import BinaryField
+from django.db.models.functions import Substr
 
 from agents.models import Blob
 
 SWEPT_AT_ONCE = 20
+SLICE_BYTES = 3 * 64 * 1024  # a multiple of 3: base64 of slices can be joined
+
+
+class BlobGone(Exception):
+    """The bytes were deleted while they were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +58,18 @@ def sweep_spent() -> Swept:
     return total
 
 
-def read(sha256: str) -> bytes | None:
-    """The bytes, None when they are gone."""
-    found = Blob.objects.filter(pk=sha256).values_list("data", flat=True).first()
-    return None if found is None else bytes(found)
+def read_slices(sha256: str, size: int) -> Iterator[bytes]:
+    """The bytes, SLICE_BYTES at a time. Nothing is held in the database between two slices.
+
+    Raises:
+        BlobGone: they were deleted meanwhile.
+    """
+    for start in range(0, max(size, 1), SLICE_BYTES):
+        piece = Substr("data", start + 1, SLICE_BYTES, output_field=BinaryField())
+        found = Blob.objects.filter(pk=sha256).values_list(piece, flat=True).first()
+        if found is None:
+            raise BlobGone
+        yield bytes(found)
 
 
 @transaction.atomic

@@ -1,9 +1,10 @@
 """Files of sessions: store, read, copy, delete; what outlives its time goes."""
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 
 from django.conf import settings
 from django.db import transaction
@@ -105,9 +106,15 @@ def find_file(file_id: int, user_id: int) -> File | None:
     return file
 
 
-def open_file(file: File) -> bytes | None:
-    """Its bytes, None once it is deleted."""
-    return blobs.read(file.blob_id) if file.blob_id is not None else None
+def open_file(file: File) -> Iterator[bytes] | None:
+    """Its bytes in slices, the first of them read now; None once it is deleted. See `blobs.read_slices`."""
+    if file.blob_id is None:
+        return None
+    slices = blobs.read_slices(file.blob_id, file.size)
+    try:
+        return chain([next(slices)], slices)
+    except blobs.BlobGone:
+        return None
 
 
 @transaction.atomic

@@ -1,8 +1,9 @@
-"""Everything of one user as lines of JSON, read a few rows at a time."""
+"""Everything of one user as lines of JSON, read a few rows or a slice of a file at a time."""
 
 import base64
 import json
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
@@ -11,9 +12,10 @@ from django.db.models import ForeignKey, Model
 
 from accounts.models import User
 from agents.models import File
+from agents.transcript.blobs import BlobGone
 from agents.transcript.files import open_file
 from hub.estate.parts import PARTS, SECRET, Part
-from kit.async_db import db_call
+from kit.async_db import stream_slices
 from kit.clock import db_now
 from kit.iso import iso
 
@@ -24,29 +26,32 @@ SLICE_CHARS = 256 * 1024
 KEYS_AT_ONCE = 1_000
 
 
-def lines(user: User) -> Iterator[str]:
-    """A head, a line for each row (`{"table", "row"}`), and an end that says how many there were."""
+def pieces(user: User) -> Iterator[str]:
+    """The text: a head, a line for each row (`{"table", "row"}`), and an end that says how many there were.
+
+    A piece is a line, or a part of a line that holds a file. A file that is deleted while it is read is cut short:
+    its `data` does not have its `size`.
+    """
     yield _head(user)
     count = 0
     for part in PARTS:
         for row in _rows(part, user):
-            yield _line(part, row)
+            yield from _line(part, row)
             count += 1
     yield _end(count)
 
 
 async def stream(user: User) -> AsyncIterator[str]:
-    """The same in slices, each read in a database thread."""
-    slices = _slices(lines(user))
-    while piece := await db_call(next)(slices, ""):
+    """The same in slices of about the same size."""
+    async for piece in stream_slices(_slices(user)):
         yield piece
 
 
-def _slices(pieces: Iterator[str]) -> Iterator[str]:
+def _slices(user: User) -> Iterator[str]:
     """Joined until there is enough to send."""
     held: list[str] = []
     size = 0
-    for piece in pieces:
+    for piece in pieces(user):
         held.append(piece)
         size += len(piece)
         if size >= SLICE_CHARS:
@@ -80,11 +85,18 @@ def _is_person(field: Any) -> bool:
     return isinstance(field, ForeignKey) and field.related_model is User
 
 
-def _line(part: Part, row: Any) -> str:
+def _line(part: Part, row: Any) -> Iterator[str]:
     shown = {field.name: _value(row, field) for field in _shown(part.model)}
-    if isinstance(row, File) and (data := open_file(row)) is not None:
-        shown["data"] = base64.b64encode(data).decode()
-    return json.dumps({"table": part.name, "row": shown}, ensure_ascii=False) + "\n"
+    line = json.dumps({"table": part.name, "row": shown}, ensure_ascii=False)
+    slices = open_file(row) if isinstance(row, File) else None
+    if slices is None:
+        yield f"{line}\n"
+        return
+    yield f'{line.removesuffix("}}")}, "data": "'
+    with suppress(BlobGone):
+        for data in slices:
+            yield base64.b64encode(data).decode()
+    yield '"}}\n'
 
 
 def _value(row: Any, field: Any) -> Any:

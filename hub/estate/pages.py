@@ -21,7 +21,7 @@ OTHERWISE = "This is not the login of this account."
 def export(request: HttpRequest) -> HttpResponseBase:
     """Everything, as a file."""
     caller = signed_in(request)
-    return to_signin(request) if caller is None else export_of(caller.user)
+    return to_signin(request) if caller is None else export_of(request, caller.user, caller.user.pk)
 
 
 @never_cache

@@ -28,7 +28,7 @@ from agents.models import (
 from webhooks.models import Delivery, Subscription
 
 SECRET = frozenset({"password", "digest", "sealed", "secret", "previous_secret", "credentials"})
-FEW = 20  # rows that may be about 1 MiB each
+FEW = 4  # rows that may be about 1 MiB each
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ PARTS: Sequence[Part] = (
     ),
     Part("event", Event, lambda user: Q(session__owner=user), at_once=FEW),
     Part("op_message", OpMessage, lambda user: Q(session__owner=user) | Q(author=user), at_once=FEW),
-    Part("file", File, lambda user: Q(session__owner=user) | Q(uploader=user), at_once=2),
+    Part("file", File, lambda user: Q(session__owner=user) | Q(uploader=user)),
     Part("permission_request", PermissionRequest, lambda user: Q(session__owner=user)),
     Part("token_usage", TokenUsage, lambda user: Q(owner=user)),
     Part("webhook", Subscription, lambda user: Q(owner=user)),

@@ -23,10 +23,10 @@ class Export(APIView):
     permission_classes = [BySession]
     content_negotiation_class = AnyType
 
-    @extend_schema(responses={(200, MEDIA_TYPE): bytes})
+    @extend_schema(responses={(200, MEDIA_TYPE): bytes, 429: ErrorBody, 503: ErrorBody})
     def get(self, request: Request) -> StreamingHttpResponse:
         """Everything the caller has here, as lines of JSON."""
-        return export_of(caller_of(request))
+        return export_of(request, caller_of(request), caller_of(request).pk)
 
 
 class Account(APIView):

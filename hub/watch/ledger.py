@@ -10,6 +10,7 @@ from agents.ports import Link
 from agents.types import Ask, Ending, OpenTurn, Outcome, SettledTurn
 from hub.logs import about_turn
 from hub.watch.counts import Counts
+from kit.disk_reserve import Reserve
 
 
 class Spans(Protocol):
@@ -31,8 +32,16 @@ class Spans(Protocol):
 class WatchedLedger(Ledger):
     """Counts what it decides and settles; with `spans`, times it too."""
 
-    def __init__(self, *, home: str, carry: Carrier | None, counts: Counts, spans: Spans | None = None) -> None:
-        super().__init__(home=home, carry=carry, on_batch=counts.committed)
+    def __init__(
+        self,
+        *,
+        home: str,
+        carry: Carrier | None,
+        counts: Counts,
+        spans: Spans | None = None,
+        reserve: Reserve | None = None,
+    ) -> None:
+        super().__init__(home=home, carry=carry, on_batch=counts.committed, reserve=reserve)
         self._counts = counts
         self._spans = spans
 

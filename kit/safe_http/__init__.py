@@ -2,6 +2,17 @@
 
 from kit.safe_http.client import Answer, NotSent, SafeHttp, Unanswered
 from kit.safe_http.streaming import Incoming, StreamingHttp, TooMuch
-from kit.safe_http.target import Rules
+from kit.safe_http.target import Rules, join_url, parse_url
 
-__all__ = ["Answer", "Incoming", "NotSent", "Rules", "SafeHttp", "StreamingHttp", "TooMuch", "Unanswered"]
+__all__ = [
+    "Answer",
+    "Incoming",
+    "NotSent",
+    "Rules",
+    "SafeHttp",
+    "StreamingHttp",
+    "TooMuch",
+    "Unanswered",
+    "join_url",
+    "parse_url",
+]

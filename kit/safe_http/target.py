@@ -1,10 +1,16 @@
-"""Where a URL really leads: its parts by one parser, its addresses by one look-up, both held against the rules."""
+"""Where a URL really leads: its parts by one parser, its addresses by one look-up, both held against the rules.
+
+Cards, webhooks and pushes read the addresses that users give here and nowhere else.
+"""
 
 import queue
+import re
 import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv6Address
+from urllib.parse import urljoin
 
 import httpx2
 
@@ -13,6 +19,7 @@ from kit.safe_http.addresses import is_public
 SCHEMES = {"https": 443, "http": 80}
 MAX_URL_CHARS = 2048
 MAX_ADDRESSES = 16
+HOST_NAME = re.compile(r"(?=.{1,254}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
 
 Resolve = Callable[[str, int], Sequence[str]]
 
@@ -38,18 +45,41 @@ class Target:
     port: int
 
 
-def read_target(url: str, rules: Rules) -> Target:
-    """The parts of a URL.
+def parse_url(url: str) -> httpx2.URL:
+    """The parts of a URL, as sending reads them.
 
     Raises:
-        NotSent: the scheme, the port or the form is not allowed.
+        NotSent: it is too long, or not a URL.
     """
     if len(url) > MAX_URL_CHARS:
         raise NotSent(f"the URL is longer than {MAX_URL_CHARS} characters")
     try:
-        parsed = httpx2.URL(url)
+        return httpx2.URL(url)
     except (httpx2.InvalidURL, ValueError):
         raise NotSent("this is not a URL") from None
+
+
+def join_url(base: str, reference: str) -> str:
+    """A URL relative to another one.
+
+    Raises:
+        NotSent: the result is not a URL.
+    """
+    try:
+        joined = urljoin(base, reference)
+    except ValueError:
+        raise NotSent("this is not a URL") from None
+    parse_url(joined)
+    return joined
+
+
+def read_target(url: str, rules: Rules) -> Target:
+    """The parts of a URL that we send to.
+
+    Raises:
+        NotSent: the scheme, the host, the port or the form is not allowed.
+    """
+    parsed = parse_url(url)
     if parsed.scheme not in SCHEMES or (parsed.scheme == "http" and not rules.allows_private):
         raise NotSent("want a URL that begins with https://")
     if parsed.userinfo:
@@ -58,6 +88,8 @@ def read_target(url: str, rules: Rules) -> Target:
     port = SCHEMES[parsed.scheme] if parsed.port is None else parsed.port
     if not host:
         raise NotSent("the URL names no host")
+    if not HOST_NAME.fullmatch(host) and not _is_v6(host):
+        raise NotSent("the host is neither a name nor an address")
     if not 0 < port < 65536 or (port not in rules.ports and not rules.allows_private):
         allowed = ", ".join(map(str, sorted(rules.ports)))
         raise NotSent(f"port {port} is not allowed: want one of {allowed}")
@@ -90,6 +122,14 @@ def system_resolver(host: str, port: int) -> list[str]:
     except (OSError, UnicodeError):
         return []
     return list(dict.fromkeys(str(answer[4][0]) for answer in answers))
+
+
+def _is_v6(host: str) -> bool:
+    try:
+        IPv6Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _within(within_s: float, resolve: Resolve, host: str, port: int) -> list[str]:

@@ -220,5 +220,6 @@ PAGES = [
     Listed("webhook-new", "/webhooks", "alice", _subscribe),
     Listed("webhook", "/webhooks/{webhook}", "owner"),
     Listed("health", "/health", "chief"),
+    Listed("limits", "/limits", "chief"),
     Listed("not-found", "/nothing-here", complaint="404"),
 ]

@@ -138,6 +138,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"/webhooks/{found['webhook']}",
         f"/webhooks/{found['webhook']}/deliveries",
         "/health",
+        "/limits",
         f"/{quote(hostile.text())}",
     ]
 

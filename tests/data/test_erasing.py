@@ -24,7 +24,7 @@ from agents.models import Agent, Blob, Event, Halt, OpMessage, Turn
 from hub import jobs
 from hub.estate.closing import LastAdministrator, close
 from hub.estate.erasing import erase
-from hub.estate.exporting import lines
+from hub.estate.exporting import pieces
 from kit.alone import alone
 from tests.data.house import OTHERS_WORD, WORD, places_of
 from tests.native.house import Person, api, browser, make_agent, make_turn, person
@@ -64,7 +64,7 @@ def test_no_export_and_no_erasure_reads_all_turns(estate: Person) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL reads all of a table that is small")
     with plans_of_turns() as plans:
-        list(lines(estate.user))
+        list(pieces(estate.user))
         assert erase(close(estate.user.pk))
     assert [one for one in plans if "turn_by_caller" in one]
     assert not [one for one in plans if one.startswith("SCAN agents_turn")]
@@ -268,13 +268,13 @@ def test_erasing_again_changes_nothing_of_others(alice: Person, staff: Person) -
 
 
 def test_the_command_counts_first_and_changes_nothing(estate: Person, capsys: pytest.CaptureFixture[str]) -> None:
-    before = list(lines(estate.user))[1:]
+    before = "".join(pieces(estate.user)).splitlines()[1:]
     with pytest.raises(CommandError, match="--yes"):
         call_command("erase_account", login=estate.user.login)
     said = re.findall(r"^ +(\d+) (\w+)$", capsys.readouterr().out, re.MULTILINE)
     tables = Counter(json.loads(line)["table"] for line in before[:-1])
     assert {name: int(count) for count, name in said} == tables
-    assert list(lines(estate.user))[1:] == before
+    assert "".join(pieces(estate.user)).splitlines()[1:] == before
 
 
 def test_the_command_asks_to_be_told_twice(alice: Person, capsys: pytest.CaptureFixture[str]) -> None:

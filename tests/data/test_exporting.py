@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from base64 import b64decode
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from django.utils import timezone
 
 from accounts.models import Credential, User
 from agents.models import Event
-from hub.estate.exporting import SLICE_CHARS, lines, stream
+from agents.transcript import files
+from hub.estate.exporting import SLICE_CHARS, pieces, stream
 from hub.estate.parts import PARTS, SECRET
 from kit.async_db import db_call
 from tests.data.house import OTHERS_WORD
@@ -47,7 +49,7 @@ def read(text: str) -> tuple[Any, list[Any], Any]:
 
 
 def test_everything_of_theirs_is_in_an_export_and_nothing_of_others(estate: Person) -> None:
-    text = "".join(lines(estate.user))
+    text = "".join(pieces(estate.user))
     head, rows, end = read(text)
     assert (head["format"], head["login"]) == ("clawbridge-export", estate.user.login)
     assert end == {"end": True, "rows": len(rows)}
@@ -58,7 +60,7 @@ def test_everything_of_theirs_is_in_an_export_and_nothing_of_others(estate: Pers
 
 
 def test_no_secret_is_in_an_export(estate: Person) -> None:
-    text = "".join(lines(estate.user))
+    text = "".join(pieces(estate.user))
     secrets = {one.digest for one in Credential.objects.all()} | {"sealed", estate.session, estate.channel}
     assert not [one for one in secrets if f'"{one}"' in text]
     assert all(name not in row["row"] for row in read(text)[1] for name in SECRET)
@@ -94,13 +96,16 @@ async def test_the_stream_says_what_the_command_says(db: None) -> None:
     who = await db_call(lambda: person("alice"))()
     await db_call(lambda: make_turn(make_agent(who.user), who.user))()
     told = read(await read_async(who.user))
-    assert told[1:] == (await db_call(lambda: read("".join(lines(who.user))))())[1:]
+    assert told[1:] == (await db_call(lambda: read("".join(pieces(who.user))))())[1:]
 
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_stream_comes_in_small_slices_and_holds_few_rows_of_great_size(db: None) -> None:
     who = await db_call(lambda: person("alice"))()
     await db_call(lambda: many_events(who.user, count=100, chars=200_000))()
+    data = bytes(range(256)) * 30_000
+    upload = files.Upload(filename="large", mime="text/plain", data=data)
+    await db_call(lambda: files.store(make_session(who.user), who.user, upload))()
     tracemalloc.start()
     try:
         sizes = [len(piece) async for piece in stream(who.user)]
@@ -108,8 +113,10 @@ async def test_a_stream_comes_in_small_slices_and_holds_few_rows_of_great_size(d
     finally:
         tracemalloc.stop()
     assert sum(sizes) > 100 * 200_000
-    assert max(sizes) < SLICE_CHARS + 250_000
-    assert peak_bytes < 15_000_000
+    assert max(sizes) < SLICE_CHARS + 270_000  # a slice of a file is 262,144
+    assert peak_bytes < 6_000_000
+    [file] = [row["row"] for row in read(await read_async(who.user))[1] if row["table"] == "file"]
+    assert b64decode(file["data"]) == data
 
 
 def many_events(owner: User, *, count: int, chars: int) -> None:
@@ -121,6 +128,6 @@ def many_events(owner: User, *, count: int, chars: int) -> None:
 
 def test_the_command_writes_the_same(estate: Person, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("export_account", login=estate.user.login.upper())
-    assert read(capsys.readouterr().out)[1:] == read("".join(lines(estate.user)))[1:]
+    assert read(capsys.readouterr().out)[1:] == read("".join(pieces(estate.user)))[1:]
     with pytest.raises(CommandError, match="there is no account @nobody"):
         call_command("export_account", login="nobody")

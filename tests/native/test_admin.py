@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.test import AsyncClient, Client
+from django.urls import NoReverseMatch, reverse
 
 from accounts.authn import COOKIE
 from accounts.models import Credential, User
@@ -80,6 +81,13 @@ def test_there_are_no_passwords_to_change(alice: Person) -> None:
     client = browser(alice.session)
     assert client.get("/admin/password_change/").status_code in (302, 404)
     assert "assword" not in text(client, "/admin/")
+
+
+def test_no_page_looks_up_any_row_of_any_table(alice: Person) -> None:
+    with pytest.raises(NoReverseMatch):
+        reverse("admin:view_on_site", args=[1, 1])
+    for content_type in (1, 999):
+        assert browser(alice.session).get(f"/admin/r/{content_type}/{alice.user.pk}/").status_code == 404
 
 
 def test_admin_forms_keep_their_csrf_token(alice: Person) -> None:

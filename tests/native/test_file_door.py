@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 import os
 import re
+import socket
+from contextlib import AsyncExitStack, suppress
 from urllib.parse import urlsplit
 
 import httpx
@@ -179,3 +181,73 @@ async def test_a_body_that_takes_too_long_ends(pieces: int) -> None:
         assert body.broken is None
     assert message["type"] == "http.disconnect"
     assert isinstance(body.broken, BodyTooSlow)
+
+
+Unread = tuple[asyncio.StreamReader, asyncio.StreamWriter, int]
+
+
+async def break_off(downloads: list[Unread]) -> None:
+    """Leave in the middle."""
+    for _, writer, _ in downloads:
+        writer.transport.abort()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def unread(hub: HubProcess, path: str, token: str) -> Unread:
+    """A download of which the head alone was read; its status. Keep the reader: one that is lost reads on."""
+    where = urlsplit(hub.url)
+    small = socket.socket()
+    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    small.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(small, (where.hostname, where.port))
+    reader, writer = await asyncio.open_connection(sock=small, limit=1024)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    async with asyncio.timeout(WITHIN_S):
+        line = await reader.readline()
+    return reader, writer, int(line.split()[1])
+
+
+async def test_an_account_has_two_downloads_under_way(embedded_hub: HubProcess) -> None:
+    """Exports, files and spreadsheets together; small files are no more than other answers."""
+    hub = embedded_hub
+    owner, other = hub.mint("downloads", "session"), hub.mint("alice", "session")
+    async with Peer(hub.url, hub.mint("downloads", "channel")) as agent, web(hub.url) as client:
+        large = (await upload(client, owner, agent.session_id, os.urandom(CAP))).json()["id"]
+        small = (await upload(client, owner, agent.session_id, b"small")).json()["id"]
+        paths = [f"/api/v1/files/{large}/content", "/api/v1/me/export"]
+        begun = [await unread(hub, path, owner) for path in paths]
+        assert [status for _, _, status in begun] == [200, 200]
+        for path in paths:
+            refused = await client.get(path, headers=bearer(owner))
+            assert (refused.status_code, refused.json()["error"]) == (429, "rate_limited")
+            assert int(refused.headers["Retry-After"]) > 0
+        page = await client.get("/account/export", headers={"Cookie": f"cw_session={owner}"})
+        assert (page.status_code, page.headers["Retry-After"]) == (429, "5")
+        assert "2 downloads under way" in page.text
+        assert (await client.get(f"/api/v1/files/{small}/content", headers=bearer(owner))).content == b"small"
+        assert (await client.get("/api/v1/me/export", headers=bearer(other))).status_code == 200
+        await break_off(begun)
+        async with asyncio.timeout(WITHIN_S):
+            while (await client.get(paths[0], headers=bearer(owner))).status_code != 200:
+                await asyncio.sleep(0.05)
+
+
+async def test_a_process_has_eight_downloads_under_way(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    tokens = hub.mint_sessions(f"download{number}" for number in range(5))
+    async with web(hub.url) as client, AsyncExitStack() as connections:
+        agents = [
+            await connections.enter_async_context(Peer(hub.url, hub.mint(f"download{number}", "channel")))
+            for number in range(5)
+        ]
+        data = os.urandom(CAP)
+        for token, agent in zip(tokens, agents, strict=True):
+            assert (await upload(client, token, agent.session_id, data)).status_code == 201
+        begun = [await unread(hub, "/api/v1/me/export", token) for token in tokens[:4] * 2]
+        assert {status for _, _, status in begun} == {200}
+        refused = await client.get("/api/v1/me/export", headers=bearer(tokens[4]))
+        assert (refused.status_code, refused.json()["error"]) == (503, "unavailable")
+        assert int(refused.headers["Retry-After"]) > 0
+        assert (await client.get("/readyz")).status_code == 200
+        await break_off(begun)

@@ -247,6 +247,7 @@ async def test_an_address_of_no_task_is_refused_by_the_name_of_what_is_missing(h
     ("push", "field"),
     [
         ({"url": "ftp://example.com/"}, "url"),
+        ({"url": "https://[1.2.3.4x]/"}, "url"),
         ({"url": "https://user:word@example.com/"}, "url"),
         ({"url": "nonsense"}, "url"),
         ({"token": "a\r\nX-Evil: 1"}, "token"),

@@ -132,14 +132,14 @@ def test_what_is_secret_is_sealed_and_can_be_sealed_anew(alice: Person, settings
     assert (found.url, found.token) == ("https://push.invalid/", "")
 
 
-def test_a_task_and_a_caller_have_so_many_configs(alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_and_a_caller_have_so_many_configs(alice: Person, settings: Any) -> None:
     target = PushTarget(url="https://push.invalid/")
     for number in range(configs.MOST_A_TASK):
         configs.keep(task_of(alice), PushTarget(url=target.url, config_id=f"n{number}"))
     with pytest.raises(configs.TooMany):
         configs.keep(task_of(alice), target)
     configs.keep(task_of(alice), PushTarget(url="https://push.invalid/2", config_id="n3"))
-    monkeypatch.setattr(configs, "MOST_A_CALLER", configs.MOST_A_TASK)
+    settings.PUSH_CONFIGS_PER_CALLER = configs.MOST_A_TASK
     with pytest.raises(configs.TooMany):
         configs.keep(task_of(alice, id="task-2"), target)
     assert PushConfig.objects.count() == configs.MOST_A_TASK

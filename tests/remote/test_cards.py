@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.links.remote.access import Auth, BadAuth, make_auth
+from agents.links.remote.access import Auth, BadAuth, make_auth, may_have_credentials
 from agents.links.remote.card import BadCard, fetch_card, find_card, read_card
 from agents.links.remote.publishing import look_again
 from kit.async_db import db_call
@@ -54,6 +54,24 @@ def test_a_card_of_0_3_may_name_json_rpc_beside_what_it_prefers() -> None:
     more = [{"url": "https://far.example/rpc", "transport": "JSONRPC"}]
     interface = read_card(HERE, {**card, "additionalInterfaces": more}).interface
     assert (interface.url, interface.version) == ("https://far.example/rpc", "0.3")
+
+
+def test_an_interface_with_a_malformed_address_is_passed_over() -> None:
+    card = offering([JSONRPC_10, HTTP_10])
+    card["supportedInterfaces"][0]["url"] = "https://[1.2.3.4]/"
+    assert read_card(HERE, card).interface.binding == "HTTP+JSON"
+    with pytest.raises(BadCard, match="offers none"):
+        read_card(HERE, {"name": "old", "url": "https://[1.2.3.4x]/"})
+
+
+def test_credentials_stay_with_the_host_that_the_parser_of_requests_reads() -> None:
+    assert may_have_credentials(HERE, "https://FAR.example/rpc")
+    for url in (
+        "https://[1.2.3.4]/",
+        "http://far.example/",
+        "\thttps://far.example/",
+    ):
+        assert not may_have_credentials(HERE, url)
 
 
 @pytest.mark.parametrize("value", [None, [], "card", {}, {"name": 5}, {"name": "x"}, {"name": "x", "skills": 7}])

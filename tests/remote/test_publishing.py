@@ -122,6 +122,17 @@ def test_a_handle_that_is_taken_leaves_no_session_behind(alice: Person, url: str
     assert RemoteServer.objects.count() == Session.objects.count() == 1
 
 
+@pytest.mark.parametrize("url", ["https://[1.2.3.4]/x", "https://[::ffff:0x7f.1]/x", "https://[1.2.3.4x]/x"])
+def test_a_malformed_host_is_a_400(alice: Person, url: str) -> None:
+    with serving_card() as known:
+        agent_id = publish(alice, known, auth=AUTH).json()["id"]
+    tried = api(alice.session).post("/api/v1/agents/cards", {"cardUrl": url}, format="json")
+    assert tried.status_code == 400, tried.content
+    assert "not a URL" in tried.json()["message"]
+    assert publish(alice, url).status_code == 400
+    assert change(alice, agent_id, cardUrl=url).status_code == 400
+
+
 def test_a_card_is_shown_and_nothing_kept(alice: Person) -> None:
     with serving_card(card_03()) as url:
         answer = api(alice.session).post("/api/v1/agents/cards", {"cardUrl": url}, format="json")

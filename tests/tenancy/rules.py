@@ -279,6 +279,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /webhooks/{webhook_id}/roll-secret": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/test": OWN_PAGE,
     "PAGE /health": Rule(may=May.BY_HAND, test="test_the_hubs_health_is_for_the_staff"),
+    "PAGE /limits": Rule(may=May.BY_HAND, test="test_the_hubs_health_is_for_the_staff"),
     "PAGE /account/export": Rule(may=May.BROWSER),
     "PAGE /account/erase": Rule(may=May.BROWSER),
     "PAGE /account/retention": Rule(may=May.BY_HAND, test="test_the_account_page_says_how_long"),

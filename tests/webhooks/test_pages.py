@@ -10,7 +10,7 @@ from accounts.middleware import PAGE_POLICY
 from kit.clock import db_now
 from tests.native.house import Person, browser
 from tests.webhooks.house import happen, lease_all, subscribed
-from webhooks import pages, subscribing
+from webhooks import pages
 from webhooks.catalog import CATALOG, TEST
 from webhooks.keyring import unseal
 from webhooks.models import Delivery, Subscription
@@ -81,8 +81,8 @@ def test_what_was_typed_stays(alice: Person) -> None:
     assert 'value="no"' in page
 
 
-def test_one_too_many_is_refused(alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscribing, "MOST", 1)
+def test_one_too_many_is_refused(alice: Person, settings: Any) -> None:
+    settings.WEBHOOKS_PER_OWNER = 1
     subscribed(alice.user)
     answer = post(alice, url=HERE, events=["*"])
     assert answer.status_code == 409

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
+from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered, join_url
 from kit.safe_http.addresses import is_public
 from kit.safe_http.client import CHECK_WITHIN_S, TOTAL_S
 from tests.receivers import Canary, Received, receiving, talking
@@ -64,6 +66,30 @@ URLS = [  # each as it is, and the canary's port goes where {} stands
     *("", "https://", "https://[", "https://\ud800/", "https://" + "a" * 3000, "javascript:alert(1)"),
 ]
 
+MALFORMED = ["https://[1.2.3.4]/x", "https://[::ffff:0x7f.1]/x", "https://[1.2.3.4x]/x", "https://.example.com/"]
+PIECES = st.sampled_from(
+    [
+        *(
+            "https://",
+            "http://",
+            "//",
+            "[",
+            "]",
+            "::1",
+            "::ffff:",
+            "0x7f.1",
+            "1.2.3.4",
+            "a.example",
+            ".",
+            ":",
+            ":443",
+        ),
+        *("%", "%zone", "@", "\\", "/", "..", "?", "#", "xn--", "v1.x", "-", "_", "\t", "\n", "\0", " ", "a" * 64),
+        *("\u2100", "\u3002", "\uff0e", "\udc80"),
+    ]
+)
+ADDRESSES = st.lists(PIECES | st.text(max_size=4), max_size=8).map("".join) | st.text(max_size=40)
+
 
 @pytest.fixture(scope="module")
 def canary() -> Iterator[Canary]:
@@ -94,6 +120,43 @@ def test_no_byte_reaches_the_canary(canary: Canary, url: str) -> None:
     with pytest.raises(NotSent):
         http.check(url.replace("{}", str(canary.port)))
     assert canary.visits == 0
+
+
+@pytest.mark.parametrize("url", MALFORMED)
+@pytest.mark.parametrize("rules", [Rules(), OWN_NETWORK], ids=["strict", "own network"])
+def test_a_malformed_host_is_refused(url: str, rules: Rules) -> None:
+    with pytest.raises(NotSent):
+        SafeHttp(rules, resolve=lambda host, port: PUBLIC_ADDRESSES).check(url)
+
+
+@settings(max_examples=300, deadline=None)
+@given(base=ADDRESSES, reference=ADDRESSES, start=st.sampled_from(["", "https://", "https://a.example/"]))
+def test_any_text_as_an_address_is_accepted_or_refused(base: str, reference: str, start: str) -> None:
+    """A URL that is accepted for one host is looked up as that host and joined to another without an error."""
+    asked: list[str] = []
+
+    def resolve(host: str, port: int) -> Sequence[str]:
+        asked.append(host)
+        return ["8.8.8.8"]
+
+    with contextlib.suppress(NotSent):
+        SafeHttp(Rules(), resolve=resolve).check(start + base)
+        assert len(asked[0]) <= 254
+        assert asked[0] == asked[0].lower()
+    with contextlib.suppress(NotSent):
+        SafeHttp(OWN_NETWORK, resolve=resolve).check(join_url(start + base, reference))
+
+
+def test_any_text_as_a_path_is_sent_or_refused() -> None:
+    with receiving() as receiver:
+
+        @settings(max_examples=40, deadline=None)
+        @given(path=ADDRESSES)
+        def send(path: str) -> None:
+            with contextlib.suppress(NotSent):
+                assert post(SafeHttp(OWN_NETWORK), f"http://127.0.0.1:{receiver.port}/{path}") == 204
+
+        send()
 
 
 def test_the_canary_would_notice() -> None:

@@ -11,7 +11,7 @@ from kit.safe_http import NotSent
 from webhooks.catalog import EventType
 from webhooks.models import MAX_URL_CHARS, Delivery, Subscription
 from webhooks.rest.shapes import Webhook, WebhookDelivery, WebhookEvent, WebhookFilters, WebhookWithSecret
-from webhooks.sending import client
+from webhooks.sending import check_url
 from webhooks.subscribing import WithSecret
 
 Json = dict[str, Any]
@@ -44,7 +44,7 @@ class SubscriptionBody(Body):
     def validate_url(self, url: str) -> str:
         """Where the hub may send to, at this moment at least: each delivery looks again."""
         try:
-            client().check(url)
+            check_url(url)
         except NotSent as refused:
             raise serializers.ValidationError(str(refused)) from None
         return url

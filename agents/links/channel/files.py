@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 from urllib.parse import quote
 from uuid import UUID
 
-from django.http import HttpResponse
+from django.http import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
@@ -18,7 +18,7 @@ from accounts.rest import caller_of
 from agents.access import NotAllowed, Role, find_session
 from agents.links.channel.authentication import ChannelAuthentication, token_of
 from agents.models import File, Session
-from agents.rest.files import ANY_BYTES, AT_THE_DOOR, AnyType, download
+from agents.rest.files import AT_THE_DOOR, DOWNLOAD, AnyType, download
 from agents.rest.paging import read_query
 from agents.rest.uploads import FileForm, read_form
 from agents.transcript import files
@@ -76,16 +76,16 @@ class OneChannelFile(APIView):
     authentication_classes = [ChannelAuthentication]
     content_negotiation_class = AnyType
 
-    @extend_schema(auth=[CHANNEL_TOKEN], parameters=[OwnSession], responses={ANY_BYTES: bytes})
-    def get(self, request: Request, file_id: int) -> HttpResponse:
+    @extend_schema(auth=[CHANNEL_TOKEN], parameters=[OwnSession], responses=DOWNLOAD)
+    def get(self, request: Request, file_id: int) -> HttpResponseBase:
         """The bytes of a live file of the session that last came with this token."""
         wanted = read_query(OwnSession, request)["sessionId"]
         own = Session.objects.filter(public_id=wanted, credential_id=token_of(request).credential_id)
         file = File.objects.live().filter(pk=file_id, session__in=own, session__owner=caller_of(request)).first()
-        data = files.open_file(file) if file else None
-        if file is None or data is None:
+        slices = files.open_file(file) if file else None
+        if file is None or slices is None:
             raise NotFound("no such file of this session")
-        response = download(file, data)
+        response = download(request, file, slices)
         response["x-clawborrator-file-name"] = _header_text(file.filename)
         response["x-clawborrator-file-mime"] = file.mime
         response["x-clawborrator-file-size"] = str(file.size)

@@ -2,13 +2,12 @@
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from accounts import sealing
 from agents.models import RemoteServer
-from kit.safe_http import Rules
+from kit.safe_http import NotSent, Rules, parse_url
 
 PURPOSE = b"remote server credentials"
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
@@ -79,6 +78,9 @@ def rules() -> Rules:
 
 def may_have_credentials(card_url: str, url: str) -> bool:
     """Whether what a card names may be sent what its owner gave for the card: only its own host, as safely."""
-    card, named = urlsplit(card_url), urlsplit(url)
+    try:
+        card, named = parse_url(card_url), parse_url(url)
+    except NotSent:
+        return False
     is_as_safe = named.scheme == "https" or card.scheme == named.scheme
-    return card.hostname == named.hostname and is_as_safe
+    return card.raw_host == named.raw_host and is_as_safe

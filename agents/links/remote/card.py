@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urljoin
 
 from agents.links.remote.access import Auth, may_have_credentials, rules
 from kit import strict_json
-from kit.safe_http import NotSent, SafeHttp, Unanswered
+from kit.async_db import release_before_waiting
+from kit.safe_http import NotSent, SafeHttp, Unanswered, join_url
 
 WELL_KNOWN = ".well-known/agent-card.json"
 JSONRPC, HTTP_JSON = "JSONRPC", "HTTP+JSON"
@@ -60,9 +60,9 @@ def find_card(url: str, auth: Auth) -> Card:
         if base.endswith(".json"):
             raise
         try:
-            return fetch_card(urljoin(base if base.endswith("/") else f"{base}/", WELL_KNOWN), auth)
-        except BadCard as second:
-            failure = second
+            return fetch_card(join_url(base if base.endswith("/") else f"{base}/", WELL_KNOWN), auth)
+        except (NotSent, BadCard) as second:
+            failure = str(second)
     raise BadCard(f"neither there nor at {WELL_KNOWN} below it: {failure}")
 
 
@@ -73,6 +73,7 @@ def fetch_card(url: str, auth: Auth) -> Card:
         BadCard: there is none the hub can use.
     """
     http = SafeHttp(rules())
+    release_before_waiting()
     try:
         answer = http.send("GET", url, headers={**CARD_HEADERS, **auth.headers})
     except (NotSent, Unanswered) as failure:
@@ -129,18 +130,28 @@ def _offered(card_url: str, value: dict[str, Any]) -> list[Interface]:
     if isinstance(value.get("supportedInterfaces"), list):
         return [
             Interface(
-                urljoin(card_url, _text(one, "url")),
+                url,
                 _text(one, "protocolBinding").upper(),
                 _version(_text(one, "protocolVersion") or "1.0"),
                 _text(one, "tenant"),
             )
             for one in _objects(value["supportedInterfaces"])
-            if _text(one, "url")
+            if (url := _joined(card_url, _text(one, "url")))
         ]
     version = _version(_text(value, "protocolVersion") or "0.3")
     ways = [(_text(value, "url"), _text(value, "preferredTransport") or JSONRPC)]
     ways += [(_text(one, "url"), _text(one, "transport")) for one in _objects(value.get("additionalInterfaces"))]
-    return [Interface(urljoin(card_url, url), binding.upper(), version) for url, binding in ways if url]
+    return [
+        Interface(url, binding.upper(), version) for given, binding in ways if (url := _joined(card_url, given))
+    ]
+
+
+def _joined(card_url: str, given: str) -> str:
+    """The address of an interface; empty when there is none, or it is not a URL."""
+    try:
+        return join_url(card_url, given) if given else ""
+    except NotSent:
+        return ""
 
 
 def _version(text: str) -> str:

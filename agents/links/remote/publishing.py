@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.db import transaction
 
@@ -13,6 +12,7 @@ from agents.links.remote.card import Card, find_card
 from agents.links.remote.names import forget
 from agents.models import RemoteServer, Session
 from agents.session_rows import check_sessions, free_name, slug_of
+from kit.safe_http import parse_url
 
 
 @transaction.atomic
@@ -71,5 +71,5 @@ def move(server: RemoteServer, card: Card, auth: Auth) -> None:
 def _place(card: Card) -> dict[str, str]:
     """A session as lists show it: where it is, and what it speaks."""
     way = card.interface
-    host = urlsplit(card.url).netloc
+    host = parse_url(card.url).netloc.decode("ascii")
     return {"host": host[:255], "channel_version": f"A2A {way.version} over {way.binding}"[:64]}

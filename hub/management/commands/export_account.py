@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
-from hub.estate.exporting import lines
+from hub.estate.exporting import pieces
 
 
 class Command(BaseCommand):
@@ -21,5 +21,5 @@ class Command(BaseCommand):
         user = User.objects.named(options["login"])
         if user is None:
             raise CommandError(f"there is no account @{options['login']}")
-        for line in lines(user):
-            self.stdout.write(line, ending="")
+        for piece in pieces(user):
+            self.stdout.write(piece, ending="")

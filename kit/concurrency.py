@@ -1,0 +1,103 @@
+"""How many long answers run at once, for each account and in this process.
+
+A slot belongs to a request. A view takes it; the server gives it back when the request is over, however it ends.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+SLOTS_KEY = "clawbridge.slots"  # in the ASGI scope
+RETRY_AFTER_S = 5
+DOWNLOADS = "downloads"
+CARD_LOOKUPS = "card look-ups"
+
+
+class TooManyAtOnce(Exception):
+    """The account, or the whole process, runs as many of these as it may. Nothing was done; the text is public."""
+
+    def __init__(self, kind: str, most: int, *, is_of_account: bool) -> None:
+        who = "you have" if is_of_account else "the hub has"
+        super().__init__(f"{who} {most} {kind} under way, which is the most: try again when one has ended")
+        self.is_of_account = is_of_account
+
+    @property
+    def status(self) -> int:
+        """The HTTP status: 429 when the account's own requests are in the way, else 503."""
+        return 429 if self.is_of_account else 503
+
+
+class ConcurrencyLimit:
+    """Counts one kind of request. 0: there is no limit. Threads may share it."""
+
+    def __init__(self, kind: str, *, per_account: int, per_process: int) -> None:
+        self._kind = kind
+        self._per_account = per_account
+        self._per_process = per_process
+        self._running: Counter[int] = Counter()
+        self._lock = threading.Lock()
+
+    def enter(self, account_id: int) -> None:
+        """Count one more.
+
+        Raises:
+            TooManyAtOnce: it was not counted.
+        """
+        with self._lock:
+            if self._per_account and self._running[account_id] >= self._per_account:
+                raise TooManyAtOnce(self._kind, self._per_account, is_of_account=True)
+            if self._per_process and self._running.total() >= self._per_process:
+                raise TooManyAtOnce(self._kind, self._per_process, is_of_account=False)
+            self._running[account_id] += 1
+
+    def leave(self, account_id: int) -> None:
+        """Count one less."""
+        with self._lock:
+            self._running -= Counter([account_id])  # drops accounts that have none
+
+    def running(self) -> Mapping[int, int]:
+        """How many run now, by account."""
+        with self._lock:
+            return dict(self._running)
+
+
+class RequestSlots:
+    """What one request has taken."""
+
+    def __init__(self, limits: Mapping[str, ConcurrencyLimit]) -> None:
+        self._limits = limits
+        self._taken: list[tuple[ConcurrencyLimit, int]] = []
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    def take(self, kind: str, account_id: int) -> None:
+        """Take a slot, for as long as the request lasts. A view may still run after its client has left.
+
+        Raises:
+            TooManyAtOnce: there is none.
+        """
+        limit = self._limits[kind]
+        with self._lock:
+            if not self._is_over:
+                limit.enter(account_id)
+                self._taken.append((limit, account_id))
+
+    def release(self) -> None:
+        """The request is over."""
+        with self._lock:
+            self._is_over = True
+            for limit, account_id in self._taken:
+                limit.leave(account_id)
+            self._taken.clear()
+
+
+def take_slot(request: Any, kind: str, account_id: int) -> None:
+    """Take a slot for a Django or REST request; outside of an ASGI server there are no limits.
+
+    Raises:
+        TooManyAtOnce: there is none.
+    """
+    slots: RequestSlots | None = getattr(request, "scope", {}).get(SLOTS_KEY)
+    if slots is not None:
+        slots.take(kind, account_id)

@@ -1,0 +1,133 @@
+"""Limits on how many long requests run at once, and what such a request holds meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from asgiref.sync import sync_to_async  # noqa: TID251  the thread that Django runs views in
+from django.db import connection
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+
+from accounts.middleware import LongAnswerMiddleware
+from accounts.models import User
+from agents.links.remote.access import NO_AUTH
+from agents.links.remote.card import BadCard, fetch_card
+from hub.django_door import DjangoDoor
+from kit.asgi import Message, Receive, Scope, Send
+from kit.async_db import stream_slices
+from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots, TooManyAtOnce
+from tests.remote.cards import serving_card
+from webhooks.sending import check_url
+
+KIND = "downloads"
+
+
+def limit(per_account: int = 2, per_process: int = 3) -> ConcurrencyLimit:
+    return ConcurrencyLimit(KIND, per_account=per_account, per_process=per_process)
+
+
+def test_one_more_than_an_account_may_have_is_429() -> None:
+    counted = limit()
+    for _ in range(2):
+        counted.enter(1)
+    with pytest.raises(TooManyAtOnce, match="2 downloads") as refused:
+        counted.enter(1)
+    assert refused.value.status == 429
+    counted.leave(1)
+    counted.enter(1)
+    assert counted.running() == {1: 2}
+
+
+def test_one_more_than_the_process_may_have_is_503() -> None:
+    counted = limit()
+    for account_id in (1, 2, 3):
+        counted.enter(account_id)
+    with pytest.raises(TooManyAtOnce) as refused:
+        counted.enter(4)
+    assert refused.value.status == 503
+    counted.leave(2)
+    counted.enter(4)
+    assert counted.running() == {1: 1, 3: 1, 4: 1}
+
+
+def test_0_is_no_limit() -> None:
+    counted = limit(0, 0)
+    for _ in range(1000):
+        counted.enter(1)
+
+
+def test_a_view_that_outlives_its_request_takes_nothing() -> None:
+    counted = limit()
+    slots = RequestSlots({KIND: counted})
+    slots.take(KIND, 1)
+    slots.release()
+    slots.take(KIND, 1)
+    assert counted.running() == {}
+
+
+@pytest.mark.parametrize("end", ["returns", "fails", "is cancelled"])
+async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
+    counted = limit()
+    taken, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        scope[SLOTS_KEY].take(KIND, 1)
+        taken.set()
+        await goes_on.wait()
+        if end == "fails":
+            raise ZeroDivisionError
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: object) -> None:
+        raise AssertionError(message)
+
+    door = DjangoDoor(application, max_body_bytes=1, max_upload_bytes=1, limits={KIND: counted})
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    request = asyncio.create_task(door.serve(scope, receive, send))
+    await taken.wait()
+    assert counted.running() == {1: 1}
+    if end == "is cancelled":
+        request.cancel()
+    goes_on.set()
+    await asyncio.gather(request, return_exceptions=True)
+    assert counted.running() == {}
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_long_answer_holds_no_connection_while_it_is_taken() -> None:
+    """Neither the view's own, nor one of the thread that reads the slices."""
+    idle: list[bool] = []
+
+    def slices() -> Iterator[str]:
+        for _ in range(3):
+            yield str(User.objects.count())
+
+    def is_idle() -> bool:
+        return connection.connection is None
+
+    async def view(request: HttpRequest) -> HttpResponseBase:
+        await User.objects.acount()
+        idle.append(await sync_to_async(is_idle)())
+        return StreamingHttpResponse(stream_slices(slices()))
+
+    response = await LongAnswerMiddleware(view)(HttpRequest())  # type: ignore[arg-type, misc]
+    content: AsyncIterator[bytes] = aiter(response)
+    async for piece in content:
+        assert piece == b"0"
+        idle.append(await sync_to_async(is_idle)())
+    assert idle == [False, True, True, True]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_connection_is_held_while_another_server_is_waited_for() -> None:
+    with serving_card() as url:
+        User.objects.count()
+        assert connection.connection is not None
+        with pytest.raises(BadCard):
+            fetch_card(f"{url}/nowhere", NO_AUTH)
+        assert connection.connection is None
+    User.objects.count()
+    check_url("https://1.1.1.1/")
+    assert connection.connection is None
