@@ -13,8 +13,6 @@ from kit.durations import seconds
 
 TAKEN_WITHIN_S = seconds(45.0)  # a stream gives up on its reader after 30, and says so in its log
 TAKEN_S = seconds(6.0)  # gained by emptying the buffer of about 48 KiB: 8 KiB a second may be taken for ever
-    6.0
-)  # what a client gains by emptying the buffer, about 48 KiB: it may take 8 KiB a second for ever
 
 
 class PatientHttp(HttpToolsProtocol):
