@@ -12,10 +12,9 @@ from a2a_bridge.tasks.record import (
     StatusEvent,
     Task,
     TaskEvent,
-    after,
     text_in,
 )
-from agents.pieces import ArtifactPiece, Part, Piece, StatusNote
+from agents.pieces import Part, Piece, StatusNote
 from agents.types import AGENTS_OWN_WORDS, Failure, Interruption, Outcome, SettledTurn
 
 INTERRUPTIONS = {
@@ -72,38 +71,23 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
     return events
 
 
-def end_of(
-    task: Task, settled: SettledTurn, pieces: Sequence[Piece] = (), *, wait_s: float, at: str
-) -> list[TaskEvent]:
-    """What the end of its turn does to a task that has all pieces: all artifacts close, then the state is set."""
+def end_of(task: Task, settled: SettledTurn, *, wait_s: float, at: str) -> list[TaskEvent]:
+    """What the end of its turn does to a task that has all pieces. The state closes every artifact."""
     if settled.outcome is not Outcome.COMPLETED:
         return [_failed(task, settled, wait_s, at)]
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
-    closing = _artifacts_closed(task, pieces, at)
-    closing += _reply_closed(after(task, closing), "" if interruption else settled.text, at)
-    seq = task.seq + len(closing) + 1
     if interruption:
-        return [*closing, StatusEvent(seq, at, interruption, agent_message(task, seq, settled.text))]
-    return [*closing, StatusEvent(seq, at, State.COMPLETED)]
+        seq = task.seq + 1
+        return [StatusEvent(seq, at, interruption, agent_message(task, seq, settled.text))]
+    reply = _whole_reply(task, settled.text, at)
+    return [*reply, StatusEvent(task.seq + len(reply) + 1, at, State.COMPLETED)]
 
 
-def _artifacts_closed(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
-    """That nothing follows of artifacts of this turn whose agent did not say so: pushes tell them now."""
-    is_open = {piece.artifact_id: not piece.last_chunk for piece in pieces if isinstance(piece, ArtifactPiece)}
-    left = [Artifact(artifact_id, ()) for artifact_id, one in is_open.items() if one]
-    return [
-        ArtifactEvent(seq, at, one, append=True, last_chunk=True) for seq, one in enumerate(left, task.seq + 1)
-    ]
-
-
-def _reply_closed(task: Task, text: str, at: str) -> list[TaskEvent]:
-    """The whole text, unless it came in pieces already: then only that nothing follows."""
-    reply, seq = task.reply, task.seq + 1
-    if reply is not None and text in ("", text_in(reply.parts)):
-        return [ArtifactEvent(seq, at, Artifact(reply.id, ()), append=True, last_chunk=True)]
-    if not text:
+def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
+    """The whole text, unless it came in pieces already."""
+    if not text or (task.reply is not None and text == text_in(task.reply.parts)):
         return []
-    return [ArtifactEvent(seq, at, Artifact(task.reply_id, (Part(text=text),)), last_chunk=True)]
+    return [ArtifactEvent(task.seq + 1, at, Artifact(task.reply_id, (Part(text=text),)), last_chunk=True)]
 
 
 def _failed(task: Task, settled: SettledTurn, wait_s: float, at: str) -> StatusEvent:

@@ -225,7 +225,7 @@ class TaskRun:
                 task, taken, coming = self._plan
                 events = [*coming, *self._new(task, taken)]
                 so_far = after(task, events)
-                events += end_of(so_far, settled, self.pieces, wait_s=self._wait_s, at=timestamp())
+                events += end_of(so_far, settled, wait_s=self._wait_s, at=timestamp())
                 task = after(so_far, events)
                 is_kept = self._keeps_plain or self.feed is not None or self._is_promoted(task)
                 self._end = End(settled, task, events, is_kept)
