@@ -1,6 +1,6 @@
 """From an agent's pieces, and the end of its turn, to the events of its task. Pure functions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from a2a_bridge.errors import failure_text
 from a2a_bridge.tasks.record import (
@@ -81,6 +81,25 @@ def end_of(task: Task, settled: SettledTurn, *, wait_s: float, at: str) -> list[
         return [StatusEvent(seq, at, interruption, agent_message(task, seq, settled.text))]
     reply = _whole_reply(task, settled.text, at)
     return [*reply, StatusEvent(task.seq + len(reply) + 1, at, State.COMPLETED)]
+
+
+def left_open(open_at: Mapping[str, int], events: Iterable[TaskEvent]) -> dict[str, int]:
+    """Artifacts of a turn whose agent has not said that they are whole, each with its last event."""
+    left = dict(open_at)
+    for event in events:
+        if isinstance(event, ArtifactEvent):
+            left[event.artifact.id] = event.seq
+            if event.last_chunk:
+                del left[event.artifact.id]
+    return left
+
+
+def closing(open_at: Mapping[str, int], at: str) -> list[TaskEvent]:
+    """That artifacts are whole because their turn is over, for pushes: each under the number of its last event."""
+    return [
+        ArtifactEvent(seq, at, Artifact(artifact_id, ()), append=True, last_chunk=True)
+        for artifact_id, seq in open_at.items()
+    ]
 
 
 def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
