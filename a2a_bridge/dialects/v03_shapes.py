@@ -74,8 +74,6 @@ def artifact_updates(task: Task, event: ArtifactEvent) -> list[Json]:
     """The artifact-update of an event, none if it is of files alone. A reply is closed with its turn."""
     artifact = event.artifact
     whole = task.artifact(artifact.id)
-    if event.closes_only and artifact.id.startswith(REPLY):
-        return []
     if not _has_shown(artifact.parts or (whole.parts if whole else ())):
         return []
     append = event.append and not (whole is not None and _begins(whole, artifact))

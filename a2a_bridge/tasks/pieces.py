@@ -1,6 +1,6 @@
 """From an agent's pieces, and the end of its turn, to the events of its task. Pure functions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from a2a_bridge.errors import failure_text
 from a2a_bridge.tasks.record import (
@@ -12,7 +12,6 @@ from a2a_bridge.tasks.record import (
     StatusEvent,
     Task,
     TaskEvent,
-    after,
     text_in,
 )
 from agents.pieces import ArtifactPiece, LastWords, Part, Piece, StatusNote
@@ -85,45 +84,50 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
     return events
 
 
-def _last_words(pieces: Sequence[Piece]) -> tuple[Part, ...]:
+def last_words(pieces: Sequence[Piece]) -> tuple[Part, ...]:
     """What the agent says with the end of its turn, beside its reply."""
     return pieces[-1].parts if pieces and isinstance(pieces[-1], LastWords) else ()
 
 
 def end_of(
-    task: Task, settled: SettledTurn, pieces: Sequence[Piece] = (), *, wait_s: float, at: str
+    task: Task, settled: SettledTurn, words: tuple[Part, ...] = (), *, wait_s: float, at: str
 ) -> list[TaskEvent]:
-    """What the end of its turn does to a task that has all pieces: all artifacts close, then the state is set."""
+    """What the end of its turn does to a task that has all pieces. The state closes every artifact."""
     if settled.outcome is not Outcome.COMPLETED:
         return [_failed(task, settled, wait_s, at)]
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
-    words = _last_words(pieces)
-    closing = _artifacts_closed(task, pieces, at)
-    closing += _reply_closed(after(task, closing), "" if interruption or words else settled.text, at)
-    seq = task.seq + len(closing) + 1
     if interruption:
-        said = words or (Part(text=settled.text),)
-        return [*closing, StatusEvent(seq, at, interruption, _message(task, seq, said))]
-    return [*closing, StatusEvent(seq, at, State.COMPLETED, _message(task, seq, words) if words else None)]
+        seq = task.seq + 1
+        return [StatusEvent(seq, at, interruption, _message(task, seq, words or (Part(text=settled.text),)))]
+    reply = [] if words else _whole_reply(task, settled.text, at)
+    seq = task.seq + len(reply) + 1
+    return [*reply, StatusEvent(seq, at, State.COMPLETED, _message(task, seq, words) if words else None)]
 
 
-def _artifacts_closed(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
-    """That nothing follows of artifacts of this turn whose agent did not say so: pushes tell them now."""
-    is_open = {piece.artifact_id: not piece.last_chunk for piece in pieces if isinstance(piece, ArtifactPiece)}
-    left = [Artifact(artifact_id, ()) for artifact_id, one in is_open.items() if one]
+def left_open(open_at: Mapping[str, int], events: Iterable[TaskEvent]) -> dict[str, int]:
+    """Artifacts of a turn whose agent has not said that they are whole, each with its last event."""
+    left = dict(open_at)
+    for event in events:
+        if isinstance(event, ArtifactEvent):
+            left[event.artifact.id] = event.seq
+            if event.last_chunk:
+                del left[event.artifact.id]
+    return left
+
+
+def closing(open_at: Mapping[str, int], at: str) -> list[TaskEvent]:
+    """That artifacts are whole because their turn is over, for pushes: each under the number of its last event."""
     return [
-        ArtifactEvent(seq, at, one, append=True, last_chunk=True) for seq, one in enumerate(left, task.seq + 1)
+        ArtifactEvent(seq, at, Artifact(artifact_id, ()), append=True, last_chunk=True)
+        for artifact_id, seq in open_at.items()
     ]
 
 
-def _reply_closed(task: Task, text: str, at: str) -> list[TaskEvent]:
-    """The whole text, unless it came in pieces, which then end, or in artifacts of the agent's own."""
-    reply, seq = task.reply, task.seq + 1
-    if reply is not None and (task.made or text in ("", text_in(reply.parts))):
-        return [ArtifactEvent(seq, at, Artifact(reply.id, ()), append=True, last_chunk=True)]
-    if not text or task.made:
+def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
+    """The whole text, unless it came in pieces already, or in artifacts of the agent's own."""
+    if not text or task.made or (task.reply is not None and text == text_in(task.reply.parts)):
         return []
-    return [ArtifactEvent(seq, at, Artifact(task.reply_id, (Part(text=text),)), last_chunk=True)]
+    return [ArtifactEvent(task.seq + 1, at, Artifact(task.reply_id, (Part(text=text),)), last_chunk=True)]
 
 
 def _failed(task: Task, settled: SettledTurn, wait_s: float, at: str) -> StatusEvent:

@@ -10,12 +10,12 @@ from typing import NamedTuple, Protocol
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.pushes.telling import telling
 from a2a_bridge.tasks.feed import Feed, Feeds
-from a2a_bridge.tasks.pieces import end_of, events_of, with_joined_text
+from a2a_bridge.tasks.pieces import closing, end_of, events_of, last_words, left_open, with_joined_text
 from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, text_in, timestamp
 from a2a_bridge.tasks.store import TaskStore
 from agents.errors import Unavailable
 from agents.pieces import Piece
-from agents.types import SettledTurn
+from agents.types import Outcome, SettledTurn
 from agents.waiting import RunningTurn
 from kit import sql
 from kit.tasks import TaskSet
@@ -44,11 +44,12 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What the end of a turn makes of its task."""
+    """What the end of a turn makes of its task. `told`: what pushes tell, with artifacts that are whole now."""
 
     settled: SettledTurn
     task: Task
     events: Sequence[TaskEvent]
+    told: Sequence[TaskEvent]
     is_kept: bool
 
 
@@ -88,6 +89,7 @@ class TaskRun:
         self._task = task
         self._plan = Plan(task, 0)
         self._end: End | None = None
+        self._open_at: dict[str, int] = {}
         self._planning = threading.Lock()  # the loop's thread makes plans, the ledger's the end
         self._is_written = False
         self._lock = asyncio.Lock()
@@ -147,7 +149,7 @@ class TaskRun:
         self._is_written = bool(writes)
         is_plain = not self._is_promoted(end.task)
         kept = self.keeper.writes(end.task, is_plain=is_plain) if self.keeper else ()
-        told = telling(end.task, end.events, self._traceparent) if self.feed is not None else ()
+        told = telling(end.task, end.told, self._traceparent) if self.feed is not None else ()
         return [*writes, *kept, *told]
 
     async def keep_end(self, settled: SettledTurn) -> None:
@@ -225,10 +227,13 @@ class TaskRun:
                 task, taken, coming = self._plan
                 events = [*coming, *self._new(task, taken)]
                 so_far = after(task, events)
-                events += end_of(so_far, settled, self.pieces, wait_s=self._wait_s, at=timestamp())
+                events += end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=timestamp())
                 task = after(so_far, events)
                 is_kept = self._keeps_plain or self.feed is not None or self._is_promoted(task)
-                self._end = End(settled, task, events, is_kept)
+                is_whole = settled.outcome is Outcome.COMPLETED
+                open_at = left_open(self._open_at, events) if is_whole else {}
+                told = [*closing(open_at, timestamp()), *events]
+                self._end = End(settled, task, events, told, is_kept)
             return self._end
 
     def _is_promoted(self, task: Task) -> bool:
@@ -242,12 +247,13 @@ class TaskRun:
             if not was_written and (end.is_kept or self.feed is not None):  # it may be told since the turn ended
                 await self._keep(end.task, end.events)
             if not end.settled.has_also:
-                await self._push(end.task, end.events)
+                await self._push(end.task, end.told)
         finally:
             self._become(end.task, len(self.pieces), end.events)
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
         self._task, self._plan = task, Plan(task, taken)
+        self._open_at = left_open(self._open_at, events)
         if self.feed is not None:
             self.feed.add(task, events)
 

@@ -47,8 +47,8 @@ async def test_whoever_asks_is_told_from_the_start_to_the_end(hub: HubProcess) -
             told = await heard(receiver, 5)
     assert states(told) == ["WORKING", "WORKING", "a1", "reply-1", "COMPLETED"]
     assert told[1]["statusUpdate"]["status"]["message"]["parts"] == [{"text": "reading"}]
-    assert told[2]["artifactUpdate"]["artifact"]["parts"] == [{"text": "onetwo"}]
-    assert told[3]["artifactUpdate"]["artifact"]["parts"] == [{"text": "all done"}]
+    assert told[2]["artifactUpdate"]["artifact"]["parts"] == [{"text": "one"}, {"text": "two"}]
+    assert told[3]["artifactUpdate"]["artifact"]["parts"] == [{"text": "all"}, {"text": " done"}]
     for one in (part for body in told for part in body.values()):
         assert (one["taskId"], one["contextId"]) == (task["id"], task["contextId"])
     for arrived in receiver.received:
@@ -68,7 +68,7 @@ async def test_an_artifact_its_agent_left_open_is_whole_when_the_turn_ends(
             await client(hub, peer).asked(f"text plan one | more plan two | {ending}", {"url": receiver.url})
             told = await heard(receiver, 2 + len(more))
     assert states(told) == ["WORKING", "plan", *more]
-    assert told[1]["artifactUpdate"]["artifact"]["parts"] == [{"text": "onetwo"}]
+    assert told[1]["artifactUpdate"]["artifact"]["parts"] == [{"text": "one"}, {"text": "two"}]
     assert told[1]["artifactUpdate"]["lastChunk"] is True
 
 

@@ -122,7 +122,7 @@ async def test_a_stream_tells_the_task_then_each_event_then_closes(hub: HubProce
     assert [texts(piece["artifact"]["parts"]) for piece in pieces] == ["a ", "b ", "c"]
     assert [piece.get("append", False) for piece in pieces] == [False, True, True]
     task_id = events[0].content["id"]
-    assert [event.id for event in events] == [f"{task_id}.{seq}" for seq in (0, 1, 2, 3, 4, 6)]
+    assert [event.id for event in events] == [f"{task_id}.{seq}" for seq in range(6)]
     assert {event.content["contextId"] for event in events} == {events[0].content["contextId"]}
 
 
