@@ -42,6 +42,7 @@ def test_growth_is_counted_from_the_end_of_the_warm_up() -> None:
     assert grown(level, "rss_kib", 50) == (50, 50)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_soak_counts_tasks_descriptors_and_how_visits_ended(tmp_path: Path) -> None:
@@ -54,6 +55,7 @@ def test_the_soak_counts_tasks_descriptors_and_how_visits_ended(tmp_path: Path) 
     assert "completed" in next(line for line in told.splitlines() if line.startswith("send "))
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.grown
@@ -79,6 +81,7 @@ def test_no_statement_of_an_ask_reads_all_of_a_table_with_a_past(tmp_path: Path)
     assert not [one for one in found["plans"][name] if one["scans"]]
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_crowd_is_counted_before_and_after(tmp_path: Path) -> None:
@@ -89,6 +92,7 @@ def test_a_crowd_is_counted_before_and_after(tmp_path: Path) -> None:
     assert crowd["agents_kib"] > 0
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_half_load_is_half_of_what_went_before(tmp_path: Path) -> None:
