@@ -7,8 +7,14 @@ from contextlib import asynccontextmanager
 import pytest
 from playwright.async_api import Browser, async_playwright
 
-PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"]
+PROGRAMS = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+)  # a shell has no window to draw
+PROGRAM = next(filter(None, map(shutil.which, PROGRAMS)), None)
+OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server", "--disable-gpu"]
 
 # Every test of this folder: slow, in one event loop with its browser, and skipped without one.
 IN_BROWSER = [

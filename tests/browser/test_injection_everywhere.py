@@ -33,7 +33,7 @@ FIRST = range(0, len(ONE_OF_EACH_KIND), AT_ONCE)
 REST = range(len(ONE_OF_EACH_KIND), len(TYPEABLE), AT_ONCE)
 # Routes that show no page: they act, or answer a script or a download.
 NO_PAGES = {
-    "signout", "account-revoke", "account-retention", "account-export",
+    "signout", "account-revoke", "account-rotate", "account-retention", "account-export",
     "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv",
     "desk-chart", "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
     "webhook-page-replay",

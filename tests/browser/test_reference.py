@@ -82,7 +82,7 @@ async def test_refusals_and_failures_are_explained(visitor: Visitor, impatient_s
         for handle, reason in ((gone.handle, "offline"), (spent.handle, "budget"), (silent.handle, "timeout")):
             await visitor.go(f"/demos/a2a/?agent={handle}")
             await ask(visitor, "hello", streaming=False)
-            await visitor.page.get_by_text("Failed.").wait_for()
+            await visitor.page.get_by_text("Failed.", exact=True).wait_for()
             assert (await text_of(visitor, "explained")).startswith(reason)
             await visitor.check_calm()
 

@@ -103,24 +103,17 @@ VECTORS = [
 
 # One for each way out of where a text is put. A field that Django escapes treats all vectors alike.
 ONE_OF_EACH_KIND = [
-    f"<script>{RUN}</script>",
     f"</script><script>{RUN}</script>",
     f"<img src=x onerror={RUN}>",
-    f"<svg onload={RUN}>",
-    f"<iframe src=javascript:parent.{RUN}></iframe>",
     f"<base href={OUTSIDE}/>",
-    f"<img src={OUTSIDE}/pixel.png>",
-    f'"><script>{RUN}</script>',
     f'" onfocus={RUN} autofocus x="',
     f"' onfocus={RUN} autofocus x='",
     f"</option></select><img src=x onerror={RUN}>",
     f"</textarea><img src=x onerror={RUN}>",
-    f"</title><img src=x onerror={RUN}>",
     f"--><img src=x onerror={RUN}><!--",
     f"{{{{ {RUN} }}}}{{% debug %}}",
     f"${{{RUN}}}`${{{RUN}}}`",
     f'";{RUN};//',
-    f"';{RUN};//",
     f"[x](javascript:{RUN})",
     f"![x]({OUTSIDE}/pixel.png)",
 ]
