@@ -212,6 +212,8 @@ async def visiting(browser: Browser, url: str, **options: Any) -> AsyncIterator[
     )
 
     def begin(event: dict[str, Any]) -> None:
+        if event.get("type") == "Document":  # the page before gave up what it asked for, and no event says so
+            visitor.requests.clear()
         visitor.begun += 1
         visitor.requests[event["requestId"]] = event["request"]["url"]
 
