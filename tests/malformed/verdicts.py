@@ -1,6 +1,7 @@
 """Whether an answer is sound, and whether it says that the request was served."""
 
 import json
+import math
 from typing import Any
 
 from tests.callers import Json
@@ -104,7 +105,9 @@ def _frames(response: Response) -> list[Any]:
 def id_in(body: bytes) -> Any:
     """The id that an answer to this body must carry: null where it has no sound one."""
     try:
-        value = json.loads(body.decode("utf-8-sig"), object_pairs_hook=_pairs, parse_constant=_refuse)
+        value = json.loads(
+            body.decode("utf-8-sig"), object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=_finite
+        )
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict) or _depth(value) > MAX_DEPTH:
@@ -119,6 +122,12 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({name for name, _ in pairs}) != len(pairs):
         raise ValueError("twins")
     return dict(pairs)
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(text)
+    return value
 
 
 def _refuse(name: str) -> Any:
