@@ -112,12 +112,11 @@ async def added_up(environment: str, program: str, seen: list[Json]) -> list[Mad
 )
 async def test_the_events_of_a_stream_add_up_to_the_task(
     embedded_hub: HubProcess,
-    alice: str,
     streamed: Callable[[HubProcess, str], Awaitable[list[Json]]],
     environment: str,
     program: str,
 ) -> None:
-    seen = await streamed(embedded_hub, alice)
+    seen = await streamed(embedded_hub, embedded_hub.mint("alice", "session"))
     tasks = await added_up(environment, program, seen)
     assert len(tasks) == len(SCRIPTS) + RANDOM_SCRIPTS + 2
     for one, (made, given) in zip(seen, tasks, strict=True):
