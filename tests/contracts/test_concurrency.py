@@ -83,7 +83,7 @@ async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
     async def send(message: object) -> None:
         raise AssertionError(message)
 
-    door = DjangoDoor(application, max_body_bytes=1, max_upload_bytes=1, limits={KIND: counted})
+    door = DjangoDoor(application, path_prefix="", max_body_bytes=1, max_upload_bytes=1, limits={KIND: counted})
     scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
     request = asyncio.create_task(door.serve(scope, receive, send))
     await taken.wait()
