@@ -27,7 +27,7 @@ from tests.hub_process import HubProcess
 from tests.peers import Echo, publish
 
 pytestmark = [*IN_BROWSER, pytest.mark.timeout(300)]
-AT_ONCE = 5
+AT_ONCE = 7
 TYPEABLE = [vector.replace("\x01", "") for vector in ONE_OF_EACH_KIND + THE_OTHERS]  # REST refuses this character
 FIRST = range(0, len(ONE_OF_EACH_KIND), AT_ONCE)
 REST = range(len(ONE_OF_EACH_KIND), len(TYPEABLE), AT_ONCE)

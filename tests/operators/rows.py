@@ -1,5 +1,6 @@
-"""Rows that tests put into a running hub's database, from a process of its own."""
+"""Rows that tests put into a running hub's database, from a process that is started once for each hub."""
 
+import atexit
 import json
 import os
 import subprocess
@@ -14,18 +15,37 @@ SCRIPT = """
 import json, sys
 import django
 django.setup()
+from django.db import connection
 from tests.operators import rows
-for name, arguments in json.load(sys.stdin):
-    getattr(rows, "_" + name)(**arguments)
+for line in sys.stdin:
+    for name, arguments in json.loads(line):
+        getattr(rows, "_" + name)(**arguments)
+    connection.close()
+    print("done", flush=True)
 """
+_processes: dict[str, subprocess.Popen[str]] = {}  # by DATA_DIR
 
 
 def put(hub: HubProcess, *wanted: tuple[str, dict[str, Any]]) -> None:
     """Run some of the functions below against a hub's database, by name without the underscore."""
+    data_dir = str(hub.home.folder)
+    if data_dir not in _processes:
+        _processes[data_dir] = _start(hub)
+    process = _processes[data_dir]
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(wanted) + "\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "done\n", process.communicate()[1]
+
+
+def _start(hub: HubProcess) -> subprocess.Popen[str]:
     env = os.environ | hub._env | {"DJANGO_SETTINGS_MODULE": "hub.settings"}
+    pipe = subprocess.PIPE
     command = [sys.executable, "-c", SCRIPT]
-    done = subprocess.run(command, env=env, cwd=ROOT, input=json.dumps(wanted), text=True, capture_output=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.Popen(command, env=env, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    atexit.register(process.kill)
+    return process
 
 
 def share(hub: HubProcess, session_id: str | None, **roles: str) -> None:
