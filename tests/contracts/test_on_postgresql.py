@@ -7,7 +7,6 @@ import pytest
 from tests.homes import GrownHomes
 from tests.nested import pass_on_postgresql
 
-
 TASK_STORE = ["tests/contracts/test_task_store.py", "tests/contracts/test_task_store_journal.py"]
 PARTS = {  # each under 20 s; a Redis number of its own
     "task-store": (504, TASK_STORE),

@@ -79,18 +79,18 @@ def send_and_check(seeded: Seeded, operation: Any, case: Any, *, is_own: bool) -
     return int(answer.status_code)
 
 
-def as_json(case: Any, *, is_own: bool) -> dict[str, Any]:
-    """A case as it is recorded; names in the path of one's own are those of another run."""
-    fields = {name: getattr(case, name) for name in FIELDS if not (is_own and name == "path_parameters")}
+def as_json(case: Any) -> dict[str, Any]:
+    """A case as it is recorded."""
+    fields = {name: getattr(case, name) for name in FIELDS}
     kept = {name: _plain(value) for name, value in fields.items() if value is not None and value is not NOT_SET}
     return {name: value for name, value in kept.items() if value or name == "body"}
 
 
 def from_json(seeded: Seeded, operation: Any, kept: dict[str, Any], *, is_own: bool) -> Any:
-    """The case again."""
+    """The case again. With `is_own` the path leads to what there is in this run."""
     fields = {name: _rich(value) for name, value in kept.items()}
     if is_own:
-        fields["path_parameters"] = seeded.own(operation)
+        fields["path_parameters"] = fields.get("path_parameters", {}) | seeded.own(operation)
     return operation.Case(**fields)
 
 

@@ -79,7 +79,7 @@ def ask(
     )
     @given(case=cases)
     def one(case: Any) -> None:
-        sent = as_json(case, is_own=is_own)
+        sent = as_json(case)
         tried.append((send_and_check(seeded, operation, case, is_own=is_own), sent))
 
     with suppress(*([Unsatisfiable] if mode is GenerationMode.NEGATIVE else [])):  # nothing of it can be wrong
