@@ -48,6 +48,7 @@ async def _do(scene: Scene, name: str, done: Done) -> None:
     done.add(name)
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(200)
 async def test_no_invariant_breaks_in_the_quick_half() -> None:
     """On a hub whose durations are scaled like those of all tests."""

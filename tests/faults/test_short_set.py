@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.grown]
 QUICK = "F1=1,F3,F7,F9=2,I13"  # one of each kind: a web process, Redis, PostgreSQL, agents, tokens
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(200)
 async def test_no_invariant_breaks_in_the_quick_set() -> None:
     """On a hub whose durations are scaled like those of all tests."""

@@ -1,4 +1,4 @@
-"""Access, administration, pages and cards on PostgreSQL."""
+"""Access, administration, pages and cards once more, on PostgreSQL."""
 
 from pathlib import Path
 
@@ -7,12 +7,18 @@ import pytest
 from tests.homes import GrownHomes
 from tests.nested import pass_on_postgresql
 
-AGAIN = ["test_access.py", "test_rest_admin.py", "test_rest_agents.py"]
-PAGES = ["test_directory_page.py", "test_agent_page.py"]
-CARDS = ["test_signing.py", "test_catalog.py"]
+PARTS = {  # each under 20 s; a Redis number of its own
+    "access-and-administration": (503, ["test_access.py", "test_rest_admin.py"]),
+    "agents-and-signing": (509, ["test_rest_agents.py", "test_signing.py"]),
+    "pages-and-catalogs": (510, ["test_directory_page.py", "test_agent_page.py", "test_catalog.py"]),
+}
 
 
 @pytest.mark.grown
 @pytest.mark.slow
-def test_access_and_administration_are_the_same_on_postgresql(grown_homes: GrownHomes, tmp_path: Path) -> None:
-    pass_on_postgresql(grown_homes, tmp_path, 503, *(f"tests/native/{name}" for name in AGAIN + PAGES + CARDS))
+@pytest.mark.parametrize("part", PARTS)
+def test_access_and_administration_are_the_same_on_postgresql(
+    grown_homes: GrownHomes, tmp_path: Path, part: str
+) -> None:
+    redis, names = PARTS[part]
+    pass_on_postgresql(grown_homes, tmp_path, redis, *(f"tests/native/{name}" for name in names))
