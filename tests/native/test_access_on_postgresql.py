@@ -14,6 +14,7 @@ PARTS = {  # each under 20 s; a Redis number of its own
 }
 
 
+@pytest.mark.deep
 @pytest.mark.grown
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)

@@ -15,6 +15,7 @@ AGAIN = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.grown
 @pytest.mark.slow
 def test_the_desk_is_the_same_on_postgresql(grown_homes: GrownHomes, tmp_path: Path) -> None:
