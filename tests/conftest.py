@@ -16,6 +16,7 @@ HUBS = {"hub", "embedded_hub", "impatient_hub", "two_process_hub", "site", "sign
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.grown])]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests that share a running hub on one worker of `pytest -n`, so that it starts once."""
     for item in items:
