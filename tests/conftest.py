@@ -41,7 +41,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail a test that passed but took longer than one of `make test` may."""
     report = yield
-    limit_s = longest_call_s(os.getloadavg()[0], os.cpu_count() or 1)
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    limit_s = longest_call_s(os.getloadavg()[0], os.cpu_count() or 1, workers)
     is_late = report.when == "call" and report.passed and call.duration > limit_s
     if is_late and item.get_closest_marker("deep") is None:
         report.outcome = "failed"
@@ -49,9 +50,9 @@ def pytest_runtest_makereport(
     return report
 
 
-def longest_call_s(load: float, cores: int) -> float:
-    """How long a test may take: LONGEST_CALL_S, times the factor that a busy machine is slower."""
-    return LONGEST_CALL_S * max(1.0, load / cores)
+def longest_call_s(load: float, cores: int, workers: int) -> float:
+    """How long a test may take: LONGEST_CALL_S alone on an idle machine, more beside other work."""
+    return LONGEST_CALL_S * workers * max(1.0, load / cores)
 
 
 @pytest.fixture(scope="session")
