@@ -187,6 +187,7 @@ async def test_an_agent_is_unpublished_published_and_deleted(owner: Visitor, sit
         await expect(page.get_by_text("It is a draft: nobody can ask it yet.")).to_be_visible()
         await owner.go(address)
         await page.get_by_role("button", name="Publish as it is").click()
+        await expect(page.get_by_text("and open to callers.")).to_be_visible()
         await owner.go(address)
         await page.get_by_role("link", name="Delete").click()
         await page.get_by_role("button", name="Delete the agent").click()

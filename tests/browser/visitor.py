@@ -90,7 +90,8 @@ TOO_WIDE = """() => {
 class Visitor:
     """One tab of a browser of its own; what its console complains of is kept.
 
-    `requests`: those under way; `begun`: how many there were.
+    `requests`: those under way, each with its document and address; `begun`: how many there were; `document`: the
+    one that is shown. No event says that the document before gave up what it asked for.
     """
 
     url: str
@@ -99,8 +100,9 @@ class Visitor:
     complaints: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
     bytes_read: float = 0
-    requests: dict[str, str] = field(default_factory=dict)
+    requests: dict[str, tuple[str, str]] = field(default_factory=dict)
     begun: int = 0
+    document: str = ""
 
     async def go(self, path: str) -> None:
         """Open a page as if for the first time, and wait for its scripts."""
@@ -117,11 +119,15 @@ class Visitor:
             async with asyncio.timeout(SETTLED_WITHIN_S):
                 await self._settled()
         except TimeoutError:
-            raise AssertionError(f"{self.page.url} still asks for {list(self.requests.values())}") from None
+            raise AssertionError(f"{self.page.url} still asks for {self._under_way}") from None
+
+    @property
+    def _under_way(self) -> list[str]:
+        return [url for document, url in self.requests.values() if document == self.document]
 
     async def _settled(self) -> None:
         begun = -1
-        while self.requests or begun != self.begun:
+        while self._under_way or begun != self.begun:
             begun = self.begun
             await self.page.evaluate(IDLE)
 
@@ -212,18 +218,22 @@ async def visiting(browser: Browser, url: str, **options: Any) -> AsyncIterator[
     )
 
     def begin(event: dict[str, Any]) -> None:
-        if event.get("type") == "Document":  # the page before gave up what it asked for, and no event says so
-            visitor.requests.clear()
         visitor.begun += 1
-        visitor.requests[event["requestId"]] = event["request"]["url"]
+        visitor.requests[event["requestId"]] = (event["loaderId"], event["request"]["url"])
 
     def end(event: dict[str, Any]) -> None:
         visitor.bytes_read += event.get("encodedDataLength", 0)  # none of a request that failed
         visitor.requests.pop(event["requestId"], None)
 
+    def show(event: dict[str, Any]) -> None:
+        if "parentId" not in event["frame"]:
+            visitor.document = event["frame"]["loaderId"]
+
+    network.on("Page.frameNavigated", show)
     network.on("Network.requestWillBeSent", begin)
     network.on("Network.loadingFinished", end)
     network.on("Network.loadingFailed", end)
+    await network.send("Page.enable")
     await network.send("Network.enable")
     yield visitor
     await context.close()
