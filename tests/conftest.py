@@ -12,6 +12,7 @@ from tests.hub_process import HubProcess, StartHub
 from tests.servers import running_servers
 
 LONGEST_CALL_S = 20.0
+BESIDE_OTHERS = 3  # times as long beside other workers, whose tests run hubs on the same cores
 HUBS = {"hub", "embedded_hub", "impatient_hub", "two_process_hub", "site", "signin_hub"}  # of a whole session
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.grown])]
 
@@ -52,7 +53,7 @@ def pytest_runtest_makereport(
 
 def longest_call_s(load: float, cores: int, workers: int) -> float:
     """How long a test may take: LONGEST_CALL_S alone on an idle machine, more beside other work."""
-    return LONGEST_CALL_S * workers * max(1.0, load / cores)
+    return LONGEST_CALL_S * (BESIDE_OTHERS if workers > 1 else 1) * max(1.0, load / cores)
 
 
 @pytest.fixture(scope="session")
