@@ -24,7 +24,7 @@ from kit.waits import done_within
 
 logger = logging.getLogger(__name__)
 
-TURN_WAIT_S = seconds(900.0)  # how long a turn stays open for whom nobody waits in line (section 4.4)
+TURN_WAIT_S = seconds(900.0)  # how long a turn stays open that no request waits for (section 4.4)
 PEER_TIMEOUT_S = seconds(120.0)
 
 

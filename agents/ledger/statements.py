@@ -150,7 +150,7 @@ def read_ends(chat_ids: Collection[str]) -> dict[str, tuple[str, str]]:
 
 
 def ended_parents(chat_ids: Collection[str]) -> set[str]:
-    """Those of these turns that were canceled, failed or deleted: nobody wants what was asked in them any more.
+    """Those of these turns that were canceled, failed or deleted: no caller waits for what was asked in them.
 
     A turn whose agent itself says that it failed or refuses is none of them, as an answered one is none.
     """

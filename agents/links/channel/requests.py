@@ -106,7 +106,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """Where answers go, and when nobody waits for them any more: once the agent is `gone`.
+    """Where answers go, and when no agent waits for them: once it is `gone`.
 
     `in_order`: held while a request of the agent finds its target and is admitted, so that the questions of one
     agent reach each target in the order in which they were sent. Nothing waits for a reply while it holds it.
