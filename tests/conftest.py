@@ -2,14 +2,18 @@
 
 import itertools
 import os
+import sqlite3
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
+from django.db import connection
 
-from tests.homes import EmbeddedHomes, GrownHomes, Home, MakeHome
+from tests.homes import SQLITE_FILE, EmbeddedHomes, GrownHomes, Home, MakeHome
 from tests.hub_process import HubProcess, StartHub
 from tests.servers import running_servers
+from tests.templates import kept
 
 LONGEST_CALL_S = 20.0
 BESIDE_OTHERS = 3  # times as long beside other workers, whose tests run hubs on the same cores
@@ -59,20 +63,43 @@ def longest_call_s(load: float, cores: int, workers: int) -> float:
 @pytest.fixture(scope="session")
 def grown_homes() -> Iterator[GrownHomes]:
     """A running PostgreSQL and Redis, and fresh homes on them."""
-    with running_servers() as servers:
+    with running_servers(kept("grown", GrownHomes.make_template)) as servers:
         yield GrownHomes(servers)
 
 
 @pytest.fixture(scope="session")
-def make_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> MakeHome:
+def embedded_homes() -> EmbeddedHomes:
+    """Fresh homes in folders."""
+    return EmbeddedHomes(kept("embedded", EmbeddedHomes.make_template))
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Give the database in memory of tests in process its tables, so that its migration finds all done."""
+    name = connection.creation._get_test_db_name()
+    if "mode=memory" not in name:
+        yield
+        return
+    homes: EmbeddedHomes = request.getfixturevalue("embedded_homes")
+    with closing(sqlite3.connect(name, uri=True)) as memory:
+        with closing(sqlite3.connect(homes.template / SQLITE_FILE)) as file:
+            file.backup(memory)
+        yield
+
+
+@pytest.fixture(scope="session")
+def make_home(
+    request: pytest.FixtureRequest, embedded_homes: EmbeddedHomes, tmp_path_factory: pytest.TempPathFactory
+) -> MakeHome:
     """A new home of the named kind: all tables are there, and no row of a user."""
     numbers = itertools.count()
-    embedded = EmbeddedHomes(tmp_path_factory.mktemp("template") / "data")
 
     def make(name: str) -> Home:
         folder = tmp_path_factory.mktemp(f"{name}-{next(numbers)}") / "data"
         if name == "embedded":
-            return embedded.new(folder)
+            return embedded_homes.new(folder)
         grown: GrownHomes = request.getfixturevalue("grown_homes")
         return grown.new(folder)
 

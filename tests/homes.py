@@ -5,13 +5,14 @@ import secrets
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
 
-from tests.servers import REDIS_DATABASES, Servers
+from tests.servers import REDIS_DATABASES, Servers, running_servers
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = "hub_template"
@@ -47,13 +48,16 @@ def embedded_home(folder: Path) -> Home:
 
 @dataclass
 class EmbeddedHomes:
-    """Makes embedded homes; each gets a copy of one database that was migrated once."""
+    """Makes embedded homes; each gets a copy of the migrated database in the folder `template`."""
 
     template: Path
 
+    @staticmethod
+    def make_template(folder: Path) -> None:
+        """A DATA_DIR whose database has all tables."""
+        manage({"DATA_DIR": str(folder)}, "migrate", "--verbosity", "0")
+
     def new(self, folder: Path) -> Home:
-        if not self.template.exists():
-            manage({"DATA_DIR": str(self.template)}, "migrate", "--verbosity", "0")
         folder.mkdir(parents=True, mode=0o700)
         shutil.copy2(self.template / SQLITE_FILE, folder)
         return embedded_home(folder)
@@ -61,36 +65,36 @@ class EmbeddedHomes:
 
 @dataclass
 class GrownHomes:
-    """Makes homes on shared servers; each gets a database, copied from one migrated once, and a Redis number."""
+    """Makes homes on shared servers; each gets a copy of the database TEMPLATE, and a Redis number."""
 
     servers: Servers
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, REDIS_DATABASES)))
 
+    @staticmethod
+    def make_template(cluster: Path) -> None:
+        """A data folder of PostgreSQL whose database TEMPLATE has all tables."""
+        with tempfile.TemporaryDirectory() as folder, running_servers(keep_as=cluster) as servers:
+            urls = {"DATABASE_URL": servers.postgres_url(TEMPLATE), "REDIS_URL": servers.redis_url(0)}
+            _run(servers, f"CREATE DATABASE {TEMPLATE}")
+            manage({"DATA_DIR": folder} | urls, "migrate", "--verbosity", "0")
+
     def new(self, folder: Path) -> Home:
         database = f"hub_{secrets.token_hex(6)}"
-        self.create_database(database, folder)
+        self.create_database(database)
         urls = {
             "DATABASE_URL": self.servers.postgres_url(database),
             "REDIS_URL": self.servers.redis_url(next(self._numbers)),
         }
         return Home("grown", {"DATA_DIR": str(folder), **urls})
 
-    def create_database(self, name: str, folder: Path) -> None:
-        """A new database with all tables. `folder`: a DATA_DIR that the first migration may use."""
-        if not self._found("SELECT 1 FROM pg_database WHERE datname = %s", TEMPLATE):
-            self._make_template(folder)
-        self._found(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+    def create_database(self, name: str) -> None:
+        """A new database with all tables."""
+        _run(self.servers, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
 
-    def _make_template(self, folder: Path) -> None:
-        self._found("CREATE DATABASE half_made")
-        urls = {"DATABASE_URL": self.servers.postgres_url("half_made"), "REDIS_URL": self.servers.redis_url(0)}
-        manage({"DATA_DIR": str(folder)} | urls, "migrate", "--verbosity", "0")
-        self._found(f"ALTER DATABASE half_made RENAME TO {TEMPLATE}")
 
-    def _found(self, statement: str, *values: str) -> bool:
-        with psycopg.connect(self.servers.postgres_url("postgres"), autocommit=True) as connection:
-            cursor = connection.execute(statement, values or None)
-            return cursor.description is not None and cursor.fetchone() is not None
+def _run(servers: Servers, statement: str) -> None:
+    with psycopg.connect(servers.postgres_url("postgres"), autocommit=True) as connection:
+        connection.execute(statement)
 
 
 def hub_env(extra: Mapping[str, str]) -> dict[str, str]:

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
+from tests.forked import ForkedProcess
 from tests.homes import ROOT, Home, hub_env
 from tests.minting import mint_tokens
 from tests.servers import free_port
@@ -29,44 +30,46 @@ DEFAULTS = {
 class Program:
     """A child process of ours and everything it printed."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | ForkedProcess
     log: Path
-    _output: IO[bytes]
 
     @classmethod
-    def start(cls, command: list[str], env: dict[str, str], log: Path) -> Self:
-        output = log.open("wb")
-        process = subprocess.Popen(
-            command, env=env, cwd=ROOT, stdout=output, stderr=output, start_new_session=True
-        )
-        return cls(process, log, output)
+    def start(cls, command: list[str], env: dict[str, str], log: Path, *, folder: Path = ROOT) -> Self:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command, env=env, cwd=folder, stdout=output, stderr=output, start_new_session=True
+            )
+        return cls(process, log)
+
+    @classmethod
+    def serve(cls, env: dict[str, str], log: Path) -> Self:
+        """`manage.py serve`."""
+        log.touch()
+        return cls(ForkedProcess(["manage.py", "serve"], env, ROOT, log), log)
 
     @property
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
     def says(self, line: str) -> bool:
-        assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.said}"
+        code = self.process.poll()
+        assert code is None, f"ended with {code}:\n{self.said}"
         return line in self.said
 
     def exit_code(self, *, within_s: float = 40) -> int:
         """Wait for its end; one that does not leave in time is killed and fails the test."""
         try:
-            code = self.process.wait(within_s)
+            return self.process.wait(within_s)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"did not leave within {within_s} s:\n{self.said}") from None
-        finally:
-            self._output.close()
-        return code
 
     def discard(self) -> None:
         """End it and its children whatever it takes; fine when it ended before."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-        self._output.close()
 
 
 @dataclass
@@ -108,7 +111,7 @@ class HubProcess:
         """Start the web process of `urls[index]`, or start it again, and wait for its ready line."""
         env = self._env | {"PORT": self.urls[index].rpartition(":")[2]}
         log = self._log(f"serve-{index}")
-        program = Program.start([sys.executable, "manage.py", "serve"], env, log)
+        program = Program.serve(env, log)
         self.programs[index : index + 1] = [program]
         ready = f"ready {self.urls[index]}"
         until(lambda: program.says(ready), f"{ready}\n{program.said}", within_s=READY_WITHIN_S)

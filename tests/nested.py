@@ -3,20 +3,19 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 from tests.homes import ROOT, GrownHomes
 
 WITHIN_S = 110
 
 
-def pass_on_postgresql(homes: GrownHomes, folder: Path, redis: int, *selection: str) -> None:
+def pass_on_postgresql(homes: GrownHomes, redis: int, *selection: str) -> None:
     """Run what `selection` chooses on a database copied from the migrated one; fail as that pytest fails.
 
-    `folder`: of this run alone. `redis`: a database number that no other test has.
+    `redis`: a database number that no other test has.
     """
     name = f"nested_{redis}"
-    homes.create_database(f"test_{name}", folder)  # the name that Django's test runner looks for
+    homes.create_database(f"test_{name}")  # the name that Django's test runner looks for
     env = os.environ | {
         "KEEP_HOME": "1",
         "DATABASE_URL": homes.servers.postgres_url(name),

@@ -17,6 +17,7 @@ from deploy.stack.wheels import free_port as free_port
 from tests.waiting import until
 
 REDIS_DATABASES = 512
+DATA = "postgres"  # the folder of PostgreSQL's data
 FAST_AND_FORGETFUL = ["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=200"]
 Child = subprocess.Popen[bytes]
 
@@ -36,22 +37,30 @@ class Servers:
 
 
 @contextmanager
-def running_servers() -> Iterator[Servers]:
-    """Start both in a temporary folder; end both and remove it."""
+def running_servers(cluster: Path | None = None, *, keep_as: Path | None = None) -> Iterator[Servers]:
+    """Start both in a temporary folder; end both and remove it.
+
+    `cluster`: a data folder of PostgreSQL to begin with a copy of; `keep_as`: where its own goes at the end.
+    """
     folder = Path(tempfile.mkdtemp(prefix="hub-servers-"))
     folder.chmod(0o755)
     try:
-        with _postgres(folder) as postgres_port, _redis(folder) as redis_port:
+        with _postgres(folder, cluster) as postgres_port, _redis(folder) as redis_port:
             yield Servers(postgres_port, redis_port)
+        if keep_as:
+            _copy(folder / DATA, keep_as)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _postgres(folder: Path) -> Iterator[int]:
-    data, port, user = folder / "postgres", free_port(), unprivileged()
+def _postgres(folder: Path, cluster: Path | None) -> Iterator[int]:
+    data, port, user = folder / DATA, free_port(), unprivileged()
     programs = programs_of_postgres(folder, user)
-    initialise(data, programs, user, "--no-sync")
+    if cluster:
+        _copy(cluster, data)
+    else:
+        initialise(data, programs, user, "--no-sync")
     serve = [*serving(data, programs, port), *FAST_AND_FORGETFUL]
     url = f"postgres://postgres@127.0.0.1:{port}/postgres"
     with _child(serve, folder / "postgres.log", **user) as process:
@@ -82,6 +91,11 @@ def _child(command: Command, log: Path, **user: Any) -> Iterator[Child]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _copy(data: Path, to: Path) -> None:
+    """Copy a data folder with its owner and modes, which `shutil` would not."""
+    subprocess.run(["cp", "-a", data, to], check=True)
 
 
 def answers(process: Child, ask: Callable[[], object]) -> bool:

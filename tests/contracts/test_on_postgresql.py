@@ -1,7 +1,5 @@
 """The ledger's contract once more, on PostgreSQL."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.homes import GrownHomes
@@ -17,6 +15,6 @@ PARTS = {  # each under 20 s; a Redis number of its own
 @pytest.mark.grown
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
-def test_the_ledger_keeps_its_contract_on_postgresql(grown_homes: GrownHomes, tmp_path: Path, part: str) -> None:
+def test_the_ledger_keeps_its_contract_on_postgresql(grown_homes: GrownHomes, part: str) -> None:
     redis, selection = PARTS[part]
-    pass_on_postgresql(grown_homes, tmp_path, redis, "-m", "ledger", *selection)
+    pass_on_postgresql(grown_homes, redis, "-m", "ledger", *selection)

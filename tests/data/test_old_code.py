@@ -35,13 +35,8 @@ class OldHub(HubProcess):
             super().serve(index)
             return
         env = self._env | {"PORT": self.urls[index].rpartition(":")[2]}
-        log = self._log(f"old-{index}")
-        output = log.open("wb")
         command = [sys.executable, "manage.py", "serve"]
-        process = subprocess.Popen(
-            command, env=env, cwd=self.code, stdout=output, stderr=output, start_new_session=True
-        )
-        program = Program(process, log, output)
+        program = Program.start(command, env, self._log(f"old-{index}"), folder=self.code)
         self.programs[index : index + 1] = [program]
         ready = f"ready {self.urls[index]}"
         until(lambda: program.says(ready), f"{ready}\n{program.said}", within_s=60)

@@ -1,7 +1,5 @@
 """What is kept, what goes and what staff did, on PostgreSQL."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.homes import GrownHomes
@@ -12,5 +10,5 @@ AGAIN = ["test_retention.py", "test_exporting.py", "test_erasing.py", "test_acts
 
 @pytest.mark.grown
 @pytest.mark.slow
-def test_what_is_kept_and_what_goes_is_the_same_on_postgresql(grown_homes: GrownHomes, tmp_path: Path) -> None:
-    pass_on_postgresql(grown_homes, tmp_path, 502, *(f"tests/data/{name}" for name in AGAIN))
+def test_what_is_kept_and_what_goes_is_the_same_on_postgresql(grown_homes: GrownHomes) -> None:
+    pass_on_postgresql(grown_homes, 502, *(f"tests/data/{name}" for name in AGAIN))

@@ -1,7 +1,5 @@
 """Access, administration, pages and cards once more, on PostgreSQL."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.homes import GrownHomes
@@ -18,8 +16,6 @@ PARTS = {  # each under 20 s; a Redis number of its own
 @pytest.mark.grown
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
-def test_access_and_administration_are_the_same_on_postgresql(
-    grown_homes: GrownHomes, tmp_path: Path, part: str
-) -> None:
+def test_access_and_administration_are_the_same_on_postgresql(grown_homes: GrownHomes, part: str) -> None:
     redis, names = PARTS[part]
-    pass_on_postgresql(grown_homes, tmp_path, redis, *(f"tests/native/{name}" for name in names))
+    pass_on_postgresql(grown_homes, redis, *(f"tests/native/{name}" for name in names))

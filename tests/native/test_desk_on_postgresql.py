@@ -1,7 +1,5 @@
 """The desk once more, on PostgreSQL."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.homes import GrownHomes
@@ -18,5 +16,5 @@ AGAIN = [
 @pytest.mark.deep
 @pytest.mark.grown
 @pytest.mark.slow
-def test_the_desk_is_the_same_on_postgresql(grown_homes: GrownHomes, tmp_path: Path) -> None:
-    pass_on_postgresql(grown_homes, tmp_path, 507, *AGAIN)
+def test_the_desk_is_the_same_on_postgresql(grown_homes: GrownHomes) -> None:
+    pass_on_postgresql(grown_homes, 507, *AGAIN)

@@ -1,7 +1,5 @@
 """The contract of webhooks once more, on PostgreSQL."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.homes import GrownHomes
@@ -10,5 +8,5 @@ from tests.nested import pass_on_postgresql
 
 @pytest.mark.grown
 @pytest.mark.slow
-def test_webhooks_keep_their_contract_on_postgresql(grown_homes: GrownHomes, tmp_path: Path) -> None:
-    pass_on_postgresql(grown_homes, tmp_path, 505, "-m", "deliveries", "tests/webhooks")
+def test_webhooks_keep_their_contract_on_postgresql(grown_homes: GrownHomes) -> None:
+    pass_on_postgresql(grown_homes, 505, "-m", "deliveries", "tests/webhooks")
