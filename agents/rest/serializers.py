@@ -90,6 +90,13 @@ class RemoteChanges(RemotePlace):
     cardUrl = serializers.CharField(required=False, max_length=MAX_URL_CHARS)
 
 
+class CardDecision(Body):
+    """What becomes of the changed card that the owner saw: `digest` is that of `GET`."""
+
+    digest = serializers.RegexField(r"\A[0-9a-f]{64}\Z")
+    decision = serializers.ChoiceField(choices=["approve", "keep"])
+
+
 class AgentChanges(Body):
     """The body of PATCH: any subset."""
 
@@ -229,6 +236,8 @@ def _show_remote(server: RemoteServer, now: datetime) -> ApiRemote:
         "breaker": server.breaker(now),
         "retryAt": iso_or_none(server.retry_at),
         "lastFailure": server.last_failure or None,
+        "cardChangedAt": iso_or_none(server.card_changed_at),
+        "cardRefusal": server.card_refusal or None,
     }
 
 

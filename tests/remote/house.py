@@ -43,9 +43,10 @@ class Caller:
     """One process of a hub that asks remote servers."""
 
     def __init__(self) -> None:
+        self.later_s = 0.0  # how much later it is for the link than it was
         self.ledger = Ledger(home=HOME, carry=lambda _: None)
         waiting = WaitingTurns()
-        self.link = RemoteLink(waiting=waiting, release=self.ledger.release_turn, clock=time.monotonic)
+        self.link = RemoteLink(waiting=waiting, release=self.ledger.release_turn, clock=self._clock)
         self.dispatcher = Dispatcher(
             link=ChooseLink(channel=NoChannel(), remote=self.link),
             ledger=self.ledger,
@@ -54,6 +55,9 @@ class Caller:
             live=LiveViews(process_id=HOME, post=LocalPost()),
             clock=time.monotonic,
         )
+
+    def _clock(self) -> float:
+        return time.monotonic() + self.later_s
 
     async def close(self) -> None:
         await self.link.close()

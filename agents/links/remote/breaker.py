@@ -11,13 +11,13 @@ from django.db.models import F
 
 from agents.links.remote.failures import BreakerOpen
 from agents.models import RemoteServer
+from agents.models.remote import MAX_FAILURE_CHARS
 from kit.clock import db_now
 from kit.durations import seconds
 
 FAILURES = 5
 MOST_OPENS = 20  # of REMOTE_RETRY_S, as the longest it stays open
 TRIAL_S = seconds(60.0)
-LAST_FAILURE_CHARS = 300
 
 
 def enter(server: RemoteServer) -> bool:
@@ -60,7 +60,7 @@ def open_again(server_id: int, words: str) -> None:
     """It does not: leave it alone, twice as long as the time before."""
     found = RemoteServer.objects.filter(pk=server_id)
     for opens in found.values_list("opens", flat=True):
-        found.update(retry_at=_later(opens), opens=F("opens") + 1, last_failure=words[:LAST_FAILURE_CHARS])
+        found.update(retry_at=_later(opens), opens=F("opens") + 1, last_failure=words[:MAX_FAILURE_CHARS])
 
 
 def _later(opens: int) -> datetime:

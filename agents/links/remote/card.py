@@ -1,9 +1,10 @@
 """Agent cards of remote servers: fetched, read, and of what they offer the one way the hub will go."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agents.links.remote.access import Auth, may_have_credentials, rules
+from agents.links.remote.content import Json, content_of, digest_of
 from kit import strict_json
 from kit.async_db import release_before_waiting
 from kit.safe_http import NotSent, SafeHttp, Unanswered, join_url
@@ -36,7 +37,10 @@ class Interface:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What the hub wants to know of a card. `url`: where it was found."""
+    """What the hub wants to know of a card. `url`: where it was found; `interface`: which of `offers` it calls.
+
+    `content`: what two cards are compared by, and `digest` its hash (`agents.links.remote.content`).
+    """
 
     url: str
     name: str
@@ -44,7 +48,10 @@ class Card:
     version: str
     skills: tuple[str, ...]
     interface: Interface
+    offers: tuple[Interface, ...]
     streams: bool
+    content: Json = field(repr=False)
+    digest: str
 
 
 def find_card(url: str, auth: Auth) -> Card:
@@ -101,25 +108,40 @@ def read_card(url: str, value: Any) -> Card:
     """
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise BadCard("this is not an agent card: it has no name")
-    capabilities = value.get("capabilities")
+    return card_of(url, content_of(value))
+
+
+def card_of(url: str, content: Json) -> Card:
+    """A card of its content, fresh or stored.
+
+    Raises:
+        BadCard: it offers no way the hub goes, or has no canonical form.
+    """
+    capabilities = content.get("capabilities")
     capabilities = capabilities if isinstance(capabilities, dict) else {}
     _refuse_required(capabilities.get("extensions"))
-    skills = value.get("skills")
+    offers = _offered(url, content)
+    try:
+        digest = digest_of(content)
+    except ValueError as wrong:
+        raise BadCard(f"this is not an agent card: {wrong}") from None
     return Card(
         url=url,
-        name=_text(value, "name")[:120],
-        description=_text(value, "description"),
-        version=_text(value, "version"),
-        skills=tuple(_text(one, "name") for one in _objects(skills)[:20]),
-        interface=_choose(url, value),
+        name=_text(content, "name")[:120],
+        description=_text(content, "description"),
+        version=_text(content, "version"),
+        skills=tuple(_text(one, "name") for one in _objects(content.get("skills"))[:20]),
+        interface=_choose(offers),
+        offers=tuple(offers),
         streams=capabilities.get("streaming") is True,
+        content=content,
+        digest=digest,
     )
 
 
-def _choose(card_url: str, value: dict[str, Any]) -> Interface:
-    offered = _offered(card_url, value)
+def _choose(offers: list[Interface]) -> Interface:
     for version, binding in WAYS:
-        for one in offered:
+        for one in offers:
             if (one.version, one.binding) == (version, binding):
                 return one
     raise BadCard("it offers none of A2A 1.0 over JSON-RPC, 1.0 over HTTP+JSON, or 0.3 over JSON-RPC")

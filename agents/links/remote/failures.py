@@ -27,6 +27,12 @@ class BreakerOpen(Unreachable):
     counts = False
 
 
+class CardRefused(Unreachable):
+    """Its card keeps the hub from asking: the breaker opens at once, and each trial looks at the card again."""
+
+    counts = False
+
+
 class Lost(RemoteFailure):
     """The question left, but the connection broke before the answer was whole."""
 

@@ -8,11 +8,11 @@ from django.db import transaction
 from accounts.models import User
 from agents import publishing
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
+from agents.links.remote.approval import CLOSED, judge, place_of, write_approved
 from agents.links.remote.card import Card, find_card
 from agents.links.remote.names import forget
 from agents.models import RemoteServer, Session
 from agents.session_rows import check_sessions, free_name, slug_of
-from kit.safe_http import parse_url
 
 
 @transaction.atomic
@@ -31,12 +31,13 @@ def publish_remote(
         publishing.BadSlug, publishing.Taken, QuotaExceeded: nothing was written.
     """
     check_sessions(owner.pk)
-    session = Session(owner=owner, **_place(card))
+    session = Session(owner=owner, **place_of(card))
     session.routing_name = free_name(session, slug_of(slug or card.name) or "remote")
     session.save()
-    RemoteServer.objects.create(
+    server = RemoteServer.objects.create(
         session=session, card_url=card.url, auth_scheme=auth.scheme, credentials=seal(auth)
     )
+    write_approved(server.pk, card)
     return publishing.publish(owner, session, details, slug=slug or slug_of(card.name) or None, allowed=allowed)
 
 
@@ -60,16 +61,18 @@ def look_again(server: RemoteServer, card_url: str | None, auth: Auth | None) ->
 
 @transaction.atomic
 def move(server: RemoteServer, card: Card, auth: Auth) -> None:
-    """Call this card from now on; its breaker is closed, and what the old one called things is forgotten."""
+    """Call the server at this card's place from now on; its breaker is closed.
+
+    At another URL the card is approved, and what the old server called things is forgotten. At the same URL a card
+    that changed still waits for the owner (`agents.links.remote.approval`).
+    """
+    locked = Session.objects.select_for_update(no_key=True).filter(pk=server.session_id)
+    locked.values_list("pk").first()
+    fresh = {"card_url": card.url, "auth_scheme": auth.scheme, "credentials": seal(auth)}
+    RemoteServer.objects.filter(pk=server.pk).update(**CLOSED, **fresh)
     if server.card_url != card.url:
         forget(server.pk)
-    Session.objects.filter(pk=server.session_id).update(**_place(card))
-    fresh = {"card_url": card.url, "auth_scheme": auth.scheme, "credentials": seal(auth)}
-    RemoteServer.objects.filter(pk=server.pk).update(retry_at=None, opens=0, last_failure="", **fresh)
-
-
-def _place(card: Card) -> dict[str, str]:
-    """A session as lists show it: where it is, and what it speaks."""
-    way = card.interface
-    host = parse_url(card.url).netloc.decode("ascii")
-    return {"host": host[:255], "channel_version": f"A2A {way.version} over {way.binding}"[:64]}
+        write_approved(server.pk, card)
+        Session.objects.filter(pk=server.session_id).update(**place_of(card))
+    else:
+        judge(server.pk, card)

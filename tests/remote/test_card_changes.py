@@ -1,0 +1,288 @@
+"""A remote card that changed waits for its owner; the hub asks by the approved one, or not at all."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agents.directory import is_online
+from agents.links.remote.access import NO_AUTH
+from agents.links.remote.approval import NotWaiting, approve_card, find_changed_card, judge, keep_card
+from agents.links.remote.card import fetch_card, read_card
+from agents.links.remote.cards import FRESH_S
+from agents.links.remote.changes import MOST_SHOWN, Change, find_changes
+from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
+from agents.types import Outcome
+from kit.async_db import db_call
+from tests.native.house import Person, api, browser, person
+from tests.remote.cards import serving_card
+from tests.remote.house import Caller, server_of
+from tests.remote.servers import Asked, Json, as_http, card_03, card_10, raw_server
+
+HERE = "https://far.example/card.json"
+SAID_10 = {"message": {"role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
+SAID_03 = {"kind": "message", "role": "agent", "messageId": "m", "parts": [{"kind": "text", "text": "fine"}]}
+
+
+def offering(path: str, binding: str = "JSONRPC", version: str = "1.0", **more: Any) -> Json:
+    """A card whose server is called at this path of its own address."""
+    if version == "0.3":
+        return {**card_03(streams=False), "url": path, **more}
+    way = {"url": path, "protocolBinding": binding, "protocolVersion": version}
+    return {**card_10(streams=False), "supportedInterfaces": [way], **more}
+
+
+class Changing:
+    """A server that shows `card` at /card.json and answers everything else; `paths`: where it was called."""
+
+    def __init__(self, card: Json) -> None:
+        self.card = card
+        self.paths: list[str] = []
+
+    async def answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if asked.path == "/card.json":
+            writer.write(as_http(_encode(self.card)))
+            return
+        self.paths.append(asked.path)
+        if asked.path.endswith("/message:send"):
+            writer.write(as_http(_encode(SAID_10)))
+            return
+        said = SAID_03 if asked.json["method"] == "message/send" else SAID_10
+        writer.write(as_http(_encode({"jsonrpc": "2.0", "id": asked.json["id"], "result": said})))
+
+
+def _encode(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+WAYS = [("JSONRPC", "1.0", "/one"), ("HTTP+JSON", "1.0", "/one/message:send"), ("JSONRPC", "0.3", "/one")]
+
+
+@pytest.mark.parametrize(("binding", "version", "called"), WAYS)
+async def test_a_changed_card_waits_while_the_approved_one_is_asked_by(
+    caller: Caller, binding: str, version: str, called: str
+) -> None:
+    changing = Changing(offering("/one", binding, version))
+    async with raw_server(changing.answer) as far:
+        agent = await caller.publish(f"{far.url}/card.json")
+        changing.card = offering("/one", binding, version, description="Better than ever.")
+        caller.later_s = FRESH_S
+        assert (await caller.ask(agent, "hello")).text == "fine"
+        assert changing.paths == [called]
+        server = await server_of(agent)
+        assert (server.card_changed_at is None, server.card_refusal) == (False, "")
+        changed = await db_call(find_changed_card)(server)
+        assert changed is not None
+        assert changed.is_asked
+        assert changed.changes.shown == [Change("description", None, '"Better than ever."')]
+
+
+async def test_a_card_with_another_address_stops_asks_until_its_owner_approves(caller: Caller) -> None:
+    changing = Changing(offering("/one"))
+    async with raw_server(changing.answer) as far:
+        agent = await caller.publish(f"{far.url}/card.json")
+        changing.card = offering("/two")
+        caller.later_s = FRESH_S
+        refused = await caller.ask(agent, "hello")
+        assert (refused.outcome, refused.reason) == (Outcome.FAILED, "not_delivered")
+        assert changing.paths == []
+        assert not await db_call(is_online)(agent.session_id)
+        assert await _spent(agent) == 0
+        server = await server_of(agent)
+        assert "approve" in server.last_failure
+        changed = await db_call(find_changed_card)(server)
+        assert changed is not None
+        assert not changed.is_asked
+        await db_call(approve_card)(server, changed.digest)
+        assert (await caller.ask(agent, "hello")).text == "fine"
+        assert changing.paths == ["/two"]
+        assert (await server_of(agent)).card_changed_at is None
+
+
+async def test_an_owner_may_keep_the_old_card(caller: Caller) -> None:
+    changing = Changing(offering("/one"))
+    async with raw_server(changing.answer) as far:
+        agent = await caller.publish(f"{far.url}/card.json")
+        changing.card = offering("/two")
+        server, digest = await _judged(agent, far.url)
+        await db_call(keep_card)(server, digest)
+        with pytest.raises(NotWaiting):
+            await db_call(approve_card)(server, digest)
+        for later_s in (FRESH_S, 2 * FRESH_S):
+            caller.later_s = later_s
+            assert (await caller.ask(agent, "hello")).text == "fine"
+        assert changing.paths == ["/one", "/one"]
+        assert await db_call(find_changed_card)(await server_of(agent)) is None
+        changing.card = offering("/three")
+        caller.later_s = 3 * FRESH_S
+        assert (await caller.ask(agent, "hello")).reason == "not_delivered"
+
+
+async def test_a_card_that_changes_back_waits_no_more(caller: Caller) -> None:
+    changing = Changing(offering("/one"))
+    async with raw_server(changing.answer) as far:
+        agent = await caller.publish(f"{far.url}/card.json")
+        changing.card = offering("/two")
+        server, digest = await _judged(agent, far.url)
+        assert server.card_refusal
+        changing.card = offering("/one")
+        assert (
+            await caller.ask(agent, "hello")
+        ).text == "fine"  # it was refused: the card is fetched for each ask
+        server = await server_of(agent)
+        assert (server.card_changed_at, server.card_refusal) == (None, "")
+        with pytest.raises(NotWaiting):
+            await db_call(approve_card)(server, digest)
+
+
+async def test_a_server_without_an_approved_card_takes_the_first(caller: Caller) -> None:
+    """One that was published before the hub kept cards."""
+    changing = Changing(offering("/one"))
+    async with raw_server(changing.answer) as far:
+        agent = await caller.publish(f"{far.url}/card.json")
+        await RemoteCard.objects.all().adelete()
+        await RemoteServer.objects.aupdate(card_digest="")
+        changing.card = offering("/two")
+        assert (await caller.ask(agent, "hello")).text == "fine"
+        assert changing.paths == ["/two"]
+        assert (await RemoteCard.objects.aget()).approved["supportedInterfaces"][0]["url"] == "/two"
+
+
+def _reversed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _reversed(value[name]) for name in reversed(value)}
+    return value
+
+
+def _counting(count: int) -> Json:
+    return {"extensions": [{"uri": "urn:x", "params": {"queriesToday": count}}]}
+
+
+SAME: dict[str, Callable[[Json], Json]] = {
+    "order of members": _reversed,
+    "signatures": lambda card: {**card, "signatures": [{"protected": "e30", "signature": "AA"}]},
+    "a member of the server's own": lambda card: {**card, "_clawborrator": {"queriesToday": 5}},
+    "an empty member": lambda card: {**card, "description": "", "provider": {}},
+    "params of an extension": lambda card: {**card, "capabilities": {**card["capabilities"], **_counting(2)}},
+}
+
+
+@pytest.mark.parametrize("same", SAME.values(), ids=SAME)
+@pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
+def test_what_is_no_change(card: Json, same: Callable[[Json], Json]) -> None:
+    card = {**card, "capabilities": {**card["capabilities"], **_counting(1)}}
+    assert read_card(HERE, same(card)).digest == read_card(HERE, card).digest
+
+
+@pytest.mark.parametrize(
+    "more", [{"version": "2"}, {"skills": [{"id": "s"}]}, {"securitySchemes": {"b": {"x": 1}}}]
+)
+def test_what_is_a_change(more: Json) -> None:
+    for card in (card_03(), {**card_10(), "securitySchemes": {"b": {"mtlsSecurityScheme": {"description": "d"}}}}):
+        assert read_card(HERE, {**card, **more}).digest != read_card(HERE, card).digest
+
+
+def test_changes_name_members_and_hide_nothing() -> None:
+    before = {"name": "a", "skills": [{"id": "s", "name": "x"}, {"id": "t"}], "tags": ["1", "2"], "gone": None}
+    after = {"name": "a\u202eb", "skills": [{"id": "t"}, {"id": "s", "name": "y"}], "tags": ["1"], "odd key": 1}
+    assert find_changes(before, after).shown == [
+        Change("name", '"a"', '"a\\u202eb"'),
+        Change("skills (order)", '["s", "t"]', '["t", "s"]'),
+        Change('skills["s"].name', '"x"', '"y"'),
+        Change("tags[1]", '"2"', None),
+        Change("gone", "null", None),
+        Change('["odd key"]', None, "1"),
+    ]
+    assert find_changes({"a": True, "b": 1}, {"a": 1, "b": 1.0}).shown == [Change("a", "true", "1")]
+    many = find_changes({}, {str(number): "x" * 1000 for number in range(MOST_SHOWN + 7)})
+    assert (len(many.shown), many.more) == (MOST_SHOWN, 7)
+    assert all(len(one.after or "") <= 400 for one in many.shown)
+
+
+# By REST and on the desk.
+
+
+@pytest.fixture
+def alice(db: None, settings: Any) -> Person:
+    settings.REMOTE_ALLOW_PRIVATE = True
+    return person("alice")
+
+
+def _changed(alice: Person, card: Json) -> tuple[int, str]:
+    """An agent of hers whose server shows another card now; the agent and the address."""
+    with serving_card(card_10()) as url:
+        body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url}}
+        agent = api(alice.session).post("/api/v1/agents", body, format="json").json()
+    server = RemoteServer.objects.get()
+    shown = json.loads(json.dumps(card).replace("{url}", url))
+    assert judge(server.pk, read_card(server.card_url, shown)) is not None
+    return agent["id"], url
+
+
+def test_an_owner_decides_by_rest(alice: Person) -> None:
+    agent_id, _ = _changed(alice, {**card_10(), "version": "2<b>"})
+    path = f"/api/v1/agents/{agent_id}/card-change"
+    bob = person("bob")
+    assert api(bob.session).get(path).status_code == 404
+    client = api(alice.session)
+    shown = client.get(path).json()
+    assert (shown["asked"], shown["more"]) == (True, 0)
+    assert shown["changes"] == [{"path": "version", "before": '"1"', "after": '"2<b>"'}]
+    assert client.get("/api/v1/agents?mine=true").json()["items"][0]["remote"]["cardChangedAt"] == shown["since"]
+    stale = {"digest": "0" * 64, "decision": "approve"}
+    assert client.post(path, stale, format="json").status_code == 409
+    assert client.post(path, {**stale, "decision": "burn"}, format="json").status_code == 400
+    decided = {"digest": shown["digest"], "decision": "approve"}
+    assert api(bob.session).post(path, decided, format="json").status_code == 404
+    answer = client.post(path, decided, format="json")
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["remote"]["cardChangedAt"] is None
+    assert RemoteServer.objects.get().card_digest == shown["digest"]
+    assert client.get(path).status_code == 404
+    assert client.post(path, decided, format="json").status_code == 404
+
+
+def test_the_desk_shows_what_changed_and_takes_the_decision(alice: Person) -> None:
+    agent_id, _ = _changed(alice, {**card_10(), "version": "2<b>"})
+    client, path = browser(alice.session), f"/desk/agents/{agent_id}/remote"
+    for shown in ("/desk", f"/desk/agents/{agent_id}"):
+        assert "card changed" in client.get(shown).content.decode()
+    page = client.get(path).content.decode()
+    assert "&quot;2&lt;b&gt;&quot;" in page
+    digest = RemoteCard.objects.get().waiting_digest
+    assert f'value="{digest}"' in page
+    assert 'id="change"' in page
+    assert client.post(path, {"action": "approve", "digest": "0"}).status_code == 302
+    assert RemoteServer.objects.get().card_changed_at is not None
+    assert client.post(path, {"action": "keep", "digest": digest}).status_code == 302
+    assert RemoteServer.objects.get().card_changed_at is None
+    assert 'id="change"' not in client.get(path).content.decode()
+
+
+def test_saving_a_server_does_not_approve_its_changed_card(alice: Person) -> None:
+    with serving_card({**card_10(), "version": "2"}) as url:
+        body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url}}
+        agent = api(alice.session).post("/api/v1/agents", body, format="json").json()
+        approved = "0" * 64
+        RemoteServer.objects.update(card_digest=approved)
+        fields = {"card_url": url, "auth": "keep", "auth_scheme": "", "credentials": "", "action": "save"}
+        client, path = browser(alice.session), f"/desk/agents/{agent['id']}/remote"
+        assert client.post(path, fields).headers["Location"] == path
+        assert RemoteServer.objects.get().card_digest == approved
+        change = {"remote": {"cardUrl": url}}
+        answer = api(alice.session).patch(f"/api/v1/agents/{agent['id']}", change, format="json")
+        assert answer.json()["remote"]["cardChangedAt"] is not None
+
+
+async def _judged(agent: Agent, url: str) -> tuple[RemoteServer, str]:
+    """Its server after a look at the card, and the digest of the card that waits."""
+    server = await server_of(agent)
+    card = await asyncio.to_thread(fetch_card, f"{url}/card.json", NO_AUTH)
+    await db_call(judge)(server.pk, card)
+    return await server_of(agent), card.digest
+
+
+async def _spent(agent: Agent) -> int:
+    return sum([usage.queries async for usage in DailyUsage.objects.filter(agent=agent)])
