@@ -21,7 +21,8 @@ from agents.forms import EDITABLE
 from agents.links.remote.access import BadAuth
 from agents.links.remote.approval import NotWaiting, approve_card, find_changed_card, judge, keep_card
 from agents.links.remote.card import BadCard, Card, find_card
-from agents.links.remote.publishing import look_again, move, publish_remote
+from agents.links.remote.publishing import Place, look_again, move, publish_remote
+from agents.links.remote.signatures import keys_text
 from agents.models import Agent, RemoteServer
 from agents.session_rows import slug_of
 from kit.clock import db_now
@@ -53,7 +54,8 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     details = {field: chosen[field] for field in EDITABLE}
     try:
         slug, allowed = chosen["slug"] or None, chosen["allowed_logins"]
-        made = publish_remote(owner, card, place.typed_auth, details, slug=slug, allowed=allowed)
+        found = Place(card, place.typed_auth, place.cleaned_data["card_keys"])
+        made = publish_remote(owner, found, details, slug=slug, allowed=allowed)
     except (publishing.Taken, publishing.BadSlug) as refused:
         form.add_error("slug", f"{refused}.")
         return _new_page(request, place, form, card=card, status=409)
@@ -103,7 +105,9 @@ def _decided(request: HttpRequest, agent: Agent, row: RemoteServer, decide: Deci
 
 def _unchanged(row: RemoteServer) -> MovedForm:
     """The form of a server as it is."""
-    return MovedForm(initial={"card_url": row.card_url, "auth": MovedForm.KEEP})
+    return MovedForm(
+        initial={"card_url": row.card_url, "auth": MovedForm.KEEP, "card_keys": keys_text(row.card_keys)}
+    )
 
 
 def _find(place: PlaceForm) -> Card | None:
@@ -111,7 +115,8 @@ def _find(place: PlaceForm) -> Card | None:
     if not place.is_valid():
         return None
     try:
-        return find_card(place.cleaned_data["card_url"], place.typed_auth)
+        typed = place.cleaned_data
+        return find_card(typed["card_url"], place.typed_auth, typed["card_keys"])
     except BadCard as bad:
         place.add_error("card_url", f"{bad}.")
         return None
@@ -120,7 +125,8 @@ def _find(place: PlaceForm) -> Card | None:
 def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
     """The card as the form wants it; call it from now on, unless the server stays where it is."""
     try:
-        card, auth = look_again(row, form.cleaned_data["card_url"], form.wanted_auth)
+        typed = form.cleaned_data
+        place = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"])
     except BadCard as bad:
         form.add_error("card_url", f"{bad}.")
         return None
@@ -128,11 +134,11 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
         form.add_error("auth", f"{bad}." if str(bad) else UNREADABLE)
         return None
     if not keeps:
-        move(row, card, auth)
-    elif card.url == row.card_url:
-        judge(row.pk, card)
+        move(row, place)
+    elif place.card.url == row.card_url:
+        judge(row.pk, place.card)
     row.refresh_from_db()
-    return card
+    return place.card
 
 
 def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:

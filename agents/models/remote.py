@@ -25,6 +25,8 @@ class RemoteServerQuerySet(models.QuerySet["RemoteServer"]):
 class RemoteServer(models.Model):
     """The far side of a session that has no socket: the hub calls it.
 
+    `card_keys`: public JWKs that the owner pinned; one of them signed the card, or nothing is asked.
+
     The breaker is closed while `retry_at` is null, open until then, and half-open after: one call may try.
     `opens`: how often in a row it opened. `card_digest`: of the approved card (`RemoteCard`); empty: the next card
     that is fetched is the approved one. `card_changed_at`: since when another one waits for the owner.
@@ -38,6 +40,7 @@ class RemoteServer(models.Model):
     retry_at = models.DateTimeField(null=True, editable=False)
     opens = models.PositiveSmallIntegerField(default=0, editable=False)
     last_failure = models.CharField(max_length=MAX_FAILURE_CHARS, blank=True, editable=False)
+    card_keys = models.JSONField(default=list, db_default=[], blank=True, editable=False)
     card_digest = models.CharField(max_length=DIGEST_CHARS, blank=True, default="", db_default="", editable=False)
     card_changed_at = models.DateTimeField(null=True, editable=False)
     card_refusal = models.CharField(

@@ -36,6 +36,7 @@ class ApiRemote(TypedDict):
 
     Credentials are never shown; `authScheme` is null when there are none. `cardChangedAt`: since when a changed
     card waits for its owner. `cardRefusal`: why the server's card keeps the hub from asking.
+    `cardKeys`: the pinned keys, by their thumbprints (RFC 7638).
     """
 
     cardUrl: str
@@ -45,6 +46,7 @@ class ApiRemote(TypedDict):
     lastFailure: str | None
     cardChangedAt: Time | None
     cardRefusal: str | None
+    cardKeys: list[str]
 
 
 class ApiCardMember(TypedDict):

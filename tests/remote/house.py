@@ -13,8 +13,9 @@ from agents.ledger import Ledger
 from agents.links.choose import ChooseLink
 from agents.links.remote.access import NO_AUTH, Auth
 from agents.links.remote.card import find_card
+from agents.links.remote.cards import FRESH_S
 from agents.links.remote.link import RemoteLink
-from agents.links.remote.publishing import publish_remote
+from agents.links.remote.publishing import Place, publish_remote
 from agents.live import LiveViews
 from agents.models import Agent, RemoteServer, Turn
 from agents.pieces import Part
@@ -63,9 +64,15 @@ class Caller:
         await self.link.close()
         await db_call(self.ledger.close)()
 
-    async def publish(self, card_url: str, auth: Auth = NO_AUTH, **details: Any) -> Agent:
+    def doubt_cards(self) -> None:
+        """Be so late that each card is fetched anew."""
+        self.later_s += FRESH_S
+
+    async def publish(
+        self, card_url: str, auth: Auth = NO_AUTH, *, keys: Sequence[Any] = (), **details: Any
+    ) -> Agent:
         """Make a remote server an agent, as REST and the desk do."""
-        return await db_call(_publish)(card_url, auth, details)
+        return await db_call(_publish)(card_url, auth, keys, details)
 
     async def start(
         self,
@@ -104,11 +111,11 @@ class Caller:
         return await running.settled
 
 
-def _publish(card_url: str, auth: Auth, details: dict[str, Any]) -> Agent:
+def _publish(card_url: str, auth: Auth, keys: Sequence[Any], details: dict[str, Any]) -> Agent:
     beating()
     owner: User = get_or_create_local_user(f"far{next(_numbers)}")
     wanted = {"name": "far", "status": "published", **details}
-    return publish_remote(owner, find_card(card_url, auth), auth, wanted, slug="far").agent
+    return publish_remote(owner, Place(find_card(card_url, auth, keys), auth, keys), wanted, slug="far").agent
 
 
 async def _nothing(settled: SettledTurn) -> None:

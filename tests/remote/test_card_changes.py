@@ -11,7 +11,6 @@ from agents.directory import is_online
 from agents.links.remote.access import NO_AUTH
 from agents.links.remote.approval import NotWaiting, approve_card, find_changed_card, judge, keep_card
 from agents.links.remote.card import fetch_card, read_card
-from agents.links.remote.cards import FRESH_S
 from agents.links.remote.changes import MOST_SHOWN, Change, find_changes
 from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
 from agents.types import Outcome
@@ -68,7 +67,7 @@ async def test_a_changed_card_waits_while_the_approved_one_is_asked_by(
     async with raw_server(changing.answer) as far:
         agent = await caller.publish(f"{far.url}/card.json")
         changing.card = offering("/one", binding, version, description="Better than ever.")
-        caller.later_s = FRESH_S
+        caller.doubt_cards()
         assert (await caller.ask(agent, "hello")).text == "fine"
         assert changing.paths == [called]
         server = await server_of(agent)
@@ -84,7 +83,7 @@ async def test_a_card_with_another_address_stops_asks_until_its_owner_approves(c
     async with raw_server(changing.answer) as far:
         agent = await caller.publish(f"{far.url}/card.json")
         changing.card = offering("/two")
-        caller.later_s = FRESH_S
+        caller.doubt_cards()
         refused = await caller.ask(agent, "hello")
         assert (refused.outcome, refused.reason) == (Outcome.FAILED, "not_delivered")
         assert changing.paths == []
@@ -110,13 +109,13 @@ async def test_an_owner_may_keep_the_old_card(caller: Caller) -> None:
         await db_call(keep_card)(server, digest)
         with pytest.raises(NotWaiting):
             await db_call(approve_card)(server, digest)
-        for later_s in (FRESH_S, 2 * FRESH_S):
-            caller.later_s = later_s
+        for _ in range(2):
+            caller.doubt_cards()
             assert (await caller.ask(agent, "hello")).text == "fine"
         assert changing.paths == ["/one", "/one"]
         assert await db_call(find_changed_card)(await server_of(agent)) is None
         changing.card = offering("/three")
-        caller.later_s = 3 * FRESH_S
+        caller.doubt_cards()
         assert (await caller.ask(agent, "hello")).reason == "not_delivered"
 
 

@@ -72,6 +72,7 @@ def test_an_agent_is_made_of_a_card(alice: Person, url: str) -> None:
         "lastFailure": None,
         "cardChangedAt": None,
         "cardRefusal": None,
+        "cardKeys": [],
     }
     row = RemoteServer.objects.get()
     assert auth_of(row).credentials == SECRET

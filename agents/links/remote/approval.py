@@ -14,6 +14,7 @@ from agents.links.remote.card import Card, card_of
 from agents.links.remote.changes import Changes, find_changes
 from agents.links.remote.names import forget
 from agents.models import RemoteCard, RemoteServer, Session
+from agents.models.remote import MAX_FAILURE_CHARS
 from kit.clock import db_now
 from kit.safe_http import parse_url
 
@@ -74,6 +75,11 @@ def judge(server_id: int, fetched: Card) -> Judged | None:
     elif server.card_refusal != refusal:
         _await_owner(server, server.card_changed_at, refusal)
     return Judged(approved, refusal)
+
+
+def refuse(server_id: int, words: str) -> None:
+    """Write down why nothing is asked of a server, until a card of its own is good again."""
+    RemoteServer.objects.filter(pk=server_id).update(card_refusal=words[:MAX_FAILURE_CHARS])
 
 
 def write_approved(server_id: int, card: Card) -> None:

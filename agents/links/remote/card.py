@@ -1,10 +1,12 @@
 """Agent cards of remote servers: fetched, read, and of what they offer the one way the hub will go."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agents.links.remote.access import Auth, may_have_credentials, rules
 from agents.links.remote.content import Json, content_of, digest_of
+from agents.links.remote.signatures import BadSignature, check_signature
 from kit import strict_json
 from kit.async_db import release_before_waiting
 from kit.safe_http import NotSent, SafeHttp, Unanswered, join_url
@@ -54,29 +56,38 @@ class Card:
     digest: str
 
 
-def find_card(url: str, auth: Auth) -> Card:
-    """The card at a URL, or at the well-known place below it.
+class UnsignedCard(BadCard):
+    """A card that none of the pinned keys signed."""
+
+
+def find_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> Card:
+    """The card at a URL, or at the well-known place below it. `keys`: one of them signed it (`signatures`).
 
     Raises:
         BadCard: there is none the hub can use.
     """
     try:
-        return fetch_card(url, auth)
+        return fetch_card(url, auth, keys)
+    except UnsignedCard:
+        raise
     except BadCard:
         base, _, _ = url.partition("?")
         if base.endswith(".json"):
             raise
         try:
-            return fetch_card(join_url(base if base.endswith("/") else f"{base}/", WELL_KNOWN), auth)
+            return fetch_card(join_url(base if base.endswith("/") else f"{base}/", WELL_KNOWN), auth, keys)
+        except UnsignedCard:
+            raise
         except (NotSent, BadCard) as second:
             failure = str(second)
     raise BadCard(f"neither there nor at {WELL_KNOWN} below it: {failure}")
 
 
-def fetch_card(url: str, auth: Auth) -> Card:
+def fetch_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> Card:
     """The card at exactly this URL.
 
     Raises:
+        UnsignedCard: keys are given, and none of them signed it.
         BadCard: there is none the hub can use.
     """
     http = SafeHttp(rules())
@@ -90,7 +101,13 @@ def fetch_card(url: str, auth: Auth) -> Card:
         raise BadCard(f"HTTP {answer.status} instead of a card{follows}")
     if answer.is_cut:
         raise BadCard("the card is over 64 KiB")
-    card = read_card(url, _json(answer.body))
+    value = _json(answer.body)
+    card = read_card(url, value)
+    try:
+        if keys:
+            check_signature(value, keys)
+    except BadSignature as bad:
+        raise UnsignedCard(str(bad)) from None
     if auth.scheme and not may_have_credentials(url, card.interface.url):
         raise BadCard("the card leads to another host than its own: the hub does not send your credentials there")
     try:

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from agents.links.remote.access import Auth
-from agents.links.remote.approval import judge
-from agents.links.remote.card import BadCard, Card, fetch_card
+from agents.links.remote.approval import judge, refuse
+from agents.links.remote.card import BadCard, Card, UnsignedCard, fetch_card
+from agents.links.remote.content import Json
 from agents.links.remote.failures import CardRefused, Unreachable
 from agents.ports import Clock
 from kit.async_db import db_call
@@ -22,7 +23,7 @@ Key = tuple[int, str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardPlace:
-    """Where a server's card is. `digest`: of the approved one.
+    """Where a server's card is. `digest`: of the approved one; `keys`: pinned ones.
 
     `is_refused`: the card that was fetched last kept the hub from asking.
     """
@@ -32,6 +33,7 @@ class CardPlace:
     auth: Auth
     digest: str
     is_refused: bool
+    keys: tuple[Json, ...] = ()
 
 
 class Cards:
@@ -55,6 +57,9 @@ class Cards:
             return card
         try:
             fetched = await self._fetch(place)
+        except UnsignedCard as unsigned:
+            await db_call(refuse)(place.server_id, str(unsigned))
+            raise CardRefused(str(unsigned)) from None
         except BadCard as bad:
             if card is not None and age < STALE_S:
                 return card
@@ -63,7 +68,7 @@ class Cards:
 
     async def _fetch(self, place: CardPlace) -> Card:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._fetchers, fetch_card, place.url, place.auth)
+        return await loop.run_in_executor(self._fetchers, fetch_card, place.url, place.auth, place.keys)
 
     async def _approved(self, place: CardPlace, fetched: Card) -> Card:
         judged = await db_call(judge)(place.server_id, fetched)

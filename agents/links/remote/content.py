@@ -43,7 +43,8 @@ def signed_form(card: Json) -> Json:
     """
     if isinstance(card.get("supportedInterfaces"), list):
         kept = _only(card, CARD_10)
-        _narrow(kept, "capabilities", CAPABILITIES)
+        if isinstance(capabilities := kept.get("capabilities"), dict):
+            kept["capabilities"] = _capabilities(capabilities)
         for name, members in {"supportedInterfaces": INTERFACE, "skills": SKILL}.items():
             if isinstance(kept.get(name), list):
                 kept[name] = [_only(one, members) if isinstance(one, dict) else one for one in kept[name]]
@@ -85,9 +86,16 @@ def _only(value: Json, names: Iterable[str]) -> Json:
     return {name: value[name] for name in names if name in value}
 
 
-def _narrow(value: Json, name: str, members: Iterable[str]) -> None:
-    if isinstance(value.get(name), dict):
-        value[name] = _only(value[name], members)
+def _capabilities(value: Json) -> Json:
+    kept = _only(value, CAPABILITIES)
+    if isinstance(extensions := kept.get("extensions"), list):
+        kept["extensions"] = [
+            {name: one[name] for name in one if (name, one[name]) != ("required", False)}
+            if isinstance(one, dict)
+            else one
+            for one in extensions
+        ]
+    return kept
 
 
 def _without_empties(value: Any) -> Any:

@@ -230,6 +230,7 @@ def _get_known(ask: Ask) -> Known:
         auth=auth,
         digest=server.card_digest,
         is_refused=bool(server.card_refusal),
+        keys=tuple(server.card_keys),
     )
     return Known(place, find_names(server, ask), enter(server))
 

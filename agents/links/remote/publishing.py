@@ -1,48 +1,69 @@
 """Publishing a remote server as an agent, and moving it: what REST, the desk and the admin share."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
 
 from accounts.models import User
 from agents import publishing
-from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
+from agents.links.remote.access import NO_AUTH, Auth, BadAuth, auth_of, may_have_credentials, seal
 from agents.links.remote.approval import CLOSED, judge, place_of, write_approved
 from agents.links.remote.card import Card, find_card
+from agents.links.remote.content import Json
 from agents.links.remote.names import forget
 from agents.models import RemoteServer, Session
 from agents.session_rows import check_sessions, free_name, slug_of
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A server as its owner names it. `keys`: one of them signs its card; without any, no signature is checked."""
+
+    card: Card
+    auth: Auth = NO_AUTH
+    keys: Sequence[Json] = ()
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """As a `RemoteServer` holds it."""
+        return {
+            "card_url": self.card.url,
+            "auth_scheme": self.auth.scheme,
+            "credentials": seal(self.auth),
+            "card_keys": list(self.keys),
+        }
+
+
 @transaction.atomic
 def publish_remote(
     owner: User,
-    card: Card,
-    auth: Auth,
+    place: Place,
     details: Mapping[str, Any],
     *,
     slug: str | None = None,
     allowed: Sequence[User] | None = None,
 ) -> publishing.Published:
-    """Make an agent of the server of a card, with a session of its own. See `agents.publishing.publish`.
+    """Make an agent of a server, with a session of its own; its card is approved. See `agents.publishing.publish`.
 
     Raises:
         publishing.BadSlug, publishing.Taken, QuotaExceeded: nothing was written.
     """
     check_sessions(owner.pk)
+    card = place.card
     session = Session(owner=owner, **place_of(card))
     session.routing_name = free_name(session, slug_of(slug or card.name) or "remote")
     session.save()
-    server = RemoteServer.objects.create(
-        session=session, card_url=card.url, auth_scheme=auth.scheme, credentials=seal(auth)
-    )
+    server = RemoteServer.objects.create(session=session, **place.columns)
     write_approved(server.pk, card)
     return publishing.publish(owner, session, details, slug=slug or slug_of(card.name) or None, allowed=allowed)
 
 
-def look_again(server: RemoteServer, card_url: str | None, auth: Auth | None) -> tuple[Card, Auth]:
-    """The card of a server that is to move; None: as it is.
+def look_again(
+    server: RemoteServer, card_url: str | None, auth: Auth | None, keys: Sequence[Json] | None = None
+) -> Place:
+    """The place of a server that is to move; None: as it is.
 
     Credentials are never shown, and so never sent to a host they were not given for.
 
@@ -56,23 +77,23 @@ def look_again(server: RemoteServer, card_url: str | None, auth: Auth | None) ->
         auth = auth_of(server)
         if auth.scheme and not may_have_credentials(server.card_url, url):
             raise BadAuth("the card is on another host: give the credentials for it, or none")
-    return find_card(url, auth), auth
+    keys = server.card_keys if keys is None else keys
+    return Place(find_card(url, auth, keys), auth, keys)
 
 
 @transaction.atomic
-def move(server: RemoteServer, card: Card, auth: Auth) -> None:
-    """Call the server at this card's place from now on; its breaker is closed.
+def move(server: RemoteServer, place: Place) -> None:
+    """Call the server at this place from now on; its breaker is closed.
 
     At another URL the card is approved, and what the old server called things is forgotten. At the same URL a card
     that changed still waits for the owner (`agents.links.remote.approval`).
     """
     locked = Session.objects.select_for_update(no_key=True).filter(pk=server.session_id)
     locked.values_list("pk").first()
-    fresh = {"card_url": card.url, "auth_scheme": auth.scheme, "credentials": seal(auth)}
-    RemoteServer.objects.filter(pk=server.pk).update(**CLOSED, **fresh)
-    if server.card_url != card.url:
+    RemoteServer.objects.filter(pk=server.pk).update(**CLOSED, **place.columns)
+    if server.card_url != place.card.url:
         forget(server.pk)
-        write_approved(server.pk, card)
-        Session.objects.filter(pk=server.session_id).update(**place_of(card))
+        write_approved(server.pk, place.card)
+        Session.objects.filter(pk=server.session_id).update(**place_of(place.card))
     else:
-        judge(server.pk, card)
+        judge(server.pk, place.card)
