@@ -26,6 +26,7 @@ class RemoteServerAdmin(StaffAdmin):
         "session",
         "auth_scheme",
         "is_pinned",
+        "tells_caller",
         "retry_at",
         "opens",
         "last_failure",

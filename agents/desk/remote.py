@@ -54,7 +54,8 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     details = {field: chosen[field] for field in EDITABLE}
     try:
         slug, allowed = chosen["slug"] or None, chosen["allowed_logins"]
-        found = Place(card, place.typed_auth, place.cleaned_data["card_keys"])
+        typed = place.cleaned_data
+        found = Place(card, place.typed_auth, typed["card_keys"], typed["tells_caller"])
         made = publish_remote(owner, found, details, slug=slug, allowed=allowed)
     except (publishing.Taken, publishing.BadSlug) as refused:
         form.add_error("slug", f"{refused}.")
@@ -105,9 +106,8 @@ def _decided(request: HttpRequest, agent: Agent, row: RemoteServer, decide: Deci
 
 def _unchanged(row: RemoteServer) -> MovedForm:
     """The form of a server as it is."""
-    return MovedForm(
-        initial={"card_url": row.card_url, "auth": MovedForm.KEEP, "card_keys": keys_text(row.card_keys)}
-    )
+    now = {"card_url": row.card_url, "card_keys": keys_text(row.card_keys), "tells_caller": row.tells_caller}
+    return MovedForm(initial={**now, "auth": MovedForm.KEEP})
 
 
 def _find(place: PlaceForm) -> Card | None:
@@ -126,7 +126,7 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
     """The card as the form wants it; call it from now on, unless the server stays where it is."""
     try:
         typed = form.cleaned_data
-        place = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"])
+        place = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"], typed["tells_caller"])
     except BadCard as bad:
         form.add_error("card_url", f"{bad}.")
         return None

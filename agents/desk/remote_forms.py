@@ -42,6 +42,13 @@ class PlaceForm(forms.Form):
         "does not look at signatures.",
     )
 
+    tells_caller = forms.BooleanField(
+        label="Tell it who asks",
+        required=False,
+        help_text="Each request to this server then holds the caller's login and the agent's handle, signed by "
+        "the hub, in the header Clawbridge-Caller.",
+    )
+
     typed_auth: Auth = NO_AUTH
 
     def clean_card_keys(self) -> list[Json]:

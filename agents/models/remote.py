@@ -40,6 +40,9 @@ class RemoteServer(models.Model):
     retry_at = models.DateTimeField(null=True, editable=False)
     opens = models.PositiveSmallIntegerField(default=0, editable=False)
     last_failure = models.CharField(max_length=MAX_FAILURE_CHARS, blank=True, editable=False)
+    tells_caller = models.BooleanField(
+        default=False, db_default=False, help_text="It is told who asks, by a JWT in each request."
+    )
     card_keys = models.JSONField(default=list, db_default=[], blank=True, editable=False)
     card_digest = models.CharField(max_length=DIGEST_CHARS, blank=True, default="", db_default="", editable=False)
     card_changed_at = models.DateTimeField(null=True, editable=False)

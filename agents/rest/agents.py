@@ -166,7 +166,8 @@ def _found(given: Json) -> Place:
     auth = given["auth"]["auth"] if given.get("auth") else NO_AUTH
     keys = given.get("keys") or []
     try:
-        return Place(find_card(given["cardUrl"], auth, keys), auth, keys)
+        card = find_card(given["cardUrl"], auth, keys)
+        return Place(card, auth, keys, given.get("tells_caller", False))
     except BadCard as bad:
         raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
 
@@ -176,12 +177,15 @@ def _move(agent: Agent, given: Json) -> None:
     server = RemoteServer.objects.filter(session_id=agent.session_id).first()
     if server is None:
         raise ValidationError({"remote": "this agent is a session, not a remote server"})
+    if set(given) == {"tells_caller"}:  # a switch, for which nothing has to be fetched
+        RemoteServer.objects.filter(pk=server.pk).update(**given)
+        return
     auth = None
     if "auth" in given:
         auth = given["auth"]["auth"] if given["auth"] else NO_AUTH
     keys = given["keys"] or [] if "keys" in given else None
     try:
-        place = look_again(server, given.get("cardUrl"), auth, keys)
+        place = look_again(server, given.get("cardUrl"), auth, keys, given.get("tells_caller"))
     except BadCard as bad:
         raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
     except (BadAuth, Unreadable) as bad:

@@ -47,6 +47,7 @@ class ApiRemote(TypedDict):
     cardChangedAt: Time | None
     cardRefusal: str | None
     cardKeys: list[str]
+    tellsCaller: bool
 
 
 class ApiCardMember(TypedDict):

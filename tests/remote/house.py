@@ -69,10 +69,10 @@ class Caller:
         self.later_s += FRESH_S
 
     async def publish(
-        self, card_url: str, auth: Auth = NO_AUTH, *, keys: Sequence[Any] = (), **details: Any
+        self, card_url: str, auth: Auth = NO_AUTH, *, keys: Sequence[Any] = (), tells: bool = False, **details: Any
     ) -> Agent:
         """Make a remote server an agent, as REST and the desk do."""
-        return await db_call(_publish)(card_url, auth, keys, details)
+        return await db_call(_publish)(card_url, auth, keys, tells, details)
 
     async def start(
         self,
@@ -111,11 +111,12 @@ class Caller:
         return await running.settled
 
 
-def _publish(card_url: str, auth: Auth, keys: Sequence[Any], details: dict[str, Any]) -> Agent:
+def _publish(card_url: str, auth: Auth, keys: Sequence[Any], tells: bool, details: dict[str, Any]) -> Agent:
     beating()
     owner: User = get_or_create_local_user(f"far{next(_numbers)}")
     wanted = {"name": "far", "status": "published", **details}
-    return publish_remote(owner, Place(find_card(card_url, auth, keys), auth, keys), wanted, slug="far").agent
+    place = Place(find_card(card_url, auth, keys), auth, keys, tells)
+    return publish_remote(owner, place, wanted, slug="far").agent
 
 
 async def _nothing(settled: SettledTurn) -> None:

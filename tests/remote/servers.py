@@ -34,6 +34,7 @@ class Seen:
     texts: list[str] = field(default_factory=list)
     canceled: list[str] = field(default_factory=list)
     requests: list[Json] = field(default_factory=list)
+    callers: list[str] = field(default_factory=list)
 
 
 class Talker(AgentExecutor):
@@ -50,6 +51,8 @@ class Talker(AgentExecutor):
         self.seen.contexts.append(context.context_id)
         self.seen.tasks.append(context.task_id)
         self.seen.texts.append(text)
+        headers = context.call_context.state["headers"] if context.call_context else {}
+        self.seen.callers.append(headers.get("clawbridge-caller", ""))
         if context.current_task is None:
             await event_queue.enqueue_event(
                 new_task(
@@ -140,8 +143,19 @@ async def sdk_server(binding: str = "JSONRPC", *, streams: bool = True) -> Async
         routes += create_jsonrpc_routes(handler, "/a2a")
     else:
         routes += create_rest_routes(handler, path_prefix="/a2a")
-    async with serving(Starlette(routes=routes), port):
+    async with serving(_recording(Starlette(routes=routes), seen), port):
         yield Remote(url, seen)
+
+
+def _recording(app: Any, seen: Seen) -> Any:
+    """The application, with the path and the headers of each request seen."""
+
+    async def record(scope: Any, receive: Any, send: Any) -> None:
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        seen.requests.append({"path": scope["path"], "headers": headers})
+        await app(scope, receive, send)
+
+    return record
 
 
 @asynccontextmanager

@@ -10,12 +10,13 @@ import pytest
 from agents.directory import is_online
 from agents.links.remote.access import NO_AUTH
 from agents.links.remote.approval import NotWaiting, approve_card, find_changed_card, judge, keep_card
+from agents.links.remote.breaker import open_at_once
 from agents.links.remote.card import fetch_card, read_card
 from agents.links.remote.changes import MOST_SHOWN, Change, find_changes
 from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
 from agents.types import Outcome
 from kit.async_db import db_call
-from tests.native.house import Person, api, browser, person
+from tests.native.house import Person, api, browser, make_session, person
 from tests.remote.cards import serving_card
 from tests.remote.house import Caller, server_of
 from tests.remote.servers import Asked, Json, as_http, card_03, card_10, raw_server
@@ -98,6 +99,14 @@ async def test_a_card_with_another_address_stops_asks_until_its_owner_approves(c
         assert (await caller.ask(agent, "hello")).text == "fine"
         assert changing.paths == ["/two"]
         assert (await server_of(agent)).card_changed_at is None
+
+
+def test_calls_that_are_refused_at_once_open_a_breaker_once(alice: Person) -> None:
+    server = RemoteServer.objects.create(session=make_session(alice.user, "far"), card_url=HERE)
+    for tried, opens in ((False, 1), (False, 1), (True, 2)):
+        open_at_once(server.pk, "moved", tried=tried)
+        server.refresh_from_db()
+        assert (server.opens, server.last_failure) == (opens, "moved")
 
 
 async def test_an_owner_may_keep_the_old_card(caller: Caller) -> None:

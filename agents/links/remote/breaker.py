@@ -7,7 +7,7 @@ time is up it is half-open: the first call tries, while for all others it stays 
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from agents.links.remote.failures import BreakerOpen
 from agents.models import RemoteServer
@@ -58,7 +58,16 @@ def close(server_id: int) -> None:
 
 def open_again(server_id: int, words: str) -> None:
     """It does not: leave it alone, twice as long as the time before."""
+    _open(RemoteServer.objects.filter(pk=server_id), words)
+
+
+def open_at_once(server_id: int, words: str, *, tried: bool) -> None:
+    """It must not be called: the same without counting. Only the call that tried extends an open breaker."""
     found = RemoteServer.objects.filter(pk=server_id)
+    _open(found if tried else found.filter(retry_at=None), words)
+
+
+def _open(found: QuerySet[RemoteServer], words: str) -> None:
     for opens in found.values_list("opens", flat=True):
         found.update(retry_at=_later(opens), opens=F("opens") + 1, last_failure=words[:MAX_FAILURE_CHARS])
 

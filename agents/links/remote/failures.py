@@ -33,6 +33,12 @@ class CardRefused(Unreachable):
     counts = False
 
 
+class NotSigned(Unreachable):
+    """The hub cannot sign what the server has to be sent."""
+
+    counts = False
+
+
 class Lost(RemoteFailure):
     """The question left, but the connection broke before the answer was whole."""
 

@@ -9,7 +9,8 @@ import msgspec
 
 from agents.errors import NotDelivered
 from agents.links.remote.access import auth_of, rules
-from agents.links.remote.breaker import Breakers, close, enter, open_again
+from agents.links.remote.breaker import Breakers, close, enter, open_again, open_at_once
+from agents.links.remote.caller import caller_signer
 from agents.links.remote.cards import CardPlace, Cards
 from agents.links.remote.client import RemoteClient
 from agents.links.remote.conversation import converse
@@ -37,11 +38,15 @@ CANCEL_WITHIN_S = seconds(5.0, at_least_s=1.5)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A server as the database has it. `tries`: its breaker is half-open, and this is the call that tries."""
+    """A server as the database has it. `tries`: its breaker is half-open, and this is the call that tries.
+
+    `tells_caller`: the server is told who asks.
+    """
 
     place: CardPlace
     names: Names
     tries: bool
+    tells_caller: bool
 
     @property
     def server_id(self) -> int:
@@ -149,7 +154,8 @@ class RemoteLink:
         known = call.known = await db_call(_get_known)(ask)
         reply.task_id = known.names.task_id
         card = await self._cards.get(known.place)
-        call.client = RemoteClient(self._http, card, known.place.auth, ask.traceparent)
+        sign_caller = caller_signer(ask, card.interface.url) if known.tells_caller else None
+        call.client = RemoteClient(self._http, card, known.place.auth, ask.traceparent, sign_caller)
         question = Question(
             message_id=ask.chat_id,
             parts=ask.parts or (Part(text=call.turn.text),),
@@ -181,7 +187,7 @@ class RemoteLink:
         if failure.counts:
             await self._ails(call, str(failure))
         elif isinstance(failure, CardRefused) and call.known is not None:
-            await db_call(open_again)(call.known.server_id, str(failure))
+            await db_call(open_at_once)(call.known.server_id, str(failure), tried=call.known.tries)
         elif isinstance(failure, Declined):
             self._heard(call)
         if call.known is not None and isinstance(failure, Declined):
@@ -232,7 +238,7 @@ def _get_known(ask: Ask) -> Known:
         is_refused=bool(server.card_refusal),
         keys=tuple(server.card_keys),
     )
-    return Known(place, find_names(server, ask), enter(server))
+    return Known(place, find_names(server, ask), enter(server), server.tells_caller)
 
 
 async def _close(server_id: int) -> None:

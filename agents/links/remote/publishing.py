@@ -19,11 +19,15 @@ from agents.session_rows import check_sessions, free_name, slug_of
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A server as its owner names it. `keys`: one of them signs its card; without any, no signature is checked."""
+    """A server as its owner names it. `keys`: one of them signs its card; without any, no signature is checked.
+
+    `tells_caller`: it is told who asks.
+    """
 
     card: Card
     auth: Auth = NO_AUTH
     keys: Sequence[Json] = ()
+    tells_caller: bool = False
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -33,6 +37,7 @@ class Place:
             "auth_scheme": self.auth.scheme,
             "credentials": seal(self.auth),
             "card_keys": list(self.keys),
+            "tells_caller": self.tells_caller,
         }
 
 
@@ -61,7 +66,11 @@ def publish_remote(
 
 
 def look_again(
-    server: RemoteServer, card_url: str | None, auth: Auth | None, keys: Sequence[Json] | None = None
+    server: RemoteServer,
+    card_url: str | None,
+    auth: Auth | None,
+    keys: Sequence[Json] | None = None,
+    tells_caller: bool | None = None,
 ) -> Place:
     """The place of a server that is to move; None: as it is.
 
@@ -78,7 +87,8 @@ def look_again(
         if auth.scheme and not may_have_credentials(server.card_url, url):
             raise BadAuth("the card is on another host: give the credentials for it, or none")
     keys = server.card_keys if keys is None else keys
-    return Place(find_card(url, auth, keys), auth, keys)
+    tells_caller = server.tells_caller if tells_caller is None else tells_caller
+    return Place(find_card(url, auth, keys), auth, keys, tells_caller)
 
 
 @transaction.atomic
