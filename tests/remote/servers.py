@@ -261,3 +261,38 @@ def frame(asked: Asked, result: Any) -> bytes:
 def in_full(asked: Asked, result: Any) -> bytes:
     """The same in one answer."""
     return as_http(json.dumps({"jsonrpc": "2.0", "id": asked.json["id"], "result": result}).encode())
+
+
+SAID_10 = {"message": {"role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
+SAID_03 = {"kind": "message", "role": "agent", "messageId": "m", "parts": [{"kind": "text", "text": "fine"}]}
+
+
+def offering(path: str, binding: str = "JSONRPC", version: str = "1.0", **more: Any) -> Json:
+    """A card whose server is called at this path of its own address."""
+    if version == "0.3":
+        return {**card_03(streams=False), "url": path, **more}
+    way = {"url": path, "protocolBinding": binding, "protocolVersion": version}
+    return {**card_10(streams=False), "supportedInterfaces": [way], **more}
+
+
+class Changing:
+    """A server that shows `card` at /card.json and answers everything else; `paths`: where it was called."""
+
+    def __init__(self, card: Json) -> None:
+        self.card = card
+        self.paths: list[str] = []
+
+    async def answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if asked.path == "/card.json":
+            writer.write(as_http(_json_bytes(self.card)))
+            return
+        self.paths.append(asked.path)
+        if asked.path.endswith("/message:send"):
+            writer.write(as_http(_json_bytes(SAID_10)))
+            return
+        said = SAID_03 if asked.json["method"] == "message/send" else SAID_10
+        writer.write(as_http(_json_bytes({"jsonrpc": "2.0", "id": asked.json["id"], "result": said})))
+
+
+def _json_bytes(value: Any) -> bytes:
+    return json.dumps(value).encode()

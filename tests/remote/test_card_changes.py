@@ -19,42 +19,9 @@ from kit.async_db import db_call
 from tests.native.house import Person, api, browser, make_session, person
 from tests.remote.cards import serving_card
 from tests.remote.house import Caller, server_of
-from tests.remote.servers import Asked, Json, as_http, card_03, card_10, raw_server
+from tests.remote.servers import Changing, Json, card_03, card_10, offering, raw_server
 
 HERE = "https://far.example/card.json"
-SAID_10 = {"message": {"role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
-SAID_03 = {"kind": "message", "role": "agent", "messageId": "m", "parts": [{"kind": "text", "text": "fine"}]}
-
-
-def offering(path: str, binding: str = "JSONRPC", version: str = "1.0", **more: Any) -> Json:
-    """A card whose server is called at this path of its own address."""
-    if version == "0.3":
-        return {**card_03(streams=False), "url": path, **more}
-    way = {"url": path, "protocolBinding": binding, "protocolVersion": version}
-    return {**card_10(streams=False), "supportedInterfaces": [way], **more}
-
-
-class Changing:
-    """A server that shows `card` at /card.json and answers everything else; `paths`: where it was called."""
-
-    def __init__(self, card: Json) -> None:
-        self.card = card
-        self.paths: list[str] = []
-
-    async def answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
-        if asked.path == "/card.json":
-            writer.write(as_http(_encode(self.card)))
-            return
-        self.paths.append(asked.path)
-        if asked.path.endswith("/message:send"):
-            writer.write(as_http(_encode(SAID_10)))
-            return
-        said = SAID_03 if asked.json["method"] == "message/send" else SAID_10
-        writer.write(as_http(_encode({"jsonrpc": "2.0", "id": asked.json["id"], "result": said})))
-
-
-def _encode(value: Any) -> bytes:
-    return json.dumps(value).encode()
 
 
 WAYS = [("JSONRPC", "1.0", "/one"), ("HTTP+JSON", "1.0", "/one/message:send"), ("JSONRPC", "0.3", "/one")]

@@ -28,8 +28,7 @@ from kit.canonical import canonical_json
 from tests.native.house import Person, api, browser, person
 from tests.remote.cards import serving_card
 from tests.remote.house import Caller, server_of
-from tests.remote.servers import Json, card_03, card_10, raw_server
-from tests.remote.test_card_changes import Changing, offering
+from tests.remote.servers import Changing, Json, card_03, card_10, offering, raw_server
 from tests.waiting import eventually
 
 KEY, OTHER = ECKey.generate_key("P-256"), ECKey.generate_key("P-256")
@@ -271,7 +270,9 @@ def test_an_owner_pins_keys_on_the_desk(alice: Person) -> None:
         [pinned] = RemoteServer.objects.get().card_keys
         assert pinned["x"] in client.get(path).content.decode()
         RemoteServer.objects.update(card_refusal="the card is not signed, and its owner pinned a key")
-        assert "Nothing is asked: the card is not signed" in client.get(path).content.decode()
+        page = client.get(path).content.decode()
+        assert "Nothing is asked: the card is not signed" in page
+        assert ">not asked<" in page
         assert client.post(path, {**fields, "card_keys": ""}).status_code == 302
         assert RemoteServer.objects.get().card_keys == []
 
