@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from agents.directory import is_online
-from agents.links.remote.access import NO_AUTH
+from agents.links.remote.access import NO_AUTH, make_auth
 from agents.links.remote.approval import NotWaiting, approve_card, find_changed_card, judge, keep_card
 from agents.links.remote.breaker import open_at_once
 from agents.links.remote.card import fetch_card, read_card
 from agents.links.remote.changes import MOST_SHOWN, Change, find_changes
+from agents.links.remote.publishing import look_again, move
 from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
 from agents.types import Outcome
 from kit.async_db import db_call
@@ -110,6 +111,24 @@ async def test_a_card_that_changes_back_waits_no_more(caller: Caller) -> None:
         assert (server.card_changed_at, server.card_refusal) == (None, "")
         with pytest.raises(NotWaiting):
             await db_call(approve_card)(server, digest)
+
+
+async def test_credentials_do_not_follow_an_approved_card_to_another_host(caller: Caller) -> None:
+    """The card was approved without credentials; it changed when the owner gave some for the card's own host."""
+    changing = Changing(card_10())
+    async with raw_server(changing.answer) as far:
+        changing.card = offering(f"{far.url}/one".replace("127.0.0.1", "localhost"))
+        agent = await caller.publish(f"{far.url}/card.json")
+        assert (await caller.ask(agent, "hello")).text == "fine"
+        here, there = offering("/one")["supportedInterfaces"], changing.card["supportedInterfaces"]
+        changing.card = {**changing.card, "supportedInterfaces": [*here, *there]}
+        server = await server_of(agent)
+        place = await db_call(look_again)(server, None, make_auth("Bearer", "s3cret-word"))
+        await db_call(move)(server, place)
+        server = await server_of(agent)
+        assert (server.card_changed_at is None, server.card_refusal) == (False, "")
+        assert (await caller.ask(agent, "hello")).reason == "not_delivered"
+        assert changing.paths == ["/one"]
 
 
 async def test_a_server_without_an_approved_card_takes_the_first(caller: Caller) -> None:
@@ -229,10 +248,15 @@ def test_the_desk_shows_what_changed_and_takes_the_decision(alice: Person) -> No
     digest = RemoteCard.objects.get().waiting_digest
     assert f'value="{digest}"' in page
     assert 'id="change"' in page
-    assert client.post(path, {"action": "approve", "digest": "0"}).status_code == 302
+    for other in ("0", ""):
+        assert client.post(path, {"action": "approve", "digest": other}).status_code == 302
     assert RemoteServer.objects.get().card_changed_at is not None
     assert client.post(path, {"action": "keep", "digest": digest}).status_code == 302
     assert RemoteServer.objects.get().card_changed_at is None
+    approved = RemoteServer.objects.get().card_digest
+    for other in (digest, ""):  # nothing waits by now
+        assert client.post(path, {"action": "approve", "digest": other}).status_code == 302
+    assert RemoteServer.objects.get().card_digest == approved
     assert 'id="change"' not in client.get(path).content.decode()
 
 

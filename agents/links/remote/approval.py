@@ -40,8 +40,6 @@ class ChangedCard:
 
     digest: str
     since: datetime
-    approved: Card
-    waiting: Card
     changes: Changes
     is_asked: bool
 
@@ -93,14 +91,12 @@ def write_approved(server_id: int, card: Card) -> None:
 
 def find_changed_card(server: RemoteServer) -> ChangedCard | None:
     """The card that waits for the owner of a server, and what differs."""
-    kept = RemoteCard.objects.filter(server=server).exclude(waiting=None).first()
-    if kept is None or kept.waiting is None or server.card_changed_at is None:
+    kept = RemoteCard.objects.filter(server=server, waiting__isnull=False).first()
+    if kept is None or server.card_changed_at is None:
         return None
     return ChangedCard(
         digest=kept.waiting_digest,
         since=server.card_changed_at,
-        approved=card_of(server.card_url, kept.approved),
-        waiting=card_of(server.card_url, kept.waiting),
         changes=find_changes(kept.approved, kept.waiting),
         is_asked=not server.card_refusal,
     )
@@ -156,7 +152,7 @@ def _locked(server: RemoteServer, digest: str) -> RemoteCard:
     """The cards of a server while the session and the server are locked, in this order."""
     Session.objects.select_for_update(no_key=True).filter(pk=server.session_id).values_list("pk").first()
     RemoteServer.objects.select_for_update(no_key=True).filter(pk=server.pk).values_list("pk").first()
-    kept = RemoteCard.objects.filter(server=server, waiting_digest=digest).exclude(waiting=None).first()
+    kept = RemoteCard.objects.filter(server=server, waiting__isnull=False, waiting_digest=digest).first()
     if kept is None:
         raise NotWaiting
     return kept

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from agents.links.remote.access import Auth
+from agents.links.remote.access import Auth, may_have_credentials
 from agents.links.remote.approval import judge, refuse
 from agents.links.remote.card import BadCard, Card, UnsignedCard, fetch_card
 from agents.links.remote.content import Json
@@ -76,6 +76,10 @@ class Cards:
             raise Unreachable("there is no such server any more")
         if judged.refusal:
             raise CardRefused(judged.refusal)
+        if place.auth.scheme and not may_have_credentials(place.url, judged.card.interface.url):
+            raise CardRefused(
+                "the approved card leads to another host: the hub does not send your credentials there"
+            )
         key = (place.server_id, place.url, place.auth.scheme, judged.card.digest)
         self._known[key] = (judged.card, self._clock())
         self._known.move_to_end(key)
