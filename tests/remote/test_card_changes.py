@@ -21,6 +21,7 @@ from tests.native.house import Person, api, browser, make_session, person
 from tests.remote.cards import serving_card
 from tests.remote.house import Caller, server_of
 from tests.remote.servers import Changing, Json, card_03, card_10, offering, raw_server
+from tests.waiting import eventually
 
 HERE = "https://far.example/card.json"
 
@@ -103,7 +104,9 @@ async def test_a_card_that_changes_back_waits_no_more(caller: Caller) -> None:
         changing.card = offering("/two")
         server, digest = await _judged(agent, far.url)
         assert server.card_refusal
+        assert not await db_call(is_online)(agent.session_id)
         changing.card = offering("/one")
+        await eventually(lambda: db_call(is_online)(agent.session_id), "half-open")
         assert (
             await caller.ask(agent, "hello")
         ).text == "fine"  # it was refused: the card is fetched for each ask

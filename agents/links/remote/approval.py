@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import transaction
 
+from agents.links.remote.breaker import open_at_once
 from agents.links.remote.card import Card, card_of
 from agents.links.remote.changes import Changes, find_changes
 from agents.links.remote.names import forget
@@ -146,6 +147,8 @@ def _await_owner(server: RemoteServer, since: datetime | None, refusal: str = ""
         RemoteCard.objects.filter(server=server).update(**_NONE_WAITS)
     if (server.card_changed_at, server.card_refusal) != (since, refusal):
         RemoteServer.objects.filter(pk=server.pk).update(card_changed_at=since, card_refusal=refusal)
+    if refusal and not server.card_refusal:
+        open_at_once(server.pk, refusal, tried=False)
 
 
 def _locked(server: RemoteServer, digest: str) -> RemoteCard:
