@@ -6,6 +6,7 @@ from agents.rest import desktops
 from agents.rest.agents import AgentByHandle, Agents, OneAgent, RemoteCards
 from agents.rest.archiving import ArchiveSession, PruneSessions
 from agents.rest.blocks import Blocks, OneBlock
+from agents.rest.card_changes import CardChange
 from agents.rest.events import Events, OpMessages
 from agents.rest.files import FileContent, OneFile, SessionFiles
 from agents.rest.halts import HaltAgent
@@ -24,6 +25,7 @@ urlpatterns = [
     path("agents/by-handle/<str:owner>/<str:slug>", AgentByHandle.as_view(), name="agent-by-handle"),
     path("agents/cards", RemoteCards.as_view(), name="agent-cards"),
     path("agents/<int:agent_id>", OneAgent.as_view(), name="agent"),
+    path("agents/<int:agent_id>/card-change", CardChange.as_view(), name="agent-card-change"),
     path("agents/<int:agent_id>/inbound", Inbound.as_view(), name="agent-inbound"),
     path("agents/<int:agent_id>/threads", Threads.as_view(), name="agent-threads"),
     path("agents/<int:agent_id>/halt", HaltAgent.as_view(), name="agent-halt"),

@@ -21,12 +21,27 @@ class SessionAdmin(StaffAdmin):
 class RemoteServerAdmin(StaffAdmin):
     """Remote A2A servers that are agents; their credentials are nobody's to see."""
 
-    list_display = ("card_url", "session", "auth_scheme", "retry_at", "opens", "last_failure")
+    list_display = (
+        "card_url",
+        "session",
+        "auth_scheme",
+        "is_pinned",
+        "tells_caller",
+        "retry_at",
+        "opens",
+        "last_failure",
+        "card_refusal",
+    )
     list_select_related = ("session",)
     list_filter = (("retry_at", admin.EmptyFieldListFilter),)
     search_fields = ("card_url", "session__owner__login")
     fields = list_display
     ordering = ("card_url", "pk")
+
+    @admin.display(description="pinned keys", boolean=True)
+    def is_pinned(self, server: RemoteServer) -> bool:
+        """Whether its card has to be signed."""
+        return bool(server.card_keys)
 
 
 @admin.register(Process, site=site)

@@ -1,5 +1,6 @@
 """Publishing a remote A2A server, and moving one: forms over `agents.links.remote.publishing`."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -18,14 +19,18 @@ from agents.desk.publishing import PAGE, say
 from agents.desk.remote_forms import MovedForm, PlaceForm, new_remote_form
 from agents.forms import EDITABLE
 from agents.links.remote.access import BadAuth
+from agents.links.remote.approval import NotWaiting, approve_card, find_changed_card, judge, keep_card
 from agents.links.remote.card import BadCard, Card, find_card
-from agents.links.remote.publishing import look_again, move, publish_remote
+from agents.links.remote.publishing import Place, look_again, move, publish_remote
+from agents.links.remote.signatures import keys_text
 from agents.models import Agent, RemoteServer
 from agents.session_rows import slug_of
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.sealing import Unreadable
 
+Decide = Callable[[RemoteServer, str], None]
+DECISIONS: dict[str, Decide] = {"approve": approve_card, "keep": keep_card}
 UNREADABLE = "The credentials cannot be read any more: give them anew."
 
 
@@ -49,7 +54,9 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     details = {field: chosen[field] for field in EDITABLE}
     try:
         slug, allowed = chosen["slug"] or None, chosen["allowed_logins"]
-        made = publish_remote(owner, card, place.typed_auth, details, slug=slug, allowed=allowed)
+        typed = place.cleaned_data
+        found = Place(card, place.typed_auth, typed["card_keys"], typed["tells_caller"])
+        made = publish_remote(owner, found, details, slug=slug, allowed=allowed)
     except (publishing.Taken, publishing.BadSlug) as refused:
         form.add_error("slug", f"{refused}.")
         return _new_page(request, place, form, card=card, status=409)
@@ -70,14 +77,37 @@ def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     if row is None:
         raise Http404
     if request.method != "POST":
-        return _page(request, agent, row, MovedForm(initial={"card_url": row.card_url, "auth": MovedForm.KEEP}))
+        return _page(request, agent, row, _unchanged(row))
+    if decide := DECISIONS.get(request.POST.get("action", "")):
+        return _decided(request, agent, row, decide)
     take_slot(request, CARD_LOOKUPS, owner.pk)
     form = MovedForm(request.POST)
     card = _move(row, form, keeps=request.POST.get("action") == "check") if form.is_valid() else None
     if card is None or request.POST.get("action") == "check":
         return _page(request, agent, row, form, card=card, status=200 if card else 400)
+    if find_changed_card(row):
+        messages.warning(request, f"@{agent.handle} is saved. Its card changed: approve it, or keep the old one.")
+        return HttpResponseRedirect(request.path)
     messages.success(request, f"@{agent.handle} is called by the card of {card.name} now.")
     return HttpResponseRedirect(reverse("desk-agent", args=[agent.pk]))
+
+
+def _decided(request: HttpRequest, agent: Agent, row: RemoteServer, decide: Decide) -> HttpResponse:
+    """Approve the changed card that the owner saw, or keep the old one."""
+    try:
+        decide(row, request.POST.get("digest", ""))
+    except NotWaiting:
+        messages.error(request, "The card changed once more, or was decided about already: nothing is done.")
+    else:
+        which = "changed" if decide is approve_card else "old"
+        messages.success(request, f"@{agent.handle} is called by the {which} card.")
+    return HttpResponseRedirect(request.path)
+
+
+def _unchanged(row: RemoteServer) -> MovedForm:
+    """The form of a server as it is."""
+    now = {"card_url": row.card_url, "card_keys": keys_text(row.card_keys), "tells_caller": row.tells_caller}
+    return MovedForm(initial={**now, "auth": MovedForm.KEEP})
 
 
 def _find(place: PlaceForm) -> Card | None:
@@ -85,7 +115,8 @@ def _find(place: PlaceForm) -> Card | None:
     if not place.is_valid():
         return None
     try:
-        return find_card(place.cleaned_data["card_url"], place.typed_auth)
+        typed = place.cleaned_data
+        return find_card(typed["card_url"], place.typed_auth, typed["card_keys"])
     except BadCard as bad:
         place.add_error("card_url", f"{bad}.")
         return None
@@ -94,7 +125,8 @@ def _find(place: PlaceForm) -> Card | None:
 def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
     """The card as the form wants it; call it from now on, unless the server stays where it is."""
     try:
-        card, auth = look_again(row, form.cleaned_data["card_url"], form.wanted_auth)
+        typed = form.cleaned_data
+        place = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"], typed["tells_caller"])
     except BadCard as bad:
         form.add_error("card_url", f"{bad}.")
         return None
@@ -102,8 +134,11 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
         form.add_error("auth", f"{bad}." if str(bad) else UNREADABLE)
         return None
     if not keeps:
-        move(row, card, auth)
-    return card
+        move(row, place)
+    elif place.card.url == row.card_url:
+        judge(row.pk, place.card)
+    row.refresh_from_db()
+    return place.card
 
 
 def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:
@@ -131,5 +166,12 @@ def _page(
     card: Card | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    context = {"agent": agent, "server": row, "breaker": row.breaker(db_now()), "form": form, "card": card}
+    context = {
+        "agent": agent,
+        "server": row,
+        "breaker": row.breaker(db_now()),
+        "form": form,
+        "card": card,
+        "changed": find_changed_card(row),
+    }
     return render(request, "desk/remote_server.html", context, status=status)

@@ -8,6 +8,8 @@ from django.forms.models import modelform_factory
 from agents.desk.forms import DeskForm
 from agents.forms import EDITABLE
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, make_auth
+from agents.links.remote.content import Json
+from agents.links.remote.signatures import MAX_KEYS_CHARS, BadKey, read_keys_text
 from agents.models import Agent
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
 
@@ -31,7 +33,30 @@ class PlaceForm(forms.Form):
         help_text="Sealed in the database, sent to the card's host alone, shown never again, not even here.",
     )
 
+    card_keys = forms.CharField(
+        label="Pinned keys",
+        required=False,
+        max_length=MAX_KEYS_CHARS,
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "mono"}),
+        help_text="A public JWK or a JWK Set. One of the keys signs the card, or nothing is asked. Empty: the hub "
+        "does not look at signatures.",
+    )
+
+    tells_caller = forms.BooleanField(
+        label="Tell it who asks",
+        required=False,
+        help_text="Each request to this server then holds the caller's login and the agent's handle, signed by "
+        "the hub, in the header Clawbridge-Caller.",
+    )
+
     typed_auth: Auth = NO_AUTH
+
+    def clean_card_keys(self) -> list[Json]:
+        """Public keys."""
+        try:
+            return read_keys_text(self.cleaned_data["card_keys"])
+        except BadKey as bad:
+            raise forms.ValidationError(f"{bad}.") from None
 
     def clean(self) -> dict[str, Any]:
         """Make an Auth of the two."""

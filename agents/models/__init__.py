@@ -5,7 +5,7 @@ from agents.models.file import Blob, File
 from agents.models.halt import Halt
 from agents.models.permission import PermissionRequest
 from agents.models.presence import Attachment, Connection, Process
-from agents.models.remote import RemoteName, RemoteServer
+from agents.models.remote import RemoteCard, RemoteName, RemoteServer
 from agents.models.session import Session
 from agents.models.share import Share
 from agents.models.transcript import Event, OpMessage, TokenUsage
@@ -25,6 +25,7 @@ __all__ = [
     "OpMessage",
     "PermissionRequest",
     "Process",
+    "RemoteCard",
     "RemoteName",
     "RemoteServer",
     "Session",

@@ -12,6 +12,8 @@ from agents.models.session import Session
 MAX_URL_CHARS = 2048
 MAX_SCHEME_CHARS = 32
 MAX_ID_CHARS = 256
+MAX_FAILURE_CHARS = 300
+DIGEST_CHARS = 64
 
 
 class RemoteServerQuerySet(models.QuerySet["RemoteServer"]):
@@ -23,8 +25,12 @@ class RemoteServerQuerySet(models.QuerySet["RemoteServer"]):
 class RemoteServer(models.Model):
     """The far side of a session that has no socket: the hub calls it.
 
+    `card_keys`: public JWKs that the owner pinned; one of them signed the card, or nothing is asked.
+
     The breaker is closed while `retry_at` is null, open until then, and half-open after: one call may try.
-    `opens`: how often in a row it opened.
+    `opens`: how often in a row it opened. `card_digest`: of the approved card (`RemoteCard`); empty: the next card
+    that is fetched is the approved one. `card_changed_at`: since when another one waits for the owner.
+    `card_refusal`: why the card that was fetched last keeps the hub from asking.
     """
 
     session = models.OneToOneField(Session, models.CASCADE, related_name="remote")
@@ -33,7 +39,16 @@ class RemoteServer(models.Model):
     credentials = models.TextField(blank=True, editable=False, help_text="Sealed.")
     retry_at = models.DateTimeField(null=True, editable=False)
     opens = models.PositiveSmallIntegerField(default=0, editable=False)
-    last_failure = models.CharField(max_length=300, blank=True, editable=False)
+    last_failure = models.CharField(max_length=MAX_FAILURE_CHARS, blank=True, editable=False)
+    tells_caller = models.BooleanField(
+        default=False, db_default=False, help_text="It is told who asks, by a JWT in each request."
+    )
+    card_keys = models.JSONField(default=list, db_default=[], blank=True, editable=False)
+    card_digest = models.CharField(max_length=DIGEST_CHARS, blank=True, default="", db_default="", editable=False)
+    card_changed_at = models.DateTimeField(null=True, editable=False)
+    card_refusal = models.CharField(
+        max_length=MAX_FAILURE_CHARS, blank=True, default="", db_default="", editable=False
+    )
 
     objects: ClassVar[Any] = RemoteServerQuerySet.as_manager()
 
@@ -45,6 +60,22 @@ class RemoteServer(models.Model):
         if self.retry_at is None:
             return "closed"
         return "open" if self.retry_at > now else "half-open"
+
+
+class RemoteCard(models.Model):
+    """The card by which the hub calls a server, as its owner approved it; and a changed one that waits for that.
+
+    `kept_digest`: of a changed card that the owner saw and did not approve.
+    """
+
+    server = models.OneToOneField(RemoteServer, models.CASCADE, related_name="card")
+    approved = models.JSONField()
+    waiting = models.JSONField(null=True)
+    waiting_digest = models.CharField(max_length=DIGEST_CHARS, blank=True)
+    kept_digest = models.CharField(max_length=DIGEST_CHARS, blank=True)
+
+    def __str__(self) -> str:
+        return f"card of {self.server_id}"
 
 
 class RemoteName(models.Model):

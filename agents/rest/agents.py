@@ -14,9 +14,9 @@ from rest_framework.views import APIView
 from accounts.models import User
 from accounts.rest import Conflict, StrictJSONParser, caller_of
 from agents import publishing
-from agents.links.remote.access import NO_AUTH, Auth, BadAuth
-from agents.links.remote.card import BadCard, Card, find_card
-from agents.links.remote.publishing import look_again, move, publish_remote
+from agents.links.remote.access import NO_AUTH, BadAuth
+from agents.links.remote.card import BadCard, find_card
+from agents.links.remote.publishing import Place, look_again, move, publish_remote
 from agents.models import Agent, RemoteServer, Session
 from agents.rest.paging import PageQuery, page, read_query
 from agents.rest.serializers import ChangedAgent, NewAgent, RemotePlace, show_agent, show_agents, show_card
@@ -94,8 +94,7 @@ class RemoteCards(APIView):
         """Fetch the agent card of a remote A2A server, and show how the hub would call it; nothing is kept."""
         place = _checked(RemotePlace(data=request.data))
         take_slot(request, CARD_LOOKUPS, caller_of(request).pk)
-        card, _ = _found(place)
-        return Response(show_card(card))
+        return Response(show_card(_found(place).card))
 
 
 class AgentByHandle(APIView):
@@ -157,35 +156,41 @@ def _publish_session(owner: User, details: Json) -> publishing.Published:
 
 
 def _publish_remote(owner: User, details: Json) -> publishing.Published:
-    card, auth = _found(details.pop("remote"))
+    place = _found(details.pop("remote"))
     slug, allowed = details.pop("slug", None), details.pop("allowed", None)
-    return publish_remote(owner, card, auth, details, slug=slug, allowed=allowed)
+    return publish_remote(owner, place, details, slug=slug, allowed=allowed)
 
 
-def _found(place: Json) -> tuple[Card, Auth]:
-    """The card at a place somebody named."""
-    auth = place["auth"]["auth"] if place.get("auth") else NO_AUTH
+def _found(given: Json) -> Place:
+    """The place that a caller named, with its card."""
+    auth = given["auth"]["auth"] if given.get("auth") else NO_AUTH
+    keys = given.get("keys") or []
     try:
-        return find_card(place["cardUrl"], auth), auth
+        card = find_card(given["cardUrl"], auth, keys)
+        return Place(card, auth, keys, given.get("tells_caller", False))
     except BadCard as bad:
         raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
 
 
-def _move(agent: Agent, place: Json) -> None:
+def _move(agent: Agent, given: Json) -> None:
     """Call a remote server elsewhere, or as somebody else."""
     server = RemoteServer.objects.filter(session_id=agent.session_id).first()
     if server is None:
         raise ValidationError({"remote": "this agent is a session, not a remote server"})
+    if set(given) == {"tells_caller"}:  # a switch, for which nothing has to be fetched
+        RemoteServer.objects.filter(pk=server.pk).update(**given)
+        return
     auth = None
-    if "auth" in place:
-        auth = place["auth"]["auth"] if place["auth"] else NO_AUTH
+    if "auth" in given:
+        auth = given["auth"]["auth"] if given["auth"] else NO_AUTH
+    keys = given["keys"] or [] if "keys" in given else None
     try:
-        card, auth = look_again(server, place.get("cardUrl"), auth)
+        place = look_again(server, given.get("cardUrl"), auth, keys, given.get("tells_caller"))
     except BadCard as bad:
         raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
     except (BadAuth, Unreadable) as bad:
         raise ValidationError({"remote": {"auth": str(bad) or UNREADABLE}}) from None
-    move(server, card, auth)
+    move(server, place)
 
 
 def _checked(serializer: serializers.Serializer[Any]) -> dict[str, Any]:

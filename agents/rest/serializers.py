@@ -12,6 +12,7 @@ from agents.facts import Facts, facts_of
 from agents.granting import UnknownLogin, logins_granted, users_named
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
 from agents.links.remote.card import Card
+from agents.links.remote.signatures import BadKey, read_keys, thumbprint
 from agents.models import Agent, RemoteServer, Session
 from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS, MAX_WAIT_S, MIN_BODY_BYTES
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
@@ -78,16 +79,37 @@ class RemoteAuth(Body):
 
 
 class RemotePlace(Body):
-    """Where a remote A2A server is: its card's URL, or one above it; without `auth` the hub calls it unnamed."""
+    """Where a remote A2A server is: its card's URL, or one above it; without `auth` the hub calls it unnamed.
+
+    `cardKeys`: a public JWK or a JWK Set; one of the keys signed the card, or the hub asks nothing.
+    `tellsCaller`: each request says who asks, in a signed header.
+    """
 
     cardUrl = serializers.CharField(max_length=MAX_URL_CHARS)
     auth = RemoteAuth(required=False, allow_null=True)
+    cardKeys = serializers.DictField(source="keys", required=False, allow_null=True)
+
+    tellsCaller = serializers.BooleanField(source="tells_caller", required=False)
+
+    def validate_cardKeys(self, given: Json | None) -> list[Json]:
+        """The keys of a JWK or a JWK Set."""
+        try:
+            return read_keys(given) if given is not None else []
+        except BadKey as bad:
+            raise serializers.ValidationError(str(bad)) from None
 
 
 class RemoteChanges(RemotePlace):
-    """The same where it is to move: what is absent stays, `auth` null takes the credentials away."""
+    """The same where it is to move: what is absent stays, null takes the credentials or the keys away."""
 
     cardUrl = serializers.CharField(required=False, max_length=MAX_URL_CHARS)
+
+
+class CardDecision(Body):
+    """What becomes of the changed card that the owner saw: `digest` is that of `GET`."""
+
+    digest = serializers.RegexField(r"\A[0-9a-f]{64}\Z")
+    decision = serializers.ChoiceField(choices=["approve", "keep"])
 
 
 class AgentChanges(Body):
@@ -229,6 +251,10 @@ def _show_remote(server: RemoteServer, now: datetime) -> ApiRemote:
         "breaker": server.breaker(now),
         "retryAt": iso_or_none(server.retry_at),
         "lastFailure": server.last_failure or None,
+        "cardChangedAt": iso_or_none(server.card_changed_at),
+        "cardRefusal": server.card_refusal or None,
+        "tellsCaller": server.tells_caller,
+        "cardKeys": [thumbprint(key) for key in server.card_keys],
     }
 
 

@@ -34,7 +34,9 @@ class ApiSession(TypedDict):
 class ApiRemote(TypedDict):
     """The remote A2A server behind an agent. `breaker`: open while the hub leaves it alone, until `retryAt`.
 
-    Credentials are never shown; `authScheme` is null when there are none.
+    Credentials are never shown; `authScheme` is null when there are none. `cardChangedAt`: since when a changed
+    card waits for its owner. `cardRefusal`: why the server's card keeps the hub from asking.
+    `cardKeys`: the pinned keys, by their thumbprints (RFC 7638).
     """
 
     cardUrl: str
@@ -42,6 +44,31 @@ class ApiRemote(TypedDict):
     breaker: Literal["closed", "open", "half-open"]
     retryAt: Time | None
     lastFailure: str | None
+    cardChangedAt: Time | None
+    cardRefusal: str | None
+    cardKeys: list[str]
+    tellsCaller: bool
+
+
+class ApiCardMember(TypedDict):
+    """A member of a card that differs. `before`, `after`: JSON texts, cut at 400 characters; null: absent."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+class ApiCardChange(TypedDict):
+    """A changed card that waits for the owner. `more`: members that differ besides those of `changes`.
+
+    `asked`: whether the hub asks by the approved card meanwhile.
+    """
+
+    digest: str
+    since: Time
+    asked: bool
+    changes: list[ApiCardMember]
+    more: int
 
 
 class ApiCard(TypedDict):

@@ -202,6 +202,7 @@ PAGES = [
     Listed("desk-publish-nothing", "/desk/publish", "newcomer"),
     Listed("desk-remote", "/desk/remote", "alice", like="desk-remote-refused"),
     Listed("desk-remote-refused", "/desk/remote", "alice", _look_at_nothing, complaint="400"),
+    Listed("desk-server", "/desk/agents/{remote}/remote", "remy"),
     Listed("desk-agent", "/desk/agents/{id}", "owner", like="desk-agent-preview"),
     Listed("desk-agent-preview", "/desk/agents/{id}", "owner", _preview),
     Listed("desk-agent-refused", "/desk/agents/{id}", "owner", _refuse, complaint="400"),

@@ -12,8 +12,9 @@ from tests.hub_process import HubProcess
 from tests.peer import Peer
 from tests.peers import Chunker, Echo, Held, publish
 from tests.receivers import receiving
+from tests.remote.servers import Changing, offering, raw_server
 
-OPTIONS = {"DEV_LOGIN": 1, "WEBHOOK_ALLOW_PRIVATE": 1, "REPLY_WAIT_S": 1800}
+OPTIONS = {"DEV_LOGIN": 1, "REMOTE_ALLOW_PRIVATE": 1, "WEBHOOK_ALLOW_PRIVATE": 1, "REPLY_WAIT_S": 1800}
 REPLY = [
     "A lifetime is how long ",
     "a reference is good: ",
@@ -70,7 +71,7 @@ async def playing(home: Home) -> AsyncIterator[Scene]:
 
 
 async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
-    hub.mint_sessions(["asker", "alice", "bob", "owner"])
+    hub.mint_sessions(["asker", "alice", "bob", "owner", "remy"])
     hub.mint("chief", "session", admin=True)
     rust = await _agent(hub, stack, Chunker, "rust-expert", RUST, pieces=REPLY)
     await _agent(hub, stack, Echo, "release-notes", NOTES)
@@ -94,6 +95,7 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
         "id": str(rust.agent["id"]),
         "unasked": str(offline.agent["id"]),
         "webhook": str(await _tell(hub, stack)),
+        "remote": str(await _change_card(hub, stack)),
     }
 
 
@@ -134,4 +136,17 @@ async def _tell(hub: HubProcess, stack: AsyncExitStack) -> int:
         receiver.answer = lambda _, status=status: status  # type: ignore[misc]
         await api(hub, "owner", "POST", f"/webhooks/{made['id']}/test")
         await asyncio.to_thread(receiver.heard, count)
+    return int(made["id"])
+
+
+async def _change_card(hub: HubProcess, stack: AsyncExitStack) -> int:
+    """A remote server of remy's whose card changed; the id of its agent."""
+    skills = [{"id": "tides", "name": "Tides"}, {"id": "winds", "name": "Winds"}]
+    changing = Changing(offering("/one", name="Weather", skills=skills))
+    far = await stack.enter_async_context(raw_server(changing.answer))
+    place = {"cardUrl": f"{far.url}/card.json"}
+    made = await api(hub, "remy", "POST", "/agents", {"name": "Weather", "slug": "weather", "remote": place})
+    skills = [{"id": "tides", "name": "Tides and currents"}]
+    changing.card = offering("/two", name="Weather", skills=skills, description="\u202eforecasts")
+    await api(hub, "remy", "PATCH", f"/agents/{made['id']}", {"remote": place})
     return int(made["id"])

@@ -17,6 +17,7 @@ from agents.models import (
     Halt,
     OpMessage,
     PermissionRequest,
+    RemoteCard,
     RemoteName,
     RemoteServer,
     Share,
@@ -43,7 +44,10 @@ def owner_of_everything(word: str, other: Person) -> Person:
     session = agent.session
     session.host = session.cwd = session.os_user = word
     session.save()
-    RemoteServer.objects.create(session=make_session(user, f"{word}-remote"), card_url=f"https://{word}.example")
+    far = RemoteServer.objects.create(
+        session=make_session(user, f"{word}-remote"), card_url=f"https://{word}.example"
+    )
+    RemoteCard.objects.create(server=far, approved={"name": word}, waiting={"name": word})
     theirs = make_agent(other.user, f"for-{user.pk}")
     asked = make_turn(theirs, user, question=word)
     was_asked = make_turn(agent, other.user, question=f"to {word}")

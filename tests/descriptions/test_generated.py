@@ -25,6 +25,8 @@ NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server 
     "postSpaExchange",
     "postDeviceToken",
     "postRemoteCards",
+    "getCardChange",  # or a remote server whose card changed
+    "postCardChange",
     "postAdminHalts",  # or a login that exists, or one's own
     "deleteAdminHalt",
     "deleteAccount",

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from a2a.utils._jcs import canonicalize
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
 from django.test import Client
@@ -150,7 +151,33 @@ def test_canonical_json_is_that_of_the_rfc() -> None:
     assert canonical_json(value) == wanted.encode()
 
 
-@pytest.mark.parametrize("value", [1.0, float("nan"), 2**53, -(2**60), {"a": [0.5]}, "\ud800"])
+NUMBERS = {
+    1.0: "1",
+    -0.0: "0",
+    0.5: "0.5",
+    -1.25: "-1.25",
+    1e20: "100000000000000000000",
+    1e21: "1e+21",
+    1.2345678901234567e20: "123456789012345670000",
+    333333333.33333329: "333333333.3333333",
+    4.50: "4.5",
+    1e-6: "0.000001",
+    1e-7: "1e-7",
+    1.5e-7: "1.5e-7",
+    5e-324: "5e-324",
+    1.7976931348623157e308: "1.7976931348623157e+308",
+    9007199254740993.0: "9007199254740992",
+    10.0: "10",
+}
+
+
+@pytest.mark.parametrize(("number", "text"), NUMBERS.items())
+def test_numbers_are_written_as_javascript_writes_them(number: float, text: str) -> None:
+    assert canonical_json([number]) == f"[{text}]".encode()
+    assert canonicalize(number) == text
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), 2**53, -(2**60), "\ud800"])
 def test_what_has_no_canonical_form_here_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):
         canonical_json(value)

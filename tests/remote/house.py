@@ -13,8 +13,9 @@ from agents.ledger import Ledger
 from agents.links.choose import ChooseLink
 from agents.links.remote.access import NO_AUTH, Auth
 from agents.links.remote.card import find_card
+from agents.links.remote.cards import FRESH_S
 from agents.links.remote.link import RemoteLink
-from agents.links.remote.publishing import publish_remote
+from agents.links.remote.publishing import Place, publish_remote
 from agents.live import LiveViews
 from agents.models import Agent, RemoteServer, Turn
 from agents.pieces import Part
@@ -43,9 +44,10 @@ class Caller:
     """One process of a hub that asks remote servers."""
 
     def __init__(self) -> None:
+        self.later_s = 0.0  # how much later it is for the link than it was
         self.ledger = Ledger(home=HOME, carry=lambda _: None)
         waiting = WaitingTurns()
-        self.link = RemoteLink(waiting=waiting, release=self.ledger.release_turn, clock=time.monotonic)
+        self.link = RemoteLink(waiting=waiting, release=self.ledger.release_turn, clock=self._clock)
         self.dispatcher = Dispatcher(
             link=ChooseLink(channel=NoChannel(), remote=self.link),
             ledger=self.ledger,
@@ -55,13 +57,22 @@ class Caller:
             clock=time.monotonic,
         )
 
+    def _clock(self) -> float:
+        return time.monotonic() + self.later_s
+
     async def close(self) -> None:
         await self.link.close()
         await db_call(self.ledger.close)()
 
-    async def publish(self, card_url: str, auth: Auth = NO_AUTH, **details: Any) -> Agent:
+    def doubt_cards(self) -> None:
+        """Be so late that each card is fetched anew."""
+        self.later_s += FRESH_S
+
+    async def publish(
+        self, card_url: str, auth: Auth = NO_AUTH, *, keys: Sequence[Any] = (), tells: bool = False, **details: Any
+    ) -> Agent:
         """Make a remote server an agent, as REST and the desk do."""
-        return await db_call(_publish)(card_url, auth, details)
+        return await db_call(_publish)(card_url, auth, keys, tells, details)
 
     async def start(
         self,
@@ -100,11 +111,12 @@ class Caller:
         return await running.settled
 
 
-def _publish(card_url: str, auth: Auth, details: dict[str, Any]) -> Agent:
+def _publish(card_url: str, auth: Auth, keys: Sequence[Any], tells: bool, details: dict[str, Any]) -> Agent:
     beating()
     owner: User = get_or_create_local_user(f"far{next(_numbers)}")
     wanted = {"name": "far", "status": "published", **details}
-    return publish_remote(owner, find_card(card_url, auth), auth, wanted, slug="far").agent
+    place = Place(find_card(card_url, auth, keys), auth, keys, tells)
+    return publish_remote(owner, place, wanted, slug="far").agent
 
 
 async def _nothing(settled: SettledTurn) -> None:

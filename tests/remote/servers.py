@@ -34,6 +34,7 @@ class Seen:
     texts: list[str] = field(default_factory=list)
     canceled: list[str] = field(default_factory=list)
     requests: list[Json] = field(default_factory=list)
+    callers: list[str] = field(default_factory=list)
 
 
 class Talker(AgentExecutor):
@@ -50,6 +51,8 @@ class Talker(AgentExecutor):
         self.seen.contexts.append(context.context_id)
         self.seen.tasks.append(context.task_id)
         self.seen.texts.append(text)
+        headers = context.call_context.state["headers"] if context.call_context else {}
+        self.seen.callers.append(headers.get("clawbridge-caller", ""))
         if context.current_task is None:
             await event_queue.enqueue_event(
                 new_task(
@@ -140,8 +143,19 @@ async def sdk_server(binding: str = "JSONRPC", *, streams: bool = True) -> Async
         routes += create_jsonrpc_routes(handler, "/a2a")
     else:
         routes += create_rest_routes(handler, path_prefix="/a2a")
-    async with serving(Starlette(routes=routes), port):
+    async with serving(_recording(Starlette(routes=routes), seen), port):
         yield Remote(url, seen)
+
+
+def _recording(app: Any, seen: Seen) -> Any:
+    """The application, with the path and the headers of each request seen."""
+
+    async def record(scope: Any, receive: Any, send: Any) -> None:
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        seen.requests.append({"path": scope["path"], "headers": headers})
+        await app(scope, receive, send)
+
+    return record
 
 
 @asynccontextmanager
@@ -247,3 +261,38 @@ def frame(asked: Asked, result: Any) -> bytes:
 def in_full(asked: Asked, result: Any) -> bytes:
     """The same in one answer."""
     return as_http(json.dumps({"jsonrpc": "2.0", "id": asked.json["id"], "result": result}).encode())
+
+
+SAID_10 = {"message": {"role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
+SAID_03 = {"kind": "message", "role": "agent", "messageId": "m", "parts": [{"kind": "text", "text": "fine"}]}
+
+
+def offering(path: str, binding: str = "JSONRPC", version: str = "1.0", **more: Any) -> Json:
+    """A card whose server is called at this path of its own address."""
+    if version == "0.3":
+        return {**card_03(streams=False), "url": path, **more}
+    way = {"url": path, "protocolBinding": binding, "protocolVersion": version}
+    return {**card_10(streams=False), "supportedInterfaces": [way], **more}
+
+
+class Changing:
+    """A server that shows `card` at /card.json and answers everything else; `paths`: where it was called."""
+
+    def __init__(self, card: Json) -> None:
+        self.card = card
+        self.paths: list[str] = []
+
+    async def answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if asked.path == "/card.json":
+            writer.write(as_http(_json_bytes(self.card)))
+            return
+        self.paths.append(asked.path)
+        if asked.path.endswith("/message:send"):
+            writer.write(as_http(_json_bytes(SAID_10)))
+            return
+        said = SAID_03 if asked.json["method"] == "message/send" else SAID_10
+        writer.write(as_http(_json_bytes({"jsonrpc": "2.0", "id": asked.json["id"], "result": said})))
+
+
+def _json_bytes(value: Any) -> bytes:
+    return json.dumps(value).encode()

@@ -123,8 +123,8 @@ async def test_sealed_credentials_are_sent_and_do_not_move(caller: Caller) -> No
         moved = other.card_url.replace("127.0.0.1", "localhost")
         with pytest.raises(BadAuth):
             await db_call(look_again)(server, moved, None)
-        card, kept = await db_call(look_again)(server, None, None)
-        assert (card.url, kept) == (far.card_url, auth)
+        place = await db_call(look_again)(server, None, None)
+        assert (place.card.url, place.auth) == (far.card_url, auth)
 
 
 @pytest.mark.parametrize(

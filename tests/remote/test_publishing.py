@@ -70,6 +70,10 @@ def test_an_agent_is_made_of_a_card(alice: Person, url: str) -> None:
         "breaker": "closed",
         "retryAt": None,
         "lastFailure": None,
+        "cardChangedAt": None,
+        "cardRefusal": None,
+        "cardKeys": [],
+        "tellsCaller": False,
     }
     row = RemoteServer.objects.get()
     assert auth_of(row).credentials == SECRET

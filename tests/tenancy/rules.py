@@ -121,6 +121,8 @@ AGENTS: dict[str, Rule] = {
     f"GET {V}/agents/by-handle/{{owner}}/{{slug}}": Rule(may=May.SEES_AGENT),
     f"PATCH {V}/agents/{{agent_id}}": Rule(may=May.MINE, body={"tagline": "new"}, writes=True),
     f"DELETE {V}/agents/{{agent_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/agents/{{agent_id}}/card-change": Rule(may=May.BY_HAND, test="test_an_owner_decides_by_rest"),
+    f"POST {V}/agents/{{agent_id}}/card-change": Rule(may=May.BY_HAND, test="test_an_owner_decides_by_rest"),
     f"GET {V}/agents/{{agent_id}}/inbound": Rule(may=May.MINE),
     f"GET {V}/agents/{{agent_id}}/threads": Rule(may=May.MINE),
     f"POST {V}/agents/{{agent_id}}/halt": Rule(may=May.MINE, body={}, ok=(200, 201), writes=True),

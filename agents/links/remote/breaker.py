@@ -7,17 +7,17 @@ time is up it is half-open: the first call tries, while for all others it stays 
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from agents.links.remote.failures import BreakerOpen
 from agents.models import RemoteServer
+from agents.models.remote import MAX_FAILURE_CHARS
 from kit.clock import db_now
 from kit.durations import seconds
 
 FAILURES = 5
 MOST_OPENS = 20  # of REMOTE_RETRY_S, as the longest it stays open
 TRIAL_S = seconds(60.0)
-LAST_FAILURE_CHARS = 300
 
 
 def enter(server: RemoteServer) -> bool:
@@ -58,9 +58,18 @@ def close(server_id: int) -> None:
 
 def open_again(server_id: int, words: str) -> None:
     """It does not: leave it alone, twice as long as the time before."""
+    _open(RemoteServer.objects.filter(pk=server_id), words)
+
+
+def open_at_once(server_id: int, words: str, *, tried: bool) -> None:
+    """It must not be called: the same without counting. Only the call that tried extends an open breaker."""
     found = RemoteServer.objects.filter(pk=server_id)
+    _open(found if tried else found.filter(retry_at=None), words)
+
+
+def _open(found: QuerySet[RemoteServer], words: str) -> None:
     for opens in found.values_list("opens", flat=True):
-        found.update(retry_at=_later(opens), opens=F("opens") + 1, last_failure=words[:LAST_FAILURE_CHARS])
+        found.update(retry_at=_later(opens), opens=F("opens") + 1, last_failure=words[:MAX_FAILURE_CHARS])
 
 
 def _later(opens: int) -> datetime:

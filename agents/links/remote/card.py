@@ -1,9 +1,12 @@
 """Agent cards of remote servers: fetched, read, and of what they offer the one way the hub will go."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from agents.links.remote.access import Auth, may_have_credentials, rules
+from agents.links.remote.content import Json, content_of, digest_of
+from agents.links.remote.signatures import BadSignature, check_signature
 from kit import strict_json
 from kit.async_db import release_before_waiting
 from kit.safe_http import NotSent, SafeHttp, Unanswered, join_url
@@ -36,7 +39,10 @@ class Interface:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What the hub wants to know of a card. `url`: where it was found."""
+    """What the hub wants to know of a card. `url`: where it was found; `interface`: which of `offers` it calls.
+
+    `content`: what two cards are compared by, and `digest` its hash (`agents.links.remote.content`).
+    """
 
     url: str
     name: str
@@ -44,32 +50,44 @@ class Card:
     version: str
     skills: tuple[str, ...]
     interface: Interface
+    offers: tuple[Interface, ...]
     streams: bool
+    content: Json = field(repr=False)
+    digest: str
 
 
-def find_card(url: str, auth: Auth) -> Card:
-    """The card at a URL, or at the well-known place below it.
+class UnsignedCard(BadCard):
+    """A card that none of the pinned keys signed."""
+
+
+def find_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> Card:
+    """The card at a URL, or at the well-known place below it. `keys`: one of them signed it (`signatures`).
 
     Raises:
         BadCard: there is none the hub can use.
     """
     try:
-        return fetch_card(url, auth)
+        return fetch_card(url, auth, keys)
+    except UnsignedCard:
+        raise
     except BadCard:
         base, _, _ = url.partition("?")
         if base.endswith(".json"):
             raise
         try:
-            return fetch_card(join_url(base if base.endswith("/") else f"{base}/", WELL_KNOWN), auth)
+            return fetch_card(join_url(base if base.endswith("/") else f"{base}/", WELL_KNOWN), auth, keys)
+        except UnsignedCard:
+            raise
         except (NotSent, BadCard) as second:
             failure = str(second)
     raise BadCard(f"neither there nor at {WELL_KNOWN} below it: {failure}")
 
 
-def fetch_card(url: str, auth: Auth) -> Card:
+def fetch_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> Card:
     """The card at exactly this URL.
 
     Raises:
+        UnsignedCard: keys are given, and none of them signed it.
         BadCard: there is none the hub can use.
     """
     http = SafeHttp(rules())
@@ -83,7 +101,13 @@ def fetch_card(url: str, auth: Auth) -> Card:
         raise BadCard(f"HTTP {answer.status} instead of a card{follows}")
     if answer.is_cut:
         raise BadCard("the card is over 64 KiB")
-    card = read_card(url, _json(answer.body))
+    value = _json(answer.body)
+    card = read_card(url, value)
+    try:
+        if keys:
+            check_signature(value, keys)
+    except BadSignature as bad:
+        raise UnsignedCard(str(bad)) from None
     if auth.scheme and not may_have_credentials(url, card.interface.url):
         raise BadCard("the card leads to another host than its own: the hub does not send your credentials there")
     try:
@@ -101,25 +125,40 @@ def read_card(url: str, value: Any) -> Card:
     """
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise BadCard("this is not an agent card: it has no name")
-    capabilities = value.get("capabilities")
+    return card_of(url, content_of(value))
+
+
+def card_of(url: str, content: Json) -> Card:
+    """A card of its content, fresh or stored.
+
+    Raises:
+        BadCard: it offers no way the hub goes, or has no canonical form.
+    """
+    capabilities = content.get("capabilities")
     capabilities = capabilities if isinstance(capabilities, dict) else {}
     _refuse_required(capabilities.get("extensions"))
-    skills = value.get("skills")
+    offers = _offered(url, content)
+    try:
+        digest = digest_of(content)
+    except ValueError as wrong:
+        raise BadCard(f"this is not an agent card: {wrong}") from None
     return Card(
         url=url,
-        name=_text(value, "name")[:120],
-        description=_text(value, "description"),
-        version=_text(value, "version"),
-        skills=tuple(_text(one, "name") for one in _objects(skills)[:20]),
-        interface=_choose(url, value),
+        name=_text(content, "name")[:120],
+        description=_text(content, "description"),
+        version=_text(content, "version"),
+        skills=tuple(_text(one, "name") for one in _objects(content.get("skills"))[:20]),
+        interface=_choose(offers),
+        offers=tuple(offers),
         streams=capabilities.get("streaming") is True,
+        content=content,
+        digest=digest,
     )
 
 
-def _choose(card_url: str, value: dict[str, Any]) -> Interface:
-    offered = _offered(card_url, value)
+def _choose(offers: list[Interface]) -> Interface:
     for version, binding in WAYS:
-        for one in offered:
+        for one in offers:
             if (one.version, one.binding) == (version, binding):
                 return one
     raise BadCard("it offers none of A2A 1.0 over JSON-RPC, 1.0 over HTTP+JSON, or 0.3 over JSON-RPC")

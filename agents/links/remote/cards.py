@@ -1,52 +1,91 @@
-"""The cards this process has seen, fetched anew when they are old or were of no use."""
+"""The approved cards by which this process calls; a server's own is fetched anew when that is long ago."""
 
 import asyncio
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
-from agents.links.remote.access import Auth
-from agents.links.remote.card import BadCard, Card, fetch_card
-from agents.links.remote.failures import Unreachable
+from agents.links.remote.access import Auth, may_have_credentials
+from agents.links.remote.approval import judge, refuse
+from agents.links.remote.card import BadCard, Card, UnsignedCard, fetch_card
+from agents.links.remote.content import Json
+from agents.links.remote.failures import CardRefused, Unreachable
 from agents.ports import Clock
+from kit.async_db import db_call
 
 FRESH_S = 300.0
 STALE_S = 86_400.0  # a card that cannot be fetched does not stop calls that work
 KEPT = 1_000
 FETCHED_AT_ONCE = 4
 
-Key = tuple[int, str, str]
+Key = tuple[int, str, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardPlace:
+    """Where a server's card is. `digest`: of the approved one; `keys`: pinned ones.
+
+    `is_refused`: the card that was fetched last kept the hub from asking.
+    """
+
+    server_id: int
+    url: str
+    auth: Auth
+    digest: str
+    is_refused: bool
+    keys: tuple[Json, ...] = ()
 
 
 class Cards:
-    """By server and URL, so that a changed URL is another card."""
+    """By server, URL and digest, so that another approved card is another one here, too."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: OrderedDict[Key, tuple[Card, float]] = OrderedDict()
         self._fetchers = ThreadPoolExecutor(FETCHED_AT_ONCE, thread_name_prefix="card")
 
-    async def get(self, server_id: int, url: str, auth: Auth) -> Card:
-        """The card of a server.
+    async def get(self, place: CardPlace) -> Card:
+        """The card to call a server by.
 
         Raises:
             Unreachable: there is none; nothing was asked.
         """
-        key = (server_id, url, auth.scheme)
-        card, at = self._known.get(key, (None, 0.0))
+        key = (place.server_id, place.url, place.auth.scheme, place.digest)
+        card, at = (None, 0.0) if place.is_refused else self._known.get(key, (None, 0.0))
         age = self._clock() - at
         if card is not None and age < FRESH_S:
             return card
         try:
-            fresh = await asyncio.get_running_loop().run_in_executor(self._fetchers, fetch_card, url, auth)
+            fetched = await self._fetch(place)
+        except UnsignedCard as unsigned:
+            await db_call(refuse)(place.server_id, str(unsigned))
+            raise CardRefused(str(unsigned)) from None
         except BadCard as bad:
             if card is not None and age < STALE_S:
                 return card
             raise Unreachable(f"its card is of no use: {bad}") from None
-        self._known[key] = (fresh, self._clock())
+        return await self._approved(place, fetched)
+
+    async def _fetch(self, place: CardPlace) -> Card:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._fetchers, fetch_card, place.url, place.auth, place.keys)
+
+    async def _approved(self, place: CardPlace, fetched: Card) -> Card:
+        judged = await db_call(judge)(place.server_id, fetched)
+        if judged is None:
+            raise Unreachable("there is no such server any more")
+        if judged.refusal:
+            raise CardRefused(judged.refusal)
+        if place.auth.scheme and not may_have_credentials(place.url, judged.card.interface.url):
+            raise CardRefused(
+                "the approved card leads to another host: the hub does not send your credentials there"
+            )
+        key = (place.server_id, place.url, place.auth.scheme, judged.card.digest)
+        self._known[key] = (judged.card, self._clock())
         self._known.move_to_end(key)
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
-        return fresh
+        return judged.card
 
     def doubt(self, server_id: int) -> None:
         """A call by this server's card failed: fetch it anew before the next."""

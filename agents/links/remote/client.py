@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from agents.links.remote.access import Auth
+from agents.links.remote.caller import HEADER, SignCaller
 from agents.links.remote.card import Card
 from agents.links.remote.dialects import Question, Request, declined, dialect_of
 from agents.links.remote.events import Event, Task, read_event, read_task
@@ -24,9 +25,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RemoteClient:
-    """One conversation's worth of calls by one card."""
+    """One conversation's worth of calls by one card. `sign_caller`: tells the server who asks, in each request."""
 
-    def __init__(self, http: StreamingHttp, card: Card, auth: Auth, traceparent: str) -> None:
+    def __init__(
+        self,
+        http: StreamingHttp,
+        card: Card,
+        auth: Auth,
+        traceparent: str,
+        sign_caller: SignCaller | None = None,
+    ) -> None:
+        self._sign_caller = sign_caller
         self._http = http
         self._card = card
         self._dialect = dialect_of(card.interface, RPC_ID)
@@ -80,6 +89,8 @@ class RemoteClient:
             "User-Agent": "clawbridge",
             **self._headers,
         }
+        if self._sign_caller is not None:
+            headers[HEADER] = await self._sign_caller()
         body = b"" if request.body is None else _encode(request.body)
         try:
             if len(body):

@@ -27,6 +27,18 @@ class BreakerOpen(Unreachable):
     counts = False
 
 
+class CardRefused(Unreachable):
+    """Its card keeps the hub from asking: the breaker opens at once, and each trial looks at the card again."""
+
+    counts = False
+
+
+class NotSigned(Unreachable):
+    """The hub cannot sign what the server has to be sent."""
+
+    counts = False
+
+
 class Lost(RemoteFailure):
     """The question left, but the connection broke before the answer was whole."""
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import msgspec
 
 from agents.errors import NotDelivered
-from agents.links.remote.access import Auth, auth_of, rules
-from agents.links.remote.breaker import Breakers, close, enter, open_again
-from agents.links.remote.cards import Cards
+from agents.links.remote.access import auth_of, rules
+from agents.links.remote.breaker import Breakers, close, enter, open_again, open_at_once
+from agents.links.remote.caller import caller_signer
+from agents.links.remote.cards import CardPlace, Cards
 from agents.links.remote.client import RemoteClient
 from agents.links.remote.conversation import converse
 from agents.links.remote.dialects import Question
-from agents.links.remote.failures import Declined, RemoteFailure, Unreachable
+from agents.links.remote.failures import CardRefused, Declined, RemoteFailure, Unreachable
 from agents.links.remote.names import Names, find_names, remember
 from agents.links.remote.reply import INTERRUPTED, Reply, TooLarge
 from agents.models import RemoteServer
@@ -37,13 +38,19 @@ CANCEL_WITHIN_S = seconds(5.0, at_least_s=1.5)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A server as the database has it. `tries`: its breaker is half-open, and this is the call that tries."""
+    """A server as the database has it. `tries`: its breaker is half-open, and this is the call that tries.
 
-    server_id: int
-    card_url: str
-    auth: Auth
+    `tells_caller`: the server is told who asks.
+    """
+
+    place: CardPlace
     names: Names
     tries: bool
+    tells_caller: bool
+
+    @property
+    def server_id(self) -> int:
+        return self.place.server_id
 
 
 class Call:
@@ -146,8 +153,9 @@ class RemoteLink:
         ask, reply = call.turn.ask, call.reply
         known = call.known = await db_call(_get_known)(ask)
         reply.task_id = known.names.task_id
-        card = await self._cards.get(known.server_id, known.card_url, known.auth)
-        call.client = RemoteClient(self._http, card, known.auth, ask.traceparent)
+        card = await self._cards.get(known.place)
+        sign_caller = caller_signer(ask, card.interface.url) if known.tells_caller else None
+        call.client = RemoteClient(self._http, card, known.place.auth, ask.traceparent, sign_caller)
         question = Question(
             message_id=ask.chat_id,
             parts=ask.parts or (Part(text=call.turn.text),),
@@ -178,6 +186,8 @@ class RemoteLink:
         )
         if failure.counts:
             await self._ails(call, str(failure))
+        elif isinstance(failure, CardRefused) and call.known is not None:
+            await db_call(open_at_once)(call.known.server_id, str(failure), tried=call.known.tries)
         elif isinstance(failure, Declined):
             self._heard(call)
         if call.known is not None and isinstance(failure, Declined):
@@ -220,7 +230,15 @@ def _get_known(ask: Ask) -> Known:
         auth = auth_of(server)
     except Unreadable:
         raise Unreachable("its credentials cannot be read any more: give them anew") from None
-    return Known(server.pk, server.card_url, auth, find_names(server, ask), enter(server))
+    place = CardPlace(
+        server_id=server.pk,
+        url=server.card_url,
+        auth=auth,
+        digest=server.card_digest,
+        is_refused=bool(server.card_refusal),
+        keys=tuple(server.card_keys),
+    )
+    return Known(place, find_names(server, ask), enter(server), server.tells_caller)
 
 
 async def _close(server_id: int) -> None:

@@ -1,47 +1,78 @@
 """Publishing a remote server as an agent, and moving it: what REST, the desk and the admin share."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
 
 from accounts.models import User
 from agents import publishing
-from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
+from agents.links.remote.access import NO_AUTH, Auth, BadAuth, auth_of, may_have_credentials, seal
+from agents.links.remote.approval import CLOSED, judge, place_of, write_approved
 from agents.links.remote.card import Card, find_card
+from agents.links.remote.content import Json
 from agents.links.remote.names import forget
 from agents.models import RemoteServer, Session
 from agents.session_rows import check_sessions, free_name, slug_of
-from kit.safe_http import parse_url
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A server as its owner names it. `keys`: one of them signs its card; without any, no signature is checked.
+
+    `tells_caller`: it is told who asks.
+    """
+
+    card: Card
+    auth: Auth = NO_AUTH
+    keys: Sequence[Json] = ()
+    tells_caller: bool = False
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """As a `RemoteServer` holds it."""
+        return {
+            "card_url": self.card.url,
+            "auth_scheme": self.auth.scheme,
+            "credentials": seal(self.auth),
+            "card_keys": list(self.keys),
+            "tells_caller": self.tells_caller,
+        }
 
 
 @transaction.atomic
 def publish_remote(
     owner: User,
-    card: Card,
-    auth: Auth,
+    place: Place,
     details: Mapping[str, Any],
     *,
     slug: str | None = None,
     allowed: Sequence[User] | None = None,
 ) -> publishing.Published:
-    """Make an agent of the server of a card, with a session of its own. See `agents.publishing.publish`.
+    """Make an agent of a server, with a session of its own; its card is approved. See `agents.publishing.publish`.
 
     Raises:
         publishing.BadSlug, publishing.Taken, QuotaExceeded: nothing was written.
     """
     check_sessions(owner.pk)
-    session = Session(owner=owner, **_place(card))
+    card = place.card
+    session = Session(owner=owner, **place_of(card))
     session.routing_name = free_name(session, slug_of(slug or card.name) or "remote")
     session.save()
-    RemoteServer.objects.create(
-        session=session, card_url=card.url, auth_scheme=auth.scheme, credentials=seal(auth)
-    )
+    server = RemoteServer.objects.create(session=session, **place.columns)
+    write_approved(server.pk, card)
     return publishing.publish(owner, session, details, slug=slug or slug_of(card.name) or None, allowed=allowed)
 
 
-def look_again(server: RemoteServer, card_url: str | None, auth: Auth | None) -> tuple[Card, Auth]:
-    """The card of a server that is to move; None: as it is.
+def look_again(
+    server: RemoteServer,
+    card_url: str | None,
+    auth: Auth | None,
+    keys: Sequence[Json] | None = None,
+    tells_caller: bool | None = None,
+) -> Place:
+    """The place of a server that is to move; None: as it is.
 
     Credentials are never shown, and so never sent to a host they were not given for.
 
@@ -55,21 +86,24 @@ def look_again(server: RemoteServer, card_url: str | None, auth: Auth | None) ->
         auth = auth_of(server)
         if auth.scheme and not may_have_credentials(server.card_url, url):
             raise BadAuth("the card is on another host: give the credentials for it, or none")
-    return find_card(url, auth), auth
+    keys = server.card_keys if keys is None else keys
+    tells_caller = server.tells_caller if tells_caller is None else tells_caller
+    return Place(find_card(url, auth, keys), auth, keys, tells_caller)
 
 
 @transaction.atomic
-def move(server: RemoteServer, card: Card, auth: Auth) -> None:
-    """Call this card from now on; its breaker is closed, and what the old one called things is forgotten."""
-    if server.card_url != card.url:
+def move(server: RemoteServer, place: Place) -> None:
+    """Call the server at this place from now on; its breaker is closed.
+
+    At another URL the card is approved, and what the old server called things is forgotten. At the same URL a card
+    that changed still waits for the owner (`agents.links.remote.approval`).
+    """
+    locked = Session.objects.select_for_update(no_key=True).filter(pk=server.session_id)
+    locked.values_list("pk").first()
+    RemoteServer.objects.filter(pk=server.pk).update(**CLOSED, **place.columns)
+    if server.card_url != place.card.url:
         forget(server.pk)
-    Session.objects.filter(pk=server.session_id).update(**_place(card))
-    fresh = {"card_url": card.url, "auth_scheme": auth.scheme, "credentials": seal(auth)}
-    RemoteServer.objects.filter(pk=server.pk).update(retry_at=None, opens=0, last_failure="", **fresh)
-
-
-def _place(card: Card) -> dict[str, str]:
-    """A session as lists show it: where it is, and what it speaks."""
-    way = card.interface
-    host = parse_url(card.url).netloc.decode("ascii")
-    return {"host": host[:255], "channel_version": f"A2A {way.version} over {way.binding}"[:64]}
+        write_approved(server.pk, place.card)
+        Session.objects.filter(pk=server.session_id).update(**place_of(place.card))
+    else:
+        judge(server.pk, place.card)

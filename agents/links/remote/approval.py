@@ -1,0 +1,161 @@
+"""The card a remote server is called by is the one its owner approved; a changed one waits for them.
+
+While it waits the hub goes on by the approved card, unless the changed one no longer offers the interface that the
+hub calls (docs/adr/0075).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from agents.links.remote.breaker import open_at_once
+from agents.links.remote.card import Card, card_of
+from agents.links.remote.changes import Changes, find_changes
+from agents.links.remote.names import forget
+from agents.models import RemoteCard, RemoteServer, Session
+from agents.models.remote import MAX_FAILURE_CHARS
+from kit.clock import db_now
+from kit.safe_http import parse_url
+
+MOVED = "its card no longer offers the interface that its owner approved: the owner has to approve the change"
+CLOSED = {"retry_at": None, "opens": 0, "last_failure": "", "card_refusal": ""}
+
+
+class NotWaiting(Exception):
+    """The changed card that was decided about is not the one that waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of a fetched card: the card to call by, or why nothing is asked."""
+
+    card: Card
+    refusal: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedCard:
+    """A card that waits for its owner's decision. `is_asked`: by the approved one, meanwhile."""
+
+    digest: str
+    since: datetime
+    changes: Changes
+    is_asked: bool
+
+
+@transaction.atomic
+def judge(server_id: int, fetched: Card) -> Judged | None:
+    """Compare a card that was fetched with the approved one, and keep it for the owner if it changed.
+
+    The first card of a server without an approved one is approved. None: there is no such server any more.
+    """
+    server = RemoteServer.objects.select_for_update(no_key=True).filter(pk=server_id).first()
+    if server is None:
+        return None
+    if server.card_url != fetched.url:  # it was moved while this card was fetched
+        return Judged(fetched, "")
+    if not server.card_digest:
+        write_approved(server_id, fetched)
+        return Judged(fetched, "")
+    if server.card_digest == fetched.digest:
+        _await_owner(server, None)
+        return Judged(fetched, "")
+    kept = RemoteCard.objects.get(server=server)
+    approved = card_of(server.card_url, kept.approved)
+    if fetched.digest == kept.kept_digest:
+        _await_owner(server, None)
+        return Judged(approved, "")
+    refusal = "" if approved.interface in fetched.offers else MOVED
+    if kept.waiting_digest != fetched.digest:
+        RemoteCard.objects.filter(pk=kept.pk).update(waiting=fetched.content, waiting_digest=fetched.digest)
+        _await_owner(server, db_now(), refusal)
+    elif server.card_refusal != refusal:
+        _await_owner(server, server.card_changed_at, refusal)
+    return Judged(approved, refusal)
+
+
+def refuse(server_id: int, words: str) -> None:
+    """Write down why nothing is asked of a server, until a card of its own is good again."""
+    RemoteServer.objects.filter(pk=server_id).update(card_refusal=words[:MAX_FAILURE_CHARS])
+
+
+def write_approved(server_id: int, card: Card) -> None:
+    """From now on the server is called by this card; none waits."""
+    fresh = {"approved": card.content, **_NONE_WAITS, "kept_digest": ""}
+    RemoteCard.objects.update_or_create(server_id=server_id, defaults=fresh)
+    RemoteServer.objects.filter(pk=server_id).update(
+        card_digest=card.digest, card_changed_at=None, card_refusal=""
+    )
+
+
+def find_changed_card(server: RemoteServer) -> ChangedCard | None:
+    """The card that waits for the owner of a server, and what differs."""
+    kept = RemoteCard.objects.filter(server=server, waiting__isnull=False).first()
+    if kept is None or server.card_changed_at is None:
+        return None
+    return ChangedCard(
+        digest=kept.waiting_digest,
+        since=server.card_changed_at,
+        changes=find_changes(kept.approved, kept.waiting),
+        is_asked=not server.card_refusal,
+    )
+
+
+@transaction.atomic
+def approve_card(server: RemoteServer, digest: str) -> None:
+    """Call the server by the changed card of this digest from now on.
+
+    Raises:
+        NotWaiting: another one waits, or none; nothing was changed.
+    """
+    kept = _locked(server, digest)
+    card, before = card_of(server.card_url, kept.waiting or {}), card_of(server.card_url, kept.approved)
+    if card.interface != before.interface:
+        forget(server.pk)
+    Session.objects.filter(pk=server.session_id).update(**place_of(card))
+    write_approved(server.pk, card)
+    RemoteServer.objects.filter(pk=server.pk).update(**CLOSED)
+
+
+@transaction.atomic
+def keep_card(server: RemoteServer, digest: str) -> None:
+    """Go on by the approved card, also while the server shows the changed one of this digest.
+
+    Raises:
+        NotWaiting: another one waits, or none; nothing was changed.
+    """
+    kept = _locked(server, digest)
+    RemoteCard.objects.filter(pk=kept.pk).update(**_NONE_WAITS, kept_digest=digest)
+    RemoteServer.objects.filter(pk=server.pk).update(card_changed_at=None, **CLOSED)
+
+
+def place_of(card: Card) -> dict[str, str]:
+    """A session as lists show it: where it is, and what it speaks."""
+    way = card.interface
+    host = parse_url(card.url).netloc.decode("ascii")
+    return {"host": host[:255], "channel_version": f"A2A {way.version} over {way.binding}"[:64]}
+
+
+_NONE_WAITS: dict[str, Any] = {"waiting": None, "waiting_digest": ""}
+
+
+def _await_owner(server: RemoteServer, since: datetime | None, refusal: str = "") -> None:
+    """Write down since when a changed card waits, and why nothing is asked; `since` None: no card waits."""
+    if since is None and server.card_changed_at is not None:
+        RemoteCard.objects.filter(server=server).update(**_NONE_WAITS)
+    if (server.card_changed_at, server.card_refusal) != (since, refusal):
+        RemoteServer.objects.filter(pk=server.pk).update(card_changed_at=since, card_refusal=refusal)
+    if refusal and not server.card_refusal:
+        open_at_once(server.pk, refusal, tried=False)
+
+
+def _locked(server: RemoteServer, digest: str) -> RemoteCard:
+    """The cards of a server while the session and the server are locked, in this order."""
+    Session.objects.select_for_update(no_key=True).filter(pk=server.session_id).values_list("pk").first()
+    RemoteServer.objects.select_for_update(no_key=True).filter(pk=server.pk).values_list("pk").first()
+    kept = RemoteCard.objects.filter(server=server, waiting__isnull=False, waiting_digest=digest).first()
+    if kept is None:
+        raise NotWaiting
+    return kept
