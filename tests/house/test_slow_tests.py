@@ -32,6 +32,7 @@ def test_deep():
 """
 
 
+@pytest.mark.slow
 def test_a_slow_test_fails_unless_it_is_deep(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_runtest_makereport\n")
     (tmp_path / "test_three.py").write_text(TESTS)
