@@ -15,6 +15,14 @@ from agents.links.remote.card import Card
 from agents.models import Agent, RemoteServer, Session
 from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS, MAX_WAIT_S, MIN_BODY_BYTES
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
+from agents.rest.card_settings import (
+    HUB_MODES,
+    MAX_SKILLS,
+    SkillBody,
+    checked_output_modes,
+    checked_skills,
+    modes,
+)
 from agents.rest.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import db_now
@@ -22,10 +30,6 @@ from kit.iso import iso, iso_or_none
 
 Json = dict[str, Any]
 MAX_GRANTS = 200
-MEDIA_TYPE = r"\A[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*\Z"
-MAX_SKILLS = 20
-MAX_MODES = 20
-HUB_MODES = ("text/plain", "application/json")  # what every agent takes, and what callers can ask for
 NOT_OFFERED = "this hub does not offer it yet"
 
 
@@ -38,29 +42,6 @@ def _paper(source: str) -> serializers.CharField:
         max_length=MAX_PAPER_CHARS,
         trim_whitespace=False,
     )
-
-
-def _modes(source: str | None = None, *, among: Sequence[str] = ()) -> serializers.ListField:
-    """Media types, each once and in their order; empty: the default."""
-    one = serializers.ChoiceField(choices=among) if among else serializers.RegexField(MEDIA_TYPE, max_length=127)
-    return serializers.ListField(source=source, required=False, max_length=MAX_MODES, child=one)
-
-
-def _short(max_length: int, *, most: int) -> serializers.ListField:
-    child = serializers.CharField(max_length=max_length)
-    return serializers.ListField(required=False, max_length=most, child=child)
-
-
-class SkillBody(Body):
-    """A skill as A2A cards have it; without modes it has the agent's."""
-
-    id = serializers.CharField(max_length=64)
-    name = serializers.CharField(max_length=120)
-    description = serializers.CharField(required=False, allow_blank=True, max_length=1024)
-    tags = _short(64, most=20)
-    examples = _short(400, most=20)
-    inputModes = _modes(among=HUB_MODES)
-    outputModes = _modes()
 
 
 class RemoteAuth(Body):
@@ -116,8 +97,8 @@ class AgentChanges(Body):
         source="suggested_prompts", required=False, max_length=6, child=serializers.CharField(max_length=400)
     )
     skills = serializers.ListField(required=False, max_length=MAX_SKILLS, child=SkillBody())
-    defaultInputModes = _modes("input_modes", among=HUB_MODES)
-    defaultOutputModes = _modes("output_modes")
+    defaultInputModes = modes("input_modes", among=HUB_MODES)
+    defaultOutputModes = modes("output_modes")
     maxBodyBytes = serializers.IntegerField(
         source="max_body_bytes",
         required=False,
@@ -138,10 +119,8 @@ class AgentChanges(Body):
             raise serializers.ValidationError(str(unknown)) from None
 
     def validate_skills(self, skills: list[Json]) -> list[Json]:
-        """With ids that differ; callers name a skill by its id."""
-        if len({skill["id"] for skill in skills}) < len(skills):
-            raise serializers.ValidationError("two skills have one id")
-        return skills
+        """With ids that differ."""
+        return checked_skills(skills)
 
     def validate_defaultInputModes(self, modes: list[str]) -> list[str]:
         """Each once."""
@@ -149,9 +128,7 @@ class AgentChanges(Body):
 
     def validate_defaultOutputModes(self, modes: list[str]) -> list[str]:
         """Each once, and one of them such that a caller of A2A can take it."""
-        if modes and not set(modes) & set(HUB_MODES):
-            raise serializers.ValidationError(f"want {' or '.join(HUB_MODES)} among them")
-        return list(dict.fromkeys(modes))
+        return checked_output_modes(modes)
 
     def validate(self, attrs: Json) -> Json:
         """Take out what only has to be false."""
