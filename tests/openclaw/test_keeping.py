@@ -1,4 +1,7 @@
-"""Behaviours 49, 50, 53 and 54: what a restarted hub still knows."""
+"""Behaviours 49, 50 and 53 to 55: what a restarted hub still knows."""
+
+import os
+from pathlib import Path
 
 from hub.data_lock import DataDirInUse, lock
 from tests.homes import MakeHome
@@ -69,3 +72,9 @@ async def test_54_a_folder_is_one_hubs_and_free_again_when_it_died(
     assert str(home.folder) in refused
     restart(hub)
     hub.check_running()
+
+
+def test_55_what_a_lock_file_holds_is_of_no_account(tmp_path: Path) -> None:
+    for content in ("", "{not json", '{"pid": 1, "createdAt": "never"}'):
+        (tmp_path / "hub.lock").write_text(content)
+        os.close(lock(tmp_path))
