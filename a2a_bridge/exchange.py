@@ -11,6 +11,7 @@ from a2a_bridge.idempotency import Claim
 from a2a_bridge.open_runs import Key, OpenRuns, key_of
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
 from a2a_bridge.requests import Send
+from a2a_bridge.tasks.chosen import new_task_id
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.pieces import agent_message
 from a2a_bridge.tasks.record import State, StatusEvent, Task, after, timestamp
@@ -194,7 +195,7 @@ class Exchanges:
 
     def _new_task(self, identity: Identity, agent: Target, send: Send, claim: Claim | None) -> Task:
         return Task(
-            id=claim.task_id if claim else unguessable("task-"),
+            id=claim.task_id if claim else new_task_id(agent),
             caller_id=identity.user_id,
             handle=agent.handle,
             context_id=send.context_id or unguessable("context-"),

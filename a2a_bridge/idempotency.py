@@ -25,7 +25,7 @@ from kit import batches, sql
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.durations import seconds
-from kit.ids import time_ordered, unguessable
+from kit.ids import time_ordered
 from kit.jsonrpc import RpcError
 
 KEPT = timedelta(hours=24)
@@ -106,8 +106,8 @@ def check(key: str) -> str:
     return key
 
 
-async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: str = "") -> Claim:
-    """Take a key, or find the turn that has it. `task_id`: of the task the message goes on with.
+async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: str) -> Claim:
+    """Take a key, or find the turn that has it. `task_id`: of the task the message goes on with, or begins.
 
     Raises:
         RpcError: the key belongs to another message.
@@ -130,7 +130,7 @@ def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Cl
     now = db_now()
     named = {"caller_id": caller_id, "handle": handle, "key": hashlib.sha256(key.encode()).hexdigest()}
     SendKey.objects.filter(**named, created_at__lt=now - KEPT).delete()
-    ids = {"task_id": task_id or unguessable("task-"), "chat_id": time_ordered()}
+    ids = {"task_id": task_id, "chat_id": time_ordered()}
     row, is_new = _row_of(named, {"body": body, "created_at": now, **ids})
     if row.body != body:
         raise RpcError(IDEMPOTENCY_KEY_REUSED, "this Idempotency-Key belongs to another message", status=200)

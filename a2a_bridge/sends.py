@@ -12,6 +12,7 @@ from a2a_bridge.own_tasks import again, find
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.requests import Send
 from a2a_bridge.streams import Streaming
+from a2a_bridge.tasks.chosen import new_task_id
 from a2a_bridge.tasks.record import Message, Role, Task
 from a2a_bridge.tasks.run import TaskRun
 from agents.errors import AlreadyAsked
@@ -68,7 +69,8 @@ async def _keyed(services: Services, call: Call, send: Send) -> TaskRun | Repeat
     """The turn of a key, or what it was; a send that began nothing leaves its key free."""
     identity, agent = call.caller.identity, call.caller.agent
     body = digest_of(send)
-    claim = await take(identity.user_id, agent.handle, check(call.key), body, task_id=send.task_id)
+    task_id = send.task_id or new_task_id(agent)
+    claim = await take(identity.user_id, agent.handle, check(call.key), body, task_id=task_id)
     if not claim.is_new:
         wait_s = services.exchanges.wait_s(agent, send)
         return Repeat(claim, services.exchanges.begun(identity, agent, send, claim), wait_s=wait_s)

@@ -30,9 +30,15 @@ EDITABLE = (
     "input_modes",
     "output_modes",
     "max_body_bytes",
+    "task_store",
     "claude_md",
     "personalization_prompt",
 )
+TASK_STORES = [
+    ("", "Where the hub keeps them"),
+    (Agent.TaskStore.MEMORY, "In memory"),
+    (Agent.TaskStore.JOURNAL, "In the database"),
+]
 MAX_CHOICES = 200
 MAX_PROMPTS = 6
 MAX_PROMPT_CHARS = 400
@@ -61,6 +67,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     """The settings of an agent."""
 
     suggested_prompts = SuggestedPromptsField(required=False, help_text="One on a line, at most 6.")
+    task_store = forms.ChoiceField(label="Tasks are kept", required=False, choices=TASK_STORES)
     skills = SkillsField(
         required=False,
         help_text="Each from its id line on: id, name, description, and any number of tag, example, input and"
@@ -89,6 +96,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "wait_s": "Patience in seconds",
             "agent_style": "Answers to A2A 0.3",
             "max_body_bytes": "Longest request in bytes",
+            "task_store": "Tasks are kept",
         }
         help_texts: ClassVar[dict[str, str]] = {
             "tagline": "One line for the directory.",
@@ -103,6 +111,8 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "wait_s": "How long it may take for callers who stream or come back for the answer: up to 3600."
             " Empty: the hub's own limit, as for those who wait.",
             "max_body_bytes": "Over A2A: 1024 to 1048576. A longer one is refused with 413. Empty: 1048576.",
+            "task_store": "From the next task on. In memory a restart may lose them; in the database they are kept"
+            " for days, and each piece of a streamed answer is a write.",
             "agent_style": "Whether A2A 0.3 callers get a plain answer as a message, or always a task.",
         }
 

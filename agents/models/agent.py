@@ -61,6 +61,10 @@ class Agent(models.Model):
         HYBRID = "hybrid", "answers plain questions with a message"
         TASK_GENERATING = "task-generating", "makes a task of every question"
 
+    class TaskStore(models.TextChoices):
+        MEMORY = "memory", "a memory that may be lost"
+        JOURNAL = "journal", "the database, over restarts"
+
     session = models.ForeignKey(Session, models.CASCADE, related_name="agents")
     owner = models.ForeignKey(User, models.CASCADE, related_name="agents")
     handle = models.CharField(max_length=160, editable=False)
@@ -108,6 +112,14 @@ class Agent(models.Model):
         blank=True,
         validators=[MinValueValidator(MIN_BODY_BYTES), MaxValueValidator(MAX_BODY_BYTES)],
         help_text="The longest request it takes over A2A; empty: the hub's own limit.",
+    )
+    task_store = models.CharField(
+        max_length=7,
+        choices=TaskStore,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Where its A2A tasks are kept; empty: where the hub keeps them.",
     )
     claude_md = models.TextField(  # noqa: DJ001  the native API tells "never written" from "empty"
         null=True, blank=True, validators=[MaxLengthValidator(MAX_PAPER_CHARS)]

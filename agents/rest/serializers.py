@@ -23,7 +23,7 @@ from agents.rest.card_settings import (
     checked_skills,
     modes,
 )
-from agents.rest.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style
+from agents.rest.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style, TaskStoreKind
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import db_now
 from kit.iso import iso, iso_or_none
@@ -106,6 +106,9 @@ class AgentChanges(Body):
         min_value=MIN_BODY_BYTES,
         max_value=MAX_BODY_BYTES,
     )
+    taskStore = serializers.ChoiceField(
+        source="task_store", required=False, allow_null=True, choices=Agent.TaskStore.choices
+    )
     claudeMd = _paper("claude_md")
     personalizationPrompt = _paper("personalization_prompt")
     liveView = serializers.BooleanField(required=False, write_only=True)
@@ -129,6 +132,10 @@ class AgentChanges(Body):
     def validate_defaultOutputModes(self, modes: list[str]) -> list[str]:
         """Each once, and one of them such that a caller of A2A can take it."""
         return checked_output_modes(modes)
+
+    def validate_taskStore(self, kind: str | None) -> str:
+        """As the model has it: the hub's own is empty."""
+        return kind or ""
 
     def validate(self, attrs: Json) -> Json:
         """Take out what only has to be false."""
@@ -244,6 +251,7 @@ def _show(
         "defaultInputModes": agent.input_modes,
         "defaultOutputModes": agent.output_modes,
         "maxBodyBytes": agent.max_body_bytes,
+        "taskStore": cast(TaskStoreKind | None, agent.task_store or None),
     }
     if allowed is not None:
         shown["allowedLogins"] = allowed

@@ -7,6 +7,7 @@ from kit.describe import Time, Uuid
 RoleWord = Literal["owner", "approver", "prompter", "viewer"]
 Access = Literal["public", "limited", "private"]
 Style = Literal["hybrid", "task-generating"]
+TaskStoreKind = Literal["memory", "journal"]
 
 
 class ApiSession(TypedDict):
@@ -111,6 +112,7 @@ class ApiAgent(TypedDict):
     defaultInputModes: list[str]
     defaultOutputModes: list[str]
     maxBodyBytes: int | None
+    taskStore: TaskStoreKind | None
 
 
 class PublishedAgent(ApiAgent):

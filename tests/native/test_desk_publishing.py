@@ -59,6 +59,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"output_modes": "image/png"}, "id_output_modes", "Want text/plain or application/json among them."),
     ({"max_body_bytes": "1023"}, "id_max_body_bytes", "greater than or equal to 1024"),
     ({"max_body_bytes": "1048577"}, "id_max_body_bytes", "less than or equal to 1048576"),
+    ({"task_store": "disk"}, "id_task_store", "valid choice"),
     ({"status": "open"}, "id_status", "valid choice"),
     ({"access": "\0"}, "id_access", "valid choice"),
     ({"suggested_prompts": "\n".join("abcdefg")}, "id_suggested_prompts", "At most 6"),
@@ -108,7 +109,9 @@ def test_what_a_card_says_is_typed_as_lines_and_comes_back_as_them(alice: Person
     skills = "id: sum\r\nname: Sum up\r\ndescription: Short.\r\n  And plain.\r\ntag: text\r\ntag: short"
     skills += "\r\nexample: Sum up: x"
     typed = {"skills": skills, "input_modes": ["text/plain"], "output_modes": "text/plain\r\nimage/png"}
-    assert client.post(path, FIELDS | typed | {"max_body_bytes": "4096"}).status_code == 302
+    assert (
+        client.post(path, FIELDS | typed | {"max_body_bytes": "4096", "task_store": "journal"}).status_code == 302
+    )
     agent.refresh_from_db()
     assert agent.skills == [
         {
@@ -120,7 +123,7 @@ def test_what_a_card_says_is_typed_as_lines_and_comes_back_as_them(alice: Person
         }
     ]
     assert (agent.input_modes, agent.output_modes) == (["text/plain"], ["text/plain", "image/png"])
-    assert agent.max_body_bytes == 4096
+    assert (agent.max_body_bytes, agent.task_store) == (4096, "journal")
     page = text(client, path)
     assert skills.replace("\r\n", "\n") in page
     assert re.search(r'value="text/plain"[^>]*checked', page)

@@ -48,6 +48,7 @@ FIELDS = {
     "defaultInputModes",
     "defaultOutputModes",
     "maxBodyBytes",
+    "taskStore",
 }
 OWNERS_FIELDS = FIELDS | {"allowedLogins"}
 
@@ -216,6 +217,8 @@ GOOD_AND_BAD = [
     ("agentStyle", "task-generating", "chatty"),
     ("agentStyle", "hybrid", None),
     ("agentStyle", "hybrid", "hybrid\0"),
+    ("taskStore", "journal", "disk"),
+    ("taskStore", None, "redis"),
     ("concurrencyCap", 20, 21),
     ("concurrencyCap", 1, 0),
     ("isolated", False, None),

@@ -27,8 +27,8 @@ async def test_49_a_memory_is_empty_after_a_restart(start_hub: StartHub, make_ho
 
 
 async def test_50_a_journal_keeps_tasks_over_a_restart(start_hub: StartHub, make_home: MakeHome) -> None:
-    hub = start_hub(make_home("embedded"), TASK_STORE="journal")
-    async with online(hub, TaskPeer) as agent:
+    hub = start_hub(make_home("embedded"))
+    async with online(hub, TaskPeer, agent={"taskStore": "journal"}) as agent:
         caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
         tasks = [
             await caller.send(steps) for steps in ("note hm | text a1 more | say done", "fail no", "ask which?")
