@@ -35,12 +35,16 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
         return await _joined(services, call, send, same, streaming)
     if isinstance(run, Repeat):
         return await _repeated(services, call, send, run, streaming)
+    if send.push is not None:
+        run.outlives_followers = True
     if call.operation is Operation.STREAM:
         if not send.takes_direct:
-            return Told(streaming.of_turn(run))
-        return Told(streaming.of_direct(run) if send.plain_is_direct else streaming.of_undecided(run))
+            return Told(streaming.of_turn(run), run)
+        is_direct = send.plain_is_direct
+        return Told(streaming.of_direct(run) if is_direct else streaming.of_undecided(run), run)
     if send.waits or run.running is None:
         return Waiting(run, call)
+    run.outlives_followers = True
     await run.tell()
     return Done(call.dialect.sent(run.opening, send))
 

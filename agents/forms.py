@@ -30,6 +30,8 @@ EDITABLE = (
     "input_modes",
     "output_modes",
     "max_body_bytes",
+    "queue_max",
+    "queue_wait_s",
     "task_store",
     "claude_md",
     "personalization_prompt",
@@ -97,6 +99,8 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "agent_style": "Answers to A2A 0.3",
             "max_body_bytes": "Longest request in bytes",
             "task_store": "Tasks are kept",
+            "queue_max": "Questions that may wait",
+            "queue_wait_s": "Seconds they wait",
         }
         help_texts: ClassVar[dict[str, str]] = {
             "tagline": "One line for the directory.",
@@ -111,6 +115,9 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "wait_s": "How long it may take for callers who stream or come back for the answer: up to 3600."
             " Empty: the hub's own limit, as for those who wait.",
             "max_body_bytes": "Over A2A: 1024 to 1048576. A longer one is refused with 413. Empty: 1048576.",
+            "queue_max": "Over A2A, while the agent is at work for others: up to 50, in their order. 0: they are"
+            " refused at once.",
+            "queue_wait_s": "1 to 600. Who has waited so long is refused.",
             "task_store": "From the next task on. In memory a restart may lose them; in the database they are kept"
             " for days, and each piece of a streamed answer is a write.",
             "agent_style": "Whether A2A 0.3 callers get a plain answer as a message, or always a task.",

@@ -5,12 +5,12 @@ from typing import Any
 
 from celery import shared_task
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from accounts.models import Credential
 from accounts.oauth import tidying
 from agents import presence, questions
-from agents.models import Connection, Event, Process, RemoteName, Turn
+from agents.models import Connection, Event, Process, QueuedAsk, RemoteName, Turn
 from agents.models.presence import alive_since
 from agents.transcript import files
 from agents.types import NO_CONNECTION, Failure, Outcome
@@ -37,6 +37,7 @@ def reap() -> dict[str, int]:
         )
         released = lingering.filter(claim_until__lt=now).update(released_at=F("claim_until"))
         released += gone.update(released_at=now)
+        QueuedAsk.objects.filter(Q(waits_until__lt=now) | ~Q(home__in=living)).delete()
     return {"orphans": orphans, "overdue": overdue, "released": released, "dead": dead}
 
 

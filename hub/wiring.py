@@ -109,6 +109,7 @@ class House:
         """What this process holds at this moment, for `/metrics`."""
         return {
             "process_turns": ("Turns of this process without an end.", lambda: self.dispatcher.open_turns),
+            "queued_asks": ("Asks that wait here for a free agent.", lambda: self.dispatcher.queued),
             "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
             "operator_sockets": ("Operators connected here.", lambda: self.room.sockets),
             "streams": ("Event streams open here.", lambda: self.streams.total),

@@ -13,7 +13,16 @@ from agents.granting import UnknownLogin, logins_granted, users_named
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
 from agents.links.remote.card import Card
 from agents.models import Agent, RemoteServer, Session
-from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS, MAX_WAIT_S, MIN_BODY_BYTES
+from agents.models.agent import (
+    MAX_BUDGET,
+    MAX_CAP,
+    MAX_PAPER_CHARS,
+    MAX_QUEUE,
+    MAX_QUEUE_WAIT_S,
+    MAX_WAIT_S,
+    MIN_BODY_BYTES,
+    QUEUE_WAIT_S,
+)
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
 from agents.rest.card_settings import (
     HUB_MODES,
@@ -71,6 +80,13 @@ class RemoteChanges(RemotePlace):
     cardUrl = serializers.CharField(required=False, max_length=MAX_URL_CHARS)
 
 
+class QueueingBody(Body):
+    """How many A2A questions may wait for the agent while it is at work, and how long each."""
+
+    max = serializers.IntegerField(min_value=1, max_value=MAX_QUEUE)
+    waitS = serializers.IntegerField(required=False, default=QUEUE_WAIT_S, min_value=1, max_value=MAX_QUEUE_WAIT_S)
+
+
 class AgentChanges(Body):
     """The body of PATCH: any subset."""
 
@@ -109,6 +125,7 @@ class AgentChanges(Body):
     taskStore = serializers.ChoiceField(
         source="task_store", required=False, allow_null=True, choices=Agent.TaskStore.choices
     )
+    queueing = QueueingBody(required=False, allow_null=True)
     claudeMd = _paper("claude_md")
     personalizationPrompt = _paper("personalization_prompt")
     liveView = serializers.BooleanField(required=False, write_only=True)
@@ -138,7 +155,11 @@ class AgentChanges(Body):
         return kind or ""
 
     def validate(self, attrs: Json) -> Json:
-        """Take out what only has to be false."""
+        """Take out what only has to be false, and spread what is two columns."""
+        if "queueing" in attrs:
+            chosen = attrs.pop("queueing")
+            attrs["queue_max"] = chosen["max"] if chosen else 0
+            attrs["queue_wait_s"] = chosen["waitS"] if chosen else QUEUE_WAIT_S
         for later in ("liveView", "publicAsk"):
             if attrs.pop(later, False):
                 raise serializers.ValidationError({later: NOT_OFFERED})
@@ -251,6 +272,7 @@ def _show(
         "defaultInputModes": agent.input_modes,
         "defaultOutputModes": agent.output_modes,
         "maxBodyBytes": agent.max_body_bytes,
+        "queueing": {"max": agent.queue_max, "waitS": agent.queue_wait_s} if agent.queue_max else None,
         "taskStore": cast(TaskStoreKind | None, agent.task_store or None),
     }
     if allowed is not None:

@@ -71,6 +71,13 @@ class ApiSkill(TypedDict):
     outputModes: NotRequired[list[str]]
 
 
+class ApiQueueing(TypedDict):
+    """How many questions may wait for an agent, and how many seconds each."""
+
+    max: int
+    waitS: int
+
+
 class ApiAgent(TypedDict):
     """A published session, or the draft of one. `allowedLogins` and `remote` are there for its owner alone.
 
@@ -113,6 +120,7 @@ class ApiAgent(TypedDict):
     defaultOutputModes: list[str]
     maxBodyBytes: int | None
     taskStore: TaskStoreKind | None
+    queueing: ApiQueueing | None
 
 
 class PublishedAgent(ApiAgent):

@@ -30,6 +30,7 @@ def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Pers
     assert agent.suggested_prompts == ["What is new?", "And why?"]
     assert (agent.daily_budget, agent.concurrency_cap, agent.isolated) == (10, 2, True)
     assert (agent.wait_s, agent.agent_style) == (900, "task-generating")
+    assert (agent.queue_max, agent.queue_wait_s) == (3, 30)
     assert AgentGrant.objects.get().user == bob.user
     assert "@alice/words is there, and open to callers." in text(client, "/desk")
 
@@ -59,6 +60,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"output_modes": "image/png"}, "id_output_modes", "Want text/plain or application/json among them."),
     ({"max_body_bytes": "1023"}, "id_max_body_bytes", "greater than or equal to 1024"),
     ({"max_body_bytes": "1048577"}, "id_max_body_bytes", "less than or equal to 1048576"),
+    ({"queue_max": "51"}, "id_queue_max", "less than or equal to 50"),
+    ({"queue_wait_s": "0"}, "id_queue_wait_s", "greater than or equal to 1"),
     ({"task_store": "disk"}, "id_task_store", "valid choice"),
     ({"status": "open"}, "id_status", "valid choice"),
     ({"access": "\0"}, "id_access", "valid choice"),

@@ -49,6 +49,7 @@ FIELDS = {
     "defaultOutputModes",
     "maxBodyBytes",
     "taskStore",
+    "queueing",
 }
 OWNERS_FIELDS = FIELDS | {"allowedLogins"}
 
@@ -217,6 +218,9 @@ GOOD_AND_BAD = [
     ("agentStyle", "task-generating", "chatty"),
     ("agentStyle", "hybrid", None),
     ("agentStyle", "hybrid", "hybrid\0"),
+    ("queueing", {"max": 50, "waitS": 600}, {"max": 51}),
+    ("queueing", None, {"waitS": 5}),
+    ("queueing", {"max": 1, "waitS": 1}, {"max": 1, "waitS": 0}),
     ("taskStore", "journal", "disk"),
     ("taskStore", None, "redis"),
     ("concurrencyCap", 20, 21),
