@@ -151,7 +151,7 @@ class Exchanges:
             (await run.tell()).has_pushes = True
 
     async def _ask(self, run: TaskRun, key: Key, ask: Ask, claim: Claim | None = None) -> None:
-        """Ask; `key`: under which others may join, until it has ended. `claim`: to let go when it was not asked."""
+        """Ask; `key`: under which others may join, until it has ended. `claim`: let go when it was not asked."""
 
         async def keep_end(settled: SettledTurn) -> None:
             self._open.leave(key)

@@ -25,6 +25,7 @@ NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server 
     "postSpaExchange",
     "postDeviceToken",
     "postRemoteCards",
+    "postAgents",  # or fields that suit each other
     "postAdminHalts",  # or a login that exists, or one's own
     "deleteAdminHalt",
     "deleteAccount",
