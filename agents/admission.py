@@ -12,6 +12,7 @@ from agents.errors import (
     Cycle,
     Denied,
     Ended,
+    GaveUp,
     Halted,
     NotPublished,
     Offline,
@@ -103,10 +104,11 @@ class House:
         return agent if is_open or (target.agent_id, ask.caller_id) in self.granted else None
 
 
-def admit(ask: Ask, house: House) -> Denied | NotPublished | AlreadyAsked | Waits | None:
+def admit(ask: Ask, house: House, *, in_line: bool = False) -> Denied | NotPublished | AlreadyAsked | Waits | None:
     """Decide one ask; the first refusal answers, and an admitted ask takes its claim and its unit of budget.
 
     Where the agent has a line, an ask that queues waits in it instead of being refused because others are at it.
+    `in_line`: it does already.
 
     The budget is asked last because it is the only rule that spends.
     """
@@ -118,7 +120,7 @@ def admit(ask: Ask, house: House) -> Denied | NotPublished | AlreadyAsked | Wait
     if same := _find_same(ask, house):
         return same
     now = _refuse_now(ask, asked, house)
-    decided = _in_line(ask, asked, house, now) if ask.queues and asked.queue_max else now
+    decided = _decide_in_line(ask, asked, house, now, in_line=in_line) if ask.queues and asked.queue_max else now
     if decided is None:
         house.held(asked.session_id)[ask.caller_id] += 1
         asked.spent += 1
@@ -143,16 +145,20 @@ def _refuse_spent(asked: AgentState) -> OverBudget | None:
     return OverBudget(asked.budget)
 
 
-def _in_line(ask: Ask, asked: AgentState, house: House, refusal: Denied | None) -> Denied | Waits | None:
+def _decide_in_line(
+    ask: Ask, asked: AgentState, house: House, refusal: Denied | None, *, in_line: bool
+) -> Denied | Waits | None:
     """What becomes of an ask that may wait: nobody passes those who wait already.
 
     Its agent may reconnect while it waits; to begin to wait it must be there. A caller has no more places than it
-    may have turns.
+    may have turns. A place that is gone does not come back: its time was over, or its caller was suspended.
     """
     line = house.line(asked.session_id)
     chat_ids = [place.chat_id for place in line]
     ahead = chat_ids.index(ask.chat_id) if ask.chat_id in chat_ids else len(line)
     has_place = ahead < len(line)
+    if in_line and not has_place:
+        return GaveUp()
     if isinstance(refusal, Offline) and not has_place:
         return refusal
     if spent := _refuse_spent(asked):

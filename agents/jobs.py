@@ -18,6 +18,7 @@ from kit import batches
 from kit.clock import db_now
 
 CREDENTIALS_KEPT = timedelta(days=90)
+QUEUED_KEPT = timedelta(seconds=60)  # its own process takes it away long before
 
 
 @shared_task(name="agents.reap", ignore_result=True)
@@ -37,7 +38,7 @@ def reap() -> dict[str, int]:
         )
         released = lingering.filter(claim_until__lt=now).update(released_at=F("claim_until"))
         released += gone.update(released_at=now)
-        QueuedAsk.objects.filter(Q(waits_until__lt=now) | ~Q(home__in=living)).delete()
+        QueuedAsk.objects.filter(Q(waits_until__lt=now - QUEUED_KEPT) | ~Q(home__in=living)).delete()
     return {"orphans": orphans, "overdue": overdue, "released": released, "dead": dead}
 
 

@@ -5,6 +5,7 @@ first of this process that waits for a session, twice a second, and at once when
 """
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -14,6 +15,8 @@ from agents.ports import Clock
 from agents.types import Ask, OpenTurn, Outcome, SettledTurn
 from agents.waiting import RunningTurn
 from kit.durations import seconds
+
+logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S = seconds(0.5, at_least_s=0.1)
 MOST_WAITING = 512
@@ -95,6 +98,8 @@ class Line:
             if running.reply.done():
                 ending = running.reply.result()
                 return await self._gave_up(ask, GaveUp(), ending.outcome, ending.reason)
+            if self._clock() >= deadline:
+                break
             try:
                 return await self._ledger.admit(ask, in_line=True)
             except Waits as still:
@@ -104,6 +109,9 @@ class Line:
             except NotPublished:
                 return _never_asked(Outcome.FAILED, REMOVED, GaveUp())
             except Unavailable:
+                break
+            except Exception:  # whatever happens, the wait ends
+                logger.exception("line.broken", extra={"chat_id": ask.chat_id})
                 break
         return await self._gave_up(ask, refusal, Outcome.DENIED, refusal.reason)
 

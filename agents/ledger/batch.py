@@ -50,9 +50,10 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
         _release([work for work in batch if isinstance(work, Release)], sessions_of_late, now, notes)
         _withdraw([work.ask for work in batch if isinstance(work, Withdraw)], now)
         asks = {i: work.ask for i, work in enumerate(batch) if isinstance(work, Admit)}
+        in_line = {i for i, work in enumerate(batch) if isinstance(work, Admit) and work.in_line}
         if is_retry:
             _skip_written(asks, now, results)
-        refused = _admit(asks, moment, home, results, notes)
+        refused = _admit(asks, in_line, moment, home, results, notes)
         _leave_lines(batch, results)
         refused += [(work.ask, work.denied) for work in batch if isinstance(work, Deny)]
         write_refusals(refused, moment)
@@ -177,7 +178,12 @@ def _withdraw(asks: Sequence[Ask], now: datetime) -> Collection[str]:
 
 
 def _admit(
-    asks: dict[int, Ask], moment: Moment, home: str, results: dict[int, Result], notes: Notes
+    asks: dict[int, Ask],
+    in_line: Collection[int],
+    moment: Moment,
+    home: str,
+    results: dict[int, Result],
+    notes: Notes,
 ) -> list[tuple[Ask, Denied]]:
     """Decide the asks in order and write the admitted; those denied, with why."""
     if not asks:
@@ -187,7 +193,7 @@ def _admit(
     refused: list[tuple[Ask, Denied]] = []
     queued: list[QueuedRow] = []
     for i, ask in asks.items():
-        refusal = admission.admit(ask, house) if may_hand_on(ask) else FileGone()
+        refusal = admission.admit(ask, house, in_line=i in in_line) if may_hand_on(ask) else FileGone()
         if refusal is None:
             results[i] = turn = handed_over(_open_turn(ask, house, home))
             turns.append(turn)

@@ -54,6 +54,7 @@ WHERE lifted_at IS NULL AND kind = 'caller' AND user_id IN ({marks})
 _LINES = """
 SELECT q.session_id, q.caller_id, q.chat_id, q.task_id, q.home, q.message_key
 FROM agents_queuedask q JOIN agents_process p ON p.id = q.home AND p.beat_at > %s
+JOIN accounts_user u ON u.id = q.caller_id AND u.is_active
 WHERE q.waits_until > %s AND q.session_id IN ({marks}) ORDER BY q.id
 """
 _GRANTS = """

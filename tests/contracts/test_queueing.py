@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from accounts.models import User
 from agents.errors import AlreadyAsked, Busy, GaveUp, NotPublished, Offline, OverBudget, OverCap, Waits
 from agents.jobs import reap
 from agents.ledger.batch import commit
@@ -112,6 +113,16 @@ def test_an_ask_that_waiting_cannot_help_is_refused_at_once() -> None:
     assert places() == []
 
 
+def test_who_is_suspended_while_they_wait_is_not_let_through() -> None:
+    agent = queueing()
+    first = admitted(ask(agent, "alice"))
+    one = waits(queued(agent, "bob"))
+    end(first)
+    User.objects.filter(login="bob").update(is_active=False)
+    assert isinstance(again(one)[0], GaveUp)
+    assert places() == []
+
+
 def test_a_place_outlives_a_reconnect_but_not_the_agent() -> None:
     agent = queueing()
     admitted(ask(agent, "alice"))
@@ -145,6 +156,7 @@ def test_places_of_the_dead_and_of_those_whose_time_is_over_do_not_count() -> No
     carol = waits(queued(agent, "carol"))
     QueuedAsk.objects.filter(chat_id=carol.chat_id).update(waits_until=db_now() - timedelta(seconds=1))
     dave = waits(queued(agent, "dave"))
+    assert isinstance(again(carol)[0], GaveUp)
     reap()
     assert places() == [dave.chat_id]
     end(first)
