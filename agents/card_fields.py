@@ -128,4 +128,5 @@ def _checked(rule: Callable[[list[One]], list[One]], value: list[One]) -> list[O
     try:
         return rule(value)
     except serializers.ValidationError as wrong:
-        raise forms.ValidationError(f"{_texts(wrong.detail)[0].capitalize()}.") from None
+        said = _texts(wrong.detail)[0]
+        raise forms.ValidationError(f"{said[:1].upper()}{said[1:]}.") from None

@@ -69,7 +69,13 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     """The settings of an agent."""
 
     suggested_prompts = SuggestedPromptsField(required=False, help_text="One on a line, at most 6.")
-    task_store = forms.ChoiceField(label="Tasks are kept", required=False, choices=TASK_STORES)
+    task_store = forms.ChoiceField(
+        label="Tasks are kept",
+        required=False,
+        choices=TASK_STORES,
+        help_text="From the next task on. In memory a restart may lose them; in the database they are kept for"
+        " days, and each piece of a streamed answer is a write.",
+    )
     skills = SkillsField(
         required=False,
         help_text="Each from its id line on: id, name, description, and any number of tag, example, input and"
@@ -98,7 +104,6 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "wait_s": "Patience in seconds",
             "agent_style": "Answers to A2A 0.3",
             "max_body_bytes": "Longest request in bytes",
-            "task_store": "Tasks are kept",
             "queue_max": "Questions that may wait",
             "queue_wait_s": "Seconds they wait",
         }
@@ -118,8 +123,6 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "queue_max": "Over A2A, while the agent is at work for others: up to 50, in their order. 0: they are"
             " refused at once.",
             "queue_wait_s": "1 to 600. Who has waited so long is refused.",
-            "task_store": "From the next task on. In memory a restart may lose them; in the database they are kept"
-            " for days, and each piece of a streamed answer is a write.",
             "agent_style": "Whether A2A 0.3 callers get a plain answer as a message, or always a task.",
         }
 

@@ -48,8 +48,9 @@ def checked_skills(skills: list[Json]) -> list[Json]:
     Raises:
         ValidationError: two have one id.
     """
-    if len({skill["id"] for skill in skills}) < len(skills):
-        raise serializers.ValidationError("two skills have one id")
+    ids = [skill["id"] for skill in skills]
+    if twice := [one for one in ids if ids.count(one) > 1]:
+        raise serializers.ValidationError(f"two skills have one id: {twice[0]}")
     return skills
 
 
