@@ -52,12 +52,14 @@ class EndingRow(NamedTuple):
 class QueuedRow(NamedTuple):
     """The columns of an ask that begins to wait."""
 
+    agent_id: int | None
     session_id: int
     caller_id: int
     chat_id: str
     home: str
     task_id: str
     message_key: str
+    question: str
     queued_at: object
     waits_until: object
 
