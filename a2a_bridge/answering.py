@@ -80,10 +80,16 @@ class Answer:
             await self.at_once(Done(waiting.result))
             return
         await self._begin([(b"content-type", self._wire.media_type)])
-        while True:
-            await self._say(b" ")
-            if await waiting.run.ended(KEEPALIVE_S):
-                break
+        left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
+        try:
+            while True:
+                if left.done():
+                    raise ClientLeft
+                await self._say(b" ")
+                if await waiting.run.ended(KEEPALIVE_S):
+                    break
+        finally:
+            left.cancel()
         await self._last(self._wire.result(waiting.result))
 
     async def stream(self, frames: AsyncIterator[Frame | None], max_age_s: float) -> None:

@@ -91,9 +91,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer frame by frame; None where nothing was told for a while."""
+    """An answer frame by frame; None where nothing was told for a while. `run`: the turn that it tells."""
 
     frames: AsyncIterator[Frame | None]
+    run: TaskRun | None = None
 
 
 Outcome = Done | Waiting | Told

@@ -9,9 +9,12 @@ from a2a_bridge import errors
 from a2a_bridge.answering import Answer
 from a2a_bridge.calls import Call, Caller, Done, Told, Waiting
 from a2a_bridge.dialects.dialect import STREAMS, Dialect, Operation
+from a2a_bridge.idempotency import Repeat
+from a2a_bridge.joining import Joined
 from a2a_bridge.open_streams import OpenStreams
 from a2a_bridge.operations import Operations
 from a2a_bridge.requests import Request, Send
+from a2a_bridge.tasks.run import TaskRun
 from accounts.served import Served
 from agents.errors import NotPublished, Unavailable
 from agents.types import Target
@@ -20,6 +23,7 @@ from kit.asgi import ClientLeft, Scope, header
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 
 HYBRID = "hybrid"
+Followed = TaskRun | Repeat | Joined | None
 
 logger = logging.getLogger(__name__)
 
@@ -88,11 +92,32 @@ class Counter:
             case Done() as done:
                 await answer.at_once(done)
             case Waiting() as waiting:
-                if not await self._while_welcome(call, answer.wait(waiting)):
+                if not await self._follow(call, waiting.run, answer.wait(waiting)):
                     await answer.refuse(errors.unauthenticated())
-            case Told(frames):
-                if not await self._while_welcome(call, answer.stream(frames, self.stream_max_age_s)):
+            case Told(frames, run):
+                if not await self._follow(call, run, answer.stream(frames, self.stream_max_age_s)):
                     await answer.end()
+
+    async def _follow(self, call: Call, run: Followed, answer: Coroutine[Any, Any, None]) -> bool:
+        """Run what may take long, as `_while_welcome`.
+
+        An ask that waits for a free agent gives up its place when the last who follows it leaves.
+        """
+        if not isinstance(run, TaskRun) or not run.is_in_line:
+            return await self._while_welcome(call, answer)
+        run.followers += 1
+        has_left = True
+        try:
+            has_left = not await self._while_welcome(call, answer)
+        finally:
+            run.followers -= 1
+            if has_left:
+                self._leave(run)
+        return not has_left
+
+    def _leave(self, run: TaskRun) -> None:
+        if run.is_in_line and not run.followers and not run.outlives_followers:
+            self.operations.services.dispatcher.cancel(run.task.chat_id)
 
     async def _while_welcome(self, call: Call, answer: Coroutine[Any, Any, None]) -> bool:
         """Run what may take long; False when the caller's credential was revoked before its end."""

@@ -7,10 +7,11 @@ from contextlib import suppress
 import msgspec
 
 from a2a_bridge.errors import denied_text, not_continuable, refused
-from a2a_bridge.idempotency import Claim
+from a2a_bridge.idempotency import Claim, let_go
 from a2a_bridge.open_runs import Key, OpenRuns, key_of
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
 from a2a_bridge.requests import Send
+from a2a_bridge.tasks.chosen import new_task_id
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.pieces import agent_message
 from a2a_bridge.tasks.record import State, StatusEvent, Task, after, timestamp
@@ -60,8 +61,9 @@ class Exchanges:
             run = self._run_of(self._new_task(identity, agent, send, claim), agent, send, claim)
             await self._keep_push(run, send)
             try:
-                ask = self._ask_of(run.task, agent, identity, send, traceparent, "" if claim else key[2].hex())
-                await self._ask(run, key, ask)
+                message_key = "" if claim else key[2].hex()
+                ask = self._ask_of(run.task, agent, identity, send, traceparent, message_key, queues=True)
+                await self._ask(run, key, ask, claim)
             except Exception:
                 if send.push is not None:
                     await self._pushes.drop(run.task.id)
@@ -148,11 +150,13 @@ class Exchanges:
             await self._pushes.keep(run.task, send.push, IN_SEND)
             (await run.tell()).has_pushes = True
 
-    async def _ask(self, run: TaskRun, key: Key, ask: Ask) -> None:
-        """Ask; `key`: under which others may join, until it has ended."""
+    async def _ask(self, run: TaskRun, key: Key, ask: Ask, claim: Claim | None = None) -> None:
+        """Ask; `key`: under which others may join, until it has ended. `claim`: let go when it was not asked."""
 
         async def keep_end(settled: SettledTurn) -> None:
             self._open.leave(key)
+            if settled.refused is not None and claim is not None:
+                await let_go(claim)
             await run.keep_end(settled)
 
         try:
@@ -194,7 +198,7 @@ class Exchanges:
 
     def _new_task(self, identity: Identity, agent: Target, send: Send, claim: Claim | None) -> Task:
         return Task(
-            id=claim.task_id if claim else unguessable("task-"),
+            id=claim.task_id if claim else new_task_id(agent),
             caller_id=identity.user_id,
             handle=agent.handle,
             context_id=send.context_id or unguessable("context-"),
@@ -214,7 +218,15 @@ class Exchanges:
         )
 
     def _ask_of(
-        self, task: Task, agent: Target, identity: Identity, send: Send, traceparent: str, message_key: str = ""
+        self,
+        task: Task,
+        agent: Target,
+        identity: Identity,
+        send: Send,
+        traceparent: str,
+        message_key: str = "",
+        *,
+        queues: bool = False,
     ) -> Ask:
         return Ask(
             chat_id=task.chat_id,
@@ -230,4 +242,5 @@ class Exchanges:
             parts=send.parts,
             traceparent=traceparent,
             message_key=message_key,
+            queues=queues,
         )

@@ -16,7 +16,7 @@ from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import IDEMPOTENCY_KEY_REUSED
 from a2a_bridge.models import SendKey
 from a2a_bridge.tasks.pieces import end_of
-from a2a_bridge.tasks.reader import end_of_turn
+from a2a_bridge.tasks.reader import end_of_turn, is_queued
 from a2a_bridge.tasks.record import Task, after, timestamp
 from agents.errors import Unavailable
 from agents.models import Turn
@@ -25,7 +25,7 @@ from kit import batches, sql
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.durations import seconds
-from kit.ids import time_ordered, unguessable
+from kit.ids import time_ordered
 from kit.jsonrpc import RpcError
 
 KEPT = timedelta(hours=24)
@@ -106,8 +106,8 @@ def check(key: str) -> str:
     return key
 
 
-async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: str = "") -> Claim:
-    """Take a key, or find the turn that has it. `task_id`: of the task the message goes on with.
+async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: str) -> Claim:
+    """Take a key, or find the turn that has it. `task_id`: of the task the message goes on with, or begins.
 
     Raises:
         RpcError: the key belongs to another message.
@@ -130,7 +130,7 @@ def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Cl
     now = db_now()
     named = {"caller_id": caller_id, "handle": handle, "key": hashlib.sha256(key.encode()).hexdigest()}
     SendKey.objects.filter(**named, created_at__lt=now - KEPT).delete()
-    ids = {"task_id": task_id or unguessable("task-"), "chat_id": time_ordered()}
+    ids = {"task_id": task_id, "chat_id": time_ordered()}
     row, is_new = _row_of(named, {"body": body, "created_at": now, **ids})
     if row.body != body:
         raise RpcError(IDEMPOTENCY_KEY_REUSED, "this Idempotency-Key belongs to another message", status=200)
@@ -150,11 +150,16 @@ def _row_of(named: Mapping[str, Any], fields: Mapping[str, Any]) -> tuple[SendKe
 def _was_abandoned(row: SendKey, now: datetime) -> bool:
     """Whether its process died, or lost the database, before it was admitted or could let go."""
     is_old = not row.result and row.created_at < now - ABANDONED_AFTER
-    return is_old and not _was_admitted(row.chat_id)
+    return is_old and not is_queued(row.chat_id) and not _was_admitted(row.chat_id)
 
 
 def _was_admitted(chat_id: str) -> bool:
     return Turn.objects.filter(chat_id=chat_id).exclude(outcome=Outcome.DENIED).exists()
+
+
+def _is_under_way(chat_id: str) -> bool:
+    """Whether it waits for a free agent, or was admitted since we looked."""
+    return is_queued(chat_id) or _was_admitted(chat_id)
 
 
 def _take_over(row: SendKey, ids: dict[str, str], now: datetime) -> bool:
@@ -172,7 +177,7 @@ def _read(claimed: Claim) -> tuple[SendKey | None, SettledTurn | None]:
         return row, None
     if _was_admitted(claimed.chat_id):
         return None, end_of_turn(claimed.chat_id)
-    if row.created_at < db_now() - ADMITTED_WITHIN:
+    if row.created_at < db_now() - ADMITTED_WITHIN and not _is_under_way(claimed.chat_id):
         raise Unavailable("the first of these sends was never admitted")
     return None, None
 

@@ -5,7 +5,7 @@ import time
 
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.feed import Feed
-from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
+from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader, is_queued
 from a2a_bridge.tasks.record import Task
 from a2a_bridge.tasks.run import is_promoted
 from agents.errors import AlreadyAsked, Unavailable
@@ -68,4 +68,4 @@ async def join(same: AlreadyAsked, caller_id: int, send: Send, post: Post, reade
 
 
 def _is_open(chat_id: str) -> bool:
-    return bool(Turn.objects.filter(chat_id=chat_id, outcome=None).exists())
+    return is_queued(chat_id) or Turn.objects.filter(chat_id=chat_id, outcome=None).exists()

@@ -12,6 +12,7 @@ from a2a_bridge.own_tasks import again, find
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.requests import Send
 from a2a_bridge.streams import Streaming
+from a2a_bridge.tasks.chosen import new_task_id
 from a2a_bridge.tasks.record import Message, Role, Task
 from a2a_bridge.tasks.run import TaskRun
 from agents.errors import AlreadyAsked
@@ -34,12 +35,16 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
         return await _joined(services, call, send, same, streaming)
     if isinstance(run, Repeat):
         return await _repeated(services, call, send, run, streaming)
+    if send.push is not None:
+        run.outlives_followers = True
     if call.operation is Operation.STREAM:
         if not send.takes_direct:
-            return Told(streaming.of_turn(run))
-        return Told(streaming.of_direct(run) if send.plain_is_direct else streaming.of_undecided(run))
+            return Told(streaming.of_turn(run), run)
+        is_direct = send.plain_is_direct
+        return Told(streaming.of_direct(run) if is_direct else streaming.of_undecided(run), run)
     if send.waits or run.running is None:
         return Waiting(run, call)
+    run.outlives_followers = True
     await run.tell()
     return Done(call.dialect.sent(run.opening, send))
 
@@ -68,7 +73,8 @@ async def _keyed(services: Services, call: Call, send: Send) -> TaskRun | Repeat
     """The turn of a key, or what it was; a send that began nothing leaves its key free."""
     identity, agent = call.caller.identity, call.caller.agent
     body = digest_of(send)
-    claim = await take(identity.user_id, agent.handle, check(call.key), body, task_id=send.task_id)
+    task_id = send.task_id or new_task_id(agent)
+    claim = await take(identity.user_id, agent.handle, check(call.key), body, task_id=task_id)
     if not claim.is_new:
         wait_s = services.exchanges.wait_s(agent, send)
         return Repeat(claim, services.exchanges.begun(identity, agent, send, claim), wait_s=wait_s)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agents.errors import (
     AlreadyAsked,
@@ -11,12 +12,14 @@ from agents.errors import (
     Cycle,
     Denied,
     Ended,
+    GaveUp,
     Halted,
     NotPublished,
     Offline,
     OverBudget,
     OverCap,
     TooDeep,
+    Waits,
 )
 from agents.types import Ask
 
@@ -30,6 +33,7 @@ class AgentState:
 
     `budget` None: asks to a session are not counted. `open_to_all`: else only its owner and the granted may ask.
     `is_remote`: a remote server that answers; it needs no connection. `halted`: it, its session or its owner is.
+    `queue_max`, `queue_wait_s`: how many asks may wait for it, and how long.
     """
 
     published: bool
@@ -44,11 +48,20 @@ class AgentState:
     spent: int = 0
     is_remote: bool = False
     halted: bool = False
+    queue_max: int = 0
+    queue_wait_s: int = 0
 
     @property
     def is_online(self) -> bool:
         """Whether there is a way to it."""
         return self.is_remote or self.connection_id is not None
+
+
+class Place(NamedTuple):
+    """An ask that waits for a session."""
+
+    chat_id: str
+    caller_id: int
 
 
 @dataclass(slots=True)
@@ -57,7 +70,8 @@ class House:
 
     `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers, `ended` the turns
     among the parents of these asks that were canceled or failed.
-    `open_asks`: by session, caller and message key, the chat id, task id and home of the turn that is open for it.
+    `open_asks`: by session, caller and message key, the chat id, task id and home of the turn, or the waiting ask,
+    that is open for it. `lines`: who waits, by session, first to last.
     """
 
     agents: Mapping[int, AgentState]
@@ -68,10 +82,15 @@ class House:
     ended: Set[str] = frozenset()
     claims: dict[int, Counter[int]] = field(default_factory=dict)
     open_asks: dict[tuple[int, int, str], tuple[str, str, str]] = field(default_factory=dict)
+    lines: dict[int, list[Place]] = field(default_factory=dict)
 
     def held(self, session_id: int) -> Counter[int]:
         """How many turns each caller holds of a session."""
         return self.claims.setdefault(session_id, Counter())
+
+    def line(self, session_id: int) -> list[Place]:
+        """Who waits for a session."""
+        return self.lines.setdefault(session_id, [])
 
     def find(self, ask: Ask) -> AgentState | None:
         """What the ask is for, if it is there for its caller."""
@@ -85,8 +104,11 @@ class House:
         return agent if is_open or (target.agent_id, ask.caller_id) in self.granted else None
 
 
-def admit(ask: Ask, house: House) -> Denied | NotPublished | AlreadyAsked | None:
+def admit(ask: Ask, house: House, *, in_line: bool = False) -> Denied | NotPublished | AlreadyAsked | Waits | None:
     """Decide one ask; the first refusal answers, and an admitted ask takes its claim and its unit of budget.
+
+    Where the agent has a line, an ask that queues waits in it instead of being refused because others are at it.
+    `in_line`: it does already.
 
     The budget is asked last because it is the only rule that spends.
     """
@@ -97,6 +119,16 @@ def admit(ask: Ask, house: House) -> Denied | NotPublished | AlreadyAsked | None
         return refusal
     if same := _find_same(ask, house):
         return same
+    now = _refuse_now(ask, asked, house)
+    decided = _decide_in_line(ask, asked, house, now, in_line=in_line) if ask.queues and asked.queue_max else now
+    if decided is None:
+        house.held(asked.session_id)[ask.caller_id] += 1
+        asked.spent += 1
+    return decided
+
+
+def _refuse_now(ask: Ask, asked: AgentState, house: House) -> Denied | None:
+    """Rules about how the agent is at this moment."""
     if not asked.is_online:
         return Offline()
     held = house.held(asked.session_id)
@@ -104,18 +136,51 @@ def admit(ask: Ask, house: House) -> Denied | NotPublished | AlreadyAsked | None
         return Busy()
     if held[ask.caller_id] >= asked.cap:
         return OverCap(held[ask.caller_id])
-    if asked.budget is not None and asked.spent >= asked.budget:
-        return OverBudget(asked.budget)
-    held[ask.caller_id] += 1
-    asked.spent += 1
-    return None
+    return _refuse_spent(asked)
+
+
+def _refuse_spent(asked: AgentState) -> OverBudget | None:
+    if asked.budget is None or asked.spent < asked.budget:
+        return None
+    return OverBudget(asked.budget)
+
+
+def _decide_in_line(
+    ask: Ask, asked: AgentState, house: House, refusal: Denied | None, *, in_line: bool
+) -> Denied | Waits | None:
+    """What becomes of an ask that may wait: nobody passes those who wait already.
+
+    Its agent may reconnect while it waits; to begin to wait it must be there. A caller has no more places than it
+    may have turns. A place that is gone does not come back: its time was over, or its caller was suspended.
+    """
+    line = house.line(asked.session_id)
+    chat_ids = [place.chat_id for place in line]
+    ahead = chat_ids.index(ask.chat_id) if ask.chat_id in chat_ids else len(line)
+    has_place = ahead < len(line)
+    if in_line and not has_place:
+        return GaveUp()
+    if isinstance(refusal, Offline) and not has_place:
+        return refusal
+    if spent := _refuse_spent(asked):
+        return spent
+    if refusal is None and not ahead:
+        if has_place:
+            del line[ahead]
+        return None
+    why = refusal or Busy()
+    if not has_place:
+        own = sum(place.caller_id == ask.caller_id for place in line)
+        if len(line) >= asked.queue_max or own >= asked.cap:
+            return why
+        line.append(Place(ask.chat_id, ask.caller_id))
+    return Waits(wait_s=asked.queue_wait_s, refusal=why, is_new=not has_place)
 
 
 def _find_same(ask: Ask, house: House) -> AlreadyAsked | None:
     """The open turn of an identical message (docs/adr/0062)."""
     session_id = ask.target.session_id
     found = house.open_asks.get((session_id, ask.caller_id, ask.message_key)) if ask.message_key else None
-    if found is None:
+    if found is None or found[0] == ask.chat_id:  # its own place in the line
         return None
     chat_id, task_id, home = found
     return AlreadyAsked(

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 
-from agents.errors import NoReceipt, NotDelivered, RateLimited, Unavailable
+from agents.errors import NoReceipt, NotDelivered, RateLimited, Unavailable, Waits
 from agents.ledger import Also, Ledger
+from agents.line import Line
 from agents.live import LiveViews, ReplyChunkMessage
 from agents.ports import Clock, Limits, Link
-from agents.types import Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
+from agents.types import NO_CONNECTION, Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
 from agents.waiting import OnChunk, RunningTurn, WaitingTurns
 from kit.failpoints import reach
 from kit.tasks import TaskSet
@@ -19,6 +21,7 @@ DRAIN_STEP_S = 0.05
 NO_REPLY = Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
 
 CANCELED = Ending(outcome=Outcome.FAILED, reason=Failure.CANCELED, keeps_claim=True)
+SHUTDOWN = Ending(outcome=Outcome.FAILED, reason=Failure.SHUTDOWN, keeps_claim=True)
 HALTED = Ending(outcome=Outcome.FAILED, reason=Failure.HALTED, keeps_claim=True)
 
 OnSettled = Callable[[SettledTurn], Awaitable[None]]
@@ -44,6 +47,7 @@ class Dispatcher:
         self._showing = TaskSet()
         self._clock = clock
         self._waiting = waiting
+        self._line = Line(ledger, clock)
         self._tasks = TaskSet()
         self._admitting = 0
         self._draining = False
@@ -51,7 +55,8 @@ class Dispatcher:
     async def ask(self, ask: Ask, on_settled: OnSettled, also: Also | None = None) -> RunningTurn:
         """Admit an ask and set its turn going. `on_settled` runs after the end is durable, before it is told.
 
-        `also`: what to write in the very transaction that settles.
+        An ask that has to wait for a free agent is given back as well, `in_line`. `also`: what to write in the
+        transaction that settles.
 
         Raises:
             Denied: nothing was sent; the audit row says why.
@@ -63,10 +68,14 @@ class Dispatcher:
             denied = RateLimited(retry_in_s)
             await self._ledger.deny(ask, denied)
             raise denied
+        if ask.queues and self._line.is_full:
+            ask = replace(ask, queues=False)
         started = self._clock()
         self._admitting += 1
         try:
             turn = await self._ledger.admit(ask)
+        except Waits as waits:
+            return self._begin_to_wait(ask, waits, on_settled, also)
         finally:
             self._admitting -= 1
         reach("after-admission")
@@ -74,15 +83,33 @@ class Dispatcher:
         self._tasks.start(self._see_through(running, started, on_settled, also), name=f"turn {ask.chat_id}")
         return running
 
+    def _begin_to_wait(self, ask: Ask, waits: Waits, on_settled: OnSettled, also: Also | None) -> RunningTurn:
+        to_be = OpenTurn(ask=ask, connection_id=NO_CONNECTION, link_process="", text=ask.question)
+        running = RunningTurn(to_be, in_line=True)
+        self._tasks.start(self._wait_in_line(running, waits, on_settled, also), name=f"line {ask.chat_id}")
+        return running
+
+    async def _wait_in_line(
+        self, running: RunningTurn, waits: Waits, on_settled: OnSettled, also: Also | None
+    ) -> None:
+        turn = await self._line.wait(running, waits)
+        if isinstance(turn, SettledTurn):
+            await self._tell(running, turn, on_settled)
+            return
+        running.become(turn, self._show_chunk(turn) if turn.watchers else None)
+        await self._see_through(running, self._clock(), on_settled, also)
+
     def cancel(self, chat_id: str, ending: Ending = CANCELED) -> bool:
         """End a turn of this process because its caller wants it no more; False when none is open here.
 
         It may end otherwise all the same: the first ending stands.
         """
-        running = self._waiting.find(chat_id)
+        running = self._waiting.find(chat_id) or self._line.find(chat_id)
         if running is None or running.reply.done():
             return False
         running.end(ending)
+        if running.in_line:
+            return True
         self._tasks.start(self._link.withdraw(running.turn), name=f"withdraw {chat_id}")
         return True
 
@@ -103,6 +130,11 @@ class Dispatcher:
         """How many turns of this process have not ended."""
         return len(self._tasks) + self._admitting
 
+    @property
+    def queued(self) -> int:
+        """How many asks of this process wait for a free agent."""
+        return len(self._line)
+
     def connections(self) -> set[int]:
         """The connections that turns of this process wait on."""
         return {running.turn.connection_id for running in self._waiting if not running.turn.is_remote}
@@ -119,9 +151,11 @@ class Dispatcher:
         deadline = self._clock() + within_s
         while self.open_turns:
             reach("while-draining")
+            for running in self._line:
+                running.end(SHUTDOWN)
             if self._clock() >= deadline:
                 for running in self._waiting:
-                    running.end(Ending(outcome=Outcome.FAILED, reason=Failure.SHUTDOWN, keeps_claim=True))
+                    running.end(SHUTDOWN)
             await asyncio.sleep(DRAIN_STEP_S)
 
     def _show_chunk(self, turn: OpenTurn) -> OnChunk:
@@ -146,6 +180,10 @@ class Dispatcher:
         reach("before-settling")
         settled = await self._settle(running, ending, started, also)
         reach("after-settling")
+        self._line.ring(running.turn.ask.target.session_id)
+        await self._tell(running, settled, on_settled)
+
+    async def _tell(self, running: RunningTurn, settled: SettledTurn, on_settled: OnSettled) -> None:
         try:
             await on_settled(settled)
         except Exception:
@@ -153,6 +191,8 @@ class Dispatcher:
         running.publish(settled)
 
     async def _reach_end(self, running: RunningTurn) -> Ending:
+        if running.reply.done():  # it was canceled while it was admitted
+            return replace(running.reply.result(), keeps_claim=False, gives_back=True)
         try:
             async with asyncio.timeout(running.turn.ask.wait_s):
                 await self._link.deliver(running.turn)

@@ -85,6 +85,25 @@ class Ended(Denied):
     reason = "ended"
 
 
+class GaveUp(Denied):
+    """While it waited for a free agent its caller canceled it or left, or the hub stopped."""
+
+    reason = "gave_up"
+
+
+class Waits(Exception):
+    """The ask has a place in the line of its agent; ask for it again.
+
+    `refusal`: why it waits, and is refused after `wait_s`. `is_new`: it has the place since now.
+    """
+
+    def __init__(self, *, wait_s: float, refusal: Denied, is_new: bool) -> None:
+        super().__init__()
+        self.wait_s = wait_s
+        self.refusal = refusal
+        self.is_new = is_new
+
+
 class NotPublished(Exception):
     """Nothing there for this caller: absent, draft, deleted, not open to them, its owner suspended. No row."""
 

@@ -8,6 +8,7 @@ from django.utils.timesince import timesince
 
 from accounts.models import User
 from agents import publishing
+from agents.card_fields import InputModesField, LinesField, OutputModesField, SkillsField
 from agents.directory import online_sessions
 from agents.granting import UnknownLogin, logins_granted, users_named
 from agents.models import Agent, Session
@@ -25,31 +26,24 @@ EDITABLE = (
     "wait_s",
     "agent_style",
     "suggested_prompts",
+    "skills",
+    "input_modes",
+    "output_modes",
+    "max_body_bytes",
+    "queue_max",
+    "queue_wait_s",
+    "task_store",
     "claude_md",
     "personalization_prompt",
 )
+TASK_STORES = [
+    ("", "Where the hub keeps them"),
+    (Agent.TaskStore.MEMORY, "In memory"),
+    (Agent.TaskStore.JOURNAL, "In the database"),
+]
 MAX_CHOICES = 200
 MAX_PROMPTS = 6
 MAX_PROMPT_CHARS = 400
-
-
-class LinesField(forms.CharField):
-    """A list of short texts, written one on a line."""
-
-    widget = forms.Textarea(attrs={"rows": 4, "cols": 60})
-
-    def prepare_value(self, value: Any) -> Any:
-        """The list as lines."""
-        return "\n".join(value) if isinstance(value, list) else value
-
-    def clean(self, value: Any) -> list[Any]:
-        """The lines as a list."""
-        lines = [line.strip() for line in super().clean(value).splitlines()]
-        return [line for line in lines if line]
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        """Compares lines with lines."""
-        return super().has_changed(self.prepare_value(initial), self.prepare_value(data))
 
 
 class SuggestedPromptsField(LinesField):
@@ -75,6 +69,26 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     """The settings of an agent."""
 
     suggested_prompts = SuggestedPromptsField(required=False, help_text="One on a line, at most 6.")
+    task_store = forms.ChoiceField(
+        label="Tasks are kept",
+        required=False,
+        choices=TASK_STORES,
+        help_text="From the next task on. In memory a restart may lose them; in the database they are kept for"
+        " days, and each piece of a streamed answer is a write.",
+    )
+    skills = SkillsField(
+        required=False,
+        help_text="Each from its id line on: id, name, description, and any number of tag, example, input and"
+        " output lines. Two spaces at the start go on with the line above. Empty: the one skill ask.",
+    )
+    input_modes = InputModesField(
+        label="Takes", required=False, help_text="Of a question. None chosen: both, as the hub itself."
+    )
+    output_modes = OutputModesField(
+        label="Answers with",
+        required=False,
+        help_text="Media types, one on a line, text/plain or application/json among them. Empty: both of these.",
+    )
     allowed_logins = LoginsField(
         required=False, help_text="Whom it answers while access is limited, one login on a line."
     )
@@ -89,6 +103,9 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "claude_md": "CLAUDE.md",
             "wait_s": "Patience in seconds",
             "agent_style": "Answers to A2A 0.3",
+            "max_body_bytes": "Longest request in bytes",
+            "queue_max": "Questions that may wait",
+            "queue_wait_s": "Seconds they wait",
         }
         help_texts: ClassVar[dict[str, str]] = {
             "tagline": "One line for the directory.",
@@ -102,6 +119,10 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "concurrency_cap": "Questions one caller may have open at once.",
             "wait_s": "How long it may take for callers who stream or come back for the answer: up to 3600."
             " Empty: the hub's own limit, as for those who wait.",
+            "max_body_bytes": "Over A2A: 1024 to 1048576. A longer one is refused with 413. Empty: 1048576.",
+            "queue_max": "Over A2A, while the agent is at work for others: up to 50, in their order. 0: they are"
+            " refused at once.",
+            "queue_wait_s": "1 to 600. Who has waited so long is refused.",
             "agent_style": "Whether A2A 0.3 callers get a plain answer as a message, or always a task.",
         }
 

@@ -10,14 +10,16 @@ from django.db.models import F, QuerySet
 from accounts.models import Credential
 from accounts.oauth import tidying
 from agents import presence, questions
-from agents.models import Connection, Event, Process, RemoteName, Turn
+from agents.models import Connection, Event, Process, QueuedAsk, RemoteName, Turn
 from agents.models.presence import alive_since
 from agents.transcript import files
-from agents.types import NO_CONNECTION, Failure, Outcome
+from agents.types import NO_CONNECTION, Failure, Outcome, Surface
 from kit import batches
 from kit.clock import db_now
 
 CREDENTIALS_KEPT = timedelta(days=90)
+REAPED_AT_ONCE = 1000
+QUEUED_KEPT = timedelta(seconds=60)  # its own process takes it away long before
 
 
 @shared_task(name="agents.reap", ignore_result=True)
@@ -37,7 +39,31 @@ def reap() -> dict[str, int]:
         )
         released = lingering.filter(claim_until__lt=now).update(released_at=F("claim_until"))
         released += gone.update(released_at=now)
+        _end_waiting(QueuedAsk.objects.exclude(home__in=living), now)
+        QueuedAsk.objects.filter(waits_until__lt=now - QUEUED_KEPT).delete()
     return {"orphans": orphans, "overdue": overdue, "released": released, "dead": dead}
+
+
+def _end_waiting(lost: QuerySet[QueuedAsk], now: datetime) -> None:
+    """Make failed turns of the asks that waited in dead processes, so that their callers are told."""
+    asks = list(lost[:REAPED_AT_ONCE])
+    ended = {"outcome": Outcome.FAILED, "reason": Failure.PROCESS_DIED, "settled_at": now, "released_at": now}
+    turns = [
+        Turn(
+            chat_id=ask.chat_id,
+            agent_id=ask.agent_id,
+            session_id=ask.session_id,
+            caller_id=ask.caller_id,
+            surface=Surface.A2A,
+            question=ask.question,
+            asked_at=ask.queued_at,
+            task_id=ask.task_id,
+            **ended,
+        )
+        for ask in asks
+    ]
+    Turn.objects.bulk_create(turns, ignore_conflicts=True)
+    QueuedAsk.objects.filter(pk__in=[ask.pk for ask in asks]).delete()
 
 
 @shared_task(name="agents.retain", ignore_result=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from accounts.authn import Identity
+from agents.errors import Denied
 from agents.pieces import Part
 
 
@@ -60,7 +61,8 @@ class Target:
     """Whom to ask: a published agent by its handle, or, without an agent, a session by its name.
 
     `wait_s`: how long who does not wait in line may wait for it; None is the hub's own REPLY_WAIT_S.
-    `max_body_bytes`: the longest request it takes over A2A; None: the hub's own limit.
+    `max_body_bytes`: the longest request it takes over A2A; None: the hub's own limit. `task_store`: where its
+    tasks are kept (`Agent.TaskStore`); empty: where the hub keeps them.
     """
 
     agent_id: int | None
@@ -69,6 +71,7 @@ class Target:
     wait_s: int | None = None
     style: str = "hybrid"
     max_body_bytes: int | None = None
+    task_store: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,8 @@ class Ask:
     `messageId`, the caller's choice). `parts`: the message's parts
     where they are more than text. `traceparent`: the span it is, in the trace of whoever asked (`kit.trace`).
     `message_key`: the same for identical messages; while one is open, another joins it. Empty: joins nothing.
-    `parent`: the chat id of the turn in which an agent asks this; empty for a first ask.
+    `parent`: the chat id of the turn in which an agent asks this; empty for a first ask. `queues`: it waits for an
+    agent that is at work, if the agent's owner allows it.
     """
 
     chat_id: str
@@ -139,6 +143,7 @@ class Ask:
     traceparent: str = ""
     message_key: str = ""
     parent: str = ""
+    queues: bool = False
 
     @property
     def depth(self) -> int:
@@ -180,13 +185,15 @@ class Ending:
 class SettledTurn:
     """The one end of a turn, as stored. `text` is the reply, or the agent's own words for why there is none.
 
-    `has_also`: what its surface wants written with it is written, if anything.
+    `has_also`: what its surface wants written with it is written, if anything. `refused`: why it was never asked,
+    after it had waited for a free agent; there is no turn then.
     """
 
     outcome: Outcome
     reason: str
     text: str = ""
     has_also: bool = True
+    refused: Denied | None = None
 
     @property
     def own_words(self) -> str:

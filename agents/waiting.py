@@ -23,12 +23,14 @@ class RunningTurn:
 
     Links fill it; any number of surfaces follow it, each from the beginning. It is bounded by the caps the
     link keeps on chunks and reply size. `is_direct`: the agent answered with a message, not with a task;
-    `decided`: done once that is known, or the turn has ended.
+    `decided`: done once that is known, or the turn has ended. `in_line`: it waits for a free agent, and `turn` is
+    only what it will be.
     """
 
-    def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None) -> None:
+    def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None, *, in_line: bool = False) -> None:
         loop = asyncio.get_running_loop()
         self.turn = turn
+        self.in_line = in_line
         self.pieces: list[Piece] = []
         self.agent_is_done = False
         self.reply: asyncio.Future[Ending] = loop.create_future()
@@ -43,6 +45,12 @@ class RunningTurn:
     def text(self) -> str:
         """The text of the reply so far."""
         return text_of(self.pieces)
+
+    def become(self, turn: OpenTurn, on_chunk: OnChunk | None) -> None:
+        """It was admitted: it waits no more, and its agent is asked."""
+        self.turn, self._on_chunk, self.in_line = turn, on_chunk, False
+        if self._on_piece is not None:
+            self._on_piece()
 
     def becomes_task(self) -> None:
         """The answer will be no message without a task: a stream need not wait for what it is."""

@@ -17,6 +17,7 @@ from a2a_bridge.http_json import HttpJson
 from a2a_bridge.open_streams import OpenStreams
 from a2a_bridge.operations import Operations
 from a2a_bridge.pushes.pushes import Pushes
+from a2a_bridge.tasks.chosen import ChosenStores
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.journal import JournalTaskStore
 from a2a_bridge.tasks.memory import MemoryTaskStore
@@ -34,6 +35,7 @@ from agents.links.channel.requests import Requests
 from agents.links.choose import ChooseLink
 from agents.links.remote.link import RemoteLink
 from agents.live import LiveViews
+from agents.models import Agent
 from agents.ports import Limits
 from agents.post import Attend, Cancel, Join, Live, LocalPost, Message, Oust, Post
 from agents.transcript.storage import StorageMeter
@@ -107,6 +109,7 @@ class House:
         """What this process holds at this moment, for `/metrics`."""
         return {
             "process_turns": ("Turns of this process without an end.", lambda: self.dispatcher.open_turns),
+            "queued_asks": ("Asks that wait here for a free agent.", lambda: self.dispatcher.queued),
             "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
             "operator_sockets": ("Operators connected here.", lambda: self.room.sockets),
             "streams": ("Event streams open here.", lambda: self.streams.total),
@@ -238,12 +241,11 @@ def _post() -> Post:
 
 
 def _tasks() -> TaskStore:
-    match settings.TASK_STORE:
-        case "journal":
-            return JournalTaskStore(kept_days=settings.TASKS_KEPT_DAYS)
-        case "redis":
-            return RedisTaskStore(settings.REDIS_URL)
-    return MemoryTaskStore(time.monotonic)
+    """The hub's own store, and the two kinds that agents may choose."""
+    journal = JournalTaskStore(kept_days=settings.TASKS_KEPT_DAYS)
+    memory = MemoryTaskStore(time.monotonic) if settings.IS_EMBEDDED else RedisTaskStore(settings.REDIS_URL)
+    own = journal if settings.TASK_STORE == "journal" else memory
+    return ChosenStores(own, {Agent.TaskStore.MEMORY: memory, Agent.TaskStore.JOURNAL: journal})
 
 
 def concurrency_limits() -> dict[str, ConcurrencyLimit]:

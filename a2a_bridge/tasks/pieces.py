@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from a2a_bridge.errors import failure_text
+from a2a_bridge.errors import denied_text, failure_text
 from a2a_bridge.tasks.record import (
     Artifact,
     ArtifactEvent,
@@ -132,6 +132,8 @@ def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
 
 def _failed(task: Task, settled: SettledTurn, wait_s: float, at: str) -> StatusEvent:
     own_words = settled.text if settled.reason in AGENTS_OWN_WORDS else ""
+    if settled.refused is not None and settled.outcome is Outcome.DENIED:
+        own_words = denied_text(settled.refused, task.handle)
     message = agent_message(task, task.seq + 1, own_words or failure_text(settled.reason, wait_s))
     state = FAILURES.get(settled.reason, State.FAILED)  # type: ignore[call-overload]
     return StatusEvent(task.seq + 1, at, state, message)

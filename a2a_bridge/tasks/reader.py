@@ -8,7 +8,8 @@ from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.pieces import end_of
 from a2a_bridge.tasks.record import Task, TaskEvent, after, timestamp
 from a2a_bridge.tasks.store import TaskStore
-from agents.models import Turn
+from agents.models import Process, QueuedAsk, Turn
+from agents.models.presence import alive_since
 from agents.types import Failure, Outcome, SettledTurn
 from kit.async_db import db_call
 from kit.clock import db_now, near_now
@@ -82,6 +83,8 @@ class TaskReader:
 def end_of_turn(chat_id: str) -> SettledTurn | None:
     """How a turn ended without a reply; None while it is open, or when its process is about to tell."""
     turn = Turn.objects.filter(chat_id=chat_id).first()
+    if turn is None and is_queued(chat_id):
+        return None
     if turn is None:
         return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)
     ended = turn.settled_at
@@ -89,6 +92,14 @@ def end_of_turn(chat_id: str) -> SettledTurn | None:
         return None if turn.outcome != Outcome.FAILED else SettledTurn(Outcome.FAILED, turn.reason)
     reason = turn.reason if turn.outcome == Outcome.FAILED else Failure.REPLY_LOST
     return SettledTurn(Outcome.FAILED, reason)
+
+
+def is_queued(chat_id: str) -> bool:
+    """Whether an ask waits for a free agent, in a process that lives."""
+    now = db_now()
+    living = Process.objects.filter(beat_at__gt=alive_since(now)).values("pk")
+    found = QueuedAsk.objects.filter(chat_id=chat_id, waits_until__gt=now, home__in=living)
+    return bool(found.exists())
 
 
 def _is_young(task: Task) -> bool:

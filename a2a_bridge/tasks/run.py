@@ -59,7 +59,8 @@ class TaskRun:
     Until `tell` nobody knows the task but who waits for its end, and the store does not have it. `keeps_plain`: it
     is a task even if a message answers it: a plain reply where `plain_is_direct`, else what its agent says is one.
     `joins_text`: its caller waits for the end, so a reply that is not shown in pieces is kept as one text.
-    `keeper`: keeps its end besides.
+    `keeper`: keeps its end besides. `followers`: how many wait for its answer while it waits for a free agent; it
+    gives up its place when the last of them leaves, unless it `outlives_followers`.
     """
 
     def __init__(
@@ -95,6 +96,13 @@ class TaskRun:
         self._lock = asyncio.Lock()
         self._is_recording = False
         self._recording = TaskSet()
+        self.followers = 0
+        self.outlives_followers = False
+
+    @property
+    def is_in_line(self) -> bool:
+        """Whether it waits for a free agent."""
+        return self.running is not None and self.running.in_line
 
     @property
     def task(self) -> Task:
@@ -133,7 +141,8 @@ class TaskRun:
         self.running = running
         if self.feed is not None and self._end is None:
             running.listen(self._record_soon)
-            self._record_soon()
+            if not running.in_line:
+                self._record_soon()
 
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time. Leaving does not stop it."""
@@ -213,7 +222,7 @@ class TaskRun:
         """The events of what came since; the first is that the agent is at work."""
         at = timestamp()
         working: list[TaskEvent] = []
-        if task.state is State.SUBMITTED:
+        if task.state is State.SUBMITTED and not self.is_in_line:
             working = [StatusEvent(task.seq + 1, at, State.WORKING)]
         pieces = self.pieces[taken:]
         if self._joins_text and self.feed is None:

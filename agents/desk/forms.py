@@ -51,6 +51,9 @@ class DeskForm(AgentForm):
             "concurrency_cap": "Open questions per caller",
             "wait_s": "Patience in seconds",
             "agent_style": "Answers to A2A 0.3",
+            "max_body_bytes": "Longest request in bytes",
+            "queue_max": "Questions that may wait",
+            "queue_wait_s": "Seconds they wait",
         }
         field_classes: ClassVar[dict[str, type[forms.Field]]] = dict.fromkeys(LONG, TextField)
         widgets: ClassVar[dict[str, forms.Widget]] = {

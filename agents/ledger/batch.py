@@ -10,14 +10,14 @@ from django.db import transaction
 from accounts.models import Credential
 from agents import admission
 from agents.announcing import Addressed
-from agents.errors import Denied, FileGone, Unavailable
+from agents.errors import Denied, FileGone, Unavailable, Waits
 from agents.ledger import statements
 from agents.ledger.handing import handed_back, handed_over, may_hand_on
 from agents.ledger.house import read_house
 from agents.ledger.refusals import write_refusals
-from agents.ledger.rows import GRACE, Moment, open_row
+from agents.ledger.rows import GRACE, Moment, open_row, queued_row
 from agents.ledger.sources import without_gone
-from agents.ledger.statements import EndingRow
+from agents.ledger.statements import EndingRow, QueuedRow
 from agents.ledger.telling import Notes, Told, write
 from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.types import NO_CONNECTION, Ask, Failure, OpenTurn, Outcome, SettledTurn
@@ -50,9 +50,11 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
         _release([work for work in batch if isinstance(work, Release)], sessions_of_late, now, notes)
         _withdraw([work.ask for work in batch if isinstance(work, Withdraw)], now)
         asks = {i: work.ask for i, work in enumerate(batch) if isinstance(work, Admit)}
+        in_line = {i for i, work in enumerate(batch) if isinstance(work, Admit) and work.in_line}
         if is_retry:
             _skip_written(asks, now, results)
-        refused = _admit(asks, moment, home, results, notes)
+        refused = _admit(asks, in_line, moment, home, results, notes)
+        _leave_lines(batch, results)
         refused += [(work.ask, work.denied) for work in batch if isinstance(work, Deny)]
         write_refusals(refused, moment)
         for ask, denied in refused:
@@ -153,6 +155,18 @@ def _skip_written(asks: dict[int, Ask], now: datetime, results: dict[int, Result
             del asks[i]
 
 
+def _leave_lines(batch: Sequence[Work], results: Mapping[int, Result]) -> None:
+    """Asks that waited and were decided, or wait no more."""
+    left = [work.ask.chat_id for work in batch if isinstance(work, Withdraw) and work.ask.queues]
+    left += [
+        work.ask.chat_id
+        for i, work in enumerate(batch)
+        if isinstance(work, Admit | Deny) and work.in_line and not isinstance(results.get(i), Waits)
+    ]
+    if left:
+        statements.leave_lines(left)
+
+
 def _withdraw(asks: Sequence[Ask], now: datetime) -> Collection[str]:
     """End those of the asks that are written and open, and give them back; which are written at all."""
     written = statements.existing([ask.chat_id for ask in asks]) if asks else {}
@@ -164,7 +178,12 @@ def _withdraw(asks: Sequence[Ask], now: datetime) -> Collection[str]:
 
 
 def _admit(
-    asks: dict[int, Ask], moment: Moment, home: str, results: dict[int, Result], notes: Notes
+    asks: dict[int, Ask],
+    in_line: Collection[int],
+    moment: Moment,
+    home: str,
+    results: dict[int, Result],
+    notes: Notes,
 ) -> list[tuple[Ask, Denied]]:
     """Decide the asks in order and write the admitted; those denied, with why."""
     if not asks:
@@ -172,8 +191,9 @@ def _admit(
     house = read_house(asks.values(), moment.now, statements.as_day(moment.day))
     turns: list[OpenTurn] = []
     refused: list[tuple[Ask, Denied]] = []
+    queued: list[QueuedRow] = []
     for i, ask in asks.items():
-        refusal = admission.admit(ask, house) if may_hand_on(ask) else FileGone()
+        refusal = admission.admit(ask, house, in_line=i in in_line) if may_hand_on(ask) else FileGone()
         if refusal is None:
             results[i] = turn = handed_over(_open_turn(ask, house, home))
             turns.append(turn)
@@ -182,7 +202,11 @@ def _admit(
         results[i] = refusal
         if isinstance(refusal, Denied):
             refused.append((ask, refusal))
+        elif isinstance(refusal, Waits) and refusal.is_new:
+            queued.append(queued_row(ask, refusal.wait_s, home, moment))
     spent = Counter(turn.ask.target.agent_id for turn in turns if turn.ask.target.agent_id is not None)
+    if queued:
+        sql.write_each([statements.queueing(queued)])
     if turns:
         notes.turns = statements.inserting([open_row(turn, home, moment) for turn in turns])
     if spent:

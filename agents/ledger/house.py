@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from agents.admission import SESSION_CAP, AgentState, House
+from agents.admission import SESSION_CAP, AgentState, House, Place
 from agents.ledger import statements
 from agents.models.presence import alive_since
 from agents.types import Ask
@@ -24,7 +24,7 @@ _AGENTS = (
     """
 SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id, a.owner_id,
        c.id, c.process_id, a.daily_budget, a.concurrency_cap, a.isolated, a.access = 'public',
-       COALESCE(d.queries, 0), r.id IS NOT NULL, """
+       COALESCE(d.queries, 0), r.id IS NOT NULL, a.queue_max, a.queue_wait_s, """
     + _HALTED.format(session="a.session_id", owner="a.owner_id")
     + """
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
@@ -35,7 +35,7 @@ FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
 _SESSIONS = (
     f"""
 SELECT s.id, s.archived_at IS NULL AND u.is_active, s.id, s.owner_id, c.id, c.process_id,
-       NULL, {SESSION_CAP}, 0, 1, 0, r.id IS NOT NULL, {_HALTED.format(session="s.id", owner="s.owner_id")}
+       NULL, {SESSION_CAP}, 0, 1, 0, r.id IS NOT NULL, 0, 0, {_HALTED.format(session="s.id", owner="s.owner_id")}
 FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id
 """
     + _LIVE.format(session="s.id")
@@ -51,6 +51,12 @@ SELECT owner_id, caller_id FROM agents_callerblock WHERE caller_id IN ({marks})
 UNION ALL SELECT NULL, user_id FROM agents_halt
 WHERE lifted_at IS NULL AND kind = 'caller' AND user_id IN ({marks})
 """
+_LINES = """
+SELECT q.session_id, q.caller_id, q.chat_id, q.task_id, q.home, q.message_key
+FROM agents_queuedask q JOIN agents_process p ON p.id = q.home AND p.beat_at > %s
+JOIN accounts_user u ON u.id = q.caller_id AND u.is_active
+WHERE q.waits_until > %s AND q.session_id IN ({marks}) ORDER BY q.id
+"""
 _GRANTS = """
 SELECT g.agent_id, g.user_id FROM agents_agentgrant g JOIN agents_agent a ON a.id = g.agent_id
 WHERE a.access = 'limited' AND a.id IN ({marks})
@@ -58,8 +64,8 @@ WHERE a.access = 'limited' AND a.id IN ({marks})
 
 
 def read_house(asks: Collection[Ask], now: datetime, day: object) -> House:
-    """All that decides about these asks: one round trip, and one more each where an agent is not open to all or
-    an agent asks on.
+    """All that decides about these asks: one round trip, and one more each where an agent is not open to all, an
+    agent asks on, or asks may wait for one.
     """
     agent_ids = list({ask.target.agent_id for ask in asks if ask.target.agent_id is not None})
     plain = list({ask.target.session_id for ask in asks if ask.target.agent_id is None})
@@ -76,7 +82,20 @@ def read_house(asks: Collection[Ask], now: datetime, day: object) -> House:
         house.held(session_id)[caller_id] += 1
         if message_key:
             house.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
+    if waited_for := [agent.session_id for agent in house.agents.values() if agent.queue_max]:
+        _read_lines(house, waited_for, now)
     return house
+
+
+def _read_lines(house: House, session_ids: Sequence[int], now: datetime) -> None:
+    """Add who waits for these sessions."""
+    values = [sql.moment(alive_since(now)), sql.moment(now), *session_ids]
+    for session_id, caller_id, chat_id, task_id, home, message_key in sql.rows(
+        _LINES.format(marks=sql.marks(session_ids)), values
+    ):
+        house.line(session_id).append(Place(chat_id, caller_id))
+        if message_key:
+            house.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
 
 
 def _read(
@@ -102,7 +121,7 @@ def _read(
 def _state(row: sql.Row) -> AgentState:
     """A row of agents or of sessions; SQLite has no booleans of its own."""
     published, isolated, open_to_all = bool(row[1]), bool(row[8]), bool(row[9])
-    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, is_remote, halted = row
+    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, is_remote, *line, halted = row
     return AgentState(
         published=published,
         session_id=session_id,
@@ -116,6 +135,8 @@ def _state(row: sql.Row) -> AgentState:
         spent=spent,
         is_remote=bool(is_remote),
         halted=bool(halted),
+        queue_max=line[0],
+        queue_wait_s=line[1],
     )
 
 

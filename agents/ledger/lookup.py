@@ -15,7 +15,8 @@ from agents.types import Found, HookedSession, Target
 from kit import sql
 
 _FIND = """
-SELECT a.handle_key, a.access, a.owner_id, a.id, a.session_id, a.handle, a.wait_s, a.agent_style, a.max_body_bytes
+SELECT a.handle_key, a.access, a.owner_id, a.id, a.session_id, a.handle, a.wait_s, a.agent_style, a.max_body_bytes,
+       a.task_store
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
 WHERE a.handle_key IN ({marks}) AND a.deleted_at IS NULL AND a.status = 'published' AND u.is_active
 """

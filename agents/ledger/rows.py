@@ -2,7 +2,7 @@
 
 from datetime import date, datetime, timedelta
 
-from agents.ledger.statements import TurnRow
+from agents.ledger.statements import QueuedRow, TurnRow
 from agents.types import Ask, OpenTurn, Outcome
 from kit import sql
 from kit.durations import seconds
@@ -52,6 +52,22 @@ def open_row(turn: OpenTurn, home: str, moment: Moment) -> TurnRow:
         traceparent=ask.traceparent,
         message_key=ask.message_key,
         task_id=ask.task_id,
+    )
+
+
+def queued_row(ask: Ask, wait_s: float, home: str, moment: Moment) -> QueuedRow:
+    """An ask that begins to wait for a free agent."""
+    return QueuedRow(
+        agent_id=ask.target.agent_id,
+        session_id=ask.target.session_id,
+        caller_id=ask.caller_id,
+        chat_id=ask.chat_id,
+        home=home,
+        task_id=ask.task_id,
+        message_key=ask.message_key,
+        question=ask.question,
+        queued_at=moment.stored,
+        waits_until=sql.moment(moment.now + timedelta(seconds=wait_s)),
     )
 
 

@@ -49,9 +49,25 @@ class EndingRow(NamedTuple):
     keeps_claim: int
 
 
+class QueuedRow(NamedTuple):
+    """The columns of an ask that begins to wait."""
+
+    agent_id: int | None
+    session_id: int
+    caller_id: int
+    chat_id: str
+    home: str
+    task_id: str
+    message_key: str
+    question: str
+    queued_at: object
+    waits_until: object
+
+
 RefusalKey = tuple[int, int, str]
 
 _TURNS = f"INSERT INTO agents_turn ({', '.join(TurnRow._fields)})"
+_QUEUED = f"INSERT INTO agents_queuedask ({', '.join(QueuedRow._fields)})"
 _SETTLE = """
 UPDATE agents_turn SET
   outcome = v.column2, reason = v.column3, latency_ms = CAST(v.column4 AS integer), settled_at = %s,
@@ -120,6 +136,16 @@ def give_back(agent_id: int | None, day: object, chat_id: str) -> None:
 def inserting(turns: Sequence[TurnRow]) -> sql.Insert:
     """Writes new turns; one that is there already (an unknown commit, retried) stays as it is."""
     return sql.Insert(_TURNS, turns, "ON CONFLICT (chat_id) DO NOTHING")
+
+
+def queueing(asks: Sequence[QueuedRow]) -> sql.Insert:
+    """Writes asks that begin to wait; one that is there already stays where it is."""
+    return sql.Insert(_QUEUED, asks, "ON CONFLICT (chat_id) DO NOTHING")
+
+
+def leave_lines(chat_ids: Collection[str]) -> None:
+    """These asks wait no more."""
+    sql.run(f"DELETE FROM agents_queuedask WHERE chat_id IN ({sql.marks(chat_ids)})", list(chat_ids))
 
 
 def existing(chat_ids: Collection[str]) -> dict[str, bool]:

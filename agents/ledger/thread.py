@@ -8,7 +8,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from agents.announcing import Carrier
-from agents.errors import Denied, Unavailable
+from agents.errors import Denied, Unavailable, Waits
 from agents.ledger.lookup import Wanted
 from agents.ledger.serving import Item, LookUp, OnBatch, Queue, Serving
 from agents.ledger.work import Admit, Also, Deny, Record, Release, Settle, Touch, Withdraw, Work
@@ -55,28 +55,29 @@ class Ledger:
             self._post(Touch(found.identity.credential_id)).add_done_callback(read_failure)
         return found
 
-    async def admit(self, ask: Ask) -> OpenTurn:
-        """Decide an ask; it is durable, counted and holds its claim when this returns.
+    async def admit(self, ask: Ask, *, in_line: bool = False) -> OpenTurn:
+        """Decide an ask, or decide it again (`in_line`); it is durable, counted and holds its claim afterwards.
 
         An ask that is answered `Unavailable` although its commit happened is withdrawn when the database is back.
 
         Raises:
             Denied, NotPublished: refused; the audit row of a Denied is durable too.
             AlreadyAsked: an identical message is open; nothing was written.
-            Unavailable: nothing was decided.
+            Waits: it has a place in the line of its agent.
+            Unavailable: nothing was decided; it has no place any more.
 
         When this is cancelled nobody will see the turn through: what is admitted all the same is withdrawn.
         """
-        decided = self._submit(Admit(ask))
+        decided = self._submit(Admit(ask, in_line))
         try:
             return cast(OpenTurn, await asyncio.shield(decided))
         except asyncio.CancelledError:
             decided.add_done_callback(lambda _: self._withdraw(ask, decided))
             raise
 
-    async def deny(self, ask: Ask, denied: Denied) -> None:
-        """Audit a refusal decided elsewhere."""
-        await self._submit(Deny(ask, denied))
+    async def deny(self, ask: Ask, denied: Denied, *, in_line: bool = False) -> None:
+        """Audit a refusal decided elsewhere. `in_line`: it waited, and gives up its place."""
+        await self._submit(Deny(ask, denied, in_line))
 
     async def settle(self, turn: OpenTurn, ending: Ending, also: Also | None = None) -> SettledTurn:
         """End a turn; the first ending stands, and this returns the one that stands.
@@ -115,7 +116,7 @@ class Ledger:
             self._thread = None
 
     def _withdraw(self, ask: Ask, decided: asyncio.Future[Any]) -> None:
-        if not decided.cancelled() and decided.exception() is None:
+        if not decided.cancelled() and isinstance(decided.exception(), Waits | None):
             self._post(Withdraw(ask)).add_done_callback(read_failure)
 
     def _submit(self, work: Work | LookUp) -> asyncio.Future[Any]:

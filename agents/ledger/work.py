@@ -11,17 +11,19 @@ from kit import sql
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Decide this ask. Result: OpenTurn; or Denied, NotPublished, raised."""
+    """Decide this ask. Result: OpenTurn; or Denied, NotPublished, Waits, raised. `in_line`: it waits already."""
 
     ask: Ask
+    in_line: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """Audit an ask refused before the ledger (over its rate). Result: None."""
+    """Audit an ask refused elsewhere: over its rate, or one that waits no more (`in_line`). Result: None."""
 
     ask: Ask
     denied: Denied
+    in_line: bool = False
 
 
 Also = Callable[[SettledTurn], Sequence[sql.Query | sql.Insert]]
@@ -43,7 +45,7 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Withdraw:
-    """End an ask unsent, if a commit nobody saw did write it. Result: None."""
+    """End an ask unsent, if a commit nobody saw did write it, or let it wait. Result: None."""
 
     ask: Ask
 

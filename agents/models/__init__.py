@@ -5,6 +5,7 @@ from agents.models.file import Blob, File
 from agents.models.halt import Halt
 from agents.models.permission import PermissionRequest
 from agents.models.presence import Attachment, Connection, Process
+from agents.models.queued_ask import QueuedAsk
 from agents.models.remote import RemoteCard, RemoteName, RemoteServer
 from agents.models.session import Session
 from agents.models.share import Share
@@ -25,6 +26,7 @@ __all__ = [
     "OpMessage",
     "PermissionRequest",
     "Process",
+    "QueuedAsk",
     "RemoteCard",
     "RemoteName",
     "RemoteServer",

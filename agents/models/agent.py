@@ -18,6 +18,9 @@ MAX_CAP = 20
 MAX_WAIT_S = 3600
 MAX_PAPER_CHARS = 65_536
 MIN_BODY_BYTES = 1_024
+MAX_QUEUE = 50
+QUEUE_WAIT_S = 60
+MAX_QUEUE_WAIT_S = 600
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -60,6 +63,10 @@ class Agent(models.Model):
     class Style(models.TextChoices):
         HYBRID = "hybrid", "answers plain questions with a message"
         TASK_GENERATING = "task-generating", "makes a task of every question"
+
+    class TaskStore(models.TextChoices):
+        MEMORY = "memory", "a memory that may be lost"
+        JOURNAL = "journal", "the database, over restarts"
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="agents")
     owner = models.ForeignKey(User, models.CASCADE, related_name="agents")
@@ -108,6 +115,26 @@ class Agent(models.Model):
         blank=True,
         validators=[MinValueValidator(MIN_BODY_BYTES), MaxValueValidator(MAX_BODY_BYTES)],
         help_text="The longest request it takes over A2A; empty: the hub's own limit.",
+    )
+    task_store = models.CharField(
+        max_length=7,
+        choices=TaskStore,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Where its A2A tasks are kept; empty: where the hub keeps them.",
+    )
+    queue_max = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(MAX_QUEUE)],
+        help_text="A2A questions that may wait until it is free, of all callers together; 0: none.",
+    )
+    queue_wait_s = models.PositiveSmallIntegerField(
+        default=QUEUE_WAIT_S,
+        db_default=QUEUE_WAIT_S,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_QUEUE_WAIT_S)],
+        help_text="Seconds a question waits at most.",
     )
     claude_md = models.TextField(  # noqa: DJ001  the native API tells "never written" from "empty"
         null=True, blank=True, validators=[MaxLengthValidator(MAX_PAPER_CHARS)]

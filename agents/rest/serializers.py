@@ -14,19 +14,32 @@ from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
 from agents.links.remote.card import Card
 from agents.links.remote.signatures import BadKey, read_keys, thumbprint
 from agents.models import Agent, RemoteServer, Session
-from agents.models.agent import MAX_BUDGET, MAX_CAP, MAX_PAPER_CHARS, MAX_WAIT_S, MIN_BODY_BYTES
+from agents.models.agent import (
+    MAX_BUDGET,
+    MAX_CAP,
+    MAX_PAPER_CHARS,
+    MAX_QUEUE,
+    MAX_QUEUE_WAIT_S,
+    MAX_WAIT_S,
+    MIN_BODY_BYTES,
+    QUEUE_WAIT_S,
+)
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
-from agents.rest.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style
+from agents.rest.card_settings import (
+    HUB_MODES,
+    MAX_SKILLS,
+    SkillBody,
+    checked_output_modes,
+    checked_skills,
+    modes,
+)
+from agents.rest.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style, TaskStoreKind
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import db_now
 from kit.iso import iso, iso_or_none
 
 Json = dict[str, Any]
 MAX_GRANTS = 200
-MEDIA_TYPE = r"\A[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*\Z"
-MAX_SKILLS = 20
-MAX_MODES = 20
-HUB_MODES = ("text/plain", "application/json")  # what every agent takes, and what callers can ask for
 NOT_OFFERED = "this hub does not offer it yet"
 
 
@@ -39,29 +52,6 @@ def _paper(source: str) -> serializers.CharField:
         max_length=MAX_PAPER_CHARS,
         trim_whitespace=False,
     )
-
-
-def _modes(source: str | None = None, *, among: Sequence[str] = ()) -> serializers.ListField:
-    """Media types, each once and in their order; empty: the default."""
-    one = serializers.ChoiceField(choices=among) if among else serializers.RegexField(MEDIA_TYPE, max_length=127)
-    return serializers.ListField(source=source, required=False, max_length=MAX_MODES, child=one)
-
-
-def _short(max_length: int, *, most: int) -> serializers.ListField:
-    child = serializers.CharField(max_length=max_length)
-    return serializers.ListField(required=False, max_length=most, child=child)
-
-
-class SkillBody(Body):
-    """A skill as A2A cards have it; without modes it has the agent's."""
-
-    id = serializers.CharField(max_length=64)
-    name = serializers.CharField(max_length=120)
-    description = serializers.CharField(required=False, allow_blank=True, max_length=1024)
-    tags = _short(64, most=20)
-    examples = _short(400, most=20)
-    inputModes = _modes(among=HUB_MODES)
-    outputModes = _modes()
 
 
 class RemoteAuth(Body):
@@ -112,6 +102,13 @@ class CardDecision(Body):
     decision = serializers.ChoiceField(choices=["approve", "keep"])
 
 
+class QueueingBody(Body):
+    """How many A2A questions may wait for the agent while it is at work, and how long each."""
+
+    max = serializers.IntegerField(min_value=1, max_value=MAX_QUEUE)
+    waitS = serializers.IntegerField(required=False, default=QUEUE_WAIT_S, min_value=1, max_value=MAX_QUEUE_WAIT_S)
+
+
 class AgentChanges(Body):
     """The body of PATCH: any subset."""
 
@@ -138,8 +135,8 @@ class AgentChanges(Body):
         source="suggested_prompts", required=False, max_length=6, child=serializers.CharField(max_length=400)
     )
     skills = serializers.ListField(required=False, max_length=MAX_SKILLS, child=SkillBody())
-    defaultInputModes = _modes("input_modes", among=HUB_MODES)
-    defaultOutputModes = _modes("output_modes")
+    defaultInputModes = modes("input_modes", among=HUB_MODES)
+    defaultOutputModes = modes("output_modes")
     maxBodyBytes = serializers.IntegerField(
         source="max_body_bytes",
         required=False,
@@ -147,6 +144,10 @@ class AgentChanges(Body):
         min_value=MIN_BODY_BYTES,
         max_value=MAX_BODY_BYTES,
     )
+    taskStore = serializers.ChoiceField(
+        source="task_store", required=False, allow_null=True, choices=Agent.TaskStore.choices
+    )
+    queueing = QueueingBody(required=False, allow_null=True)
     claudeMd = _paper("claude_md")
     personalizationPrompt = _paper("personalization_prompt")
     liveView = serializers.BooleanField(required=False, write_only=True)
@@ -160,10 +161,8 @@ class AgentChanges(Body):
             raise serializers.ValidationError(str(unknown)) from None
 
     def validate_skills(self, skills: list[Json]) -> list[Json]:
-        """With ids that differ; callers name a skill by its id."""
-        if len({skill["id"] for skill in skills}) < len(skills):
-            raise serializers.ValidationError("two skills have one id")
-        return skills
+        """With ids that differ."""
+        return checked_skills(skills)
 
     def validate_defaultInputModes(self, modes: list[str]) -> list[str]:
         """Each once."""
@@ -171,12 +170,18 @@ class AgentChanges(Body):
 
     def validate_defaultOutputModes(self, modes: list[str]) -> list[str]:
         """Each once, and one of them such that a caller of A2A can take it."""
-        if modes and not set(modes) & set(HUB_MODES):
-            raise serializers.ValidationError(f"want {' or '.join(HUB_MODES)} among them")
-        return list(dict.fromkeys(modes))
+        return checked_output_modes(modes)
+
+    def validate_taskStore(self, kind: str | None) -> str:
+        """As the model has it: the hub's own is empty."""
+        return kind or ""
 
     def validate(self, attrs: Json) -> Json:
-        """Take out what only has to be false."""
+        """Take out what only has to be false, and spread what is two columns."""
+        if "queueing" in attrs:
+            chosen = attrs.pop("queueing")
+            attrs["queue_max"] = chosen["max"] if chosen else 0
+            attrs["queue_wait_s"] = chosen["waitS"] if chosen else QUEUE_WAIT_S
         for later in ("liveView", "publicAsk"):
             if attrs.pop(later, False):
                 raise serializers.ValidationError({later: NOT_OFFERED})
@@ -293,6 +298,8 @@ def _show(
         "defaultInputModes": agent.input_modes,
         "defaultOutputModes": agent.output_modes,
         "maxBodyBytes": agent.max_body_bytes,
+        "queueing": {"max": agent.queue_max, "waitS": agent.queue_wait_s} if agent.queue_max else None,
+        "taskStore": cast(TaskStoreKind | None, agent.task_store or None),
     }
     if allowed is not None:
         shown["allowedLogins"] = allowed

@@ -7,6 +7,7 @@ from kit.describe import Time, Uuid
 RoleWord = Literal["owner", "approver", "prompter", "viewer"]
 Access = Literal["public", "limited", "private"]
 Style = Literal["hybrid", "task-generating"]
+TaskStoreKind = Literal["memory", "journal"]
 
 
 class ApiSession(TypedDict):
@@ -97,6 +98,13 @@ class ApiSkill(TypedDict):
     outputModes: NotRequired[list[str]]
 
 
+class ApiQueueing(TypedDict):
+    """How many questions may wait for an agent, and how many seconds each."""
+
+    max: int
+    waitS: int
+
+
 class ApiAgent(TypedDict):
     """A published session, or the draft of one. `allowedLogins` and `remote` are there for its owner alone.
 
@@ -138,6 +146,8 @@ class ApiAgent(TypedDict):
     defaultInputModes: list[str]
     defaultOutputModes: list[str]
     maxBodyBytes: int | None
+    taskStore: TaskStoreKind | None
+    queueing: ApiQueueing | None
 
 
 class PublishedAgent(ApiAgent):

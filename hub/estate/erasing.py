@@ -17,6 +17,7 @@ from agents.models import (
     Halt,
     OpMessage,
     PermissionRequest,
+    QueuedAsk,
     RemoteName,
     Session,
     Share,
@@ -97,6 +98,7 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
     yield TokenUsage.objects.filter(owner=user)
     yield RemoteName.objects.filter(caller=user)
     yield Attachment.objects.filter(user=user)
+    yield QueuedAsk.objects.filter(caller=user)
     for column in ("user", "shared_by"):
         yield Share.objects.filter(**{column: user})
     for column in ("owner", "caller"):

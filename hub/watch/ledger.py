@@ -45,11 +45,11 @@ class WatchedLedger(Ledger):
         self._counts = counts
         self._spans = spans
 
-    async def admit(self, ask: Ask) -> OpenTurn:
+    async def admit(self, ask: Ask, *, in_line: bool = False) -> OpenTurn:
         """See `Ledger.admit`."""
         began_ns = time.time_ns() if self._spans else 0
         try:
-            turn = await super().admit(ask)
+            turn = await super().admit(ask, in_line=in_line)
         except Denied as denied:
             self._refused(ask, began_ns, Outcome.DENIED, denied.reason)
             raise
@@ -64,9 +64,9 @@ class WatchedLedger(Ledger):
             self._spans.admitted(ask, began_ns)
         return turn
 
-    async def deny(self, ask: Ask, denied: Denied) -> None:
+    async def deny(self, ask: Ask, denied: Denied, *, in_line: bool = False) -> None:
         """See `Ledger.deny`."""
-        await super().deny(ask, denied)
+        await super().deny(ask, denied, in_line=in_line)
         self._refused(ask, time.time_ns(), Outcome.DENIED, denied.reason)
 
     async def settle(self, turn: OpenTurn, ending: Ending, also: Also | None = None) -> SettledTurn:

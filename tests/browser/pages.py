@@ -92,6 +92,14 @@ async def _refuse(page: Page) -> None:
     await page.get_by_text("nobody here is called").first.wait_for()
 
 
+async def _refuse_card(page: Page) -> None:
+    await page.click("#card summary")
+    await page.fill("#id_skills", "id: sum\nname: Sum up\ntag: text\n\nid: sum\nname: Again")
+    await page.fill("#id_output_modes", "pictures")
+    await page.click("button[value=save]")
+    await page.wait_for_load_state()
+
+
 async def _no_such_login(page: Page) -> None:
     await page.get_by_label("Login").fill("no such login")
     await page.get_by_label("Login").press("Enter")
@@ -206,6 +214,7 @@ PAGES = [
     Listed("desk-agent", "/desk/agents/{id}", "owner", like="desk-agent-preview"),
     Listed("desk-agent-preview", "/desk/agents/{id}", "owner", _preview),
     Listed("desk-agent-refused", "/desk/agents/{id}", "owner", _refuse, complaint="400"),
+    Listed("desk-agent-card-refused", "/desk/agents/{id}", "owner", _refuse_card, complaint="400"),
     Listed("desk-delete", "/desk/agents/{id}/delete", "owner"),
     Listed("desk-audit", "/desk/agents/{id}/audit", "owner"),
     Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner", like="desk-audit"),

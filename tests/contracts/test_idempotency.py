@@ -13,6 +13,7 @@ from agents.errors import Unavailable
 from agents.models import Session, Turn
 from kit.async_db import db_call
 from kit.clock import db_now
+from kit.ids import unguessable
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 BODY = b"\x01" * 16
@@ -25,7 +26,7 @@ def caller() -> User:
 
 async def taken() -> Claim:
     user = await db_call(caller)()
-    return await take(user.pk, "bob/a", "k", BODY)
+    return await take(user.pk, "bob/a", "k", BODY, task_id=unguessable("task-"))
 
 
 def make_older(claim: Claim, by: timedelta) -> None:

@@ -6,9 +6,13 @@ from tests.homes import GrownHomes
 from tests.nested import pass_on_postgresql
 
 TASK_STORE = ["tests/contracts/test_task_store.py", "tests/contracts/test_task_store_journal.py"]
+ASKS = [
+    f"tests/contracts/test_{one}.py" for one in ("admission", "claims_model", "queueing", "settling", "reaper")
+]
 PARTS = {  # each under 20 s; a Redis number of its own
     "task-store": (504, TASK_STORE),
-    "the-rest": (508, ["tests/contracts", *(f"--ignore={one}" for one in TASK_STORE)]),
+    "asks": (511, ASKS),
+    "the-rest": (508, ["tests/contracts", *(f"--ignore={one}" for one in (*TASK_STORE, *ASKS))]),
 }
 
 

@@ -37,6 +37,7 @@ NOT_EXPORTED = {
     "JobRun",
     "Connection",
     "Attachment",
+    "QueuedAsk",  # a minute's; what became of it is a turn
     "User_groups",
     "User_user_permissions",
     "Group_permissions",

@@ -27,6 +27,7 @@ NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server 
     "postRemoteCards",
     "getCardChange",  # or a remote server whose card changed
     "postCardChange",
+    "postAgents",  # or fields that suit each other
     "postAdminHalts",  # or a login that exists, or one's own
     "deleteAdminHalt",
     "deleteAccount",

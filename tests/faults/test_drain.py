@@ -8,7 +8,18 @@ from contextlib import AsyncExitStack, closing
 import httpx
 import pytest
 
-from tests.callers import bearer, envelope, inbound, open_stream, question, reply_text, rpc_path, send, web
+from tests.callers import (
+    bearer,
+    envelope,
+    failed_text,
+    inbound,
+    open_stream,
+    question,
+    reply_text,
+    rpc_path,
+    send,
+    web,
+)
 from tests.deploy.collector import collecting
 from tests.homes import Home, MakeHome
 from tests.hub_process import HubProcess, StartHub
@@ -35,10 +46,13 @@ async def status_of_an_ask(hub: HubProcess, handle: str, token: str) -> int:
 async def test_a_turn_that_runs_finishes_while_new_questions_get_503(home: Home, start_hub: StartHub) -> None:
     hub = start_hub(home)
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
-    async with online(hub, Held) as agent:
+    async with online(hub, Held, agent={"queueing": {"max": 1}}) as agent:
         asking = asyncio.create_task(send(hub.url, agent.handle, "hello", alice))
         await agent.heard("prompt")
+        waiting = asyncio.create_task(send(hub.url, agent.handle, "me too", bob))
+        await asyncio.sleep(0.3)
         hub.terminate()
+        assert failed_text(await waiting) == "the hub stopped before the agent answered"
 
         async def refused() -> bool:
             return await status_of_an_ask(hub, agent.handle, bob) == 503

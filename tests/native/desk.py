@@ -13,6 +13,8 @@ FIELDS: dict[str, Any] = {
     "concurrency_cap": "2",
     "wait_s": "900",
     "agent_style": "task-generating",
+    "queue_max": "3",
+    "queue_wait_s": "30",
     "suggested_prompts": "What is new?\r\nAnd why?",
     "allowed_logins": "",
     "claude_md": "",

@@ -29,7 +29,7 @@ SETTINGS = {
     **{"name": "Helper", "tagline": "", "description": "", "status": "draft", "isolated": "on"},
     **{"access": "public", "allowed_logins": ""},
     **{"daily_budget": "1000", "concurrency_cap": "5", "suggested_prompts": "", "claude_md": ""},
-    **{"wait_s": "", "agent_style": "hybrid"},
+    **{"wait_s": "", "agent_style": "hybrid", "queue_max": "0", "queue_wait_s": "60"},
     "personalization_prompt": "",
 }
 
@@ -197,6 +197,9 @@ def test_an_owner_changes_settings_but_not_the_place(alice: Person, bob: Person)
         ("name", "x", ""),
         ("suggested_prompts", "a\n" * 6, "a\n" * 7),
         ("suggested_prompts", "x" * 400, "x" * 401),
+        ("skills", "id: a\nname: A", "id: a"),
+        ("output_modes", "text/plain", "image/png"),
+        ("max_body_bytes", "1024", "1023"),
     ],
 )
 def test_a_bad_setting_is_refused_in_the_form(alice: Person, field: str, good: str, bad: str) -> None:

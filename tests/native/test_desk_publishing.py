@@ -30,6 +30,7 @@ def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Pers
     assert agent.suggested_prompts == ["What is new?", "And why?"]
     assert (agent.daily_budget, agent.concurrency_cap, agent.isolated) == (10, 2, True)
     assert (agent.wait_s, agent.agent_style) == (900, "task-generating")
+    assert (agent.queue_max, agent.queue_wait_s) == (3, 30)
     assert AgentGrant.objects.get().user == bob.user
     assert "@alice/words is there, and open to callers." in text(client, "/desk")
 
@@ -47,6 +48,21 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"wait_s": "3601"}, "id_wait_s", "less than or equal to 3600"),
     ({"wait_s": "soon"}, "id_wait_s", "whole number"),
     ({"agent_style": "chatty"}, "id_agent_style", "valid choice"),
+    ({"skills": "name: Sum up"}, "id_skills", "Line 1: a skill begins with its id"),
+    ({"skills": "id: sum\r\nSum up"}, "id_skills", "Line 2: want one of id, name, description, tag"),
+    ({"skills": "id: sum\r\nname: a\r\nname: b"}, "id_skills", "Line 3: the skill sum has a name already"),
+    ({"skills": "id: sum"}, "id_skills", "Skill sum, name: "),
+    ({"skills": "id: a\r\nname: A\r\ninput: text/html"}, "id_skills", "Skill a, inputModes: "),
+    ({"skills": "id: a\r\nname: A\r\n\r\nid: a\r\nname: B"}, "id_skills", "Two skills have one id: a."),
+    ({"skills": "id: a\r\nname: A\r\n" * 21}, "id_skills", "At most 20 skills."),
+    ({"input_modes": ["image/png"]}, "id_input_modes", "image/png is not one of the available choices"),
+    ({"output_modes": "text/plain\r\npictures"}, "id_output_modes", "“pictures” is no media type"),
+    ({"output_modes": "image/png"}, "id_output_modes", "Want text/plain or application/json among them."),
+    ({"max_body_bytes": "1023"}, "id_max_body_bytes", "greater than or equal to 1024"),
+    ({"max_body_bytes": "1048577"}, "id_max_body_bytes", "less than or equal to 1048576"),
+    ({"queue_max": "51"}, "id_queue_max", "less than or equal to 50"),
+    ({"queue_wait_s": "0"}, "id_queue_wait_s", "greater than or equal to 1"),
+    ({"task_store": "disk"}, "id_task_store", "valid choice"),
     ({"status": "open"}, "id_status", "valid choice"),
     ({"access": "\0"}, "id_access", "valid choice"),
     ({"suggested_prompts": "\n".join("abcdefg")}, "id_suggested_prompts", "At most 6"),
@@ -88,6 +104,36 @@ def test_a_place_that_is_no_place_is_said_so(alice: Person, wrong: dict[str, Any
     assert answer.status_code == 400
     assert said in answer.content.decode()
     assert Agent.objects.count() == 1
+
+
+def test_what_a_card_says_is_typed_as_lines_and_comes_back_as_them(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    client, path = browser(alice.session), f"/desk/agents/{agent.pk}"
+    skills = "id: sum\r\nname: Sum up\r\ndescription: Short.\r\n  And plain.\r\ntag: text\r\ntag: short"
+    skills += "\r\nexample: Sum up: x"
+    typed = {"skills": skills, "input_modes": ["text/plain"], "output_modes": "text/plain\r\nimage/png"}
+    assert (
+        client.post(path, FIELDS | typed | {"max_body_bytes": "4096", "task_store": "journal"}).status_code == 302
+    )
+    agent.refresh_from_db()
+    assert agent.skills == [
+        {
+            "id": "sum",
+            "name": "Sum up",
+            "description": "Short.\nAnd plain.",
+            "tags": ["text", "short"],
+            "examples": ["Sum up: x"],
+        }
+    ]
+    assert (agent.input_modes, agent.output_modes) == (["text/plain"], ["text/plain", "image/png"])
+    assert (agent.max_body_bytes, agent.task_store) == (4096, "journal")
+    page = text(client, path)
+    assert skills.replace("\r\n", "\n") in page
+    assert re.search(r'value="text/plain"[^>]*checked', page)
+    assert not re.search(r'value="application/json"[^>]*checked', page)
+    assert client.post(path, FIELDS | {"output_modes": ""}).status_code == 302
+    agent.refresh_from_db()
+    assert (agent.skills, agent.input_modes, agent.output_modes, agent.max_body_bytes) == ([], [], [], None)
 
 
 def test_a_session_of_somebody_else_is_no_choice(alice: Person, bob: Person) -> None:

@@ -51,6 +51,7 @@ def test_one_agent_too_many_is_refused_everywhere(alice: Person, bob: Person, se
     check_refused(api(alice.session).post("/api/v1/agents", body, format="json"), "1 agents, and 1 are the most")
     fields = {"session": spare.pk, "slug": "x", "name": "x", "status": "published", "access": "public"}
     fields |= {"daily_budget": 1, "concurrency_cap": 1, "agent_style": "hybrid", "suggested_prompts": "[]"}
+    fields |= {"queue_max": 0, "queue_wait_s": 60}
     page = browser(alice.session).post("/desk/publish", fields)
     assert page.status_code == 429, page.content.decode()
     assert "1 agents, and 1 are the most" in page.content.decode()

@@ -48,6 +48,8 @@ FIELDS = {
     "defaultInputModes",
     "defaultOutputModes",
     "maxBodyBytes",
+    "taskStore",
+    "queueing",
 }
 OWNERS_FIELDS = FIELDS | {"allowedLogins"}
 
@@ -216,6 +218,11 @@ GOOD_AND_BAD = [
     ("agentStyle", "task-generating", "chatty"),
     ("agentStyle", "hybrid", None),
     ("agentStyle", "hybrid", "hybrid\0"),
+    ("queueing", {"max": 50, "waitS": 600}, {"max": 51}),
+    ("queueing", None, {"waitS": 5}),
+    ("queueing", {"max": 1, "waitS": 1}, {"max": 1, "waitS": 0}),
+    ("taskStore", "journal", "disk"),
+    ("taskStore", None, "redis"),
     ("concurrencyCap", 20, 21),
     ("concurrencyCap", 1, 0),
     ("isolated", False, None),

@@ -1,4 +1,4 @@
-"""Behaviours 8, 9, 10 and 13, where this hub has their like: an account is a published agent."""
+"""Behaviours 8, 9, 10, 13 and 14, where this hub has their like: an account is a published agent."""
 
 from typing import Any
 
@@ -47,6 +47,14 @@ async def test_13_an_agent_takes_text_and_data_and_no_other_mode(hub: HubProcess
         refusal = await Caller(hub.url, agent.handle, alice).refusal("message/send", sent)
     assert "application/octet-stream" not in card["defaultInputModes"]
     assert refusal["code"] == -32602
+
+
+@pytest.mark.parametrize("key", ["restPath", "capabilities", "auth"])
+async def test_14_retired_keys_are_refused_by_name(hub: HubProcess, key: str) -> None:
+    async with online(hub, Echo) as agent:
+        status, refusal = await on_rest(hub, "PATCH", f"/api/v1/agents/{agent.agent['id']}", {key: "/rest"})
+    assert status == 400
+    assert key in str(refusal)
 
 
 @pytest.mark.parametrize("style", ["hybrid", "task-generating"])

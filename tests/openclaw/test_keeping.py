@@ -1,4 +1,7 @@
-"""Behaviours 49, 50, 53 and 54: what a restarted hub still knows."""
+"""Behaviours 49, 50 and 53 to 55: what a restarted hub still knows."""
+
+import os
+from pathlib import Path
 
 from hub.data_lock import DataDirInUse, lock
 from tests.homes import MakeHome
@@ -24,8 +27,8 @@ async def test_49_a_memory_is_empty_after_a_restart(start_hub: StartHub, make_ho
 
 
 async def test_50_a_journal_keeps_tasks_over_a_restart(start_hub: StartHub, make_home: MakeHome) -> None:
-    hub = start_hub(make_home("embedded"), TASK_STORE="journal")
-    async with online(hub, TaskPeer) as agent:
+    hub = start_hub(make_home("embedded"))
+    async with online(hub, TaskPeer, agent={"taskStore": "journal"}) as agent:
         caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
         tasks = [
             await caller.send(steps) for steps in ("note hm | text a1 more | say done", "fail no", "ask which?")
@@ -69,3 +72,9 @@ async def test_54_a_folder_is_one_hubs_and_free_again_when_it_died(
     assert str(home.folder) in refused
     restart(hub)
     hub.check_running()
+
+
+def test_55_what_a_lock_file_holds_is_of_no_account(tmp_path: Path) -> None:
+    for content in ("", "{not json", '{"pid": 1, "createdAt": "never"}'):
+        (tmp_path / "hub.lock").write_text(content)
+        os.close(lock(tmp_path))

@@ -25,6 +25,8 @@ FIELDS: dict[str, Any] = {
     "access": "public",
     "isolated": "on",
     "daily_budget": "10",
+    "queue_max": "0",
+    "queue_wait_s": "60",
     "concurrency_cap": "2",
     "wait_s": "",
     "agent_style": "hybrid",

@@ -1,0 +1,197 @@
+"""Asks that wait for a free agent: who is next, how many wait, and what is left of those who wait no more."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from accounts.models import User
+from agents.errors import AlreadyAsked, Busy, GaveUp, NotPublished, Offline, OverBudget, OverCap, Waits
+from agents.jobs import reap
+from agents.ledger.batch import commit
+from agents.ledger.work import Admit, Deny, Result, Withdraw
+from agents.models import Agent, Connection, Process, QueuedAsk, Turn
+from agents.types import Ask, OpenTurn
+from kit.clock import db_now
+from tests.contracts.house import HOME, Published, admitted, ask, beating, decide, end, published
+
+pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
+
+
+def queueing(**fields: object) -> Published:
+    return published(**{"queue_max": 3, "queue_wait_s": 60} | fields)
+
+
+def queued(agent: Published, caller: str = "bob", **members: object) -> Ask:
+    return replace(ask(agent, caller), queues=True, **members)
+
+
+def again(*asks: Ask) -> list[Result]:
+    """What becomes of asks that wait."""
+    return list(commit([Admit(one, in_line=True) for one in asks], home=HOME).results)
+
+
+def waits(one: Ask) -> Ask:
+    (result,) = decide(one)
+    assert isinstance(result, Waits), result
+    assert result.is_new
+    return one
+
+
+def places() -> list[str]:
+    return list(QueuedAsk.objects.order_by("pk").values_list("chat_id", flat=True))
+
+
+def test_an_ask_waits_until_the_agent_is_free_and_spends_nothing_before() -> None:
+    agent = queueing()
+    first = admitted(ask(agent, "alice"))
+    one = waits(queued(agent))
+    (still,) = again(one)
+    assert isinstance(still, Waits)
+    assert (still.is_new, still.wait_s, type(still.refusal)) == (False, 60, Busy)
+    assert (places(), agent.spent, len(agent.turns)) == ([one.chat_id], 1, 1)
+    end(first)
+    (turn,) = again(one)
+    assert isinstance(turn, OpenTurn)
+    assert (places(), agent.spent) == ([], 2)
+
+
+def test_they_go_in_their_order_and_nobody_new_passes_them() -> None:
+    agent = queueing()
+    first = admitted(ask(agent, "alice"))
+    bob, carol = waits(queued(agent, "bob")), waits(queued(agent, "carol"))
+    end(first)
+    alice = waits(queued(agent, "alice"))  # the agent is free, but others were there before
+    carols, bobs, alices = again(carol, bob, alice)
+    assert isinstance(bobs, OpenTurn)
+    assert isinstance(carols, Waits)
+    assert isinstance(alices, Waits)
+    end(bobs)
+    (turn,) = again(carol)
+    assert isinstance(turn, OpenTurn)
+    assert places() == [alice.chat_id]
+
+
+def test_a_caller_takes_as_many_of_its_places_at_once_as_it_may_have_turns() -> None:
+    agent = queueing(concurrency_cap=2)
+    first = admitted(ask(agent, "alice"))
+    one, two = waits(queued(agent)), waits(queued(agent))
+    assert isinstance(decide(queued(agent))[0], Busy)  # a third of one caller
+    end(first)
+    assert all(isinstance(result, OpenTurn) for result in again(one, two))
+    third = waits(queued(agent))
+    (still,) = again(third)
+    assert isinstance(still, Waits)
+    assert isinstance(still.refusal, OverCap)
+
+
+def test_a_full_line_refuses_and_audits_and_a_line_of_none_does_not_wait() -> None:
+    agent = queueing(queue_max=1)
+    admitted(ask(agent, "alice"))
+    waits(queued(agent, "bob"))
+    assert isinstance(decide(queued(agent, "carol"))[0], Busy)
+    assert [(row.outcome, row.reason) for row in agent.turns[1:]] == [("denied", "busy")]
+    other = published()
+    admitted(ask(other, "alice"))
+    assert isinstance(decide(queued(other, "bob"))[0], Busy)
+
+
+def test_who_does_not_queue_is_decided_at_once() -> None:
+    agent = queueing()
+    first = admitted(ask(agent, "alice"))
+    waits(queued(agent, "bob"))
+    assert isinstance(decide(ask(agent, "carol"))[0], Busy)
+    end(first)
+    assert isinstance(decide(ask(agent, "carol"))[0], OpenTurn)
+
+
+def test_an_ask_that_waiting_cannot_help_is_refused_at_once() -> None:
+    assert isinstance(decide(queued(queueing(online=False)))[0], Offline)
+    spent = queueing(daily_budget=1)
+    admitted(ask(spent, "alice"))
+    assert isinstance(decide(queued(spent))[0], OverBudget)
+    assert places() == []
+
+
+def test_who_is_suspended_while_they_wait_is_not_let_through() -> None:
+    agent = queueing()
+    first = admitted(ask(agent, "alice"))
+    one = waits(queued(agent, "bob"))
+    end(first)
+    User.objects.filter(login="bob").update(is_active=False)
+    assert isinstance(again(one)[0], GaveUp)
+    assert places() == []
+
+
+def test_a_place_outlives_a_reconnect_but_not_the_agent() -> None:
+    agent = queueing()
+    admitted(ask(agent, "alice"))
+    one = waits(queued(agent))
+    Connection.objects.all().delete()
+    (still,) = again(one)
+    assert isinstance(still, Waits)
+    assert isinstance(still.refusal, Offline)
+    Agent.objects.filter(pk=agent.agent.pk).update(status="draft")
+    assert isinstance(again(one)[0], NotPublished)
+    assert places() == []
+
+
+def test_who_gives_up_is_audited_and_the_next_moves_up() -> None:
+    agent = queueing()
+    first = admitted(ask(agent, "alice"))
+    bob, carol, dave = (waits(queued(agent, name)) for name in ("bob", "carol", "dave"))
+    commit([Deny(bob, GaveUp(), in_line=True), Withdraw(dave)], home=HOME)
+    assert places() == [carol.chat_id]
+    assert [(row.caller.login, row.reason) for row in agent.turns[1:] if row.caller] == [("bob", "gave_up")]
+    end(first)
+    assert isinstance(again(carol)[0], OpenTurn)
+
+
+def test_places_of_the_dead_and_of_those_whose_time_is_over_do_not_count() -> None:
+    agent = queueing(queue_max=1)
+    first = admitted(ask(agent, "alice"))
+    beating("other")
+    lost = queued(agent, "bob", task_id="t")
+    commit([Admit(lost)], home="other")
+    Process.objects.filter(pk="other").update(beat_at=db_now() - timedelta(seconds=21))
+    carol = waits(queued(agent, "carol"))
+    QueuedAsk.objects.filter(chat_id=carol.chat_id).update(waits_until=db_now() - timedelta(seconds=1))
+    dave = waits(queued(agent, "dave"))
+    assert isinstance(again(carol)[0], GaveUp)
+    reap()
+    reap()
+    row = Turn.objects.get(chat_id=lost.chat_id)
+    assert (row.outcome, row.reason, row.agent, row.task_id) == ("failed", "process_died", agent.agent, "t")
+    assert (row.question, row.usage_day, agent.spent) == ("what?", None, 1)
+    assert places() == [dave.chat_id]
+    end(first)
+    assert isinstance(again(dave)[0], OpenTurn)
+
+
+def test_an_identical_message_joins_one_that_waits() -> None:
+    agent = queueing()
+    admitted(ask(agent, "alice"))
+    one = waits(queued(agent, message_key="k", task_id="t"))
+    (same,) = decide(queued(agent, message_key="k", task_id="other"))
+    assert isinstance(same, AlreadyAsked)
+    assert (same.chat_id, same.task_id, same.home) == (one.chat_id, "t", HOME)
+    assert isinstance(again(one)[0], Waits)
+
+
+def test_a_retried_batch_keeps_places_and_makes_no_second() -> None:
+    agent = queueing()
+    admitted(ask(agent, "alice"))
+    one = waits(queued(agent))
+    two = queued(agent, "carol")
+    waits(two)
+    results = commit([Admit(one, in_line=True), Admit(two)], home=HOME, is_retry=True).results
+    assert [isinstance(result, Waits) for result in results] == [True, True]
+    assert places() == [one.chat_id, two.chat_id]
+
+
+def test_lines_are_of_one_agent_each() -> None:
+    busy, free = queueing(), queueing()
+    admitted(ask(busy, "alice"))
+    waits(queued(busy))
+    assert isinstance(decide(queued(free))[0], OpenTurn)
+    assert Turn.objects.filter(outcome=None).count() == 2

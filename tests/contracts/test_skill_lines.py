@@ -1,0 +1,25 @@
+"""Skills as text: what is written is read again as it was."""
+
+import pytest
+
+from agents import skill_lines
+
+FULL = {
+    "id": "sum",
+    "name": "Sum: up",
+    "description": "One.\n\n  Two.\nid: three",
+    "tags": ["a", "b, c"],
+    "examples": ["Sum up\nthis"],
+    "inputModes": ["text/plain"],
+    "outputModes": ["text/plain", "image/png"],
+}
+
+
+@pytest.mark.parametrize("skills", [[], [{"id": "a", "name": "A"}], [FULL, {"id": "b", "name": "B"}]])
+def test_what_is_written_is_read_as_it_was(skills: list[dict[str, object]]) -> None:
+    assert skill_lines.read(skill_lines.write(skills)) == skills
+    assert skill_lines.read(skill_lines.write(skills).replace("\n", "\r\n")) == skills
+
+
+def test_keys_are_of_any_case_and_spaces_around_them_do_not_count() -> None:
+    assert skill_lines.read("\n ID : a\n\nName:A \n") == [{"id": "a", "name": "A"}]

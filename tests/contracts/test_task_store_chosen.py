@@ -1,0 +1,67 @@
+"""Where tasks are kept, chosen for each agent: found again whatever the agent chooses later."""
+
+import msgspec
+import pytest
+
+from a2a_bridge.tasks.chosen import ChosenStores, new_task_id
+from a2a_bridge.tasks.memory import MemoryTaskStore
+from a2a_bridge.tasks.store import TaskQuery, TaskStore
+from agents.types import Target
+from tests.contracts.stored_tasks import HANDLE, Clock, at, ended, keep, story, task
+
+
+@pytest.fixture
+def memory() -> TaskStore:
+    return MemoryTaskStore(Clock())
+
+
+@pytest.fixture
+def other() -> TaskStore:
+    return MemoryTaskStore(Clock())
+
+
+@pytest.fixture
+def chosen(memory: TaskStore, other: TaskStore) -> ChosenStores:
+    return ChosenStores(memory, {"memory": memory, "journal": other})
+
+
+def new_id(kind: str = "") -> str:
+    return new_task_id(Target(1, 1, HANDLE, task_store=kind))
+
+
+async def test_an_id_says_where_its_task_is(chosen: ChosenStores, memory: TaskStore, other: TaskStore) -> None:
+    for kind, store, without in (("", memory, other), ("memory", memory, other), ("journal", other, memory)):
+        made = task(new_id(kind))
+        assert len(made.id) <= 64
+        kept = await keep(chosen, made, story())
+        assert await store.find(made.id, caller_id=1) == await chosen.find(made.id, caller_id=1) == kept
+        assert await without.find(made.id, caller_id=1) is None
+        assert await chosen.events_after(kept, 0) == story()
+        assert await chosen.find(made.id, caller_id=2) is None
+        await chosen.drop(kept)
+        assert await chosen.find(made.id, caller_id=1) is None
+
+
+async def test_an_id_of_no_kind_is_looked_for_in_the_hubs_own(chosen: ChosenStores) -> None:
+    for task_id in ("", "task-", "task-redis-x", "other"):
+        assert await chosen.find(task_id, caller_id=1) is None
+
+
+async def test_a_list_is_one_of_all_stores_the_newest_first(chosen: ChosenStores) -> None:
+    for number in range(10):
+        made = msgspec.structs.replace(ended(), id=new_id("journal" if number % 3 else ""), updated_at=at(number))
+        await chosen.put(made)
+    seen: list[str] = []
+    before = None
+    while True:
+        page = await chosen.page(_after(before))
+        assert page.total == 10
+        seen += [one.updated_at for one in page.tasks]
+        if page.is_last:
+            break
+        before = page.tasks[-1].updated_at, page.tasks[-1].id
+    assert seen == [at(number) for number in reversed(range(10))]
+
+
+def _after(before: tuple[str, str] | None) -> TaskQuery:
+    return TaskQuery(caller_id=1, handle=HANDLE, limit=4, before=before)
