@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from a2a_bridge.calls import Call, Done, Outcome, Services, Told
+from a2a_bridge.calls import Call, Caller, Done, Outcome, Services, Told
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import not_cancelable, not_followable, out_of_reach
@@ -21,7 +21,6 @@ from a2a_bridge.tasks.store import TaskQuery
 from agents.errors import NotPublished
 from agents.pieces import Json
 from agents.post import Cancel as CancelMessage
-from agents.types import Target
 from kit.async_db import db_call
 from kit.durations import seconds
 
@@ -54,7 +53,7 @@ class Operations:
             case ListPush() as page:
                 return Done(await self._list_pushes(call, page))
             case ShowCard():
-                return Done(await self._show_card(call.caller.agent))
+                return Done(await self._show_card(call.caller))
 
     async def _page(self, call: Call, wanted: List) -> Json:
         query = TaskQuery(
@@ -126,8 +125,9 @@ class Operations:
         task = await find(self.services, call, wanted.task_id)
         return call.dialect.pushes(task.id, *await self.services.pushes.page(wanted))
 
-    async def _show_card(self, agent: Target) -> Json:
-        card = await db_call(self.services.extended_card)(agent.agent_id) if agent.agent_id else None
+    async def _show_card(self, caller: Caller) -> Json:
+        agent_id, user_id = caller.agent.agent_id, caller.identity.user_id
+        card = await db_call(self.services.extended_card)(agent_id, user_id) if agent_id else None
         if card is None:
             raise NotPublished
         return card

@@ -15,6 +15,7 @@ from agents.errors import (
     NotPublished,
     Offline,
     OverBudget,
+    OverCallerBudget,
     OverCap,
     TooDeep,
 )
@@ -52,11 +53,25 @@ class AgentState:
 
 
 @dataclass(slots=True)
+class CallerSpending:
+    """The daily budget of one caller at one agent; `spent` moves as asks are admitted."""
+
+    budget: int
+    spent: int = 0
+
+    @property
+    def left(self) -> int:
+        """How many questions are left."""
+        return max(0, self.budget - self.spent)
+
+
+@dataclass(slots=True)
 class House:
     """All that decides about a batch: agents and sessions by id, live claims by session and caller.
 
     `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers, `ended` the turns
     among the parents of these asks that were canceled or failed.
+    `callers`: by agent and caller, where the owner gave callers a budget.
     `open_asks`: by session, caller and message key, the chat id, task id and home of the turn that is open for it.
     """
 
@@ -66,12 +81,17 @@ class House:
     blocked: Set[tuple[int, int]] = frozenset()
     halted: Set[int] = frozenset()
     ended: Set[str] = frozenset()
+    callers: Mapping[tuple[int, int], CallerSpending] = field(default_factory=dict)
     claims: dict[int, Counter[int]] = field(default_factory=dict)
     open_asks: dict[tuple[int, int, str], tuple[str, str, str]] = field(default_factory=dict)
 
     def held(self, session_id: int) -> Counter[int]:
         """How many turns each caller holds of a session."""
         return self.claims.setdefault(session_id, Counter())
+
+    def find_spending(self, ask: Ask) -> CallerSpending | None:
+        """What the caller spent of a budget of their own at the agent; None when they have none."""
+        return self.callers.get((ask.target.agent_id, ask.caller_id)) if ask.target.agent_id is not None else None
 
     def find(self, ask: Ask) -> AgentState | None:
         """What the ask is for, if it is there for its caller."""
@@ -88,7 +108,7 @@ class House:
 def admit(ask: Ask, house: House) -> Denied | NotPublished | AlreadyAsked | None:
     """Decide one ask; the first refusal answers, and an admitted ask takes its claim and its unit of budget.
 
-    The budget is asked last because it is the only rule that spends.
+    Budgets are asked last because they are the only rules that spend: the agent's, then the caller's own.
     """
     asked = house.find(ask)
     if asked is None or not asked.published:
@@ -106,8 +126,13 @@ def admit(ask: Ask, house: House) -> Denied | NotPublished | AlreadyAsked | None
         return OverCap(held[ask.caller_id])
     if asked.budget is not None and asked.spent >= asked.budget:
         return OverBudget(asked.budget)
+    own = house.find_spending(ask)
+    if own is not None and own.spent >= own.budget:
+        return OverCallerBudget(own.budget)
     held[ask.caller_id] += 1
     asked.spent += 1
+    if own is not None:
+        own.spent += 1
     return None
 
 

@@ -48,6 +48,7 @@ class DeskForm(AgentForm):
             "claude_md": "CLAUDE.md",
             "isolated": "Isolated",
             "daily_budget": "Daily budget",
+            "caller_budget": "Daily budget of each caller",
             "concurrency_cap": "Open questions per caller",
             "wait_s": "Patience in seconds",
             "agent_style": "Answers to A2A 0.3",

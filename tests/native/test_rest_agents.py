@@ -30,6 +30,7 @@ FIELDS = {
     "online",
     "concurrencyCap",
     "dailyBudgetQueries",
+    "callerBudgetQueries",
     "waitS",
     "agentStyle",
     "queriesToday",
@@ -49,7 +50,7 @@ FIELDS = {
     "defaultOutputModes",
     "maxBodyBytes",
 }
-OWNERS_FIELDS = FIELDS | {"allowedLogins"}
+OWNERS_FIELDS = FIELDS | {"allowedLogins", "callerBudgets"}
 
 
 def publish(person: Person, session: Any, **body: Any) -> Any:

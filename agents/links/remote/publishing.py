@@ -7,6 +7,7 @@ from django.db import transaction
 
 from accounts.models import User
 from agents import publishing
+from agents.granting import CallerBudgets
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
 from agents.links.remote.card import Card, find_card
 from agents.links.remote.names import forget
@@ -24,6 +25,7 @@ def publish_remote(
     *,
     slug: str | None = None,
     allowed: Sequence[User] | None = None,
+    budgets: CallerBudgets | None = None,
 ) -> publishing.Published:
     """Make an agent of the server of a card, with a session of its own. See `agents.publishing.publish`.
 
@@ -37,7 +39,8 @@ def publish_remote(
     RemoteServer.objects.create(
         session=session, card_url=card.url, auth_scheme=auth.scheme, credentials=seal(auth)
     )
-    return publishing.publish(owner, session, details, slug=slug or slug_of(card.name) or None, allowed=allowed)
+    slug = slug or slug_of(card.name) or None
+    return publishing.publish(owner, session, details, slug=slug, allowed=allowed, budgets=budgets)
 
 
 def look_again(server: RemoteServer, card_url: str | None, auth: Auth | None) -> tuple[Card, Auth]:
