@@ -50,8 +50,8 @@ def publish(
 ) -> Published:
     """Make an agent of a session of the owner's, `details` being fields of `Agent`.
 
-    `allowed`: whom it answers while its access is limited. `budgets`: of named callers. A deleted agent of the same
-    handle and owner is restored: what is not named stays as it was, but isolation, which is on unless asked
+    `allowed`: whom it answers while its access is limited. `budgets`: of named callers. A deleted agent of the
+    same handle and owner is restored: what is not named stays as it was, but isolation, which is on unless asked
     otherwise.
 
     Raises:
