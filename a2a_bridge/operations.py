@@ -72,13 +72,13 @@ class Operations:
     async def _cancel(self, call: Call, task_id: str) -> Task:
         """The task once it is canceled. It is told to stop at once, and shown canceled when that is durable."""
         task = await find(self.services, call, task_id)
-        if task.is_interrupted and not await self.services.exchanges.end(task):
+        if task.is_interrupted and not task.approvals and not await self.services.exchanges.end(task):
             task = await find(self.services, call, task_id)
         if task.is_terminal:
             if call.dialect.passes_ended:
                 return task
             raise not_cancelable(task.state)
-        if task.is_open:
+        if task.is_running:
             await self._stop(task)
         ended = await find(self.services, call, task_id)
         if not call.dialect.passes_ended and ended.state != "canceled":
@@ -92,7 +92,7 @@ class Operations:
         feed = await services.reader.follow(task)
         try:
             async with asyncio.timeout(CANCEL_WITHIN_S):
-                while feed.task.is_open and await services.reader.refresh(feed):
+                while feed.task.is_running and await services.reader.refresh(feed):
                     await feed.news(feed.task.seq, LOOK_EVERY_S)
         except TimeoutError:
             raise out_of_reach(task.state) from None

@@ -21,6 +21,7 @@ EDITABLE = (
     "status",
     "access",
     "isolated",
+    "caller_approvals",
     "daily_budget",
     "caller_budget",
     "concurrency_cap",
@@ -77,7 +78,7 @@ class LoginsField(LinesField):
 class CallerBudgetsField(LinesField):
     """Daily budgets of callers: a login and a number on each line."""
 
-    def clean(self, value: Any) -> dict[User, int]:
+    def clean(self, value: Any) -> Any:
         """The numbers by user; of a login that comes twice the last one holds."""
         lines = super().clean(value)
         if len(lines) > MAX_CALLER_BUDGETS:
@@ -127,6 +128,8 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "claude_md": "Notes for callers: whoever may ask the agent reads them.",
             "personalization_prompt": "The same: whoever may ask the agent reads it.",
             "isolated": "While it answers, it cannot reach other sessions.",
+            "caller_approvals": "A2A callers see what it asks leave for, tool and input, and may approve or"
+            " deny it, as you may.",
             "daily_budget": "Questions accepted on one UTC day, of all callers together.",
             "caller_budget": "Of these, questions of one caller. Empty: as many as there are.",
             "concurrency_cap": "Questions one caller may have open at once.",

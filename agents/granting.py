@@ -74,10 +74,9 @@ def budgets_of(agent_ids: Collection[int]) -> dict[int, dict[str, int]]:
     budgets: dict[int, dict[str, int]] = {agent_id: {} for agent_id in agent_ids}
     if budgets:
         rows = CallerBudget.objects.filter(agent_id__in=budgets).exclude(daily_budget=None)
-        for agent_id, login, budget in rows.order_by("caller__login").values_list(
-            "agent_id", "caller__login", "daily_budget"
-        ):
-            budgets[agent_id][login] = budget
+        named = rows.order_by("caller__login").values_list("agent_id", "caller__login", "daily_budget")
+        for agent_id, login, budget in named:
+            budgets[agent_id][login] = budget or 0
     return budgets
 
 

@@ -14,12 +14,29 @@ from a2a_bridge.tasks.record import (
     TaskEvent,
     text_in,
 )
-from agents.pieces import ArtifactPiece, LastWords, Part, Piece, StatusNote
+from agents.pieces import (
+    ApprovalAsked,
+    ApprovalDecided,
+    ArtifactPiece,
+    Json,
+    LastWords,
+    Part,
+    Piece,
+    StatusNote,
+)
 from agents.types import AGENTS_OWN_WORDS, Failure, Interruption, Outcome, SettledTurn
 
 INTERRUPTIONS = {
     Interruption.INPUT_REQUIRED: State.INPUT_REQUIRED,
     Interruption.AUTH_REQUIRED: State.AUTH_REQUIRED,
+}
+APPROVAL = "approval_request"
+TO_APPROVE = "The agent asks you to approve: {tool}"
+HOW = "Answer approve or deny."
+DECIDED = {
+    "allow": "Approved: {tool}",
+    "deny": "Denied: {tool}",
+    "expired": "Not decided in time: {tool}",
 }
 FAILURES = {Failure.CANCELED: State.CANCELED, Failure.REJECTED: State.REJECTED}
 
@@ -61,11 +78,20 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
     """What pieces of a reply do to the task that they come next to."""
     events: list[TaskEvent] = []
     has_begun = task.reply is not None
+    waits_for = task.approvals
     for seq, piece in enumerate(pieces, task.seq + 1):
         if isinstance(piece, str):
             reply = Artifact(task.reply_id, (Part(text=piece),))
             events.append(ArtifactEvent(seq, at, reply, append=has_begun))
             has_begun = True
+        elif isinstance(piece, ApprovalAsked | ApprovalDecided):
+            waits_for = tuple(one for one in waits_for if one.request_id != piece.request_id)
+            if isinstance(piece, ApprovalAsked):
+                waits_for = (*waits_for, piece)
+            words = "" if isinstance(piece, ApprovalAsked) else DECIDED[piece.decision].format(tool=piece.tool)
+            events.append(_approvals(task, seq, at, waits_for, words))
+        elif isinstance(piece, StatusNote) and waits_for:
+            events.append(_approvals(task, seq, at, waits_for, piece.text))
         elif isinstance(piece, StatusNote):
             note = agent_message(task, seq, piece.text)
             events.append(StatusEvent(seq, at, State.WORKING, _with_metadata(note, piece)))
@@ -82,6 +108,25 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
             )
             events.append(ArtifactEvent(seq, at, made, piece.append, piece.last_chunk, piece.lead))
     return events
+
+
+def _approvals(task: Task, seq: int, at: str, waits_for: tuple[ApprovalAsked, ...], words: str) -> StatusEvent:
+    """The task asks its caller to approve these; without any it works on. `words` go before."""
+    if not waits_for:
+        return StatusEvent(seq, at, State.WORKING, agent_message(task, seq, words))
+    texts = [words, *(f"{TO_APPROVE.format(tool=one.tool)}\n{one.description}" for one in waits_for), HOW]
+    parts = (Part(text="\n\n".join(filter(None, texts))), *(Part(data=_asked(one)) for one in waits_for))
+    return StatusEvent(seq, at, State.INPUT_REQUIRED, _message(task, seq, parts), waits_for)
+
+
+def _asked(one: ApprovalAsked) -> Json:
+    return {
+        "type": APPROVAL,
+        "requestId": one.request_id,
+        "tool": one.tool,
+        "description": one.description,
+        "options": ["approve", "deny"],
+    }
 
 
 def last_words(pieces: Sequence[Piece]) -> tuple[Part, ...]:

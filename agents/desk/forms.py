@@ -47,6 +47,7 @@ class DeskForm(AgentForm):
         labels: ClassVar[dict[str, str]] = {
             "claude_md": "CLAUDE.md",
             "isolated": "Isolated",
+            "caller_approvals": "Callers may approve",
             "daily_budget": "Daily budget",
             "caller_budget": "Daily budget of each caller",
             "concurrency_cap": "Open questions per caller",

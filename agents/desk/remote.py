@@ -117,7 +117,7 @@ def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:
     """What was typed, and where nothing was, what the card says."""
     names = (*EDITABLE, "slug", "allowed_logins", "caller_budgets")
     typed: dict[str, Any] = {name: request.POST.get(name, "") for name in names}
-    typed["isolated"] = "isolated" in request.POST
+    typed |= {name: name in request.POST for name in ("isolated", "caller_approvals")}
     if card is not None:
         said = {"name": card.name, "description": card.description, "slug": slug_of(card.name)}
         typed |= {name: text for name, text in said.items() if not typed[name].strip()}

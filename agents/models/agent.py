@@ -73,6 +73,9 @@ class Agent(models.Model):
         max_length=7, choices=Access, default=Access.PUBLIC, db_default=Access.PUBLIC, help_text="Who may ask it."
     )
     isolated = models.BooleanField(default=True)
+    caller_approvals = models.BooleanField(
+        default=False, db_default=False, help_text="Whether A2A callers may decide what it asks leave for."
+    )
     daily_budget = models.PositiveIntegerField(default=1000, validators=[MaxValueValidator(MAX_BUDGET)])
     caller_budget = models.PositiveIntegerField(
         null=True,

@@ -118,6 +118,7 @@ class AgentChanges(Body):
     )
     agentStyle = serializers.ChoiceField(source="agent_style", required=False, choices=Agent.Style.choices)
     isolated = serializers.BooleanField(required=False)
+    callerApprovals = serializers.BooleanField(source="caller_approvals", required=False)
     suggestedPrompts = serializers.ListField(
         source="suggested_prompts", required=False, max_length=6, child=serializers.CharField(max_length=400)
     )
@@ -205,7 +206,8 @@ def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = 
     """
     facts = facts_of(agents)
     own = [agent for agent in agents if agent.owner_id == viewer_id]
-    granted, budgets = (named([agent.pk for agent in own]) for named in (logins_granted, budgets_of))
+    ids = [agent.pk for agent in own]
+    granted, budgets = logins_granted(ids), budgets_of(ids)
     remote = RemoteServer.objects.in_bulk([agent.session_id for agent in own], field_name="session_id")
     now = db_now() if remote else None
     shown = [_show(agent, facts[agent.pk], remote.get(agent.session_id), now) for agent in agents]
@@ -271,6 +273,7 @@ def _show(agent: Agent, facts: Facts, server: RemoteServer | None, now: datetime
         "publishedAt": iso_or_none(agent.published_at),
         "createdAt": iso(agent.created_at),
         "isolated": agent.isolated,
+        "callerApprovals": agent.caller_approvals,
         "claudeMd": None,
         "personalizationPrompt": None,
         "liveView": False,

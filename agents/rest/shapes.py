@@ -104,6 +104,7 @@ class ApiAgent(TypedDict):
     publishedAt: Time | None
     createdAt: Time
     isolated: bool
+    callerApprovals: bool
     claudeMd: str | None
     personalizationPrompt: str | None
     liveView: bool

@@ -39,6 +39,7 @@ FIELDS = {
     "publishedAt",
     "createdAt",
     "isolated",
+    "callerApprovals",
     "claudeMd",
     "personalizationPrompt",
     "liveView",

@@ -1,4 +1,4 @@
-"""Budgets of single callers: set over REST and on the desk, shown to the owner and to the caller."""
+"""What an owner allows single callers: set over REST and on the desk, shown to the owner and to the caller."""
 
 from typing import Any
 
@@ -72,6 +72,17 @@ def test_the_desk_sets_both(alice: Person, bob: Person) -> None:
         assert client.post(url, FIELDS | {"caller_budgets": bad}).status_code == 400
     assert client.post(url, FIELDS).status_code == 302
     assert budgets(agent) == {"bob": None}
+
+
+def test_the_owner_lets_callers_approve(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    assert not agent.caller_approvals
+    assert patch(alice, agent, callerApprovals=True).json()["callerApprovals"] is True
+    client, url = browser(alice.session), f"/desk/agents/{agent.pk}"
+    assert "Callers may approve" in client.get(url).content.decode()
+    assert client.post(url, FIELDS).status_code == 302
+    agent.refresh_from_db()
+    assert not agent.caller_approvals
 
 
 def test_a_caller_sees_what_they_have_left(alice: Person, bob: Person) -> None:
