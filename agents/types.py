@@ -60,7 +60,8 @@ class Target:
     """Whom to ask: a published agent by its handle, or, without an agent, a session by its name.
 
     `wait_s`: how long who does not wait in line may wait for it; None is the hub's own REPLY_WAIT_S.
-    `max_body_bytes`: the longest request it takes over A2A; None: the hub's own limit.
+    `max_body_bytes`: the longest request it takes over A2A; None: the hub's own limit. `text_type`: the media type
+    of its texts, where its card names another before plain text.
     """
 
     agent_id: int | None
@@ -69,6 +70,7 @@ class Target:
     wait_s: int | None = None
     style: str = "hybrid"
     max_body_bytes: int | None = None
+    text_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

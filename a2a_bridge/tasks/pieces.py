@@ -50,9 +50,14 @@ def _message(task: Task, seq: int, parts: tuple[Part, ...]) -> Message:
     return Message(f"{task.message_id}-{seq}", Role.AGENT, parts)
 
 
+def _text(task: Task, text: str) -> Part:
+    """Words of the agent, in its media type."""
+    return Part(text=text, media_type=task.text_type)
+
+
 def reply_message(task: Task) -> Message:
     """The reply of a task's last turn, as far as it has come, as a message; its text is one part."""
-    parts = (Part(text=task.reply_text),) if task.reply_text or task.reply else ()
+    parts = (_text(task, task.reply_text),) if task.reply_text or task.reply else ()
     return Message(f"{task.message_id}-reply-{task.turns}", Role.AGENT, parts)
 
 
@@ -81,7 +86,7 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
     waits_for = task.approvals
     for seq, piece in enumerate(pieces, task.seq + 1):
         if isinstance(piece, str):
-            reply = Artifact(task.reply_id, (Part(text=piece),))
+            reply = Artifact(task.reply_id, (_text(task, piece),))
             events.append(ArtifactEvent(seq, at, reply, append=has_begun))
             has_begun = True
         elif isinstance(piece, ApprovalAsked | ApprovalDecided):
@@ -93,7 +98,7 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
         elif isinstance(piece, StatusNote) and waits_for:
             events.append(_approvals(task, seq, at, waits_for, piece.text))
         elif isinstance(piece, StatusNote):
-            note = agent_message(task, seq, piece.text)
+            note = _message(task, seq, (_text(task, piece.text),))
             events.append(StatusEvent(seq, at, State.WORKING, _with_metadata(note, piece)))
         elif isinstance(piece, ArtifactPiece):
             turn = 0 if piece.lead is None else task.turns
@@ -143,7 +148,7 @@ def end_of(
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
     if interruption:
         seq = task.seq + 1
-        return [StatusEvent(seq, at, interruption, _message(task, seq, words or (Part(text=settled.text),)))]
+        return [StatusEvent(seq, at, interruption, _message(task, seq, words or (_text(task, settled.text),)))]
     reply = [] if words else _whole_reply(task, settled.text, at)
     seq = task.seq + len(reply) + 1
     return [*reply, StatusEvent(seq, at, State.COMPLETED, _message(task, seq, words) if words else None)]
@@ -172,7 +177,7 @@ def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
     """The whole text, unless it came in pieces already, or in artifacts of the agent's own."""
     if not text or task.made or (task.reply is not None and text == text_in(task.reply.parts)):
         return []
-    return [ArtifactEvent(task.seq + 1, at, Artifact(task.reply_id, (Part(text=text),)), last_chunk=True)]
+    return [ArtifactEvent(task.seq + 1, at, Artifact(task.reply_id, (_text(task, text),)), last_chunk=True)]
 
 
 def _failed(task: Task, settled: SettledTurn, wait_s: float, at: str) -> StatusEvent:

@@ -113,6 +113,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `chat_id`, `home`: its last turn, and the process that runs it. `turns`: how many there were. `seq`: of the
     last event in it; 0 as it was made. `message`: what its state says. `updated_at`: when the state was set.
+    `text_type`: the media type of what its agent says; empty: plain text.
     `approvals`: it asks its caller for these, and its turn goes on.
     """
 
@@ -130,6 +131,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     metadata: Json | UnsetType = UNSET
     turns: int = 1
     seq: int = 0
+    text_type: str = ""
     approvals: tuple[ApprovalAsked, ...] = ()
 
     @property
