@@ -48,6 +48,7 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
         "shown_chars": SHOWN_CHARS,
         "standing_address": page_of(agent, "agent-standing"),
         "card_address": page_of(agent, "agent-card"),
+        "usage_address": page_of(agent, "agent-usage"),
     }
     return render(request, "agents/agent.html", context)
 
