@@ -83,7 +83,7 @@ def requested(agent: Published, chat_id: str) -> PermissionRequest:
     )
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.ledger
 def test_only_the_caller_of_the_open_turn_decides_and_is_recorded() -> None:
     agent = published(caller_approvals=True)
@@ -102,7 +102,7 @@ def test_only_the_caller_of_the_open_turn_decides_and_is_recorded() -> None:
         permissions.decide_as_caller(*place, **verdict | {"decision": "deny"})
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.ledger
 def test_it_is_the_owners_to_allow_at_any_time_and_over_with_the_turn() -> None:
     agent = published()

@@ -12,7 +12,7 @@ from agents.models import CallerBudget
 from agents.types import Ending, Failure, OpenTurn, Outcome
 from tests.contracts.house import Published, admitted, ask, decide, end, published, user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
+pytestmark = pytest.mark.django_db
 
 UNSENT = Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, gives_back=True)
 
@@ -26,6 +26,7 @@ def give(agent: Published, login: str, budget: int | None) -> None:
     CallerBudget.objects.update_or_create(agent=agent.agent, caller=user(login), defaults={"daily_budget": budget})
 
 
+@pytest.mark.ledger
 def test_a_caller_spends_their_own_budget_to_the_unit_and_no_others() -> None:
     agent = published(caller_budget=2, concurrency_cap=20)
     results = decide(*(ask(agent) for _ in range(4)))
@@ -54,6 +55,7 @@ def test_the_agents_budget_is_asked_first() -> None:
     assert isinstance(decide(ask(agent))[0], OverBudget)
 
 
+@pytest.mark.ledger
 def test_what_never_left_is_given_back_to_the_caller_too() -> None:
     agent = published(caller_budget=1)
     end(admitted(ask(agent)), UNSENT)
@@ -61,6 +63,7 @@ def test_what_never_left_is_given_back_to_the_caller_too() -> None:
     admitted(ask(agent))
 
 
+@pytest.mark.ledger
 def test_another_day_begins_with_the_whole_budget() -> None:
     agent = published(caller_budget=1)
     end(admitted(ask(agent)))
