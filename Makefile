@@ -8,7 +8,7 @@ PORT ?= 8787
 DATA_DIR ?= ./data
 export HOST PORT DATA_DIR
 
-.PHONY: help run run-stack setup test test-deep fast check format screenshots bench bench-scale soak faults lock migrations clean
+.PHONY: help run run-stack setup test test-deep fast check format screenshots bench bench-scale soak faults conformance lock migrations clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -66,6 +66,9 @@ bench-scale: $(VENV)/.dev ## Measure several processes, large and old hubs, crow
 
 soak: $(VENV)/.dev ## Ask a hub all kinds of things for half an hour, and see whether it grows
 	@$(BIN)/python -m bench.soak
+
+conformance: $(VENV)/.dev ## Record a run of the A2A conformance kit, and make its page (REPORT=compatibility.json KIT=commit)
+	@$(BIN)/python -m conformance $(REPORT) --kit "$(KIT)"
 
 faults: $(VENV)/.dev ## Do faults to a grown hub under load, and count what broke (SET=short|long|F1,F3)
 	@$(BIN)/python -m faults --set $(or $(SET),short) $(if $(ASKS),--asks $(ASKS)) $(if $(OUT),--out $(OUT))

@@ -13,7 +13,7 @@ from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 
 IN_BRACES = re.compile(r"\\{(\w+)\\}")
 TENANT = re.compile(r"^[\w-][\w.~-]*/")
-CARDS = re.compile(r"(?:agent-card\.json|(?:.*/)?\.well-known/.*)")  # Django's
+CARDS = re.compile(r"(?:agent-card\.json|usage\.md|(?:.*/)?\.well-known/.*)")  # Django's
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ ADDRESSES = (
 
 
 def split(path: str) -> tuple[str, str] | None:
-    """The handle and the rest of a path that lies below an agent's and is no card's, else None."""
+    """The handle and the rest of a path that lies below an agent's and is not one of Django's, else None."""
     owner, slug, rest = [*path.removeprefix(PREFIX).split("/", 2), "", ""][:3]
     handle = handle_of(f"{PREFIX}{owner}/{slug}") if path.startswith(PREFIX) else None
     return (handle, rest) if handle and rest and not CARDS.fullmatch(rest) else None

@@ -76,7 +76,7 @@ class Answer:
 
     async def wait(self, waiting: Waiting) -> None:
         """A result that comes; spaces before its JSON keep an impatient client waiting."""
-        if await waiting.run.ended(KEEPALIVE_S):
+        if await waiting.run.answered(KEEPALIVE_S):
             await self.at_once(Done(waiting.result))
             return
         await self._begin([(b"content-type", self._wire.media_type)])
@@ -86,7 +86,7 @@ class Answer:
                 if left.done():
                     raise ClientLeft
                 await self._say(b" ")
-                if await waiting.run.ended(KEEPALIVE_S):
+                if await waiting.run.answered(KEEPALIVE_S):
                     break
         finally:
             left.cancel()

@@ -32,7 +32,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What operations work with. `extended_card`: of an agent by its id; reads the database."""
+    """What operations work with. `extended_card`: of an agent for a user, by their ids; reads the database."""
 
     exchanges: Exchanges
     reader: TaskReader
@@ -41,7 +41,7 @@ class Services:
     pushes: Pushes
     dispatcher: Dispatcher
     post: Post
-    extended_card: Callable[[int], Json | None]
+    extended_card: Callable[[int, int], Json | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

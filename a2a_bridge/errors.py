@@ -18,6 +18,7 @@ from agents.errors import (
     Halted,
     Offline,
     OverBudget,
+    OverCallerBudget,
     OverCap,
     RateLimited,
     TooDeep,
@@ -44,6 +45,9 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     Busy: lambda denied, handle: "agent is processing a turn for another caller",
     OverCap: lambda denied, handle: f"agent already holds {denied.held} of your questions",
     OverBudget: lambda denied, handle: f"agent @{handle} hit its daily budget ({denied.budget})",
+    OverCallerBudget: lambda denied, handle: (
+        f"you hit your daily budget ({denied.budget}) at agent @{handle}, free again at 00:00 UTC"
+    ),
     Blocked: lambda denied, handle: f"agent @{handle} does not take your questions",
     Halted: lambda denied, handle: (
         "your questions are halted" if denied.is_caller else f"agent @{handle} is halted"

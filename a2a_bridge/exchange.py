@@ -208,6 +208,7 @@ class Exchanges:
             updated_at=timestamp(),
             history=(send.message,),
             metadata=send.metadata,
+            text_type=agent.text_type,
         )
 
     def _resumed(self, task: Task, send: Send, claim: Claim | None) -> Task:

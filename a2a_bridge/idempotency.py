@@ -66,6 +66,10 @@ class Repeat:
         self._wait_s = wait_s
         self._has_ended = False
 
+    async def answered(self, within_s: float) -> bool:
+        """The same as `ended`: what the first was asked to approve is not known here."""
+        return await self.ended(within_s)
+
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the first; whether it came in time.
 

@@ -37,6 +37,10 @@ class Joined:
             return True
         return is_promoted(self.task, ()) or any(one.id != self.task.reply_id for one in self.task.artifacts)
 
+    async def answered(self, within_s: float) -> bool:
+        """The same as `ended`: a task that asks is not open."""
+        return await self.ended(within_s)
+
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time."""
         until = time.monotonic() + within_s

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from a2a_bridge.calls import Call, Done, Outcome, Services, Told
+from a2a_bridge.calls import Call, Caller, Done, Outcome, Services, Told
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import not_cancelable, not_followable, out_of_reach
@@ -21,7 +21,6 @@ from a2a_bridge.tasks.store import TaskQuery
 from agents.errors import NotPublished
 from agents.pieces import Json
 from agents.post import Cancel as CancelMessage
-from agents.types import Target
 from kit.async_db import db_call
 from kit.durations import seconds
 
@@ -54,7 +53,7 @@ class Operations:
             case ListPush() as page:
                 return Done(await self._list_pushes(call, page))
             case ShowCard():
-                return Done(await self._show_card(call.caller.agent))
+                return Done(await self._show_card(call.caller))
 
     async def _page(self, call: Call, wanted: List) -> Json:
         query = TaskQuery(
@@ -73,13 +72,13 @@ class Operations:
     async def _cancel(self, call: Call, task_id: str) -> Task:
         """The task once it is canceled. It is told to stop at once, and shown canceled when that is durable."""
         task = await find(self.services, call, task_id)
-        if task.is_interrupted and not await self.services.exchanges.end(task):
+        if task.is_interrupted and not task.approvals and not await self.services.exchanges.end(task):
             task = await find(self.services, call, task_id)
         if task.is_terminal:
             if call.dialect.passes_ended:
                 return task
             raise not_cancelable(task.state)
-        if task.is_open:
+        if task.is_running:
             await self._stop(task)
         ended = await find(self.services, call, task_id)
         if not call.dialect.passes_ended and ended.state != "canceled":
@@ -93,7 +92,7 @@ class Operations:
         feed = await services.reader.follow(task)
         try:
             async with asyncio.timeout(CANCEL_WITHIN_S):
-                while feed.task.is_open and await services.reader.refresh(feed):
+                while feed.task.is_running and await services.reader.refresh(feed):
                     await feed.news(feed.task.seq, LOOK_EVERY_S)
         except TimeoutError:
             raise out_of_reach(task.state) from None
@@ -126,8 +125,9 @@ class Operations:
         task = await find(self.services, call, wanted.task_id)
         return call.dialect.pushes(task.id, *await self.services.pushes.page(wanted))
 
-    async def _show_card(self, agent: Target) -> Json:
-        card = await db_call(self.services.extended_card)(agent.agent_id) if agent.agent_id else None
+    async def _show_card(self, caller: Caller) -> Json:
+        agent_id, user_id = caller.agent.agent_id, caller.identity.user_id
+        card = await db_call(self.services.extended_card)(agent_id, user_id) if agent_id else None
         if card is None:
             raise NotPublished
         return card

@@ -25,6 +25,7 @@ class Send:
 
     `question` is empty when there is nothing in it for an agent: then the hub itself says so.
     `waits`: the answer is the task's end, else the task as it begins. `history_length` None: all.
+    `approves`: the task it may answer a request for approval of, in a dialect whose messages go on with no task.
     `takes_direct`: an answer without a task shall be a message and leave no task. `plain_is_direct`: so shall any
     plain reply.
     """
@@ -33,6 +34,7 @@ class Send:
     question: str
     parts: tuple[Part, ...] = ()
     task_id: str = ""
+    approves: str = ""
     context_id: str = ""
     waits: bool = True
     takes_direct: bool = False

@@ -1,7 +1,10 @@
 """Sends: asked once, joined, repeated or gone on with, and answered at once, at the end, or as it happens."""
 
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
+from a2a_bridge.approvals import AsksApproval, answer
 from a2a_bridge.calls import Call, Done, Outcome, Services, Told, Waiting
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.errors import not_continuable, other_context
@@ -18,6 +21,7 @@ from a2a_bridge.tasks.run import TaskRun
 from agents.errors import AlreadyAsked
 from agents.pieces import Part
 from kit.ids import unguessable
+from kit.jsonrpc import RpcError
 
 NOTHING_TO_ASK = "The request contained no supported text or data parts."
 
@@ -27,12 +31,16 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
     streaming = Streaming(call.dialect, send, services.reader)
     if call.seen and call.operation is Operation.STREAM:
         return await again(services, call, streaming)
-    if not send.question:
-        return await _nothing(services, call, send, streaming)
     try:
+        if send.approves:
+            await _check_approval(services, call, send.approves)
+        if not send.question:
+            return await _nothing(services, call, send, streaming)
         run = await _keyed(services, call, send) if call.key else await _start(services, call, send)
     except AlreadyAsked as same:
         return await _joined(services, call, send, same, streaming)
+    except AsksApproval as asks:
+        return await _approved(services, call, replace(send, takes_direct=False), asks.task)
     if isinstance(run, Repeat):
         return await _repeated(services, call, send, run, streaming)
     if send.push is not None:
@@ -58,6 +66,24 @@ async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked
         return Waiting(joined, call) if send.waits else Done(call.dialect.sent(joined.task, send))
     is_direct = send.takes_direct and send.plain_is_direct
     return Told(streaming.of_repeat(joined) if is_direct else streaming.of_task(joined.feed))
+
+
+async def _approved(services: Services, call: Call, send: Send, task: Task) -> Outcome:
+    """The task as it goes on once its caller has decided."""
+    joined = await answer(services, call, send, task)
+    if call.operation is Operation.STREAM:
+        return Told(Streaming(call.dialect, send, services.reader).of_task(joined.feed))
+    return (
+        Waiting(joined, replace(call, request=send)) if send.waits else Done(call.dialect.sent(joined.task, send))
+    )
+
+
+async def _check_approval(services: Services, call: Call, task_id: str) -> None:
+    """Raises AsksApproval when the caller has such a task, and it asks for that."""
+    with suppress(RpcError):
+        task = await find(services, call, task_id)
+        if task.approvals:
+            raise AsksApproval(task)
 
 
 async def _nothing(services: Services, call: Call, send: Send, streaming: Streaming) -> Outcome:
@@ -118,6 +144,8 @@ async def _continuable(services: Services, call: Call, send: Send) -> Task:
     task = await find(services, call, send.task_id)
     if send.context_id and send.context_id != task.context_id:
         raise other_context()
+    if task.approvals:
+        raise AsksApproval(task)
     if not task.is_interrupted:
         raise not_continuable(task.state)
     return task

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from a2a_bridge.views import agent_card
+from a2a_bridge.views import agent_card, agent_usage
 
 BASE = "agents/<str:owner>/<str:slug>"
 
@@ -16,4 +16,5 @@ urlpatterns = [
     ),
     path(f"{BASE}/.well-known/agent.json", agent_card, {"rendering": "negotiated"}, name="legacy-agent-card"),
     path(f"{BASE}/v1/.well-known/agent-card.json", agent_card, {"rendering": "strict"}, name="strict-agent-card"),
+    path(f"{BASE}/usage.md", agent_usage, name="agent-usage"),
 ]

@@ -1,7 +1,8 @@
 """Cards over HTTP, never cached past a change: those of public agents for everybody and every origin."""
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -9,8 +10,9 @@ from django.views.decorators.csrf import csrf_exempt
 
 from a2a_bridge.cards.caching import encode, last_modified, not_modified, weak_etag, with_validators
 from a2a_bridge.cards.merged import merged_card
-from a2a_bridge.cards.parts import Json, Today, read_today
+from a2a_bridge.cards.parts import Today, read_today
 from a2a_bridge.cards.strict import signed, strict_card
+from a2a_bridge.cards.usage_sheet import MEDIA_TYPE, usage_sheet
 from a2a_bridge.preflight import for_readers
 from accounts.authn import TokenScope
 from accounts.callers import find_caller
@@ -19,9 +21,25 @@ from agents.directory import find_askable
 from agents.models import Agent
 
 Rendering = Literal["merged", "strict", "negotiated"]
-Render = Callable[[Agent, Today, str], Json]
 VARY = "A2A-Version, Authorization, Cookie"
 NO_SLASH = "no such agent; when you look for a card below an agent's address, end that address with a slash"
+
+
+@dataclass(frozen=True, slots=True)
+class Render:
+    """A way to show an agent: what is made of it, with the address of the hub, and how that is written."""
+
+    make: Callable[[Agent, Today, str], Any]
+    write: Callable[[Any], bytes]
+    media_type: str = "application/json"
+
+    def stable(self, agent: Agent) -> Any:
+        """What does not change by the minute."""
+        return self.make(agent, Today(), settings.PUBLIC_URL)
+
+    def written(self, agent: Agent, today: Today) -> bytes:
+        """As it stands now."""
+        return self.write(self.make(agent, today, settings.PUBLIC_URL))
 
 
 @csrf_exempt
@@ -31,6 +49,19 @@ def agent_card(request: HttpRequest, owner: str, slug: str, rendering: Rendering
 
     One that is limited or private shows it to those who may ask it, by token or cookie; for others it is absent.
     """
+    is_strict = rendering == "strict" or (rendering == "negotiated" and wants_version_1(request))
+    return _shown(request, owner, slug, STRICT if is_strict else MERGED)
+
+
+@csrf_exempt
+@for_readers
+def agent_usage(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
+    """How another agent asks this one, as Markdown; seen by those who see the card."""
+    return _shown(request, owner, slug, USAGE)
+
+
+def _shown(request: HttpRequest, owner: str, slug: str, render: Render) -> HttpResponse:
+    """The agent, if it is there for the caller."""
     caller = find_caller(request)
     handle = f"{owner.removeprefix('@')}/{slug}"
     shown_to = None
@@ -41,8 +72,7 @@ def agent_card(request: HttpRequest, owner: str, slug: str, rendering: Rendering
         answer: HttpResponse = json_error(404, "not_found", NO_SLASH if slug == ".well-known" else "no such agent")
         answer["Cache-Control"] = "public, max-age=0, must-revalidate"
     else:
-        is_strict = rendering == "strict" or (rendering == "negotiated" and wants_version_1(request))
-        answer = _answer(request, agent, strict_card if is_strict else merged_card)
+        answer = _answer(request, agent, render)
     answer["Vary"] = VARY
     return answer
 
@@ -59,13 +89,19 @@ def _answer(request: HttpRequest, agent: Agent, render: Render) -> HttpResponse:
         answer = _rendered(agent, render)
         answer["Cache-Control"] = "private, no-store"
         return answer
-    etag, modified = weak_etag(render(agent, Today(), settings.PUBLIC_URL)), last_modified(agent.revised_at)
+    etag, modified = weak_etag(render.stable(agent)), last_modified(agent.revised_at)
     answer = not_modified(request, etag, modified) or _rendered(agent, render)
     return with_validators(answer, etag, modified)
 
 
 def _rendered(agent: Agent, render: Render) -> HttpResponse:
-    card = render(agent, read_today(agent), settings.PUBLIC_URL)
-    if render is strict_card:
-        card = signed(card, settings.PUBLIC_URL)
-    return HttpResponse(encode(card), content_type="application/json")
+    return HttpResponse(render.written(agent, read_today(agent)), content_type=render.media_type)
+
+
+def _usage(agent: Agent, today: Today, public_url: str) -> str:
+    return usage_sheet(agent, today, public_url, reply_wait_s=settings.REPLY_WAIT_S)
+
+
+MERGED = Render(merged_card, lambda card: encode(card))
+STRICT = Render(strict_card, lambda card: encode(signed(card, settings.PUBLIC_URL)))
+USAGE = Render(_usage, lambda sheet: sheet.encode(), MEDIA_TYPE)

@@ -17,6 +17,7 @@ from agents.errors import (
     NotPublished,
     Offline,
     OverBudget,
+    OverCallerBudget,
     OverCap,
     TooDeep,
     Waits,
@@ -65,11 +66,25 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
+class CallerSpending:
+    """The daily budget of one caller at one agent; `spent` moves as asks are admitted."""
+
+    budget: int
+    spent: int = 0
+
+    @property
+    def left(self) -> int:
+        """How many questions are left."""
+        return max(0, self.budget - self.spent)
+
+
+@dataclass(slots=True)
 class House:
     """All that decides about a batch: agents and sessions by id, live claims by session and caller.
 
     `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers, `ended` the turns
     among the parents of these asks that were canceled or failed.
+    `callers`: by agent and caller, where the owner gave callers a budget.
     `open_asks`: by session, caller and message key, the chat id, task id and home of the turn, or the waiting ask,
     that is open for it. `lines`: who waits, by session, first to last.
     """
@@ -80,6 +95,7 @@ class House:
     blocked: Set[tuple[int, int]] = frozenset()
     halted: Set[int] = frozenset()
     ended: Set[str] = frozenset()
+    callers: Mapping[tuple[int, int], CallerSpending] = field(default_factory=dict)
     claims: dict[int, Counter[int]] = field(default_factory=dict)
     open_asks: dict[tuple[int, int, str], tuple[str, str, str]] = field(default_factory=dict)
     lines: dict[int, list[Place]] = field(default_factory=dict)
@@ -91,6 +107,10 @@ class House:
     def line(self, session_id: int) -> list[Place]:
         """Who waits for a session."""
         return self.lines.setdefault(session_id, [])
+
+    def find_spending(self, ask: Ask) -> CallerSpending | None:
+        """What the caller spent of a budget of their own at the agent; None when they have none."""
+        return self.callers.get((ask.target.agent_id, ask.caller_id)) if ask.target.agent_id is not None else None
 
     def find(self, ask: Ask) -> AgentState | None:
         """What the ask is for, if it is there for its caller."""
@@ -110,7 +130,7 @@ def admit(ask: Ask, house: House, *, in_line: bool = False) -> Denied | NotPubli
     Where the agent has a line, an ask that queues waits in it instead of being refused because others are at it.
     `in_line`: it does already.
 
-    The budget is asked last because it is the only rule that spends.
+    Budgets are asked last because they are the only rules that spend: the agent's, then the caller's own.
     """
     asked = house.find(ask)
     if asked is None or not asked.published:
@@ -124,6 +144,8 @@ def admit(ask: Ask, house: House, *, in_line: bool = False) -> Denied | NotPubli
     if decided is None:
         house.held(asked.session_id)[ask.caller_id] += 1
         asked.spent += 1
+        if own := house.find_spending(ask):
+            own.spent += 1
     return decided
 
 
@@ -136,13 +158,16 @@ def _refuse_now(ask: Ask, asked: AgentState, house: House) -> Denied | None:
         return Busy()
     if held[ask.caller_id] >= asked.cap:
         return OverCap(held[ask.caller_id])
-    return _refuse_spent(asked)
+    return _refuse_spent(ask, asked, house)
 
 
-def _refuse_spent(asked: AgentState) -> OverBudget | None:
-    if asked.budget is None or asked.spent < asked.budget:
-        return None
-    return OverBudget(asked.budget)
+def _refuse_spent(ask: Ask, asked: AgentState, house: House) -> OverBudget | OverCallerBudget | None:
+    if asked.budget is not None and asked.spent >= asked.budget:
+        return OverBudget(asked.budget)
+    own = house.find_spending(ask)
+    if own is not None and own.spent >= own.budget:
+        return OverCallerBudget(own.budget)
+    return None
 
 
 def _decide_in_line(
@@ -161,7 +186,7 @@ def _decide_in_line(
         return GaveUp()
     if isinstance(refusal, Offline) and not has_place:
         return refusal
-    if spent := _refuse_spent(asked):
+    if spent := _refuse_spent(ask, asked, house):
         return spent
     if refusal is None and not ahead:
         if has_place:

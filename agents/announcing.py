@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from agents.live import LiveMessage, encode, processes_watching
 from agents.models import Attachment, Connection
+from agents.pieces import ApprovalDecided
 from agents.post import Dismiss, Live, Message, Oust, Tell
 
 Addressed = tuple[str, Message]  # a process, and what to tell it
@@ -36,13 +37,16 @@ def oust(session_id: int, user_id: int) -> None:
     )
 
 
-def tell_agent(session_id: int, frame: bytes) -> bool:
-    """Send a finished frame to the session's agent after the commit; False when none is connected."""
+def tell_agent(session_id: int, frame: bytes, chat_id: str = "", piece: ApprovalDecided | None = None) -> bool:
+    """Send a finished frame to the session's agent after the commit; False when none is connected.
+
+    `chat_id`, `piece`: what the caller of a turn is told by it.
+    """
     found = Connection.objects.filter(session_id=session_id).values_list("process_id", "pk").first()
     if found is None:
         return False
     process_id, connection_id = found
-    transaction.on_commit(lambda: _carry([(process_id, Tell(connection_id, Raw(frame)))]))
+    transaction.on_commit(lambda: _carry([(process_id, Tell(connection_id, Raw(frame), chat_id, piece))]))
     return True
 
 

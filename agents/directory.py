@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 
-from agents.models import Agent, Connection, DailyUsage, RemoteServer, Turn
+from agents.admission import CallerSpending
+from agents.models import Agent, CallerBudget, Connection, DailyUsage, RemoteServer, Turn
 from agents.models.presence import alive_since
 from agents.types import Outcome
 from kit.clock import db_now
@@ -59,6 +60,24 @@ def usage_today(agent_ids: Iterable[int]) -> dict[int, int]:
     """Asks accepted on this UTC day, by agent."""
     rows = DailyUsage.objects.filter(agent_id__in=agent_ids, day=db_now().date())
     return dict(rows.values_list("agent_id", "queries"))
+
+
+def find_caller_spending(agent: Agent, caller_id: int | None) -> CallerSpending | None:
+    """A caller's own daily budget at the agent, and what they spent of it; None when they have none."""
+    return callers_spending([agent], caller_id).get(agent.pk)
+
+
+def callers_spending(agents: Iterable[Agent], caller_id: int | None) -> dict[int, CallerSpending]:
+    """The same of several agents, by agent; those without such a budget are not in it."""
+    if caller_id is None:
+        return {}
+    budgets = {agent.pk: agent.caller_budget for agent in agents}
+    rows = CallerBudget.objects.filter(agent_id__in=budgets, caller_id=caller_id)
+    today, spent = db_now().date(), dict.fromkeys(budgets, 0)
+    for agent_id, budget, day, queries in rows.values_list("agent_id", "daily_budget", "day", "queries"):
+        budgets[agent_id] = budgets[agent_id] if budget is None else budget
+        spent[agent_id] = queries if day == today else 0
+    return {pk: CallerSpending(budget, spent[pk]) for pk, budget in budgets.items() if budget is not None}
 
 
 def usage_all_time(agent_ids: Iterable[int]) -> dict[int, int]:

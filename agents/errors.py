@@ -41,6 +41,16 @@ class OverBudget(Denied):
         self.budget = budget
 
 
+class OverCallerBudget(Denied):
+    """The caller's own budget at this agent, of this UTC day, is spent."""
+
+    reason = "caller_budget_spent"
+
+    def __init__(self, budget: int) -> None:
+        super().__init__()
+        self.budget = budget
+
+
 class RateLimited(Denied):
     """The caller asks faster than CALLER_RATE_PER_MINUTE."""
 

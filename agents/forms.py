@@ -10,8 +10,9 @@ from accounts.models import User
 from agents import publishing
 from agents.card_fields import InputModesField, LinesField, OutputModesField, SkillsField
 from agents.directory import online_sessions
-from agents.granting import UnknownLogin, logins_granted, users_named
+from agents.granting import UnknownLogin, budgets_of, logins_granted, users_named
 from agents.models import Agent, Session
+from agents.models.agent import MAX_BUDGET
 from agents.models.session import SEEN_AT
 
 EDITABLE = (
@@ -21,7 +22,9 @@ EDITABLE = (
     "status",
     "access",
     "isolated",
+    "caller_approvals",
     "daily_budget",
+    "caller_budget",
     "concurrency_cap",
     "wait_s",
     "agent_style",
@@ -43,6 +46,7 @@ TASK_STORES = [
 ]
 MAX_CHOICES = 200
 MAX_PROMPTS = 6
+MAX_CALLER_BUDGETS = 200
 MAX_PROMPT_CHARS = 400
 
 
@@ -63,6 +67,26 @@ class LoginsField(LinesField):
     def clean(self, value: Any) -> list[User]:
         """The users of these logins."""
         return users_of(super().clean(value))
+
+
+class CallerBudgetsField(LinesField):
+    """Daily budgets of callers: a login and a number on each line."""
+
+    def clean(self, value: Any) -> Any:
+        """The numbers by user; of a login that comes twice the last one holds."""
+        lines = super().clean(value)
+        if len(lines) > MAX_CALLER_BUDGETS:
+            raise forms.ValidationError(f"At most {MAX_CALLER_BUDGETS} lines.")
+        numbers = dict(_login_and_number(line) for line in lines)
+        return {user: numbers[user.login.lower()] for user in users_of(numbers)}
+
+
+def _login_and_number(line: str) -> tuple[str, int]:
+    login, _, number = line.partition(" ")
+    number = number.strip()
+    if not (number.isascii() and number.isdecimal() and len(number) <= 6 and int(number) <= MAX_BUDGET):
+        raise forms.ValidationError(f"Want a login, a space and a number from 0 to {MAX_BUDGET} on each line.")
+    return login.lower(), int(number)
 
 
 class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -92,10 +116,16 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     allowed_logins = LoginsField(
         required=False, help_text="Whom it answers while access is limited, one login on a line."
     )
+    caller_budgets = CallerBudgetsField(
+        required=False,
+        help_text="Callers with a daily budget of their own: a login, a space and a number on each line.",
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
+            budgets = budgets_of([self.instance.pk])[self.instance.pk]
+            self.fields["caller_budgets"].initial = [f"{login} {budget}" for login, budget in budgets.items()]
             self.fields["allowed_logins"].initial = logins_granted([self.instance.pk])[self.instance.pk]
 
     class Meta:
@@ -115,7 +145,10 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "claude_md": "Notes for callers: whoever may ask the agent reads them.",
             "personalization_prompt": "The same: whoever may ask the agent reads it.",
             "isolated": "While it answers, it cannot reach other sessions.",
+            "caller_approvals": "A2A callers see what it asks leave for, tool and input, and may approve or"
+            " deny it, as you may.",
             "daily_budget": "Questions accepted on one UTC day, of all callers together.",
+            "caller_budget": "Of these, questions of one caller. Empty: as many as there are.",
             "concurrency_cap": "Questions one caller may have open at once.",
             "wait_s": "How long it may take for callers who stream or come back for the answer: up to 3600."
             " Empty: the hub's own limit, as for those who wait.",

@@ -1,12 +1,12 @@
-"""Whom an agent is limited to, and whom an owner does not answer."""
+"""Whom an agent is limited to, what callers may spend of it, and whom an owner does not answer."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from django.db import transaction
 from django.db.models.functions import Lower
 
 from accounts.models import User
-from agents.models import Agent, AgentGrant, CallerBlock
+from agents.models import Agent, AgentGrant, CallerBlock, CallerBudget
 
 
 class UnknownLogin(ValueError):
@@ -49,6 +49,35 @@ def logins_granted(agent_ids: Collection[int]) -> dict[int, list[str]]:
         for agent_id, login in grants.values_list("agent_id", "user__login"):
             granted[agent_id].append(login)
     return granted
+
+
+CallerBudgets = Mapping[User, int]
+
+
+@transaction.atomic
+def set_budgets(agent: Agent, budgets: CallerBudgets | None) -> None:
+    """Give these callers, and no others, a daily budget of their own at the agent; None leaves all as they are.
+
+    What they spent today stays counted. The caller holds the agent's row.
+    """
+    if budgets is None:
+        return
+    agent.caller_budgets.exclude(caller__in=budgets).exclude(daily_budget=None).update(daily_budget=None)
+    rows = [CallerBudget(agent=agent, caller=user, daily_budget=budget) for user, budget in budgets.items()]
+    CallerBudget.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["agent", "caller"], update_fields=["daily_budget"]
+    )
+
+
+def budgets_of(agent_ids: Collection[int]) -> dict[int, dict[str, int]]:
+    """The budgets that each of these agents gives named callers, by login; every agent is in it."""
+    budgets: dict[int, dict[str, int]] = {agent_id: {} for agent_id in agent_ids}
+    if budgets:
+        rows = CallerBudget.objects.filter(agent_id__in=budgets).exclude(daily_budget=None)
+        named = rows.order_by("caller__login").values_list("agent_id", "caller__login", "daily_budget")
+        for agent_id, login, budget in named:
+            budgets[agent_id][login] = budget or 0
+    return budgets
 
 
 def block(owner: User, caller: User) -> tuple[CallerBlock, bool]:

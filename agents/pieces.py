@@ -5,7 +5,7 @@ What one reply may hold is the same on every link.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -63,7 +63,23 @@ class LastWords(Struct, frozen=True, rename="camel", tag="words", omit_defaults=
     parts: tuple[Part, ...]
 
 
-Extra = StatusNote | ArtifactPiece | LastWords
+class ApprovalAsked(Struct, frozen=True, rename="camel", tag="approval", omit_defaults=True):
+    """The agent's program waits for leave to use a tool, and the caller may give it."""
+
+    request_id: str
+    tool: str
+    description: str = ""
+
+
+class ApprovalDecided(Struct, frozen=True, rename="camel", tag="decided", omit_defaults=True):
+    """Such a request was decided, by the caller or an operator of the session, or ran out."""
+
+    request_id: str
+    tool: str
+    decision: Literal["allow", "deny", "expired"]
+
+
+Extra = StatusNote | ArtifactPiece | LastWords | ApprovalAsked | ApprovalDecided
 Piece = str | Extra
 
 

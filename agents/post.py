@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from agents.pieces import Extra, Part
+from agents.pieces import ApprovalDecided, Extra, Part
 
 
 class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
@@ -95,10 +95,15 @@ class Evict(msgspec.Struct, frozen=True, tag="evict"):
 
 
 class Tell(msgspec.Struct, frozen=True, tag="tell"):
-    """A finished frame for the agent of a connection; nobody waits for anything, and it may be lost."""
+    """A finished frame for the agent of a connection; nobody waits for anything, and it may be lost.
+
+    `piece`: what the frame says is told to the caller of the turn `chat_id` too.
+    """
 
     connection_id: int
     frame: msgspec.Raw
+    chat_id: str = ""
+    piece: ApprovalDecided | None = None
 
 
 class Hook(msgspec.Struct, frozen=True, tag="hook"):

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 
 from accounts import quotas
 from accounts.models import User
-from agents.granting import grant
+from agents.granting import CallerBudgets, grant, set_budgets
 from agents.models import Agent, Session
 from agents.session_rows import slug_of
 from kit.clock import near_now
@@ -46,11 +46,13 @@ def publish(
     *,
     slug: str | None = None,
     allowed: Sequence[User] | None = None,
+    budgets: CallerBudgets | None = None,
 ) -> Published:
     """Make an agent of a session of the owner's, `details` being fields of `Agent`.
 
-    `allowed`: whom it answers while its access is limited. A deleted agent of the same handle and owner is
-    restored: what is not named stays as it was, but isolation, which is on unless asked otherwise.
+    `allowed`: whom it answers while its access is limited. `budgets`: of named callers. A deleted agent of the
+    same handle and owner is restored: what is not named stays as it was, but isolation, which is on unless asked
+    otherwise.
 
     Raises:
         BadSlug, Taken, QuotaExceeded: nothing was written.
@@ -64,6 +66,7 @@ def publish(
             _apply(agent, {"status": Agent.Status.DRAFT, "isolated": True, **details})
             agent.save()
             grant(agent, allowed)
+            set_budgets(agent, budgets)
     except IntegrityError:  # somebody else published the handle or the session in this moment
         raise Taken("the handle or the session was published a moment ago") from None
     return Published(agent, restored=place.deleted is not None)
@@ -102,18 +105,25 @@ def find_place(owner: User, session: Session, slug: str | None) -> Place:
 
 
 @transaction.atomic
-def revise(agent_id: int, changes: Mapping[str, Any], allowed: Sequence[User] | None = None) -> Agent | None:
+def revise(
+    agent_id: int,
+    changes: Mapping[str, Any],
+    allowed: Sequence[User] | None = None,
+    budgets: CallerBudgets | None = None,
+) -> Agent | None:
     """Change fields of a kept agent, and only those; None when it was deleted meanwhile.
 
-    `allowed`: whom it answers while its access is limited; None leaves them.
+    `allowed`: whom it answers while its access is limited; `budgets`: of named callers; None leaves them.
     """
-    agent: Agent | None = Agent.objects.kept().select_for_update().filter(pk=agent_id).first()
+    kept = Agent.objects.kept().select_for_update(no_key=True)  # the ledger refers to the row meanwhile
+    agent: Agent | None = kept.filter(pk=agent_id).first()
     if agent is None:
         return None
     if changes:
         _apply(agent, changes)
         agent.save(update_fields=[*changes, "published_at", "revised_at"])
     grant(agent, allowed)
+    set_budgets(agent, budgets)
     return agent
 
 

@@ -5,7 +5,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import median_low
 
-from agents.directory import online_sessions, usage_today
+from agents.admission import CallerSpending
+from agents.directory import callers_spending, online_sessions, usage_today
 from agents.models import Agent, Turn
 from agents.types import Outcome
 from kit import sql
@@ -22,6 +23,7 @@ _RECENT_OF_ONE = (
 class Standing:
     """`is_held`: somebody else's question holds it, so that the visitor's would be refused.
 
+    `left_today`: for the visitor, of `budget`: the agent's, or with `is_own` the visitor's own, which is the less.
     `typical_ms`: the middle one of the latest answers' latencies, None when there are none.
     """
 
@@ -29,6 +31,14 @@ class Standing:
     is_held: bool
     left_today: int
     typical_ms: int | None
+    budget: int = 0
+    is_own: bool = False
+
+    @property
+    def left(self) -> str:
+        """What is left of which budget, in words."""
+        whose, ending = "your " if self.is_own else "", "" if self.budget == 1 else "s"
+        return f"{self.left_today} of {whose}{self.budget} question{ending} left today"
 
     @property
     def state(self) -> str:
@@ -46,19 +56,26 @@ class Standing:
 
 
 def standings_of(agents: Collection[Agent], visitor_id: int | None) -> dict[int, Standing]:
-    """Their standings by agent id, in the same four queries however many they are."""
+    """Their standings by agent id, in the same few queries however many they are."""
     ids, sessions = [agent.pk for agent in agents], {agent.session_id for agent in agents}
     online, held = online_sessions(sessions), _held_by_others(sessions, visitor_id)
     today, typical = usage_today(ids), typical_latencies(ids)
-    return {
-        agent.pk: Standing(
+    own = callers_spending(agents, visitor_id)
+    found = {}
+    for agent in agents:
+        spending = CallerSpending(agent.daily_budget, today.get(agent.pk, 0))
+        mine = own.get(agent.pk)
+        is_own = mine is not None and mine.left < spending.left
+        tighter = mine if mine is not None and is_own else spending
+        found[agent.pk] = Standing(
             is_online=agent.session_id in online,
             is_held=agent.session_id in held,
-            left_today=max(0, agent.daily_budget - today.get(agent.pk, 0)),
+            left_today=tighter.left,
             typical_ms=typical.get(agent.pk),
+            budget=tighter.budget,
+            is_own=is_own,
         )
-        for agent in agents
-    }
+    return found
 
 
 def typical_latencies(agent_ids: Collection[int]) -> dict[int, int]:

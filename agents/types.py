@@ -62,7 +62,8 @@ class Target:
 
     `wait_s`: how long who does not wait in line may wait for it; None is the hub's own REPLY_WAIT_S.
     `max_body_bytes`: the longest request it takes over A2A; None: the hub's own limit. `task_store`: where its
-    tasks are kept (`Agent.TaskStore`); empty: where the hub keeps them.
+    tasks are kept (`Agent.TaskStore`); empty: where the hub keeps them. `text_type`: the media type of its texts,
+    where its card names another before plain text.
     """
 
     agent_id: int | None
@@ -72,6 +73,7 @@ class Target:
     style: str = "hybrid"
     max_body_bytes: int | None = None
     task_store: str = ""
+    text_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,16 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
-from agents.pieces import ArtifactPiece, LastWords, Piece, joined_texts, plain_text_in, text_in
+from agents.pieces import (
+    ApprovalAsked,
+    ApprovalDecided,
+    ArtifactPiece,
+    LastWords,
+    Piece,
+    joined_texts,
+    plain_text_in,
+    text_in,
+)
 from agents.post import Chunk, Final, Said
 from agents.types import Ending, Failure, Interruption, OpenTurn, Outcome, SettledTurn
 from kit.failpoints import reach
@@ -23,8 +32,9 @@ class RunningTurn:
 
     Links fill it; any number of surfaces follow it, each from the beginning. It is bounded by the caps the
     link keeps on chunks and reply size. `is_direct`: the agent answered with a message, not with a task;
-    `decided`: done once that is known, or the turn has ended. `in_line`: it waits for a free agent, and `turn` is
-    only what it will be.
+    `decided`: done once that is known, or the turn has ended. `due`: done while its caller is due an answer: the
+    turn has ended, or its agent waits for the caller's approval. `in_line`: it waits for a free agent, and `turn`
+    is only what it will be.
     """
 
     def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None, *, in_line: bool = False) -> None:
@@ -36,7 +46,9 @@ class RunningTurn:
         self.reply: asyncio.Future[Ending] = loop.create_future()
         self.settled: asyncio.Future[SettledTurn] = loop.create_future()
         self.decided: asyncio.Future[None] = loop.create_future()
+        self.due: asyncio.Future[None] = loop.create_future()
         self.is_direct = False
+        self._waits_for: set[str] = set()
         self._on_chunk = on_chunk
         self._on_piece: OnPiece | None = None
         self._news: asyncio.Future[None] | None = None
@@ -81,6 +93,7 @@ class RunningTurn:
     def publish(self, settled: SettledTurn) -> None:
         """Tell every follower the end, once it is durable."""
         self.settled.set_result(settled)
+        self._fall_due()
         self.becomes_task()
         self._ring()
 
@@ -97,6 +110,8 @@ class RunningTurn:
             self.reply.set_result(_failed(Failure.REPLY_LOST, keeps_claim=True))
             return
         self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
+        if isinstance(self.pieces[-1], ApprovalAsked | ApprovalDecided):
+            self._ask_or_go_on(self.pieces[-1])
         if not self.turn.is_remote:
             self.becomes_task()
         reach("first-chunk")
@@ -105,6 +120,19 @@ class RunningTurn:
         if self._on_piece is not None:
             self._on_piece()
         self._ring()
+
+    def _ask_or_go_on(self, piece: ApprovalAsked | ApprovalDecided) -> None:
+        if isinstance(piece, ApprovalAsked):
+            self._waits_for.add(piece.request_id)
+            self._fall_due()
+            return
+        self._waits_for.discard(piece.request_id)
+        if not self._waits_for and self.due.done():
+            self.due = asyncio.get_running_loop().create_future()
+
+    def _fall_due(self) -> None:
+        if not self.due.done():
+            self.due.set_result(None)
 
     def _ending(self, final: Final) -> Ending:
         reason = REASONS.get(final.reason)

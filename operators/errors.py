@@ -19,6 +19,7 @@ from agents.errors import (
     NotPublished,
     Offline,
     OverBudget,
+    OverCallerBudget,
     OverCap,
     RateLimited,
     TooDeep,
@@ -91,6 +92,11 @@ REFUSALS: dict[type[Exception], Refusal] = {
     AlreadyResolved: Refusal(409, "already_resolved", str),
     TooManySubscriptions: Refusal(409, "too_many_subscriptions", lambda _: "unsubscribe from another session"),
     OverBudget: Refusal(429, "budget_exhausted", lambda over: f"its daily budget ({over.budget}) is spent"),
+    OverCallerBudget: Refusal(
+        429,
+        "budget_exhausted",
+        lambda over: f"your own daily budget at it ({over.budget}) is spent, free again at 00:00 UTC",
+    ),
     RateLimited: Refusal(429, "rate_limited", lambda over: f"over your rate limit, retry in {over.retry_in_s} s"),
     Unavailable: Refusal(503, "unavailable", lambda _: "the hub takes no questions right now, try again shortly"),
 }

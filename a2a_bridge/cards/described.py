@@ -63,6 +63,15 @@ OPERATIONS = (
     _card("/.well-known/agent-card.json", "getWellKnownCard", VERSION),
     _card("/.well-known/agent.json", "getLegacyCard", VERSION),
     _card("/v1/.well-known/agent-card.json", "getStrictCard"),
+    Operation(
+        method="get",
+        path=f"{AGENT}/usage.md",
+        name="getUsageSheet",
+        summary="How another agent asks this one, as Markdown.",
+        tag="a2a",
+        security=(),
+        answers={200: Answer(text="The sheet.", media_types=("text/markdown",)), 304: SAME},
+    ),
     _catalog("/.well-known/ai-catalog.json", "getAiCatalog", CATALOG),
     _catalog("/.well-known/ard.json", "getArd", "application/json"),
     Operation(

@@ -16,6 +16,8 @@ It only adds facts to `capabilities.extensions[]`; nothing has to be sent or und
 
 `params` on the extended card besides:
   budgetLeft       questions that are left today, of all callers together
+  callerBudget     of these, how many you may ask on a day; absent: as many as there are
+  callerBudgetLeft how many you have left today; absent with `callerBudget`
   concurrencyCap   questions one caller may have open at once
   replyWaitS       seconds it may take for callers who wait for the answer
   waitS            seconds it may take for callers who stream, or do not wait

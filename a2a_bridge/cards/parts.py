@@ -49,6 +49,7 @@ def common(agent: Agent, public_url: str) -> Json:
         "name": agent.name,
         "description": agent.description or agent.tagline or agent.name,
         "version": "1",
+        "documentationUrl": f"{url_of(agent, public_url)}/usage.md",
         "provider": {"organization": "clawborrator hub_v1", "url": public_url},
         "defaultInputModes": agent.input_modes or MODES,
         "defaultOutputModes": agent.output_modes or MODES,

@@ -6,6 +6,8 @@ specification keeps some of them, the official SDKs keep none. A card without an
 
 from a2a_bridge.cards.parts import BEARER, Json, Today, common, info, interfaces, read_today
 from accounts.signing import NoKey, sign
+from agents.admission import CallerSpending
+from agents.directory import find_caller_spending
 from agents.models import Agent
 from kit.canonical import canonical_json
 
@@ -20,30 +22,45 @@ def strict_card(agent: Agent, today: Today, public_url: str) -> Json:
     return _card(agent, info(agent, today), public_url)
 
 
-def extended_card(agent: Agent, today: Today, public_url: str, *, reply_wait_s: float) -> Json:
+def extended_card(
+    agent: Agent,
+    today: Today,
+    public_url: str,
+    *,
+    reply_wait_s: float,
+    caller: CallerSpending | None = None,
+) -> Json:
     """The card for an authenticated caller, unsigned: with what is left today and how patient the hub is.
 
+    `caller`: what the caller spent of a budget of their own, if they have one.
     `replyWaitS`: seconds for those who wait for the answer; `waitS`: for those who stream, or come back for it.
     """
-    more = {
+    more: Json = {
         "budgetLeft": max(0, agent.daily_budget - today.queries),
         "concurrencyCap": agent.concurrency_cap,
         "replyWaitS": round(reply_wait_s),
         "waitS": agent.wait_s or round(reply_wait_s),
         "agentStyle": agent.agent_style,
     }
+    if caller is not None:
+        more |= {"callerBudget": caller.budget, "callerBudgetLeft": caller.left}
     return _card(agent, {**info(agent, today), **more}, public_url)
 
 
-def find_extended_card(agent_id: int, public_url: str, *, reply_wait_s: float) -> Json | None:
-    """The extended card of a published agent as it stands now, signed; None when there is no such agent any more.
+def find_extended_card(
+    agent_id: int, caller_id: int | None, public_url: str, *, reply_wait_s: float
+) -> Json | None:
+    """The extended card of a published agent as it stands now for a caller, signed; None when there is no such
+    agent any more.
 
     Reads the database. Whether the caller may see the agent is for whoever calls this to know.
     """
     agent: Agent | None = Agent.objects.published().filter(pk=agent_id).first()
     if agent is None:
         return None
-    return signed(extended_card(agent, read_today(agent), public_url, reply_wait_s=reply_wait_s), public_url)
+    caller = find_caller_spending(agent, caller_id)
+    card = extended_card(agent, read_today(agent), public_url, reply_wait_s=reply_wait_s, caller=caller)
+    return signed(card, public_url)
 
 
 def signed(card: Json, public_url: str) -> Json:

@@ -28,12 +28,16 @@ class HubPart(Struct, frozen=True):
 
 
 class HubMessage(Struct, frozen=True, rename="camel"):
-    """A question; at least one part must hold text. Files and data are accepted and not passed on."""
+    """A question; at least one part must hold text. Files and data are accepted and not passed on.
+
+    `task_id` counts while that task asks to approve something, and the message then answers it.
+    """
 
     message_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
     role: Literal["ROLE_USER"]
     parts: Annotated[list[HubPart], Meta(min_length=1, max_length=MAX_PARTS)]
     metadata: Json | UnsetType = UNSET
+    task_id: Any = UNSET
 
 
 class SendMessageParams(Struct, frozen=True):
@@ -71,6 +75,7 @@ class HubDialect:
         return Send(
             message=said,
             question=question_of(said.parts, "\n"),
+            approves=message.task_id if isinstance(message.task_id, str) else "",
             context_id=message.message_id,
             waits=operation is Operation.SEND,
         )
@@ -93,7 +98,7 @@ class HubDialect:
                 history.append(_message(task.message))
             history.append(_agent_message(task.message_id, text))
         elif task.message is not None:
-            status["message"] = _message(task.message)
+            status["message"] = _asking(task.message) if task.approvals else _message(task.message)
         if task.is_interrupted and task.message is not None:
             history.append(_message(task.message))
         return {"id": task.id, "contextId": task.context_id, "status": status, "history": history}
@@ -155,6 +160,13 @@ def _state(task: Task) -> str:
 def _message(message: Message) -> Json:
     parts = [{"text": part.text} for part in message.parts if isinstance(part.text, str)]
     return {"messageId": message.id, "role": f"ROLE_{message.role.name}", "parts": parts}
+
+
+def _asking(message: Message) -> Json:
+    """A message with its data, which this dialect shows of requests for approval alone."""
+    shown = _message(message)
+    data = [{"data": part.data} for part in message.parts if part.data is not UNSET]
+    return {**shown, "parts": [*shown["parts"], *data]}
 
 
 def _agent_message(message_id: str, text: str) -> Json:

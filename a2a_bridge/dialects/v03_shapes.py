@@ -83,7 +83,8 @@ def artifact_updates(task: Task, event: ArtifactEvent) -> list[Json]:
 
 def reply_closed(task: Task, event: StatusEvent) -> list[Json]:
     """The artifact-update without parts that closes the reply of a turn, when the event is the turn's end."""
-    if task.reply is None or not (event.state is State.COMPLETED or event.state in INTERRUPTED):
+    ends = event.state is State.COMPLETED or (event.state in INTERRUPTED and not event.approvals)
+    if task.reply is None or not ends:
         return []
     return [_artifact_event(task, Artifact(task.reply_id, ()), append=True, closes=True)]
 

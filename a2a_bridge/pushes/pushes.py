@@ -65,9 +65,9 @@ class Pushes:
         feed = self._feeds.find(task.id)
         if feed is not None and feed.is_fed:
             feed.has_pushes = True
-        elif task.is_open:
+        elif task.is_running:
             await self._post.send(task.home, Attend(task.id))
-        if has_ended and task.is_open:  # in between: whoever settled did not find the address
+        if has_ended and task.is_running:  # in between: whoever settled did not find the address
             await self._tell_end(task)
         return kept
 
@@ -116,7 +116,7 @@ class Pushes:
             now = await self._reader.find(task.id, task.caller_id)
             if now is None:
                 return
-            if not now.is_open:
+            if not now.is_running:
                 await self.tell(now, [StatusEvent(now.seq, now.updated_at, now.state, now.message)])
                 return
             await feed.news(now.seq, self._look_every_s)

@@ -63,7 +63,7 @@ class _Shelf:
 
     def oldest_finished(self) -> str | None:
         """The task to give up first: one that no agent works on."""
-        return next((task_id for task_id, kept in self.tasks.items() if not kept.task.is_open), None)
+        return next((task_id for task_id, kept in self.tasks.items() if not kept.task.is_running), None)
 
     def expired(self, now: float) -> list[str]:
         """The tasks whose time is over, looked for from the oldest."""

@@ -14,12 +14,29 @@ from a2a_bridge.tasks.record import (
     TaskEvent,
     text_in,
 )
-from agents.pieces import ArtifactPiece, LastWords, Part, Piece, StatusNote
+from agents.pieces import (
+    ApprovalAsked,
+    ApprovalDecided,
+    ArtifactPiece,
+    Json,
+    LastWords,
+    Part,
+    Piece,
+    StatusNote,
+)
 from agents.types import AGENTS_OWN_WORDS, Failure, Interruption, Outcome, SettledTurn
 
 INTERRUPTIONS = {
     Interruption.INPUT_REQUIRED: State.INPUT_REQUIRED,
     Interruption.AUTH_REQUIRED: State.AUTH_REQUIRED,
+}
+APPROVAL = "approval_request"
+TO_APPROVE = "The agent asks you to approve: {tool}"
+HOW = "Answer approve or deny."
+DECIDED = {
+    "allow": "Approved: {tool}",
+    "deny": "Denied: {tool}",
+    "expired": "Not decided in time: {tool}",
 }
 FAILURES = {Failure.CANCELED: State.CANCELED, Failure.REJECTED: State.REJECTED}
 
@@ -33,9 +50,14 @@ def _message(task: Task, seq: int, parts: tuple[Part, ...]) -> Message:
     return Message(f"{task.message_id}-{seq}", Role.AGENT, parts)
 
 
+def _text(task: Task, text: str) -> Part:
+    """Words of the agent, in its media type."""
+    return Part(text=text, media_type=task.text_type)
+
+
 def reply_message(task: Task) -> Message:
     """The reply of a task's last turn, as far as it has come, as a message; its text is one part."""
-    parts = (Part(text=task.reply_text),) if task.reply_text or task.reply else ()
+    parts = (_text(task, task.reply_text),) if task.reply_text or task.reply else ()
     return Message(f"{task.message_id}-reply-{task.turns}", Role.AGENT, parts)
 
 
@@ -61,13 +83,22 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
     """What pieces of a reply do to the task that they come next to."""
     events: list[TaskEvent] = []
     has_begun = task.reply is not None
+    waits_for = task.approvals
     for seq, piece in enumerate(pieces, task.seq + 1):
         if isinstance(piece, str):
-            reply = Artifact(task.reply_id, (Part(text=piece),))
+            reply = Artifact(task.reply_id, (_text(task, piece),))
             events.append(ArtifactEvent(seq, at, reply, append=has_begun))
             has_begun = True
+        elif isinstance(piece, ApprovalAsked | ApprovalDecided):
+            waits_for = tuple(one for one in waits_for if one.request_id != piece.request_id)
+            if isinstance(piece, ApprovalAsked):
+                waits_for = (*waits_for, piece)
+            words = "" if isinstance(piece, ApprovalAsked) else DECIDED[piece.decision].format(tool=piece.tool)
+            events.append(_approvals(task, seq, at, waits_for, words))
+        elif isinstance(piece, StatusNote) and waits_for:
+            events.append(_approvals(task, seq, at, waits_for, piece.text))
         elif isinstance(piece, StatusNote):
-            note = agent_message(task, seq, piece.text)
+            note = _message(task, seq, (_text(task, piece.text),))
             events.append(StatusEvent(seq, at, State.WORKING, _with_metadata(note, piece)))
         elif isinstance(piece, ArtifactPiece):
             turn = 0 if piece.lead is None else task.turns
@@ -84,6 +115,25 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
     return events
 
 
+def _approvals(task: Task, seq: int, at: str, waits_for: tuple[ApprovalAsked, ...], words: str) -> StatusEvent:
+    """The task asks its caller to approve these; without any it works on. `words` go before."""
+    if not waits_for:
+        return StatusEvent(seq, at, State.WORKING, agent_message(task, seq, words))
+    texts = [words, *(f"{TO_APPROVE.format(tool=one.tool)}\n{one.description}" for one in waits_for), HOW]
+    parts = (Part(text="\n\n".join(filter(None, texts))), *(Part(data=_asked(one)) for one in waits_for))
+    return StatusEvent(seq, at, State.INPUT_REQUIRED, _message(task, seq, parts), waits_for)
+
+
+def _asked(one: ApprovalAsked) -> Json:
+    return {
+        "type": APPROVAL,
+        "requestId": one.request_id,
+        "tool": one.tool,
+        "description": one.description,
+        "options": ["approve", "deny"],
+    }
+
+
 def last_words(pieces: Sequence[Piece]) -> tuple[Part, ...]:
     """What the agent says with the end of its turn, beside its reply."""
     return pieces[-1].parts if pieces and isinstance(pieces[-1], LastWords) else ()
@@ -98,7 +148,7 @@ def end_of(
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
     if interruption:
         seq = task.seq + 1
-        return [StatusEvent(seq, at, interruption, _message(task, seq, words or (Part(text=settled.text),)))]
+        return [StatusEvent(seq, at, interruption, _message(task, seq, words or (_text(task, settled.text),)))]
     reply = [] if words else _whole_reply(task, settled.text, at)
     seq = task.seq + len(reply) + 1
     return [*reply, StatusEvent(seq, at, State.COMPLETED, _message(task, seq, words) if words else None)]
@@ -127,7 +177,7 @@ def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
     """The whole text, unless it came in pieces already, or in artifacts of the agent's own."""
     if not text or task.made or (task.reply is not None and text == text_in(task.reply.parts)):
         return []
-    return [ArtifactEvent(task.seq + 1, at, Artifact(task.reply_id, (Part(text=text),)), last_chunk=True)]
+    return [ArtifactEvent(task.seq + 1, at, Artifact(task.reply_id, (_text(task, text),)), last_chunk=True)]
 
 
 def _failed(task: Task, settled: SettledTurn, wait_s: float, at: str) -> StatusEvent:

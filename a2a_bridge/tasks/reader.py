@@ -37,7 +37,7 @@ class TaskReader:
         if feed is not None and feed.is_fed and feed.task.caller_id == caller_id:
             return feed.task
         task = await self._tasks.find(task_id, caller_id=caller_id)
-        return await self._mended(task) if task is not None and task.is_open else task
+        return await self._mended(task) if task is not None and task.is_running else task
 
     async def refresh(self, feed: Feed) -> bool:
         """Look for what happened to a task that does not run here; False when it is gone."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from agents.pieces import Json, Part, joined_texts, plain_text_in
+from agents.pieces import ApprovalAsked, Json, Part, joined_texts, plain_text_in
 from kit.clock import near_now
 from kit.iso import iso
 
@@ -77,12 +77,13 @@ class Artifact(Struct, frozen=True, omit_defaults=True):
 
 
 class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
-    """The task's state was set, or confirmed with a note."""
+    """The task's state was set, or confirmed with a note. `approvals`: what its open turn waits for."""
 
     seq: int
     at: str
     state: State
     message: Message | None = None
+    approvals: tuple[ApprovalAsked, ...] = ()
 
 
 class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
@@ -112,6 +113,8 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `chat_id`, `home`: its last turn, and the process that runs it. `turns`: how many there were. `seq`: of the
     last event in it; 0 as it was made. `message`: what its state says. `updated_at`: when the state was set.
+    `text_type`: the media type of what its agent says; empty: plain text.
+    `approvals`: it asks its caller for these, and its turn goes on.
     """
 
     id: str
@@ -128,6 +131,8 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     metadata: Json | UnsetType = UNSET
     turns: int = 1
     seq: int = 0
+    text_type: str = ""
+    approvals: tuple[ApprovalAsked, ...] = ()
 
     @property
     def is_terminal(self) -> bool:
@@ -143,6 +148,11 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_open(self) -> bool:
         """Whether its agent works on it, or is about to."""
         return self.state in OPEN
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its turn goes on: its agent works on it, or waits for the caller's approval."""
+        return self.is_open or bool(self.approvals)
 
     @property
     def message_id(self) -> str:
@@ -223,7 +233,13 @@ def _with_status(task: Task, event: StatusEvent) -> Task:
     """What the state said before belongs to the conversation now."""
     history = (*task.history, task.message) if task.message is not None else task.history
     return msgspec.structs.replace(
-        task, state=event.state, message=event.message, updated_at=event.at, history=history, seq=event.seq
+        task,
+        state=event.state,
+        message=event.message,
+        updated_at=event.at,
+        history=history,
+        seq=event.seq,
+        approvals=event.approvals,
     )
 
 

@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 LAST_TRIES = 3
 AGAIN_S = 0.2
+ASKED_WITHIN_S = 0.5  # of a request for approval until its event is kept
 
 
 class Keeper(Protocol):
@@ -147,6 +148,19 @@ class TaskRun:
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time. Leaving does not stop it."""
         return self.running is None or await done_within(self.running.settled, within_s)
+
+    async def answered(self, within_s: float) -> bool:
+        """Wait for the end of the turn, or until its task asks its caller to approve something."""
+        if self.running is None:
+            return True
+        if not await done_within(self.running.due, within_s):
+            return False
+        if not self.running.settled.done():
+            feed = await self.tell()
+            while self.task.is_open and self.running.due.done() and not self.running.settled.done():
+                await feed.news(self.task.seq, ASKED_WITHIN_S)
+            return not self.task.is_open
+        return True
 
     def writes(self, settled: SettledTurn) -> Sequence[sql.Query | sql.Insert]:
         """In the ledger's thread: what the transaction that settles the turn writes besides.

@@ -17,6 +17,7 @@ from agents.facts import Facts, facts_of
 from agents.forms import EDITABLE, AgentForm, NewAgentForm
 from agents.models import Agent
 
+NAMED = ("allowed_logins", "caller_budgets")
 FACTS = ("is_online", "today", "all_time", "last_asked")
 
 
@@ -77,8 +78,8 @@ class AgentAdmin(OwnedAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """What one fills in, below what is."""
         if obj is None:
-            return ("session", "slug", *EDITABLE, "allowed_logins")
-        return ("handle", "session_name", *FACTS, *EDITABLE, "allowed_logins", "created_at", "published_at")
+            return ("session", "slug", *EDITABLE, *NAMED)
+        return ("handle", "session_name", *FACTS, *EDITABLE, *NAMED, "created_at", "published_at")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Everything that is not a setting."""
@@ -97,11 +98,14 @@ class AgentAdmin(OwnedAdmin):
         chosen, changed = form.cleaned_data, form.changed_data
         details = {field: chosen[field] for field in EDITABLE if not change or field in changed}
         allowed = chosen["allowed_logins"] if not change or "allowed_logins" in changed else None
+        budgets = chosen["caller_budgets"] if not change or "caller_budgets" in changed else None
         if change:
-            publishing.revise(obj.pk, details, allowed)
+            publishing.revise(obj.pk, details, allowed, budgets)
             return
         slug = chosen["slug"] or None
-        published = publishing.publish(form.owner, chosen["session"], details, slug=slug, allowed=allowed)
+        published = publishing.publish(
+            form.owner, chosen["session"], details, slug=slug, allowed=allowed, budgets=budgets
+        )
         obj.pk = published.agent.pk
         obj.refresh_from_db()
 

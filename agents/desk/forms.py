@@ -47,7 +47,9 @@ class DeskForm(AgentForm):
         labels: ClassVar[dict[str, str]] = {
             "claude_md": "CLAUDE.md",
             "isolated": "Isolated",
+            "caller_approvals": "Callers may approve",
             "daily_budget": "Daily budget",
+            "caller_budget": "Daily budget of each caller",
             "concurrency_cap": "Open questions per caller",
             "wait_s": "Patience in seconds",
             "agent_style": "Answers to A2A 0.3",

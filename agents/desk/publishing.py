@@ -42,8 +42,14 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     chosen = form.cleaned_data
     details = {field: chosen[field] for field in EDITABLE}
     try:
-        slug, allowed = chosen["slug"] or None, chosen["allowed_logins"]
-        made = publishing.publish(owner, chosen["session"], details, slug=slug, allowed=allowed)
+        made = publishing.publish(
+            owner,
+            chosen["session"],
+            details,
+            slug=chosen["slug"] or None,
+            allowed=chosen["allowed_logins"],
+            budgets=chosen["caller_budgets"],
+        )
     except publishing.Taken as taken:
         form.add_error("slug", f"{taken}.")
         return _page(request, form, session=session, status=409)
@@ -74,7 +80,8 @@ def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     chosen, changed = form.cleaned_data, form.changed_data
     details = {field: chosen[field] for field in EDITABLE if field in changed}
     allowed = chosen["allowed_logins"] if "allowed_logins" in changed else None
-    return _revised(request, publishing.revise(agent.pk, details, allowed))
+    budgets = chosen["caller_budgets"] if "caller_budgets" in changed else None
+    return _revised(request, publishing.revise(agent.pk, details, allowed, budgets))
 
 
 @never_cache

@@ -53,10 +53,16 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     chosen = form.cleaned_data
     details = {field: chosen[field] for field in EDITABLE}
     try:
-        slug, allowed = chosen["slug"] or None, chosen["allowed_logins"]
         typed = place.cleaned_data
         found = Place(card, place.typed_auth, typed["card_keys"], typed["tells_caller"])
-        made = publish_remote(owner, found, details, slug=slug, allowed=allowed)
+        made = publish_remote(
+            owner,
+            found,
+            details,
+            slug=chosen["slug"] or None,
+            allowed=chosen["allowed_logins"],
+            budgets=chosen["caller_budgets"],
+        )
     except (publishing.Taken, publishing.BadSlug) as refused:
         form.add_error("slug", f"{refused}.")
         return _new_page(request, place, form, card=card, status=409)
@@ -143,8 +149,9 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
 
 def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:
     """What was typed, and where nothing was, what the card says."""
-    typed: dict[str, Any] = {name: request.POST.get(name, "") for name in (*EDITABLE, "slug", "allowed_logins")}
-    typed["isolated"] = "isolated" in request.POST
+    names = (*EDITABLE, "slug", "allowed_logins", "caller_budgets")
+    typed: dict[str, Any] = {name: request.POST.get(name, "") for name in names}
+    typed |= {name: name in request.POST for name in ("isolated", "caller_approvals")}
     if card is not None:
         said = {"name": card.name, "description": card.description, "slug": slug_of(card.name)}
         typed |= {name: text for name, text in said.items() if not typed[name].strip()}

@@ -211,7 +211,19 @@ def _admit(
         notes.turns = statements.inserting([open_row(turn, home, moment) for turn in turns])
     if spent:
         notes.spending, notes.spenders = statements.spending(spent, moment.day), len(spent)
+    if house.callers:
+        notes.callers_spending = _callers_spending([turn.ask for turn in turns], house, moment)
     return refused
+
+
+def _callers_spending(asks: Sequence[Ask], house: admission.House, moment: Moment) -> sql.Insert | None:
+    """Counts the admitted asks of callers who have a budget of their own."""
+    spent = Counter(
+        (ask.target.agent_id, ask.caller_id)
+        for ask in asks
+        if ask.target.agent_id is not None and house.find_spending(ask) is not None
+    )
+    return statements.callers_spending(spent, moment.day) if spent else None
 
 
 def _open_turn(ask: Ask, house: admission.House, home: str) -> OpenTurn:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from agents.admission import SESSION_CAP, AgentState, House, Place
+from agents.admission import SESSION_CAP, AgentState, CallerSpending, House, Place
 from agents.ledger import statements
 from agents.models.presence import alive_since
 from agents.types import Ask
@@ -24,7 +24,10 @@ _AGENTS = (
     """
 SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id, a.owner_id,
        c.id, c.process_id, a.daily_budget, a.concurrency_cap, a.isolated, a.access = 'public',
-       COALESCE(d.queries, 0), r.id IS NOT NULL, a.queue_max, a.queue_wait_s, """
+       COALESCE(d.queries, 0), r.id IS NOT NULL, a.queue_max, a.queue_wait_s,
+       a.caller_budget IS NOT NULL OR EXISTS (
+         SELECT 1 FROM agents_callerbudget b WHERE b.agent_id = a.id AND b.daily_budget IS NOT NULL
+       ), """
     + _HALTED.format(session="a.session_id", owner="a.owner_id")
     + """
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
@@ -35,7 +38,8 @@ FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
 _SESSIONS = (
     f"""
 SELECT s.id, s.archived_at IS NULL AND u.is_active, s.id, s.owner_id, c.id, c.process_id,
-       NULL, {SESSION_CAP}, 0, 1, 0, r.id IS NOT NULL, 0, 0, {_HALTED.format(session="s.id", owner="s.owner_id")}
+       NULL, {SESSION_CAP}, 0, 1, 0, r.id IS NOT NULL, 0, 0, 0,
+       {_HALTED.format(session="s.id", owner="s.owner_id")}
 FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id
 """
     + _LIVE.format(session="s.id")
@@ -62,10 +66,17 @@ SELECT g.agent_id, g.user_id FROM agents_agentgrant g JOIN agents_agent a ON a.i
 WHERE a.access = 'limited' AND a.id IN ({marks})
 """
 
+_CALLERS = """
+SELECT a.id, u.id, COALESCE(b.daily_budget, a.caller_budget), CASE WHEN b.day = %s THEN b.queries ELSE 0 END
+FROM agents_agent a CROSS JOIN accounts_user u
+LEFT JOIN agents_callerbudget b ON b.agent_id = a.id AND b.caller_id = u.id
+WHERE a.id IN ({agents}) AND u.id IN ({callers}) AND COALESCE(b.daily_budget, a.caller_budget) IS NOT NULL
+"""
+
 
 def read_house(asks: Collection[Ask], now: datetime, day: object) -> House:
-    """All that decides about these asks: one round trip, and one more each where an agent is not open to all, an
-    agent asks on, or asks may wait for one.
+    """All that decides about these asks: one round trip, and one more each where an agent is not open to all,
+    gives callers budgets of their own, asks on, or has a line.
     """
     agent_ids = list({ask.target.agent_id for ask in asks if ask.target.agent_id is not None})
     plain = list({ask.target.session_id for ask in asks if ask.target.agent_id is None})
@@ -74,6 +85,7 @@ def read_house(asks: Collection[Ask], now: datetime, day: object) -> House:
         agents={row[0]: _state(row) for row in agents},
         sessions={row[0]: _state(row) for row in sessions},
         granted=_granted([row[0] for row in agents if not row[9]]),
+        callers=_callers([row[0] for row in agents if row[14]], {ask.caller_id for ask in asks}, day),
         blocked=frozenset((row[0], row[1]) for row in blocks if row[0] is not None),
         halted=frozenset(row[1] for row in blocks if row[0] is None),
         ended=frozenset(statements.ended_parents({ask.parent for ask in asks if ask.parent})),
@@ -121,7 +133,8 @@ def _read(
 def _state(row: sql.Row) -> AgentState:
     """A row of agents or of sessions; SQLite has no booleans of its own."""
     published, isolated, open_to_all = bool(row[1]), bool(row[8]), bool(row[9])
-    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, is_remote, *line, halted = row
+    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, is_remote = row[:12]
+    queue_max, queue_wait_s, _, halted = row[12:]
     return AgentState(
         published=published,
         session_id=session_id,
@@ -135,9 +148,22 @@ def _state(row: sql.Row) -> AgentState:
         spent=spent,
         is_remote=bool(is_remote),
         halted=bool(halted),
-        queue_max=line[0],
-        queue_wait_s=line[1],
+        queue_max=queue_max,
+        queue_wait_s=queue_wait_s,
     )
+
+
+def _callers(
+    agent_ids: Sequence[int], caller_ids: Collection[int], day: object
+) -> dict[tuple[int, int], CallerSpending]:
+    """What these callers spent at agents that give callers a budget, by agent and caller."""
+    if not agent_ids:
+        return {}
+    statement = _CALLERS.format(agents=sql.marks(agent_ids), callers=sql.marks(caller_ids))
+    return {
+        (row[0], row[1]): CallerSpending(row[2], row[3])
+        for row in sql.rows(statement, [day, *agent_ids, *caller_ids])
+    }
 
 
 def _granted(agent_ids: Sequence[int]) -> frozenset[tuple[int, int]]:

@@ -14,9 +14,10 @@ from accounts.authn import Identity
 from agents.types import Found, HookedSession, Target
 from kit import sql
 
+MARKDOWN = "text/markdown"
 _FIND = """
 SELECT a.handle_key, a.access, a.owner_id, a.id, a.session_id, a.handle, a.wait_s, a.agent_style, a.max_body_bytes,
-       a.task_store
+       a.task_store, CAST(a.output_modes AS text)
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
 WHERE a.handle_key IN ({marks}) AND a.deleted_at IS NULL AND a.status = 'published' AND u.is_active
 """
@@ -74,9 +75,21 @@ def _as_stored(session_ids: Collection[UUID]) -> list[object]:
 
 def _found(identity: Identity | None, row: sql.Row | None, grants: Grants, session: HookedSession | None) -> Found:
     """What one asker gets; a session only with the token that it last registered with."""
-    agent = Target(*row[3:]) if row and _is_there_for(identity, row, grants) else None
+    agent = _target(row) if row and _is_there_for(identity, row, grants) else None
     is_its_own = session is not None and identity is not None and session.credential_id == identity.credential_id
     return Found(identity, agent, session if is_its_own else None)
+
+
+def _target(row: sql.Row) -> Target:
+    agent_id, session_id, handle, wait_s, style, max_body_bytes, task_store, modes = row[3:]
+    text_type = text_type_of(modes)
+    return Target(agent_id, session_id, handle, wait_s, style, max_body_bytes, task_store, text_type)
+
+
+def text_type_of(output_modes: str) -> str:
+    """The media type of an agent's texts, given its output modes as JSON: Markdown if it stands before plain."""
+    markdown, plain = output_modes.find(f'"{MARKDOWN}"'), output_modes.find('"text/plain"')
+    return MARKDOWN if markdown >= 0 and (plain < 0 or markdown < plain) else ""
 
 
 def _is_there_for(identity: Identity | None, row: sql.Row, grants: Grants) -> bool:

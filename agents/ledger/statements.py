@@ -85,6 +85,11 @@ WHERE agents_dailyusage.queries + excluded.queries
   <= (SELECT daily_budget FROM agents_agent WHERE id = agents_dailyusage.agent_id)
 RETURNING agent_id
 """
+_SPEND_CALLERS = "INSERT INTO agents_callerbudget (agent_id, caller_id, day, queries)"
+_SPEND_CALLERS_END = """
+ON CONFLICT (agent_id, caller_id) DO UPDATE SET day = excluded.day, queries = excluded.queries
+  + CASE WHEN agents_callerbudget.day = excluded.day THEN agents_callerbudget.queries ELSE 0 END
+"""
 
 
 def lock_sessions(session_ids: Iterable[int]) -> datetime:
@@ -124,11 +129,22 @@ def spending(counts: Mapping[int, int], day: date) -> sql.Query:
     return sql.Query(_SPEND.format(rows=marks), [as_day(day), *(value for pair in wanted for value in pair)])
 
 
+def callers_spending(counts: Mapping[tuple[int, int], int], day: date) -> sql.Insert:
+    """Counts asks by agent and caller on a day. The sessions' locks keep what admission read of them true."""
+    rows = [(agent_id, caller_id, as_day(day), times) for (agent_id, caller_id), times in sorted(counts.items())]
+    return sql.Insert(_SPEND_CALLERS, rows, _SPEND_CALLERS_END)
+
+
 def give_back(agent_id: int | None, day: object, chat_id: str) -> None:
-    """Uncount one ask that never reached its agent, on the day it was counted."""
+    """Uncount one ask that never reached its agent, on the day it was counted, for the agent and its caller."""
     sql.run(
         "UPDATE agents_dailyusage SET queries = queries - 1 WHERE agent_id = %s AND day = %s AND queries > 0",
         [agent_id, day],
+    )
+    sql.run(
+        "UPDATE agents_callerbudget SET queries = queries - 1 WHERE agent_id = %s AND day = %s AND queries > 0"
+        " AND caller_id = (SELECT caller_id FROM agents_turn WHERE chat_id = %s)",
+        [agent_id, day, chat_id],
     )
     sql.run("UPDATE agents_turn SET usage_day = NULL WHERE chat_id = %s", [chat_id])
 

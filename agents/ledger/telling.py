@@ -31,6 +31,7 @@ class Notes:
     of_agents: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
     spending: sql.Query | None = None
     spenders: int = 0
+    callers_spending: sql.Insert | None = None
     turns: sql.Insert | None = None
 
     def admitted(self, turn: OpenTurn) -> None:
@@ -103,7 +104,7 @@ def write(notes: Notes, now: datetime) -> Told:
 
     Deliveries follow where anybody subscribed.
     """
-    writes = [write for write in (notes.spending, notes.turns) if write is not None]
+    writes = [write for write in (notes.spending, notes.turns, notes.callers_spending) if write is not None]
     if not writes and not notes.session_ids:
         return Told()
     who = None if sql.shares_round_trips() else sql.rows(*_WHO)[0]

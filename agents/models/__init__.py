@@ -1,6 +1,6 @@
 """The nouns of the core, one module each."""
 
-from agents.models.agent import Agent, AgentGrant, CallerBlock, DailyUsage
+from agents.models.agent import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage
 from agents.models.file import Blob, File
 from agents.models.halt import Halt
 from agents.models.permission import PermissionRequest
@@ -18,6 +18,7 @@ __all__ = [
     "Attachment",
     "Blob",
     "CallerBlock",
+    "CallerBudget",
     "Connection",
     "DailyUsage",
     "Event",

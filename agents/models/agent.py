@@ -80,7 +80,16 @@ class Agent(models.Model):
         max_length=7, choices=Access, default=Access.PUBLIC, db_default=Access.PUBLIC, help_text="Who may ask it."
     )
     isolated = models.BooleanField(default=True)
+    caller_approvals = models.BooleanField(
+        default=False, db_default=False, help_text="Whether A2A callers may decide what it asks leave for."
+    )
     daily_budget = models.PositiveIntegerField(default=1000, validators=[MaxValueValidator(MAX_BUDGET)])
+    caller_budget = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(MAX_BUDGET)],
+        help_text="Questions of one caller accepted on one UTC day; empty: as many as the daily budget has.",
+    )
     concurrency_cap = models.PositiveSmallIntegerField(
         default=5, validators=[MinValueValidator(1), MaxValueValidator(MAX_CAP)]
     )
@@ -204,6 +213,31 @@ class AgentGrant(models.Model):
 
     def __str__(self) -> str:
         return f"grant {self.pk}"
+
+
+class CallerBudget(models.Model):
+    """One caller's daily budget at one agent, and what they spent of it.
+
+    `daily_budget` null: the agent's `caller_budget`. `queries` are the asks accepted on the UTC day `day`, counted
+    by the ledger while a budget holds for this caller; of another day they count as none.
+    """
+
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="caller_budgets")
+    caller = models.ForeignKey(User, models.CASCADE, related_name="agent_budgets")
+    daily_budget = models.PositiveIntegerField(null=True, validators=[MaxValueValidator(MAX_BUDGET)])
+    day = models.DateField(null=True)
+    queries = models.PositiveIntegerField(default=0, db_default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["agent", "caller"], name="one_budget_per_agent_and_caller")]
+        indexes = [
+            models.Index(
+                fields=["agent"], condition=Q(daily_budget__isnull=False), name="caller_budget_of_an_agent"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"caller budget {self.pk}"
 
 
 class CallerBlock(models.Model):

@@ -10,6 +10,7 @@ from agents.models.session import Session
 class PermissionRequest(models.Model):
     """A tool call that waits for an approver. Whoever changes a pending row has decided; nobody after.
 
+    `chat_id`: the turn whose caller may decide it too; blank where the agent's owner did not allow that.
     `told_at`: when the decision went to the agent's socket; null while the agent is away.
     """
 
@@ -21,6 +22,7 @@ class PermissionRequest(models.Model):
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="permission_requests", db_index=False)
     request_id = models.CharField(max_length=128, help_text="Chosen by the agent's program.")
+    chat_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     tool = models.CharField(max_length=256)
     input_preview = models.TextField(blank=True)
     status = models.CharField(max_length=7, choices=Status, default=Status.PENDING)

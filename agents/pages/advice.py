@@ -27,7 +27,7 @@ def advise(agent: Agent, standing: Standing, visitor: User | None, now: datetime
     if not standing.is_online:
         return Advice(_of_offline(agent, is_owner=is_owner, now=now))
     if standing.left_today == 0:
-        return Advice(_of_spent(agent, is_owner=is_owner, now=now))
+        return Advice(_of_spent(agent, standing, is_owner=is_owner, now=now))
     if visitor is None:
         return Advice("Sign in to ask it; then your question and its answer appear here.")
     if standing.is_held:
@@ -50,10 +50,12 @@ def _of_offline(agent: Agent, *, is_owner: bool, now: datetime) -> str:
     )
 
 
-def _of_spent(agent: Agent, *, is_owner: bool, now: datetime) -> str:
+def _of_spent(agent: Agent, standing: Standing, *, is_owner: bool, now: datetime) -> str:
     midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     left = about((midnight - now).total_seconds())
     if agent.daily_budget == 0:
         return f"Its daily budget is 0: it takes no questions. {'Raise it.' if is_owner else 'Ask another agent.'}"
+    if standing.is_own:
+        return f"Your questions to it are used up for today; new ones come at midnight UTC, in {left}."
     what_to_do = "Raise its budget, or wait." if is_owner else "Come again then, or ask another agent."
     return f"Today’s questions are used up; new ones come at midnight UTC, in {left}. {what_to_do}"

@@ -48,6 +48,7 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
         "shown_chars": SHOWN_CHARS,
         "standing_address": page_of(agent, "agent-standing"),
         "card_address": page_of(agent, "agent-card"),
+        "usage_address": page_of(agent, "agent-usage"),
     }
     return render(request, "agents/agent.html", context)
 
@@ -60,7 +61,7 @@ def agent_standing(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
     if agent is None:
         raise Http404
     standing, advice = _now(agent, request)
-    return JsonResponse(_as_json(agent, standing, advice))
+    return JsonResponse(_as_json(standing, advice))
 
 
 def notes_of(agent: Agent) -> list[Note]:
@@ -79,10 +80,10 @@ def _now(agent: Agent, request: HttpRequest) -> tuple[Standing, Advice]:
     return standing, advise(agent, standing, visitor, db_now())
 
 
-def _as_json(agent: Agent, standing: Standing, advice: Advice) -> dict[str, Any]:
+def _as_json(standing: Standing, advice: Advice) -> dict[str, Any]:
     return {
         "state": standing.state,
-        "left": f"{standing.left_today} of {agent.daily_budget} questions left today",
+        "left": standing.left,
         "typically": standing.typically,
         "advice": advice.text,
         "mayAsk": advice.may_ask,

@@ -126,7 +126,8 @@ class OneAgent(APIView):
         if remote := changes.pop("remote", None):
             take_slot(request, CARD_LOOKUPS, owner.pk)
             _move(agent, remote)
-        revised = publishing.revise(agent.pk, changes, changes.pop("allowed", None))
+        allowed, budgets = changes.pop("allowed", None), changes.pop("budgets", None)
+        revised = publishing.revise(agent.pk, changes, allowed, budgets)
         if revised is None:
             raise NotFound("no such agent")
         return Response(show_agent(revised, viewer_id=owner.pk))
@@ -151,14 +152,17 @@ def _publish_session(owner: User, details: Json) -> publishing.Published:
     session = Session.objects.owned_by(owner).filter(public_id=details.pop("sessionId")).first()
     if session is None:
         raise NotFound("no such session")
-    slug, allowed = details.pop("slug", None), details.pop("allowed", None)
-    return publishing.publish(owner, session, details, slug=slug, allowed=allowed)
+    return publishing.publish(owner, session, details, **_named(details))
 
 
 def _publish_remote(owner: User, details: Json) -> publishing.Published:
     place = _found(details.pop("remote"))
-    slug, allowed = details.pop("slug", None), details.pop("allowed", None)
-    return publish_remote(owner, place, details, slug=slug, allowed=allowed)
+    return publish_remote(owner, place, details, **_named(details))
+
+
+def _named(details: Json) -> Json:
+    """What publishing takes beside the fields of the agent, taken out of these."""
+    return {name: details.pop(name, None) for name in ("slug", "allowed", "budgets")}
 
 
 def _found(given: Json) -> Place:

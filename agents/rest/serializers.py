@@ -9,7 +9,7 @@ from rest_framework import serializers
 from accounts.models import User
 from accounts.rest import Body
 from agents.facts import Facts, facts_of
-from agents.granting import UnknownLogin, logins_granted, users_named
+from agents.granting import UnknownLogin, budgets_of, logins_granted, users_named
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
 from agents.links.remote.card import Card
 from agents.links.remote.signatures import BadKey, read_keys, thumbprint
@@ -123,6 +123,12 @@ class AgentChanges(Body):
     dailyBudgetQueries = serializers.IntegerField(
         source="daily_budget", required=False, min_value=0, max_value=MAX_BUDGET
     )
+    callerBudgetQueries = serializers.IntegerField(
+        source="caller_budget", required=False, allow_null=True, min_value=0, max_value=MAX_BUDGET
+    )
+    callerBudgets = serializers.DictField(
+        source="budgets", required=False, child=serializers.IntegerField(min_value=0, max_value=MAX_BUDGET)
+    )
     concurrencyCap = serializers.IntegerField(
         source="concurrency_cap", required=False, min_value=1, max_value=MAX_CAP
     )
@@ -131,6 +137,7 @@ class AgentChanges(Body):
     )
     agentStyle = serializers.ChoiceField(source="agent_style", required=False, choices=Agent.Style.choices)
     isolated = serializers.BooleanField(required=False)
+    callerApprovals = serializers.BooleanField(source="caller_approvals", required=False)
     suggestedPrompts = serializers.ListField(
         source="suggested_prompts", required=False, max_length=6, child=serializers.CharField(max_length=400)
     )
@@ -159,6 +166,13 @@ class AgentChanges(Body):
             return users_named(logins)
         except UnknownLogin as unknown:
             raise serializers.ValidationError(str(unknown)) from None
+
+    def validate_callerBudgets(self, budgets: dict[str, int]) -> dict[User, int]:
+        """By user; of a login in several cases the last one holds."""
+        if len(budgets) > MAX_GRANTS:
+            raise serializers.ValidationError(f"want at most {MAX_GRANTS} logins")
+        by_key = {login.lower(): budget for login, budget in budgets.items()}
+        return {user: by_key[user.login.lower()] for user in self.validate_allowedLogins(list(by_key))}
 
     def validate_skills(self, skills: list[Json]) -> list[Json]:
         """With ids that differ."""
@@ -214,16 +228,19 @@ class ChangedAgent(AgentChanges):
 def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = True) -> list[ApiAgent]:
     """ApiAgents, whatever their number in the same few queries; owner and session come with the rows.
 
-    Whom an agent is limited to is told to its owner alone. `with_papers`: with the two long texts of the owner.
+    Whom an agent is limited to, and callers' own budgets, are told to its owner alone. `with_papers`: with the
+    two long texts of the owner.
     """
     facts = facts_of(agents)
     own = [agent for agent in agents if agent.owner_id == viewer_id]
-    granted = logins_granted([agent.pk for agent in own])
+    ids = [agent.pk for agent in own]
+    granted, budgets = logins_granted(ids), budgets_of(ids)
     remote = RemoteServer.objects.in_bulk([agent.session_id for agent in own], field_name="session_id")
     now = db_now() if remote else None
-    shown = [
-        _show(agent, facts[agent.pk], granted.get(agent.pk), remote.get(agent.session_id), now) for agent in agents
-    ]
+    shown = [_show(agent, facts[agent.pk], remote.get(agent.session_id), now) for agent in agents]
+    for agent, one in zip(agents, shown, strict=True):
+        if agent.pk in granted:
+            one["allowedLogins"], one["callerBudgets"] = granted[agent.pk], budgets[agent.pk]
     for agent, one in zip(agents, shown, strict=True) if with_papers else ():
         one["claudeMd"], one["personalizationPrompt"] = agent.claude_md, agent.personalization_prompt
     return shown
@@ -263,9 +280,7 @@ def _show_remote(server: RemoteServer, now: datetime) -> ApiRemote:
     }
 
 
-def _show(
-    agent: Agent, facts: Facts, allowed: list[str] | None, server: RemoteServer | None, now: datetime | None
-) -> ApiAgent:
+def _show(agent: Agent, facts: Facts, server: RemoteServer | None, now: datetime | None) -> ApiAgent:
     shown: ApiAgent = {
         "id": agent.pk,
         "handle": agent.handle,
@@ -280,6 +295,7 @@ def _show(
         "online": facts.is_online,
         "concurrencyCap": agent.concurrency_cap,
         "dailyBudgetQueries": agent.daily_budget,
+        "callerBudgetQueries": agent.caller_budget,
         "waitS": agent.wait_s,
         "agentStyle": cast(Style, agent.agent_style),
         "queriesToday": facts.queries_today,
@@ -288,6 +304,7 @@ def _show(
         "publishedAt": iso_or_none(agent.published_at),
         "createdAt": iso(agent.created_at),
         "isolated": agent.isolated,
+        "callerApprovals": agent.caller_approvals,
         "claudeMd": None,
         "personalizationPrompt": None,
         "liveView": False,
@@ -301,8 +318,6 @@ def _show(
         "queueing": {"max": agent.queue_max, "waitS": agent.queue_wait_s} if agent.queue_max else None,
         "taskStore": cast(TaskStoreKind | None, agent.task_store or None),
     }
-    if allowed is not None:
-        shown["allowedLogins"] = allowed
     if server is not None and now is not None:
         shown["remote"] = _show_remote(server, now)
     return shown

@@ -106,7 +106,8 @@ class ApiQueueing(TypedDict):
 
 
 class ApiAgent(TypedDict):
-    """A published session, or the draft of one. `allowedLogins` and `remote` are there for its owner alone.
+    """A published session, or the draft of one. `allowedLogins`, `callerBudgets` and `remote` are
+    there for its owner alone.
 
     `remote` only where the agent is a remote A2A server.
     `waitS`: seconds it may take for callers who stream or do not wait; null: the hub's own limit. `skills`,
@@ -124,10 +125,12 @@ class ApiAgent(TypedDict):
     status: Literal["draft", "published"]
     access: Access
     allowedLogins: NotRequired[list[str]]
+    callerBudgets: NotRequired[dict[str, int]]
     remote: NotRequired[ApiRemote]
     online: bool
     concurrencyCap: int
     dailyBudgetQueries: int
+    callerBudgetQueries: int | None
     waitS: int | None
     agentStyle: Style
     queriesToday: int
@@ -136,6 +139,7 @@ class ApiAgent(TypedDict):
     publishedAt: Time | None
     createdAt: Time
     isolated: bool
+    callerApprovals: bool
     claudeMd: str | None
     personalizationPrompt: str | None
     liveView: bool

@@ -16,9 +16,11 @@ from agents.announcing import announce, tell_agent
 from agents.links.channel.frames import encode
 from agents.links.channel.request_frames import PermissionResponse
 from agents.live import PermissionRequested, PermissionResolved
-from agents.models import PermissionRequest, Session
+from agents.models import PermissionRequest, Session, Turn
+from agents.pieces import ApprovalAsked, ApprovalDecided
 from agents.transcript import happenings
 from agents.transcript.recording import kept_text
+from agents.types import Surface
 from kit.clock import db_now
 from kit.iso import iso
 
@@ -58,9 +60,12 @@ class TooManyPending(Exception):
 
 
 @transaction.atomic
-def request(session_id: int, request_id: str, *, tool: str, input_preview: str) -> PermissionRequest:
+def request(
+    session_id: int, request_id: str, *, tool: str, input_preview: str, chat_id: str = ""
+) -> PermissionRequest:
     """Keep a request for leave and show it to the session's operators; 10 minutes later it has run out.
 
+    `chat_id`: the turn that the agent works on. Where the owner lets callers decide, the row has it.
     A known id is shown again while it waits, and answered with what stands once it does not. Reused for something
     else it is denied: nobody saw that.
 
@@ -72,7 +77,8 @@ def request(session_id: int, request_id: str, *, tool: str, input_preview: str) 
     row = PermissionRequest.objects.filter(session=session, request_id=request_id).first()
     preview = kept_text(input_preview, MAX_PREVIEW_CHARS)
     if row is None:
-        row = _create(session, request_id, kept_text(tool, 256), preview)
+        chat_id = chat_id if chat_id and _may_be_relayed(session_id, chat_id) else ""
+        row = _create(session, request_id, kept_text(tool, 256), preview, chat_id)
         happenings.tell(session, "permission.requested", _told_of(row))
     elif (row.tool, row.input_preview) != (kept_text(tool, 256), preview):
         tell_agent(session_id, _response(request_id, "deny", "another request has this id"))
@@ -107,6 +113,28 @@ def decide(
     if is_due or not was_open:
         raise AlreadyResolved(row)
     return row
+
+
+def decide_as_caller(
+    session_id: int, chat_id: str, request_id: str, *, decision: Decision, caller_id: int, message: str = ""
+) -> PermissionRequest:
+    """The same by the caller of the turn in which the agent asked, for as long as the turn is open.
+
+    Raises:
+        NoSuchRequest: it is not for this caller to decide, or not any more.
+        AlreadyResolved: another decision stands.
+    """
+    asked = PermissionRequest.objects.filter(session_id=session_id, request_id=request_id, chat_id=chat_id)
+    if not (_may_be_relayed(session_id, chat_id, caller_id=caller_id) and asked.exists()):
+        raise NoSuchRequest
+    return decide(session_id, request_id, decision=decision, resolver_id=caller_id, message=message)
+
+
+def asked_of_caller(row: PermissionRequest) -> ApprovalAsked | None:
+    """A request as the caller of its turn gets it; None when it is not for them, or was decided."""
+    if not row.chat_id or row.status != Status.PENDING:
+        return None
+    return ApprovalAsked(row.request_id, row.tool, row.input_preview)
 
 
 def expire_due() -> int:
@@ -147,13 +175,21 @@ def _lock(session_id: int) -> Session:
     return session
 
 
-def _create(session: Session, request_id: str, tool: str, preview: str) -> PermissionRequest:
+def _may_be_relayed(session_id: int, chat_id: str, **of_turn: int) -> bool:
+    """Whether an A2A caller waits in that turn, of an agent whose owner lets callers decide."""
+    turns = Turn.objects.open().filter(session_id=session_id, chat_id=chat_id, surface=Surface.A2A, **of_turn)
+    found: bool = turns.filter(agent__caller_approvals=True, agent__deleted_at=None).exists()
+    return found
+
+
+def _create(session: Session, request_id: str, tool: str, preview: str, chat_id: str = "") -> PermissionRequest:
     if pending(session.pk).count() >= MAX_PENDING:
         raise TooManyPending
     now = db_now()
     return PermissionRequest.objects.create(
         session=session,
         request_id=request_id,
+        chat_id=chat_id,
         tool=tool,
         input_preview=preview,
         requested_at=now,
@@ -193,7 +229,8 @@ def _told_of(row: PermissionRequest) -> dict[str, Any]:
 
 
 def _tell(row: PermissionRequest) -> None:
-    if tell_agent(row.session_id, _response_of(row)):
+    piece = ApprovalDecided(row.request_id, row.tool, DECISIONS[row.status]) if row.chat_id else None
+    if tell_agent(row.session_id, _response_of(row), row.chat_id, piece):
         row.told_at = db_now()
         row.save(update_fields=["told_at"])
 

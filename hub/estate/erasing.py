@@ -13,6 +13,7 @@ from agents.models import (
     AgentGrant,
     Attachment,
     CallerBlock,
+    CallerBudget,
     File,
     Halt,
     OpMessage,
@@ -105,6 +106,7 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
         yield CallerBlock.objects.filter(**{column: user})
     yield Halt.objects.filter(user=user)
     yield AgentGrant.objects.filter(user=user)
+    yield CallerBudget.objects.filter(caller=user)
     yield LoginCode.objects.filter(user=user)
     yield DeviceGrant.objects.filter(user=user)
     yield Credential.objects.filter(user=user)

@@ -152,7 +152,7 @@ async def test_over_budget_it_says_when_there_is_more(visitor: Visitor, site: Hu
         await said(visitor, "Answered in")
         await said(visitor, "midnight UTC")
         assert not await may_ask(visitor)
-        assert await visitor.page.locator("#left").inner_text() == "0 of 1 questions left today"
+        assert await visitor.page.locator("#left").inner_text() == "0 of 1 question left today"
         await visitor.check_calm()
 
 

@@ -11,7 +11,8 @@ import pytest
 from agents.post import Cancel
 from hub.redis_post import RedisPost
 from tests.callers import Json, bearer, failed_text, reply_text, send, web
-from tests.channel.house import Agent, agent, events_of, sql
+from tests.channel.house import Agent, Echoing, agent, events_of, sql
+from tests.http_json import client
 from tests.hub_process import HubProcess
 from tests.peers import TaskPeer, online
 from tests.waiting import eventually
@@ -162,3 +163,13 @@ async def test_an_agent_that_does_not_know_the_word_is_told_nothing(two_process_
         peer.release.set()
         assert reply_text(await send(hub.url, peer.handle, "again", hub.mint("alice", "session"))) == "echo: again"
         assert not [frame for frame in peer.frames if frame["type"] in ("cancel", "error")]
+
+
+async def test_an_agent_that_answers_markdown_has_its_texts_marked(hub: HubProcess, alice: str) -> None:
+    modes = {"defaultOutputModes": ["text/markdown", "text/plain"]}
+    async with (
+        agent(hub, "owner", Echoing, at=-1, fields=modes) as peer,
+        client(hub.url, peer.handle, alice) as me,
+    ):
+        task = await me.send("*hi*")
+        assert task["artifacts"][0]["parts"] == [{"text": "echo: *hi*", "mediaType": "text/markdown"}]

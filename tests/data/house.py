@@ -12,6 +12,7 @@ from accounts.models import LoginCode, User
 from agents.models import (
     AgentGrant,
     CallerBlock,
+    CallerBudget,
     DailyUsage,
     Event,
     Halt,
@@ -76,6 +77,8 @@ def owner_of_everything(word: str, other: Person) -> Person:
     DailyUsage.objects.create(agent=agent, day=now.date(), queries=1)
     AgentGrant.objects.create(agent=theirs, user=user)
     AgentGrant.objects.create(agent=agent, user=other.user)
+    CallerBudget.objects.create(agent=theirs, caller=user, daily_budget=3, day=now.date(), queries=1)
+    CallerBudget.objects.create(agent=agent, caller=other.user, daily_budget=4)
     Halt.objects.create(kind="agent", agent=agent, by_staff=False, reason=word, made_by=user)
     Halt.objects.create(kind="caller", user=other.user, by_staff=True, reason=word, made_by=user, lifted_at=now)
     CallerBlock.objects.create(owner=user, caller=other.user)

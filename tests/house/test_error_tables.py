@@ -15,6 +15,7 @@ from agents.errors import (
     Halted,
     Offline,
     OverBudget,
+    OverCallerBudget,
     OverCap,
     RateLimited,
     TooDeep,
@@ -27,6 +28,10 @@ SAID = [
     (Busy(), "agent is processing a turn for another caller"),
     (OverCap(3), "agent already holds 3 of your questions"),
     (OverBudget(50), "agent @owner/slug hit its daily budget (50)"),
+    (
+        OverCallerBudget(5),
+        "you hit your daily budget (5) at agent @owner/slug, free again at 00:00 UTC",
+    ),
     (Blocked(), "agent @owner/slug does not take your questions"),
     (Halted(), "agent @owner/slug is halted"),
     (Halted(is_caller=True), "your questions are halted"),

@@ -10,6 +10,8 @@ FIELDS: dict[str, Any] = {
     "access": "public",
     "isolated": "on",
     "daily_budget": "10",
+    "caller_budget": "",
+    "caller_budgets": "",
     "concurrency_cap": "2",
     "wait_s": "900",
     "agent_style": "task-generating",

@@ -29,7 +29,8 @@ SETTINGS = {
     **{"name": "Helper", "tagline": "", "description": "", "status": "draft", "isolated": "on"},
     **{"access": "public", "allowed_logins": ""},
     **{"daily_budget": "1000", "concurrency_cap": "5", "suggested_prompts": "", "claude_md": ""},
-    **{"wait_s": "", "agent_style": "hybrid", "queue_max": "0", "queue_wait_s": "60"},
+    **{"caller_budget": "", "caller_budgets": "", "wait_s": "", "agent_style": "hybrid"},
+    **{"queue_max": "0", "queue_wait_s": "60"},
     "personalization_prompt": "",
 }
 

@@ -40,6 +40,7 @@ def test_it_shows_what_the_owner_wrote_as_text_and_safe_markdown(alice: Person, 
     for words in ("<script>p", 'href="javascript', "How it is told to speak", ">7<", ">None<"):
         assert words not in shown
     assert "/api/a2a/v1/agents/alice/helper/agent-card.json" in shown
+    assert "/api/a2a/v1/agents/alice/helper/usage.md" in shown
 
 
 def test_a_handle_is_found_in_any_case(alice: Person) -> None:

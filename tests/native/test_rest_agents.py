@@ -30,6 +30,7 @@ FIELDS = {
     "online",
     "concurrencyCap",
     "dailyBudgetQueries",
+    "callerBudgetQueries",
     "waitS",
     "agentStyle",
     "queriesToday",
@@ -38,6 +39,7 @@ FIELDS = {
     "publishedAt",
     "createdAt",
     "isolated",
+    "callerApprovals",
     "claudeMd",
     "personalizationPrompt",
     "liveView",
@@ -51,7 +53,7 @@ FIELDS = {
     "taskStore",
     "queueing",
 }
-OWNERS_FIELDS = FIELDS | {"allowedLogins"}
+OWNERS_FIELDS = FIELDS | {"allowedLogins", "callerBudgets"}
 
 
 def publish(person: Person, session: Any, **body: Any) -> Any:

@@ -121,7 +121,7 @@ def test_of_many_who_make_a_key_at_once_one_wins(call: Any) -> None:
 @pytest.mark.django_db
 def test_the_extended_card_tells_a_caller_more(alice: Person) -> None:
     agent = make_agent(alice.user, daily_budget=10, wait_s=900, agent_style="task-generating")
-    found = strict.find_extended_card(agent.pk, PUBLIC_URL, reply_wait_s=60.0)
+    found = strict.find_extended_card(agent.pk, alice.user.pk, PUBLIC_URL, reply_wait_s=60.0)
     assert found is not None
     assert found["signatures"]
     public = strict.strict_card(agent, Today(), PUBLIC_URL)
@@ -142,7 +142,7 @@ def test_the_extended_card_tells_a_caller_more(alice: Person) -> None:
     params = shown["capabilities"]["extensions"][0]["params"]
     assert (params["waitS"], params["budgetLeft"]) == (60, 7)
     agent.soft_delete()
-    assert strict.find_extended_card(agent.pk, PUBLIC_URL, reply_wait_s=60.0) is None
+    assert strict.find_extended_card(agent.pk, alice.user.pk, PUBLIC_URL, reply_wait_s=60.0) is None
 
 
 def test_canonical_json_is_that_of_the_rfc() -> None:

@@ -205,6 +205,7 @@ BRIDGE: dict[str, Rule] = {
     "GET /api/a2a/v1/agents/{owner}/{slug}/.well-known/agent-card.json": CARD,
     "GET /api/a2a/v1/agents/{owner}/{slug}/.well-known/agent.json": CARD,
     "GET /api/a2a/v1/agents/{owner}/{slug}/v1/.well-known/agent-card.json": CARD,
+    "GET /api/a2a/v1/agents/{owner}/{slug}/usage.md": CARD,
     "GET /.well-known/ai-catalog.json": WHOEVER,
     "GET /.well-known/ard.json": WHOEVER,
     "GET /.well-known/jwks.json": WHOEVER,

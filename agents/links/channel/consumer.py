@@ -22,6 +22,7 @@ from agents.links.channel.onward import Onward
 from agents.links.channel.prompts import Prompts
 from agents.links.channel.registering import Arrival, arrive, digest_in, registration_of
 from agents.links.channel.requests import Requests
+from agents.pieces import ApprovalDecided
 from agents.ports import Clock
 from agents.post import Dismiss, Evict, Hook, Prompt, Tell, Withdrawn
 from agents.registration import MayNotConnect, Registered
@@ -145,6 +146,8 @@ class AgentSocket(FrameSocket):
             case Tell():
                 with suppress(OSError):
                     await self._send_bytes(bytes(message.frame))
+                if message.piece is not None:
+                    await self._tell_caller(message.chat_id, message.piece)
             case Withdrawn():
                 await self._cancel(message.chat_id)
             case Hook(is_stop=True):
@@ -209,6 +212,12 @@ class AgentSocket(FrameSocket):
         """Nobody wants that answer any more; an agent that knows the word is told."""
         if self._prompts.cancel(chat_id) and self._hears_cancel:
             await self._say(frames.Cancel(chat_id=chat_id))
+
+    async def _tell_caller(self, chat_id: str, decided: ApprovalDecided) -> None:
+        try:
+            await self._prompts.tell_caller(chat_id, decided)
+        except TooLarge as large:
+            await self._prompts.too_large(large)
 
     async def _authenticate(self, digest: str) -> bool:
         try:

@@ -31,6 +31,8 @@ class Drive:
 class Driver:
     """For whom the agent works now. `isolated`: it may not reach other sessions meanwhile.
 
+    `is_certain`: it works for no other caller besides, or said for which prompt it asks.
+
     `chain`: the sessions that led here, this one last. `turn`, `traceparent`: of the turn it works on.
     """
 
@@ -40,6 +42,7 @@ class Driver:
     chain: tuple[int, ...]
     traceparent: str = ""
     turn: str = ""
+    is_certain: bool = True
 
 
 class Driving:
@@ -116,10 +119,17 @@ class Driving:
             return None
         at_work = self._drives.get(chat_id) or self._at_work(now)
         prompt = at_work.prompt
-        isolated = any(one.isolated for one in prompts) or any(one.asker_id != prompt.asker_id for one in prompts)
+        is_alone = all(one.asker_id == prompt.asker_id for one in prompts)
+        isolated = any(one.isolated for one in prompts) or not is_alone
         deepest = max(prompts, key=lambda one: len(one.chain))
         return Driver(
-            prompt.asker_id, prompt.asker, isolated, deepest.chain, prompt.traceparent, turn=at_work.turn
+            prompt.asker_id,
+            prompt.asker,
+            isolated,
+            deepest.chain,
+            prompt.traceparent,
+            turn=at_work.turn,
+            is_certain=is_alone or chat_id in self._drives,
         )
 
     def _at_work(self, now: float) -> Drive:

@@ -95,14 +95,21 @@ class Hearing:
     async def _ask_leave(self, frame: PermissionRequest) -> None:
         if not frame.request_id.isprintable():
             raise BadFrame("bad_frame", "requestId: want printable text")
+        driver = self.prompts.driver(frame.chat_id or "")
         try:
-            await db_call(permissions.request)(
-                self.session_id, frame.request_id, tool=frame.tool, input_preview=frame.input_preview
+            row = await db_call(permissions.request)(
+                self.session_id,
+                frame.request_id,
+                tool=frame.tool,
+                input_preview=frame.input_preview,
+                chat_id=driver.turn if driver and driver.is_certain else "",
             )
         except TooManyPending:
             raise BadFrame("too_many_requests", "too many requests for leave wait already") from None
         except NoSuchRequest:  # the session was deleted: the socket is about to hear it
             return
+        if asked := permissions.asked_of_caller(row):
+            await self.prompts.ask_caller(row.chat_id, asked)
 
 
 def _cleaned(payload: Raw) -> str:

@@ -6,6 +6,7 @@ from agents.links.channel.driving import Driver, Driving
 from agents.links.channel.expected import TooLarge
 from agents.links.channel.frames import Saying
 from agents.links.channel.protocol import ChannelProtocol, Report
+from agents.pieces import ApprovalAsked, ApprovalDecided
 from agents.ports import Clock
 from agents.post import Final, Prompt
 from kit.durations import seconds
@@ -21,6 +22,8 @@ class Prompts:
         self._clock = clock
         self._protocol = ChannelProtocol()
         self._driving = Driving()
+        self._asked: set[str] = set()  # ids of requests that callers were asked, few: see MAX_PENDING
+        self._decided: set[str] = set()
 
     def begin(self, prompt: Prompt) -> None:
         """One is about to go out."""
@@ -56,6 +59,22 @@ class Prompts:
                 self._driving.answered(report.message.chat_id, self._clock())
         await self._report(reports)
         return bool(reports)
+
+    async def ask_caller(self, chat_id: str, asked: ApprovalAsked) -> None:
+        """The caller may approve what the agent asks; not when it was decided a moment ago."""
+        if asked.request_id in self._decided:
+            self._decided.discard(asked.request_id)
+            return
+        self._asked.add(asked.request_id)
+        await self._report(self._protocol.say(chat_id, asked))
+
+    async def tell_caller(self, chat_id: str, decided: ApprovalDecided) -> None:
+        """It was decided; the decision may overtake the request."""
+        if decided.request_id not in self._asked:
+            self._decided.add(decided.request_id)
+            return
+        self._asked.discard(decided.request_id)
+        await self._report(self._protocol.say(chat_id, decided))
 
     async def too_large(self, large: TooLarge) -> None:
         """The reply fails."""

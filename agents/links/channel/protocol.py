@@ -87,6 +87,18 @@ class ChannelProtocol:
             case _:
                 return self._piece(saying, expected)
 
+    def say(self, chat_id: str, piece: Extra) -> list[Report]:
+        """A piece that the hub itself makes of what the agent asked; nothing when its reply is over.
+
+        Raises:
+            TooLarge: the reply passes a cap with it.
+        """
+        expected = self._expected.get(chat_id)
+        if expected is None or expected.is_over or not expected.is_wanted:
+            return []
+        number = expected.count(chat_id, size_of_json(piece))
+        return [Report(expected.home, Said(chat_id, number, piece))]
+
     def stop(self, over: Collection[str], now: float) -> list[Report]:
         """The agent is done with these: what nobody waits for ends, replied to or not; a reply may come late."""
         told = [chat_id for chat_id in over if chat_id in self._expected and self._expected[chat_id].tells]

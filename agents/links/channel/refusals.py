@@ -20,6 +20,7 @@ from agents.errors import (
     NotPublished,
     Offline,
     OverBudget,
+    OverCallerBudget,
     OverCap,
     RateLimited,
     TooDeep,
@@ -53,6 +54,9 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     Busy: lambda denied, name: f"@{name} is processing a turn for another caller",
     OverCap: lambda denied, name: f"@{name} already holds {denied.held} questions of the same caller",
     OverBudget: lambda denied, name: f"@{name} hit its daily budget ({denied.budget})",
+    OverCallerBudget: lambda denied, name: (
+        f"the caller hit their daily budget ({denied.budget}) at @{name}, free again at 00:00 UTC"
+    ),
     Blocked: lambda denied, name: f"@{name} does not take questions of this caller",
     Halted: lambda denied, name: "the caller's questions are halted" if denied.is_caller else f"@{name} is halted",
     GaveUp: lambda denied, name: f"nobody waits for @{name} any more",

@@ -55,12 +55,13 @@ class ProbeRequest(Frame, frozen=True, tag="probe_request"):
 
 
 class PermissionRequest(Frame, frozen=True, tag="permission_request"):
-    """The agent's program wants leave for a tool call."""
+    """The agent's program wants leave for a tool call. `chat_id`: the prompt that it is for."""
 
     request_id: Id
     tool: Name = ""
     input_preview: str = ""
     ts: Any = None
+    chat_id: ChatId = None
 
 
 class ListedAgent(msgspec.Struct, frozen=True, rename="camel"):

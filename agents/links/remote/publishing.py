@@ -8,6 +8,7 @@ from django.db import transaction
 
 from accounts.models import User
 from agents import publishing
+from agents.granting import CallerBudgets
 from agents.links.remote.access import NO_AUTH, Auth, BadAuth, auth_of, may_have_credentials, seal
 from agents.links.remote.approval import CLOSED, judge, place_of, write_approved
 from agents.links.remote.card import Card, find_card
@@ -49,6 +50,7 @@ def publish_remote(
     *,
     slug: str | None = None,
     allowed: Sequence[User] | None = None,
+    budgets: CallerBudgets | None = None,
 ) -> publishing.Published:
     """Make an agent of a server, with a session of its own; its card is approved. See `agents.publishing.publish`.
 
@@ -62,7 +64,8 @@ def publish_remote(
     session.save()
     server = RemoteServer.objects.create(session=session, **place.columns)
     write_approved(server.pk, card)
-    return publishing.publish(owner, session, details, slug=slug or slug_of(card.name) or None, allowed=allowed)
+    slug = slug or slug_of(card.name) or None
+    return publishing.publish(owner, session, details, slug=slug, allowed=allowed, budgets=budgets)
 
 
 def look_again(

@@ -1,0 +1,99 @@
+"""A caller's answer to what an agent asks leave for, while its turn goes on (docs/adr/0080)."""
+
+import time
+from dataclasses import dataclass
+
+from a2a_bridge.calls import Call, Services
+from a2a_bridge.dialects.reading import invalid
+from a2a_bridge.errors import refused
+from a2a_bridge.joining import Joined
+from a2a_bridge.requests import Send
+from a2a_bridge.tasks.reader import LOOK_EVERY_S
+from a2a_bridge.tasks.record import Message, Task, text_in
+from agents.pieces import ApprovalAsked
+from agents.transcript.permissions import (
+    MAX_MESSAGE_CHARS,
+    STATUSES,
+    AlreadyResolved,
+    Decision,
+    NoSuchRequest,
+    decide_as_caller,
+)
+from kit.async_db import db_call
+from kit.durations import seconds
+
+GOES_ON_WITHIN_S = seconds(3.0, at_least_s=2.0)
+DECISIONS: dict[str, Decision] = {"approve": "allow", "deny": "deny"}
+WANTED = "answer approve or deny, as text or as data: {requestId, decision, message?}"
+
+
+class AsksApproval(Exception):
+    """A message goes on with a task that asks its caller to approve something. Nothing was sent."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__()
+        self.task = task
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a caller decided. `message`: a word about it for the agent."""
+
+    request_id: str
+    decision: Decision
+    message: str = ""
+
+
+def read_verdict(said: Message, waits_for: tuple[ApprovalAsked, ...]) -> Verdict:
+    """The verdict in a message: of a data part, else of its whole text.
+
+    Raises:
+        RpcError: -32602, it is none, or does not name which of several requests it is for.
+    """
+    found = [part.data for part in said.parts if isinstance(part.data, dict) and "decision" in part.data]
+    if len(found) > 1:
+        raise invalid("message.parts", f"message.parts: one verdict in a message; {WANTED}")
+    word = text_in(said.parts).strip().rstrip(".!").lower()
+    data = found[0] if found else {"decision": word}
+    wanted, message = data["decision"], data.get("message", "")
+    if not isinstance(wanted, str) or wanted not in DECISIONS:
+        raise invalid("message.parts", f"message.parts: {WANTED}")
+    if not isinstance(message, str) or len(message) > MAX_MESSAGE_CHARS:
+        raise invalid("message.parts", f"message.parts: message: want up to {MAX_MESSAGE_CHARS} characters")
+    known = [one.request_id for one in waits_for]
+    request_id = data.get("requestId", known[0] if len(known) == 1 else None)
+    if request_id not in known:
+        raise invalid("message.parts", f"message.parts: requestId: want one of {', '.join(known)}")
+    return Verdict(request_id, DECISIONS[wanted], message)
+
+
+async def answer(services: Services, call: Call, send: Send, task: Task) -> Joined:
+    """Decide what the task asks, and follow it.
+
+    Raises:
+        RpcError: the message is no verdict, or another decision stands.
+    """
+    verdict, caller = read_verdict(send.message, task.approvals), call.caller
+    try:
+        await db_call(decide_as_caller)(
+            caller.agent.session_id,
+            task.chat_id,
+            verdict.request_id,
+            decision=verdict.decision,
+            caller_id=caller.identity.user_id,
+            message=verdict.message,
+        )
+    except NoSuchRequest:
+        raise refused("this request is not yours to decide any more") from None
+    except AlreadyResolved as resolved:
+        row = resolved.row
+        if (row.status, row.resolver_id) != (STATUSES[verdict.decision], caller.identity.user_id):
+            raise refused(str(resolved)) from None
+    feed = await services.reader.follow(task)
+    until = time.monotonic() + GOES_ON_WITHIN_S
+    while any(one.request_id == verdict.request_id for one in feed.task.approvals):
+        left_s = until - time.monotonic()
+        if left_s <= 0 or not await services.reader.refresh(feed):
+            break
+        await feed.news(feed.task.seq, min(left_s, LOOK_EVERY_S))
+    return Joined(feed, send, services.reader)

@@ -1,0 +1,1 @@
+"""What the A2A conformance kit found, recorded and shown as a page of the reference."""

@@ -1,0 +1,28 @@
+"""`make conformance REPORT=reports/compatibility.json KIT=commit`: record a run of the kit, and make its page."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from conformance.profile import PAGE, RECORD, encode, page_of, read_report
+
+
+def main() -> int:
+    """0, or 1 when the report cannot be used; then nothing is written."""
+    parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
+    parser.add_argument("report", type=Path, help="the kit's reports/compatibility.json")
+    parser.add_argument("--kit", required=True, help="the version or commit of the kit")
+    asked = parser.parse_args()
+    try:
+        record = read_report(asked.report.read_bytes(), asked.kit)
+    except (OSError, ValueError) as wrong:
+        print(f"{asked.report}: {wrong}", file=sys.stderr)
+        return 1
+    RECORD.write_bytes(encode(record))
+    PAGE.write_text(page_of(record))
+    print(f"{len(record.requirements)} requirements of {record.day} in {PAGE.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""A report of the kit as it is kept beside the reference, and the page made of it."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+Level = Literal["MUST", "SHOULD", "MAY"]
+Status = Literal["PASS", "FAIL", "SKIPPED", "NOT TESTED"]
+
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
+RECORD, PAGE = REFERENCE / "conformance.json", REFERENCE / "conformance.md"
+LEVELS: tuple[Level, ...] = ("MUST", "SHOULD")
+COLUMNS: tuple[Status, ...] = ("PASS", "FAIL", "SKIPPED", "NOT TESTED")
+HEADING = """\
+# Conformance
+
+What the A2A conformance kit ([a2a-tck](https://github.com/a2aproject/a2a-tck), {kit}) found on {day}.
+`make conformance` made this page of [the record](conformance.json) of that run
+([how](../howto/test.md#the-conformance-kit)).
+
+A requirement counts as passed when it passed over every binding it was tried on. Skipped: of an optional
+capability that the agent's card does not name. Not tested: the run never came to it.
+"""
+
+
+class Requirement(msgspec.Struct, frozen=True):
+    """One requirement of the specification; `transports`: how it went over each binding."""
+
+    level: Level
+    status: Status
+    transports: dict[str, str] = {}
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """Of the kit's report: when it was written (ISO 8601)."""
+
+    timestamp: datetime
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The kit's `reports/compatibility.json`, as far as it is kept."""
+
+    summary: Summary
+    per_requirement: dict[str, Requirement]
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A run as the repository keeps it. `kit`: the kit's version or commit; `requirements` by id."""
+
+    kit: str
+    day: str
+    requirements: dict[str, Requirement]
+
+
+def read_report(raw: bytes, kit: str) -> Record:
+    """The record of a report.
+
+    Raises:
+        ValueError: it is none, or no requirement was tested.
+    """
+    report = msgspec.json.decode(raw, type=Report)
+    if all(one.status == "NOT TESTED" for one in report.per_requirement.values()):
+        raise ValueError("no requirement was tested: the kit did not reach the hub")
+    day = report.summary.timestamp.date().isoformat()
+    return Record(kit, day, dict(sorted(report.per_requirement.items())))
+
+
+def encode(record: Record) -> bytes:
+    """The record as its file holds it."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+
+
+def decode(raw: bytes) -> Record:
+    """The record of a file."""
+    return msgspec.json.decode(raw, type=Record)
+
+
+def page_of(record: Record) -> str:
+    """The page, as Markdown."""
+    parts = [HEADING.format(kit=record.kit, day=record.day)]
+    for level in LEVELS:
+        found = {name: one for name, one in record.requirements.items() if one.level == level}
+        parts.append("\n".join([f"## {level}", "", *_table(found)]) + "\n")
+        for title, status in (("Failed", "FAIL"), ("Not tested", "NOT TESTED")):
+            if lines := list(_listed(found, status)):
+                parts.append("\n".join([f"{title}:", "", *lines]) + "\n")
+    return "\n".join(parts)
+
+
+def _table(found: Mapping[str, Requirement]) -> Iterator[str]:
+    """How many of each capability went how, and of all."""
+    yield "| Capability | Passed | Failed | Skipped | Not tested |"
+    yield "|---|---|---|---|---|"
+    capabilities: dict[str, list[Status]] = {}
+    for name, one in found.items():
+        capabilities.setdefault(name.rpartition("-")[0] or name, []).append(one.status)
+    for capability, statuses in sorted(capabilities.items()):
+        yield _row(f"`{capability}`", statuses)
+    yield _row("**all**", [one.status for one in found.values()])
+
+
+def _row(name: str, statuses: Iterable[Status]) -> str:
+    counts = Counter(statuses)
+    return f"| {name} | {' | '.join(str(counts[column]) for column in COLUMNS)} |"
+
+
+def _listed(found: Mapping[str, Requirement], status: str) -> Iterator[str]:
+    for name, one in found.items():
+        if one.status == status:
+            bindings = ", ".join(sorted(binding for binding, went in one.transports.items() if went == status))
+            yield f"- `{name}` ({bindings})" if bindings else f"- `{name}`"

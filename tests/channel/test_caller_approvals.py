@@ -1,0 +1,209 @@
+"""What an agent asks leave for reaches the caller of its turn, in each dialect, where the owner allows it."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.callers import Json, bearer, envelope, rpc_path, web
+from tests.channel.house import Agent, agent, sql
+from tests.channel.test_permission_relay import resolve
+from tests.hub_process import HubProcess
+from tests.waiting import eventually
+
+RELAYED = {"callerApprovals": True}
+ASKED = {
+    "type": "approval_request",
+    "tool": "Bash",
+    "description": "rm -r build",
+    "options": ["approve", "deny"],
+}
+
+
+class Careful(Agent):
+    """Asks leave for what it is asked, and says what came of it."""
+
+    async def answer(self, prompt: Json) -> None:
+        chat_id = prompt["chatId"]
+        await self.chunk(chat_id, "let me see. ")
+        await self.send(
+            type="permission_request",
+            requestId=f"r-{chat_id}",
+            tool="Bash",
+            inputPreview="rm -r build",
+            chatId=chat_id,
+        )
+        count = len(self.prompts)
+        decided = await self.heard("permission_response", count=max(count, 1))
+        await self.chunk(chat_id, decided["decision"], done=True)
+
+
+class Client:
+    """A caller of one dialect."""
+
+    def __init__(self, hub: HubProcess, handle: str, dialect: str, *, at: int = 0, login: str = "alice") -> None:
+        self.url, self.handle, self.dialect = hub.urls[at], handle, dialect
+        self.token = hub.mint(login, "session")
+
+    async def rpc(self, method: str, params: Json) -> Json:
+        headers = bearer(self.token) | ({"A2A-Version": "1.0"} if self.dialect == "1.0" else {})
+        async with web(self.url) as http:
+            answer = await http.post(rpc_path(self.handle), json=envelope(method, params), headers=headers)
+        answered: Json = answer.json()
+        return answered
+
+    async def send(self, *parts: Json, **message: Any) -> Json:
+        """The task, as its dialect shows it, of a message; or the error."""
+        is_old = self.dialect == "0.3"
+        role = "user" if is_old else "ROLE_USER"
+        kinds = [{"kind": next(iter(part))} | part if is_old else part for part in parts]
+        said = {"messageId": f"m-{len(message)}-{id(parts)}", "role": role, "parts": kinds} | message
+        answer = await self.rpc("message/send" if is_old else "SendMessage", {"message": said})
+        if "error" in answer:
+            return answer
+        result: Json = answer["result"]
+        return result.get("task", result)  # type: ignore[no-any-return]
+
+    async def stream(self, *parts: Json, **message: Any) -> list[Json]:
+        """The tasks and events of a message's stream."""
+        is_old = self.dialect == "0.3"
+        kinds = [{"kind": next(iter(part))} | part if is_old else part for part in parts]
+        said = {"messageId": f"s-{id(parts)}", "role": "user" if is_old else "ROLE_USER", "parts": kinds} | message
+        body = envelope("message/stream" if is_old else "SendStreamingMessage", {"message": said})
+        headers = bearer(self.token) | ({} if is_old else {"A2A-Version": "1.0"})
+        async with web(self.url) as http:
+            answer = await http.post(rpc_path(self.handle), json=body, headers=headers)
+        frames = [json.loads(line[6:])["result"] for line in answer.text.splitlines() if line.startswith("data: ")]
+        return frames if is_old else [next(iter(frame.values())) for frame in frames]
+
+
+def state(task: Json) -> str:
+    assert "status" in task, task
+    return str(task["status"]["state"]).removeprefix("TASK_STATE_").replace("-", "_").upper()
+
+
+def asked_in(task: Json) -> Json:
+    """The data of the request, whose text says the same."""
+    parts = task["status"]["message"]["parts"]
+    assert "rm -r build" in parts[0]["text"]
+    assert parts[0]["text"].endswith("Answer approve or deny.")
+    [data] = [part["data"] for part in parts if "data" in part]
+    return data  # type: ignore[no-any-return]
+
+
+@asynccontextmanager
+async def careful(hub: HubProcess, fields: Json = RELAYED) -> AsyncIterator[Careful]:
+    async with agent(hub, "owner", Careful, at=-1, fields=fields) as peer:
+        yield peer
+
+
+@pytest.mark.parametrize("dialect", ["1.0", "0.3", "hub"])
+async def test_a_caller_approves_and_the_same_task_goes_on(hub: HubProcess, dialect: str) -> None:
+    async with careful(hub) as peer:
+        caller = Client(hub, peer.handle, dialect)
+        task = await caller.send({"text": "clean up"})
+        assert state(task) == "INPUT_REQUIRED"
+        asked = asked_in(task)
+        assert asked | {"requestId": ""} == ASKED | {"requestId": ""}
+        verdict: Json = {"text": "approve"}
+        if dialect != "hub":
+            verdict = {"data": {"requestId": asked["requestId"], "decision": "approve", "message": "go on"}}
+        done = await caller.send(verdict, taskId=task["id"])
+        assert (done["id"], state(done)) == (task["id"], "COMPLETED")
+        assert re.search("let me see. .*allow", str(done))
+        heard = await peer.heard("permission_response")
+        assert (heard["decision"], heard["message"]) == ("allow", "go on" if dialect != "hub" else None)
+        decided = sql(
+            hub,
+            "SELECT p.status, u.login FROM agents_permissionrequest p JOIN accounts_user u ON u.id = p.resolver_id"
+            " WHERE p.request_id = ?",
+            asked["requestId"],
+        )
+        assert decided == [("allowed", "alice")]
+        assert len(peer.prompts) == 1
+
+
+async def test_a_verdict_must_be_one_and_a_foreign_task_is_absent(hub: HubProcess) -> None:
+    async with careful(hub) as peer:
+        caller = Client(hub, peer.handle, "1.0")
+        task = await caller.send({"text": "clean up"})
+        for wrong in (
+            {"text": "perhaps"},
+            {"data": {"decision": "maybe"}},
+            {"data": {"decision": ["approve"]}},
+            {"data": {"decision": "approve", "requestId": "r-other"}},
+            {"data": {"decision": "deny", "message": 7}},
+        ):
+            answer = await caller.send(wrong, taskId=task["id"])
+            assert answer["error"]["code"] == -32602, answer
+        foreign = await Client(hub, peer.handle, "1.0", login="bob").send({"text": "approve"}, taskId=task["id"])
+        assert foreign["error"]["code"] == -32001
+        done = await caller.send({"text": " Deny. "}, taskId=task["id"])
+        assert state(done) == "COMPLETED"
+        assert (await peer.heard("permission_response"))["decision"] == "deny"
+
+
+async def test_the_owners_verdict_resumes_the_task_and_the_callers_is_too_late(hub: HubProcess) -> None:
+    async with careful(hub) as peer:
+        caller = Client(hub, peer.handle, "1.0")
+        task = await caller.send({"text": "clean up"})
+        request_id = asked_in(task)["requestId"]
+        assert (await resolve(hub, "owner", peer, request_id)).status_code == 200
+
+        async def done() -> Json | None:
+            found = (await caller.rpc("GetTask", {"id": task["id"]}))["result"]
+            return found if state(found) == "COMPLETED" else None
+
+        assert "Approved: Bash" in str(await eventually(done, "the task goes on"))
+        late = await caller.send({"text": "deny"}, taskId=task["id"])
+        assert "error" in late
+
+
+async def test_a_cancel_ends_the_turn_that_waits(hub: HubProcess) -> None:
+    async with careful(hub) as peer:
+        caller = Client(hub, peer.handle, "1.0", at=-1)
+        task = await caller.send({"text": "clean up"})
+        canceled = (await caller.rpc("CancelTask", {"id": task["id"]}))["result"]
+        assert state(canceled) == "CANCELED"
+        answer = await caller.send({"text": "approve"}, taskId=task["id"])
+        assert answer["error"]["code"] == -32004
+        ended = sql(hub, "SELECT reason FROM agents_turn WHERE task_id = ?", task["id"])
+        assert ended == [("canceled",)]
+
+
+async def test_without_the_owners_leave_only_operators_are_asked(hub: HubProcess) -> None:
+    async with careful(hub, {}) as peer:
+        caller = Client(hub, peer.handle, "1.0")
+        params = {
+            "message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "clean up"}]},
+            "configuration": {"returnImmediately": True},
+        }
+        task = (await caller.rpc("SendMessage", params))["result"]["task"]
+
+        async def asked() -> list[Any]:
+            return sql(
+                hub, "SELECT request_id, chat_id FROM agents_permissionrequest WHERE request_id LIKE ?", "r-%"
+            )
+
+        await eventually(asked, "the request is kept")
+        assert state((await caller.rpc("GetTask", {"id": task["id"]}))["result"]) == "WORKING"
+        answer = await caller.send({"text": "approve"}, taskId=task["id"])
+        assert answer["error"]["code"] == -32004
+
+
+@pytest.mark.parametrize("dialect", ["1.0", "0.3"])
+async def test_a_stream_ends_with_the_request_and_the_verdict_opens_the_next(
+    hub: HubProcess, dialect: str
+) -> None:
+    async with careful(hub) as peer:
+        caller = Client(hub, peer.handle, dialect)
+        first = await caller.stream({"text": "clean up"})
+        task_id = first[-1]["taskId"]
+        assert state(first[-1]) == "INPUT_REQUIRED"
+        assert asked_in(first[-1])["tool"] == "Bash"
+        then = await caller.stream({"text": "approve"}, taskId=task_id)
+        assert state(then[-1]) == "COMPLETED"
+        assert "INPUT_REQUIRED" not in [state(one) for one in then if "status" in one]

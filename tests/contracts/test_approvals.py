@@ -1,0 +1,121 @@
+"""Requests for approval: whose caller may decide them, what they make of a task, and what counts as a verdict."""
+
+from typing import Any
+
+import pytest
+
+from a2a_bridge.approvals import Verdict, read_verdict
+from a2a_bridge.tasks.pieces import events_of
+from a2a_bridge.tasks.record import Message, Role, State, Task, after
+from agents.models import PermissionRequest
+from agents.pieces import ApprovalAsked, ApprovalDecided, Part, Piece, StatusNote
+from agents.transcript import permissions
+from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
+from kit.jsonrpc import RpcError
+from tests.contracts.house import Published, admitted, ask, end, published, user
+
+ONE, TWO = ApprovalAsked("r1", "Bash", "ls"), ApprovalAsked("r2", "Write", "a.txt")
+NO_DATA: Any = object()
+
+
+def task_after(*pieces: Piece) -> Task:
+    task = Task(
+        id="task-1",
+        caller_id=1,
+        handle="a/b",
+        context_id="c",
+        chat_id="chat",
+        home="home",
+        state=State.WORKING,
+        updated_at="",
+        history=(),
+    )
+    for piece in pieces:  # as they come: each is kept before the next
+        task = after(task, events_of(task, [piece], "now"))
+    return task
+
+
+def asked_of(task: Task) -> list[str]:
+    assert task.message is not None
+    return [part.data["requestId"] for part in task.message.parts if isinstance(part.data, dict)]
+
+
+def test_a_task_asks_until_the_last_request_is_decided() -> None:
+    task = task_after(ONE, TWO)
+    assert (task.state, asked_of(task), task.is_running) == (State.INPUT_REQUIRED, ["r1", "r2"], True)
+    task = task_after(ONE, TWO, ApprovalDecided("r1", "Bash", "allow"))
+    assert (task.state, asked_of(task)) == (State.INPUT_REQUIRED, ["r2"])
+    task = task_after(ONE, TWO, ApprovalDecided("r2", "Write", "deny"), ApprovalDecided("r1", "Bash", "expired"))
+    assert (task.state, task.approvals) == (State.WORKING, ())
+
+
+def test_a_note_and_a_chunk_meanwhile_answer_nothing() -> None:
+    task = task_after(ONE, StatusNote("still here"), "a chunk", ONE)
+    assert (task.state, asked_of(task), task.reply_text) == (State.INPUT_REQUIRED, ["r1"], "a chunk")
+
+
+@pytest.mark.parametrize(
+    ("text", "data", "verdict"),
+    [
+        ("approve", NO_DATA, Verdict("r1", "allow")),
+        (" Deny.\n", NO_DATA, Verdict("r1", "deny")),
+        ("", {"decision": "approve"}, Verdict("r1", "allow")),
+        ("no", {"requestId": "r1", "decision": "deny", "message": "why?"}, Verdict("r1", "deny", "why?")),
+    ],
+)
+def test_a_verdict_is_data_or_one_word(text: str, data: Any, verdict: Verdict) -> None:
+    parts = (Part(text=text), *(() if data is NO_DATA else (Part(data=data),)))
+    assert read_verdict(Message("m", Role.USER, parts), (ONE,)) == verdict
+
+
+def test_of_several_requests_a_verdict_names_one() -> None:
+    with pytest.raises(RpcError):
+        read_verdict(Message("m", Role.USER, (Part(text="approve"),)), (ONE, TWO))
+    named = Part(data={"decision": "approve", "requestId": "r2"})
+    assert read_verdict(Message("m", Role.USER, (named,)), (ONE, TWO)).request_id == "r2"
+    with pytest.raises(RpcError):
+        read_verdict(Message("m", Role.USER, (named, named)), (ONE, TWO))
+
+
+def requested(agent: Published, chat_id: str) -> PermissionRequest:
+    return permissions.request(
+        agent.ref.session_id, f"r-{chat_id}", tool="Bash", input_preview="ls", chat_id=chat_id
+    )
+
+
+@pytest.mark.django_db
+@pytest.mark.ledger
+def test_only_the_caller_of_the_open_turn_decides_and_is_recorded() -> None:
+    agent = published(caller_approvals=True)
+    turn = admitted(ask(agent))
+    row = requested(agent, turn.ask.chat_id)
+    assert permissions.asked_of_caller(row) == ApprovalAsked(row.request_id, "Bash", "ls")
+    verdict: dict[str, Any] = {"decision": "allow", "caller_id": user("alice").pk}
+    place = agent.ref.session_id, turn.ask.chat_id, row.request_id
+    with pytest.raises(NoSuchRequest):
+        permissions.decide_as_caller(*place, **verdict | {"caller_id": user("bob").pk})
+    with pytest.raises(NoSuchRequest):
+        permissions.decide_as_caller(place[0], "another", place[2], **verdict)
+    decided = permissions.decide_as_caller(*place, **verdict)
+    assert (decided.status, decided.resolver) == ("allowed", user("alice"))
+    with pytest.raises(AlreadyResolved):
+        permissions.decide_as_caller(*place, **verdict | {"decision": "deny"})
+
+
+@pytest.mark.django_db
+@pytest.mark.ledger
+def test_it_is_the_owners_to_allow_at_any_time_and_over_with_the_turn() -> None:
+    agent = published()
+    turn = admitted(ask(agent))
+    assert permissions.asked_of_caller(requested(agent, turn.ask.chat_id)) is None
+    agent.agent.caller_approvals = True
+    agent.agent.save()
+    end(turn)
+    turn = admitted(ask(agent))
+    row = requested(agent, turn.ask.chat_id)
+    end(turn)
+    with pytest.raises(NoSuchRequest):
+        permissions.decide_as_caller(
+            agent.ref.session_id, turn.ask.chat_id, row.request_id, decision="allow", caller_id=user("alice").pk
+        )
+    assert permissions.asked_of_caller(requested(agent, turn.ask.chat_id + "-over")) is None

@@ -1,0 +1,87 @@
+"""What one caller may spend of an agent's day: decided with the rest, counted once, given back."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.directory import find_caller_spending
+from agents.errors import OverBudget, OverCallerBudget
+from agents.models import CallerBudget
+from agents.types import Ending, Failure, OpenTurn, Outcome
+from tests.contracts.house import Published, admitted, ask, decide, end, published, user
+
+pytestmark = pytest.mark.django_db
+
+UNSENT = Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, gives_back=True)
+
+
+def left(agent: Published, login: str = "alice") -> int | None:
+    spending = find_caller_spending(agent.agent, user(login).pk)
+    return spending.left if spending else None
+
+
+def give(agent: Published, login: str, budget: int | None) -> None:
+    CallerBudget.objects.update_or_create(agent=agent.agent, caller=user(login), defaults={"daily_budget": budget})
+
+
+@pytest.mark.ledger
+def test_a_caller_spends_their_own_budget_to_the_unit_and_no_others() -> None:
+    agent = published(caller_budget=2, concurrency_cap=20)
+    results = decide(*(ask(agent) for _ in range(4)))
+    assert [type(result) for result in results] == [OpenTurn] * 2 + [OverCallerBudget] * 2
+    for turn in results[:2]:
+        end(turn)  # type: ignore[arg-type]
+    assert isinstance(decide(ask(agent))[0], OverCallerBudget)
+    admitted(ask(agent, "bob"))
+    assert (left(agent), left(agent, "bob"), agent.spent) == (0, 1, 3)
+    assert [turn.reason for turn in agent.turns if turn.outcome == "denied"] == ["caller_budget_spent"] * 3
+
+
+@pytest.mark.parametrize(("default", "own", "admits"), [(1, 3, 3), (3, 0, 0), (None, 1, 1), (1, None, 1)])
+def test_a_named_callers_budget_stands_before_that_of_each(
+    default: int | None, own: int | None, admits: int
+) -> None:
+    agent = published(caller_budget=default, concurrency_cap=20)
+    give(agent, "alice", own)
+    results = decide(*(ask(agent) for _ in range(4)))
+    assert [type(result) for result in results] == [OpenTurn] * admits + [OverCallerBudget] * (4 - admits)
+
+
+def test_the_agents_budget_is_asked_first() -> None:
+    agent = published(caller_budget=1, daily_budget=1)
+    end(admitted(ask(agent)))
+    assert isinstance(decide(ask(agent))[0], OverBudget)
+
+
+@pytest.mark.ledger
+def test_what_never_left_is_given_back_to_the_caller_too() -> None:
+    agent = published(caller_budget=1)
+    end(admitted(ask(agent)), UNSENT)
+    assert (left(agent), agent.spent) == (1, 0)
+    admitted(ask(agent))
+
+
+@pytest.mark.ledger
+def test_another_day_begins_with_the_whole_budget() -> None:
+    agent = published(caller_budget=1)
+    end(admitted(ask(agent)))
+    row = CallerBudget.objects.get()
+    CallerBudget.objects.update(day=row.day - timedelta(days=1), queries=1)
+    assert left(agent) == 1
+    end(admitted(ask(agent)))
+    row.refresh_from_db()
+    assert row.queries == 1
+
+
+def test_without_such_budgets_nothing_is_counted() -> None:
+    agent = published()
+    one = ask(agent)
+    with CaptureQueriesContext(connection) as captured:
+        admitted(one)
+    own = [query["sql"] for query in captured if "agents_callerbudget" in query["sql"]]
+    assert len(own) == 1  # the part of the one query that reads the agent
+    assert "FROM agents_agent" in own[0]
+    assert left(agent) is None
+    assert not CallerBudget.objects.exists()

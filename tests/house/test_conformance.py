@@ -1,0 +1,69 @@
+"""The page on conformance says what the record of the last run of the kit says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.profile import PAGE, RECORD, Record, Requirement, decode, encode, page_of, read_report
+
+REPORT: dict[str, Any] = {
+    "summary": {"timestamp": "2026-11-20T10:00:00+00:00", "sut_url": "http://hub", "must_compatibility": "75.0%"},
+    "per_requirement": {
+        "CORE-SEND-002": {
+            "level": "MUST",
+            "status": "FAIL",
+            "transports": {"jsonrpc": "FAIL", "http_json": "PASS"},
+            "errors": ["no"],
+            "test_ids": ["t"],
+        },
+        "CORE-SEND-001": {"level": "MUST", "status": "PASS", "transports": {"jsonrpc": "PASS"}},
+        "PUSH-001": {"level": "MUST", "status": "SKIPPED", "transports": {}},
+        "CORE-HIST-001": {"level": "SHOULD", "status": "NOT TESTED", "transports": {}},
+        "CORE-X-001": {"level": "MAY", "status": "PASS"},
+    },
+    "per_transport": {},
+}
+
+
+def test_the_page_and_the_record_agree() -> None:
+    assert PAGE.exists() == RECORD.exists()
+    if RECORD.exists():
+        record = decode(RECORD.read_bytes())
+        assert PAGE.read_text() == page_of(record)
+        assert RECORD.read_bytes() == encode(record)
+
+
+def test_a_report_becomes_a_record_and_a_page() -> None:
+    record = read_report(json.dumps(REPORT).encode(), "commit 1234567")
+    assert decode(encode(record)) == record
+    assert record.requirements["CORE-SEND-001"] == Requirement("MUST", "PASS", {"jsonrpc": "PASS"})
+    page = page_of(record)
+    must, should = page.split("## MUST")[1].split("## SHOULD")
+    assert "commit 1234567) found on 2026-11-20" in page
+    for row in ("| `CORE-SEND` | 1 | 1 | 0 | 0 |", "| `PUSH` | 0 | 0 | 1 | 0 |", "| **all** | 1 | 1 | 1 | 0 |"):
+        assert row in must
+    assert "- `CORE-SEND-002` (jsonrpc)" in must
+    assert "| **all** | 0 | 0 | 0 | 1 |" in should
+    assert "- `CORE-HIST-001`" in should
+    assert "CORE-X-001" not in page
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"{}",
+        b"no JSON",
+        json.dumps(REPORT | {"per_requirement": {"A-001": {"level": "MUST", "status": "PERHAPS"}}}).encode(),
+        json.dumps(REPORT | {"per_requirement": {"A-001": {"level": "MUST", "status": "NOT TESTED"}}}).encode(),
+    ],
+)
+def test_what_is_no_report_is_refused(raw: bytes, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_report(raw, "1")
+
+
+def test_a_page_lists_nothing_where_all_passed() -> None:
+    page = page_of(Record("1.0", "2026-01-01", {"A-1": Requirement("MUST", "PASS")}))
+    assert "Failed:" not in page
