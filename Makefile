@@ -22,10 +22,10 @@ run-stack: $(VENV)/.dev ## Start the production shape: PostgreSQL, Redis, two we
 setup: $(VENV)/.sdks ## Install everything, also for tests and checks
 
 test: $(VENV)/.sdks ## Run the suite on SQLite and on PostgreSQL with Redis (twelve minutes on two cores)
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10 -m "not deep"
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup --durations 10 -m "not deep"
 
 test-deep: $(VENV)/.sdks ## Run what `make test` leaves out: generated cases, every page and caller, long faults
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10 -m deep
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup --durations 10 -m deep
 
 FAST := tests/contracts tests/house tests/surfaces/test_hub_dialect.py tests/surfaces/test_channel_frames.py \
   tests/operators/test_prompt.py tests/native/test_rest_agents.py tests/native/test_shares.py
