@@ -2,8 +2,8 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,17 +33,19 @@ def mint_tokens(env: Mapping[str, str], wanted: Iterable[Wanted]) -> dict[Wanted
     `env`: the hub's environment; its database has all tables. Columns that are not named here have a default in
     the database, as every column must that the release before does not know.
     """
+    with writing(env) as run:
+        return {each: _mint(run, *each) for each in wanted}
+
+
+@contextmanager
+def writing(env: Mapping[str, str]) -> Iterator[Run]:
+    """Gives a function that runs a statement with `?` for each value on a hub's database, in one transaction."""
     if url := env.get("DATABASE_URL"):
         with psycopg.connect(url) as server:
-            return {
-                each: _mint(lambda text, *values: server.execute(text.replace("?", "%s"), values), *each)
-                for each in wanted
-            }
+            yield lambda text, *values: server.execute(text.replace("?", "%s"), values)
+        return
     with closing(sqlite3.connect(Path(env["DATA_DIR"]) / SQLITE_FILE, timeout=30)) as file, file:
-        return {
-            each: _mint(lambda text, *values: file.execute(text, [_as_sqlite(one) for one in values]), *each)
-            for each in wanted
-        }
+        yield lambda text, *values: file.execute(text, [_as_sqlite(one) for one in values])
 
 
 def _mint(run: Run, login: str, kind: str, is_staff: bool) -> str:

@@ -70,7 +70,7 @@ OPERATIONS = (
         summary="How another agent asks this one, as Markdown.",
         tag="a2a",
         security=(),
-        answers={200: Answer(text="The sheet.", media_types=("text/markdown",)), 304: SAME},
+        answers={200: Answer(shape=str, text="The sheet.", media_types=("text/markdown",)), 304: SAME},
     ),
     _catalog("/.well-known/ai-catalog.json", "getAiCatalog", CATALOG),
     _catalog("/.well-known/ard.json", "getArd", "application/json"),

@@ -41,7 +41,7 @@ async def test_what_arrives_is_there_before_the_end(visitor: Visitor, site: HubP
         await visitor.page.get_by_text("first piece", exact=True).wait_for()
         assert "COMPLETED" not in await text_of(visitor, "steps")
         await visitor.page.get_by_role("button", name="Stop reading").click()
-        await visitor.page.get_by_text("Stopped.").wait_for()
+        await visitor.page.get_by_text("Stopped.", exact=True).wait_for()
         agent.release.set()
         await visitor.check_calm()
 

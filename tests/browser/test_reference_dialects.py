@@ -77,7 +77,7 @@ async def test_a_task_is_left_followed_again_and_canceled(visitor: Visitor, site
         await ask(visitor, "say first | hold | say , then second")
         await visitor.page.get_by_text("first", exact=True).wait_for()
         await visitor.page.get_by_role("button", name="Stop reading").click()
-        await visitor.page.get_by_text("Stopped.").wait_for()
+        await visitor.page.get_by_text("Stopped.", exact=True).wait_for()
         await visitor.page.get_by_role("button", name=subscribe).click()
         await visitor.page.locator("#steps", has_text="HTTP 200").wait_for()
         assert ("Last-Event-ID: task-" in await text_of(visitor, "request")) == (key == "v1-0")

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import AsyncExitStack
+from functools import partial
 
 import pytest
 
@@ -40,8 +41,14 @@ async def check_canceled(hub: HubProcess, *agents: tuple[str, Agent]) -> None:
         canceled = await one.heard("cancel", within_s=WITHIN_S)
         assert canceled["chatId"] == one.prompts[0]["chatId"]
         await one.reply(canceled["chatId"], "I stopped")  # it ends its reply, which frees the claim
-        (row,) = await rows(hub, owner, one.agent["id"])
+        row = await eventually(partial(ended, hub, owner, one), f"the turn of {owner}'s agent has ended")
         assert (row["ok"], row["deniedReason"]) == (False, "canceled")
+
+
+async def ended(hub: HubProcess, owner: str, one: Agent) -> Json | None:
+    """The one turn of an agent in its owner's audit, once it has ended."""
+    (row,) = await rows(hub, owner, one.agent["id"])
+    return None if row["deniedReason"] == "in_progress" else row
 
 
 def used(hub: HubProcess, one: Agent) -> int:

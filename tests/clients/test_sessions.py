@@ -1,6 +1,7 @@
 """Share, prompt, route, probe, archive, prune, delete: as the command line sends them."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -24,6 +25,7 @@ from tests.clients.shapes import (
 from tests.hub_process import HubProcess
 from tests.peer import Peer
 from tests.peers import Echo, Stall, publish
+from tests.waiting import until
 
 PROMPTED = {"ok": flag, "chatId": matching("[A-Za-z0-9_-]+"), "ts": iso}
 SPELLINGS = ("routed-proj", "%40routed-proj", "alice/routed-proj", "%40alice/routed-proj")
@@ -130,13 +132,19 @@ async def test_share_list_and_take_back(clients_hub: HubProcess) -> None:
             assert refused.value.status in (400, 404)
 
 
+def has_left(owner: Claw, session_id: str | None) -> bool:
+    """Whether no program is connected as that session."""
+    return not owner.call("GET", f"/sessions/{session_id}")["connected"]
+
+
 async def test_archive_prune_delete(clients_hub: HubProcess) -> None:
     hub, owner = clients_hub, claw(clients_hub, "owner")
     ids = []
     for _ in range(3):
         async with Peer(hub.url, hub.mint("owner", "channel"), cwd="/w/pruned") as agent:
             ids.append(agent.session_id)
-        owner.call("POST", f"/sessions/{agent.session_id}/archive", {})
+        until(partial(has_left, owner, ids[-1]), "its name is free for the next", within_s=10)
+        owner.call("POST", f"/sessions/{ids[-1]}/archive", {})
     answer = owner.call("POST", f"/sessions/{ids[0]}/archive", {})
     check(answer, {"ok": flag, "sessionId": uuid, "archivedAt": iso})
     assert answer["alreadyArchived"] is True
