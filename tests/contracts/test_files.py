@@ -12,7 +12,7 @@ from agents.models import Blob, File, Session
 from agents.transcript import files, mentions
 from tests.contracts.house import user
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger, pytest.mark.slow]
 
 ROUNDS = 15
 DATA = b"the same bytes" * 1000
