@@ -108,7 +108,10 @@ class House:
     def gauges(self) -> Gauges:
         """What this process holds at this moment, for `/metrics`."""
         return {
-            "process_turns": ("Turns and waiting asks of this process without an end.", lambda: self.dispatcher.open_turns),
+            "process_turns": (
+                "Open turns of this process, and asks that wait here.",
+                lambda: self.dispatcher.open_turns,
+            ),
             "queued_asks": ("Asks that wait here for a free agent.", lambda: self.dispatcher.queued),
             "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
             "operator_sockets": ("Operators connected here.", lambda: self.room.sockets),
