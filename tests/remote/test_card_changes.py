@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from joserfc.jwk import ECKey
 
 from agents.directory import is_online
 from agents.links.remote.access import NO_AUTH, make_auth
@@ -20,7 +21,7 @@ from kit.async_db import db_call
 from tests.native.house import Person, api, browser, make_session, person
 from tests.remote.cards import serving_card
 from tests.remote.house import Caller, server_of
-from tests.remote.servers import Changing, Json, card_03, card_10, offering, raw_server
+from tests.remote.servers import Asked, Changing, Json, card_03, card_10, offering, raw_server
 from tests.waiting import eventually
 
 HERE = "https://far.example/card.json"
@@ -73,9 +74,37 @@ async def test_a_card_with_another_address_stops_asks_until_its_owner_approves(c
 def test_calls_that_are_refused_at_once_open_a_breaker_once(alice: Person) -> None:
     server = RemoteServer.objects.create(session=make_session(alice.user, "far"), card_url=HERE)
     for tried, opens in ((False, 1), (False, 1), (True, 2)):
-        open_at_once(server.pk, "moved", tried=tried)
+        open_at_once(server.pk, HERE, "moved", tried=tried)
         server.refresh_from_db()
         assert (server.opens, server.last_failure) == (opens, "moved")
+
+
+@pytest.mark.parametrize("keys", [[], [ECKey.generate_key("P-256").as_dict(private=False)]], ids=["another", "unsigned"])
+async def test_a_card_of_the_old_place_says_nothing_of_the_new_one(caller: Caller, keys: list[Json]) -> None:
+    """The server moves while its card is fetched."""
+    changing = Changing(offering("/one"))
+
+    async def moves(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if caller.later_s and asked.path == "/card.json":
+            await RemoteServer.objects.aupdate(card_url=HERE)
+        await changing.answer(asked, writer)
+
+    async with raw_server(moves) as far:
+        agent = await caller.publish(f"{far.url}/card.json")
+        await RemoteServer.objects.aupdate(card_keys=keys)
+        changing.card = offering("/two")
+        caller.doubt_cards()
+        assert (await caller.ask(agent, "hello")).reason == "not_delivered"
+        assert changing.paths == []
+        server = await server_of(agent)
+        assert (server.card_url, server.card_refusal, server.retry_at) == (HERE, "", None)
+
+
+def test_a_refusal_of_the_old_place_opens_no_breaker_of_the_new_one(alice: Person) -> None:
+    server = RemoteServer.objects.create(session=make_session(alice.user, "far"), card_url=HERE)
+    open_at_once(server.pk, "https://far.example/before.json", "moved", tried=True)
+    server.refresh_from_db()
+    assert (server.opens, server.retry_at) == (0, None)
 
 
 async def test_an_owner_may_keep_the_old_card(caller: Caller) -> None:

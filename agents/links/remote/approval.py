@@ -49,13 +49,12 @@ class ChangedCard:
 def judge(server_id: int, fetched: Card) -> Judged | None:
     """Compare a card that was fetched with the approved one, and keep it for the owner if it changed.
 
-    The first card of a server without an approved one is approved. None: there is no such server any more.
+    The first card of a server without an approved one is approved. None: the server is gone, or was moved while this
+    card was fetched.
     """
     server = RemoteServer.objects.select_for_update(no_key=True).filter(pk=server_id).first()
-    if server is None:
+    if server is None or server.card_url != fetched.url:
         return None
-    if server.card_url != fetched.url:  # it was moved while this card was fetched
-        return Judged(fetched, "")
     if not server.card_digest:
         write_approved(server_id, fetched)
         return Judged(fetched, "")
@@ -76,9 +75,10 @@ def judge(server_id: int, fetched: Card) -> Judged | None:
     return Judged(approved, refusal)
 
 
-def refuse(server_id: int, words: str) -> None:
-    """Write down why nothing is asked of a server, until a card of its own is good again."""
-    RemoteServer.objects.filter(pk=server_id).update(card_refusal=words[:MAX_FAILURE_CHARS])
+def refuse(server_id: int, card_url: str, words: str) -> bool:
+    """Write down why nothing is asked of a server, until its card is good again; False: its card is elsewhere."""
+    found = RemoteServer.objects.filter(pk=server_id, card_url=card_url)
+    return bool(found.update(card_refusal=words[:MAX_FAILURE_CHARS]))
 
 
 def write_approved(server_id: int, card: Card) -> None:
@@ -148,7 +148,7 @@ def _await_owner(server: RemoteServer, since: datetime | None, refusal: str = ""
     if (server.card_changed_at, server.card_refusal) != (since, refusal):
         RemoteServer.objects.filter(pk=server.pk).update(card_changed_at=since, card_refusal=refusal)
     if refusal and not server.card_refusal:
-        open_at_once(server.pk, refusal, tried=False)
+        open_at_once(server.pk, server.card_url, refusal, tried=False)
 
 
 def _locked(server: RemoteServer, digest: str) -> RemoteCard:

@@ -9,7 +9,7 @@ from agents.links.remote.access import Auth, may_have_credentials
 from agents.links.remote.approval import judge, refuse
 from agents.links.remote.card import BadCard, Card, UnsignedCard, fetch_card
 from agents.links.remote.content import Json
-from agents.links.remote.failures import CardRefused, Unreachable
+from agents.links.remote.failures import CardRefused, ServerMoved, Unreachable
 from agents.ports import Clock
 from kit.async_db import db_call
 
@@ -17,6 +17,7 @@ FRESH_S = 300.0
 STALE_S = 86_400.0  # a card that cannot be fetched does not stop calls that work
 KEPT = 1_000
 FETCHED_AT_ONCE = 4
+MOVED_MEANWHILE = "its owner moved or deleted the server while the hub fetched its card: ask again"
 
 Key = tuple[int, str, str, str]
 
@@ -58,7 +59,8 @@ class Cards:
         try:
             fetched = await self._fetch(place)
         except UnsignedCard as unsigned:
-            await db_call(refuse)(place.server_id, str(unsigned))
+            if not await db_call(refuse)(place.server_id, place.url, str(unsigned)):
+                raise ServerMoved(MOVED_MEANWHILE) from None
             raise CardRefused(str(unsigned)) from None
         except BadCard as bad:
             if card is not None and age < STALE_S:
@@ -73,7 +75,7 @@ class Cards:
     async def _approved(self, place: CardPlace, fetched: Card) -> Card:
         judged = await db_call(judge)(place.server_id, fetched)
         if judged is None:
-            raise Unreachable("there is no such server any more")
+            raise ServerMoved(MOVED_MEANWHILE)
         if judged.refusal:
             raise CardRefused(judged.refusal)
         if place.auth.scheme and not may_have_credentials(place.url, judged.card.interface.url):

@@ -187,7 +187,8 @@ class RemoteLink:
         if failure.counts:
             await self._ails(call, str(failure))
         elif isinstance(failure, CardRefused) and call.known is not None:
-            await db_call(open_at_once)(call.known.server_id, str(failure), tried=call.known.tries)
+            place = call.known.place
+            await db_call(open_at_once)(place.server_id, place.url, str(failure), tried=call.known.tries)
         elif isinstance(failure, Declined):
             self._heard(call)
         if call.known is not None and isinstance(failure, Declined):
