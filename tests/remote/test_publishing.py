@@ -1,5 +1,6 @@
 """Publishing and moving a remote server, by REST and on the desk; what is its owner's alone."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -231,6 +232,15 @@ def test_the_desk_looks_at_the_card_first(alice: Person, url: str) -> None:
         answer = client.get(path)
         assert answer.status_code == 200
         assert SECRET not in answer.content.decode()
+
+
+@pytest.mark.parametrize("modes", [["text/plain", "application/json"], ["application/json"], []])
+def test_a_look_at_the_card_keeps_what_was_ticked(alice: Person, url: str, modes: list[str]) -> None:
+    typed = {**FIELDS, "card_url": url, "action": "check", "input_modes": modes}
+    page = browser(alice.session).post("/desk/remote", typed).content.decode()
+    options = re.findall(r'<input type="checkbox" name="input_modes" value="([^"]*)"([^>]*)>', page)
+    assert len(options) == 2
+    assert [mode for mode, more in options if "checked" in more] == modes
 
 
 def test_the_desk_says_what_is_wrong_and_echoes_no_credentials(alice: Person, url: str) -> None:
