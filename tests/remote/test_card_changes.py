@@ -292,6 +292,16 @@ def test_the_desk_shows_what_changed_and_takes_the_decision(alice: Person) -> No
     assert 'id="change"' not in client.get(path).content.decode()
 
 
+def test_the_desk_shows_why_nothing_is_sent(alice: Person) -> None:
+    agent_id, _ = _changed(alice, card_10("HTTP+JSON"))
+    client, path = browser(alice.session), f"/desk/agents/{agent_id}/remote"
+    says = "Until you decide, the hub sends nothing to this server</strong>: "
+    assert f"{says}its card no longer offers the interface" in client.get(path).content.decode()
+    RemoteServer.objects.update(card_refusal="the card is not signed")
+    assert f"{says}the card is not signed." in client.get(path).content.decode()
+    assert 'name="csrfmiddlewaretoken"' in client.get(path).content.decode().split('id="change"')[1].split("</form>")[0]
+
+
 def test_saving_a_server_does_not_approve_its_changed_card(alice: Person) -> None:
     with serving_card({**card_10(), "version": "2"}) as url:
         body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url}}

@@ -13,6 +13,7 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from jwt import PyJWK
 
 from agents.directory import is_online
+from agents.links.remote.approval import find_changed_card
 from agents.links.remote.card import read_card
 from agents.links.remote.signatures import (
     BadKey,
@@ -220,6 +221,28 @@ async def test_nothing_is_asked_by_a_card_that_does_not_verify(caller: Caller, b
         await eventually(lambda: db_call(is_online)(agent.session_id), "half-open")
         assert (await caller.ask(agent, "hello")).text == "fine"
         assert (await server_of(agent)).card_refusal == ""
+
+
+async def test_an_unsigned_card_stops_asks_while_a_changed_one_waits(caller: Caller) -> None:
+    changed = offering("/one", description="Better.")
+    changing = Changing(signed(offering("/one")))
+    async with raw_server(changing.answer) as far:
+        agent = await caller.publish(f"{far.url}/card.json", keys=public(KEY))
+        for card, reason in ((signed(changed), ""), (changed, "not_delivered")):
+            changing.card = card
+            caller.doubt_cards()
+            assert (await caller.ask(agent, "hello")).reason == reason
+        assert changing.paths == ["/one"]
+        server = await server_of(agent)
+        assert "the card is not signed" in server.card_refusal
+        waiting = await db_call(find_changed_card)(server)
+        assert waiting is not None
+        assert not waiting.is_asked
+        changing.card = signed(changed)
+        await eventually(lambda: db_call(is_online)(agent.session_id), "half-open")
+        assert (await caller.ask(agent, "hello")).text == "fine"
+        server = await server_of(agent)
+        assert (server.card_changed_at is None, server.card_refusal) == (False, "")
 
 
 # By REST and on the desk.
