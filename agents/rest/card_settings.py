@@ -50,7 +50,7 @@ def checked_skills(skills: list[Json]) -> list[Json]:
     """
     ids = [skill["id"] for skill in skills]
     if twice := [one for one in ids if ids.count(one) > 1]:
-        raise serializers.ValidationError(f"two skills have one id: {twice[0]}")
+        raise serializers.ValidationError(f"skill ids must differ: {twice[0]} is used twice")
     return skills
 
 

@@ -161,6 +161,8 @@ async def test_credentials_do_not_follow_an_approved_card_to_another_host(caller
         assert (server.card_changed_at is None, server.card_refusal) == (False, "")
         assert (await caller.ask(agent, "hello")).reason == "not_delivered"
         assert changing.paths == ["/one"]
+        failure = (await server_of(agent)).last_failure
+        assert failure.endswith("another host: remove the credentials, or approve a card on this host")
 
 
 async def test_a_server_without_an_approved_card_takes_the_first(caller: Caller) -> None:

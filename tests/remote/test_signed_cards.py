@@ -16,6 +16,7 @@ from agents.directory import is_online
 from agents.links.remote.approval import find_changed_card
 from agents.links.remote.card import read_card
 from agents.links.remote.signatures import (
+    NOT_BY_PINNED,
     BadKey,
     BadSignature,
     CardRegistry,
@@ -214,7 +215,7 @@ async def test_nothing_is_asked_by_a_card_that_does_not_verify(caller: Caller, b
         assert (await caller.ask(agent, "hello")).reason == "not_delivered"
         assert len(changing.paths) == asked
         server = await server_of(agent)
-        assert server.card_refusal == "no signature of the card is by a key that its owner pinned"
+        assert server.card_refusal == NOT_BY_PINNED
         assert server.last_failure == server.card_refusal
         assert not await db_call(is_online)(agent.session_id)
         changing.card = signed(card)
@@ -234,7 +235,7 @@ async def test_an_unsigned_card_stops_asks_while_a_changed_one_waits(caller: Cal
             assert (await caller.ask(agent, "hello")).reason == reason
         assert changing.paths == ["/one"]
         server = await server_of(agent)
-        assert "the card is not signed" in server.card_refusal
+        assert server.card_refusal == "the card is not signed: sign it, or remove the pinned keys"
         waiting = await db_call(find_changed_card)(server)
         assert waiting is not None
         assert not waiting.is_asked
@@ -292,7 +293,7 @@ def test_an_owner_pins_keys_on_the_desk(alice: Person) -> None:
         assert client.post(path, {**fields, "card_keys": right}).status_code == 302
         [pinned] = RemoteServer.objects.get().card_keys
         assert pinned["x"] in client.get(path).content.decode()
-        RemoteServer.objects.update(card_refusal="the card is not signed, and its owner pinned a key")
+        RemoteServer.objects.update(card_refusal="the card is not signed: sign it")
         page = client.get(path).content.decode()
         assert "Nothing is asked: the card is not signed" in page
         assert ">not asked<" in page

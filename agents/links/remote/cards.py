@@ -80,7 +80,7 @@ class Cards:
             raise CardRefused(judged.refusal)
         if place.auth.scheme and not may_have_credentials(place.url, judged.card.interface.url):
             raise CardRefused(
-                "the approved card leads to another host: the hub does not send your credentials there"
+                "the approved card names another host: remove the credentials, or approve a card on this host"
             )
         key = (place.server_id, place.url, place.auth.scheme, judged.card.digest)
         self._known[key] = (judged.card, self._clock())
