@@ -94,7 +94,7 @@ def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     if find_changed_card(row):
         messages.warning(request, f"@{agent.handle} is saved. Its card changed: approve it, or keep the old one.")
         return HttpResponseRedirect(request.path)
-    messages.success(request, f"@{agent.handle} is called by the card of {card.name} now.")
+    messages.success(request, f"The hub now calls @{agent.handle} as the card of {card.name} says.")
     return HttpResponseRedirect(reverse("desk-agent", args=[agent.pk]))
 
 
@@ -106,7 +106,7 @@ def _decided(request: HttpRequest, agent: Agent, row: RemoteServer, decide: Deci
         messages.error(request, "The card changed once more, or was decided about already: nothing is done.")
     else:
         which = "changed" if decide is approve_card else "old"
-        messages.success(request, f"@{agent.handle} is called by the {which} card.")
+        messages.success(request, f"The hub now calls @{agent.handle} as the {which} card says.")
     return HttpResponseRedirect(request.path)
 
 

@@ -121,7 +121,7 @@ def read_card(url: str, value: Any) -> Card:
     """A card of its JSON.
 
     Raises:
-        BadCard: it is none, or offers no way the hub goes.
+        BadCard: it is none, or lists no interface that the hub can call.
     """
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise BadCard("this is not an agent card: it has no name")
@@ -132,7 +132,7 @@ def card_of(url: str, content: Json) -> Card:
     """A card of its content, fresh or stored.
 
     Raises:
-        BadCard: it offers no way the hub goes, or has no canonical form.
+        BadCard: it lists no interface that the hub can call, or has no canonical form.
     """
     capabilities = content.get("capabilities")
     capabilities = capabilities if isinstance(capabilities, dict) else {}

@@ -38,7 +38,7 @@ class CardPlace:
 
 
 class Cards:
-    """By server, URL and digest, so that another approved card is another one here, too."""
+    """Cards by server, URL, auth scheme and approved digest; a newly approved card is a new entry."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
