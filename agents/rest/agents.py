@@ -15,8 +15,8 @@ from accounts.models import User
 from accounts.rest import Conflict, StrictJSONParser, caller_of
 from agents import publishing
 from agents.links.remote.access import NO_AUTH, BadAuth
-from agents.links.remote.card import BadCard, find_card
-from agents.links.remote.publishing import Place, look_again, move, publish_remote
+from agents.links.remote.card import BadCard
+from agents.links.remote.publishing import Place, find_server, look_again, move, publish_remote
 from agents.models import Agent, RemoteServer, Session
 from agents.rest.paging import PageQuery, page, read_query
 from agents.rest.serializers import ChangedAgent, NewAgent, RemotePlace, show_agent, show_agents, show_card
@@ -28,7 +28,6 @@ from kit.sealing import Unreadable
 Json = dict[str, Any]
 MOST_LISTED = 5000
 PAPERS = ("claude_md", "personalization_prompt")  # up to 64 Ki characters each, too much for a list of many
-UNREADABLE = "the credentials cannot be read any more: give them anew"
 
 
 class DirectoryQuery(serializers.Serializer[Any]):
@@ -170,8 +169,7 @@ def _found(given: Json) -> Place:
     auth = given["auth"]["auth"] if given.get("auth") else NO_AUTH
     keys = given.get("keys") or []
     try:
-        card = find_card(given["cardUrl"], auth, keys)
-        return Place(card, auth, keys, given.get("tells_caller", False))
+        return find_server(given["cardUrl"], auth, keys, tells_caller=given.get("tells_caller", False))
     except BadCard as bad:
         raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
 
@@ -193,7 +191,7 @@ def _move(agent: Agent, given: Json) -> None:
     except BadCard as bad:
         raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
     except (BadAuth, Unreadable) as bad:
-        raise ValidationError({"remote": {"auth": str(bad) or UNREADABLE}}) from None
+        raise ValidationError({"remote": {"auth": str(bad)}}) from None
     move(server, place)
 
 

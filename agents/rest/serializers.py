@@ -11,6 +11,7 @@ from accounts.rest import Body
 from agents.facts import Facts, facts_of
 from agents.granting import UnknownLogin, budgets_of, logins_granted, users_named
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
+from agents.links.remote.approval import CARD_DECISIONS
 from agents.links.remote.card import Card
 from agents.links.remote.signatures import BadKey, read_keys, thumbprint
 from agents.models import Agent, RemoteServer, Session
@@ -99,7 +100,7 @@ class CardDecision(Body):
     """What becomes of the changed card that the owner saw: `digest` is that of `GET`."""
 
     digest = serializers.RegexField(r"\A[0-9a-f]{64}\Z")
-    decision = serializers.ChoiceField(choices=["approve", "keep"])
+    decision = serializers.ChoiceField(choices=list(CARD_DECISIONS))
 
 
 class QueueingBody(Body):

@@ -12,10 +12,9 @@ from agents.dispatch import Dispatcher
 from agents.ledger import Ledger
 from agents.links.choose import ChooseLink
 from agents.links.remote.access import NO_AUTH, Auth
-from agents.links.remote.card import find_card
 from agents.links.remote.cards import FRESH_S
 from agents.links.remote.link import RemoteLink
-from agents.links.remote.publishing import Place, publish_remote
+from agents.links.remote.publishing import find_server, publish_remote
 from agents.live import LiveViews
 from agents.models import Agent, RemoteServer, Turn
 from agents.pieces import Part
@@ -115,8 +114,8 @@ def _publish(card_url: str, auth: Auth, keys: Sequence[Any], tells: bool, detail
     beating()
     owner: User = get_or_create_local_user(f"far{next(_numbers)}")
     wanted = {"name": "far", "status": "published", **details}
-    place = Place(find_card(card_url, auth, keys), auth, keys, tells)
-    return publish_remote(owner, place, wanted, slug="far").agent
+    found = find_server(card_url, auth, keys, tells_caller=tells)
+    return publish_remote(owner, found, wanted, slug="far").agent
 
 
 async def _nothing(settled: SettledTurn) -> None:

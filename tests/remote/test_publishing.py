@@ -215,6 +215,16 @@ def test_credentials_are_sealed_anew(alice: Person, url: str, settings: Any) -> 
     assert auth_of(after).credentials == SECRET
 
 
+def test_credentials_that_cannot_be_read_are_asked_for_anew(alice: Person, url: str) -> None:
+    agent_id = publish(alice, url, auth=AUTH).json()["id"]
+    RemoteServer.objects.update(credentials="unreadable")
+    said = "the credentials cannot be read any more: give them anew"
+    assert said in change(alice, agent_id, cardUrl=url).json()["message"]
+    fields = {"card_url": url, "auth": "keep", "action": "save"}
+    page = browser(alice.session).post(f"/desk/agents/{agent_id}/remote", fields)
+    assert (page.status_code, said in page.content.decode()) == (400, True)
+
+
 def test_the_desk_looks_at_the_card_first(alice: Person, url: str) -> None:
     client = browser(alice.session)
     shown = client.post("/desk/remote", {**FIELDS, "card_url": url, "action": "check", "slug": "mine"})

@@ -4,6 +4,7 @@ While it waits the hub goes on by the approved card, unless the changed one no l
 hub calls (docs/adr/0075).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -49,8 +50,8 @@ class ChangedCard:
 def judge(server_id: int, fetched: Card) -> Judged | None:
     """Compare a card that was fetched with the approved one, and keep it for the owner if it changed.
 
-    The first card of a server without an approved one is approved. None: the server is gone, or was moved while this
-    card was fetched.
+    The first card of a server without an approved one is approved. None: the server is gone, or was moved while
+    this card was fetched.
     """
     server = RemoteServer.objects.select_for_update(no_key=True).filter(pk=server_id).first()
     if server is None or server.card_url != fetched.url:
@@ -129,6 +130,9 @@ def keep_card(server: RemoteServer, digest: str) -> None:
     kept = _locked(server, digest)
     RemoteCard.objects.filter(pk=kept.pk).update(**_NONE_WAITS, kept_digest=digest)
     RemoteServer.objects.filter(pk=server.pk).update(card_changed_at=None, **CLOSED)
+
+
+CARD_DECISIONS: dict[str, Callable[[RemoteServer, str], None]] = {"approve": approve_card, "keep": keep_card}
 
 
 def place_of(card: Card) -> dict[str, str]:

@@ -229,8 +229,8 @@ def _get_known(ask: Ask) -> Known:
         raise Unreachable("there is no such server any more")
     try:
         auth = auth_of(server)
-    except Unreadable:
-        raise Unreachable("its credentials cannot be read any more: give them anew") from None
+    except Unreadable as unreadable:
+        raise Unreachable(str(unreadable)) from None
     place = CardPlace(
         server_id=server.pk,
         url=server.card_url,

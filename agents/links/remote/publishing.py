@@ -9,7 +9,7 @@ from django.db import transaction
 from accounts.models import User
 from agents import publishing
 from agents.granting import CallerBudgets
-from agents.links.remote.access import NO_AUTH, Auth, BadAuth, auth_of, may_have_credentials, seal
+from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
 from agents.links.remote.approval import CLOSED, judge, place_of, write_approved
 from agents.links.remote.card import Card, find_card
 from agents.links.remote.content import Json
@@ -26,9 +26,9 @@ class Place:
     """
 
     card: Card
-    auth: Auth = NO_AUTH
-    keys: Sequence[Json] = ()
-    tells_caller: bool = False
+    auth: Auth
+    keys: Sequence[Json]
+    tells_caller: bool
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -40,6 +40,15 @@ class Place:
             "card_keys": list(self.keys),
             "tells_caller": self.tells_caller,
         }
+
+
+def find_server(card_url: str, auth: Auth, keys: Sequence[Json], *, tells_caller: bool) -> Place:
+    """A server as its owner names it, with the card that it shows now.
+
+    Raises:
+        BadCard: there is none the hub can use.
+    """
+    return Place(find_card(card_url, auth, keys), auth, keys, tells_caller)
 
 
 @transaction.atomic
@@ -91,7 +100,7 @@ def look_again(
             raise BadAuth("the card is on another host: give the credentials for it, or none")
     keys = server.card_keys if keys is None else keys
     tells_caller = server.tells_caller if tells_caller is None else tells_caller
-    return Place(find_card(url, auth, keys), auth, keys, tells_caller)
+    return find_server(url, auth, keys, tells_caller=tells_caller)
 
 
 @transaction.atomic
