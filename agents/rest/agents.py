@@ -18,6 +18,7 @@ from agents.links.remote.access import NO_AUTH, BadAuth
 from agents.links.remote.card import BadCard
 from agents.links.remote.publishing import Place, find_server, look_again, move, publish_remote
 from agents.models import Agent, RemoteServer, Session
+from agents.pieces import Json
 from agents.rest.paging import PageQuery, page, read_query
 from agents.rest.serializers import ChangedAgent, NewAgent, RemotePlace, show_agent, show_agents, show_card
 from agents.rest.shapes import ApiAgent, ApiCard, PublishedAgent
@@ -25,7 +26,6 @@ from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
 from kit.sealing import Unreadable
 
-Json = dict[str, Any]
 MOST_LISTED = 5000
 PAPERS = ("claude_md", "personalization_prompt")  # up to 64 Ki characters each, too much for a list of many
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from agents.links.remote.access import Auth, may_have_credentials
 from agents.links.remote.approval import judge, refuse
 from agents.links.remote.card import BadCard, Card, UnsignedCard, fetch_card
-from agents.links.remote.content import Json
 from agents.links.remote.failures import CardRefused, ServerMoved, Unreachable
+from agents.pieces import Json
 from agents.ports import Clock
 from kit.async_db import db_call
 

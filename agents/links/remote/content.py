@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
+from agents.pieces import Json
 from kit.canonical import canonical_json
 
-Json = dict[str, Any]
 COMMON = [
     "name",
     "description",

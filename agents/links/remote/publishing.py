@@ -12,9 +12,9 @@ from agents.granting import CallerBudgets
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
 from agents.links.remote.approval import CLOSED, judge, place_of, write_approved
 from agents.links.remote.card import Card, find_card
-from agents.links.remote.content import Json
 from agents.links.remote.names import forget
 from agents.models import RemoteServer, Session
+from agents.pieces import Json
 from agents.session_rows import check_sessions, free_name, slug_of
 
 

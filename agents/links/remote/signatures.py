@@ -14,7 +14,8 @@ from joserfc.jwa import JWSAlgModel
 from joserfc.jwk import import_key
 from joserfc.registry import Header, check_crit_header
 
-from agents.links.remote.content import Json, signed_form
+from agents.links.remote.content import signed_form
+from agents.pieces import Json
 from kit import strict_json
 from kit.canonical import canonical_json
 

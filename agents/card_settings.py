@@ -6,8 +6,8 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.rest import Body
+from agents.pieces import Json
 
-Json = dict[str, Any]
 MEDIA_TYPE = r"\A[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*\Z"
 MAX_MEDIA_TYPE_CHARS = 127
 MAX_SKILLS = 20
