@@ -18,9 +18,9 @@ from agents.desk.publishing import PAGE, say
 from agents.desk.remote_forms import MovedForm, PlaceForm, new_remote_form
 from agents.forms import EDITABLE
 from agents.links.remote.access import BadAuth
-from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, find_changed_card, judge
+from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
 from agents.links.remote.card import BadCard, Card
-from agents.links.remote.publishing import Place, find_server, look_again, move, publish_remote
+from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.links.remote.signatures import keys_text
 from agents.models import Agent, RemoteServer
 from agents.session_rows import slug_of
@@ -111,7 +111,7 @@ def _unchanged(row: RemoteServer) -> MovedForm:
     return MovedForm(initial={**now, "auth": MovedForm.KEEP})
 
 
-def _find(place: PlaceForm) -> Place | None:
+def _find(place: PlaceForm) -> ServerSettings | None:
     """The server that was typed, with its card; or an error beside it."""
     if not place.is_valid():
         return None
@@ -128,7 +128,7 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
     """The card as the form wants it; call it from now on, unless the server stays where it is."""
     try:
         typed = form.cleaned_data
-        place = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"], typed["tells_caller"])
+        wanted = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"], typed["tells_caller"])
     except BadCard as bad:
         form.add_error("card_url", f"{bad}.")
         return None
@@ -136,11 +136,11 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
         form.add_error("auth", f"{bad}.")
         return None
     if not keeps:
-        move(row, place)
-    elif place.card.url == row.card_url:
-        judge(row.pk, place.card)
+        move(row, wanted)
+    elif wanted.card.url == row.card_url:
+        compare_with_approved(row.pk, wanted.card)
     row.refresh_from_db()
-    return place.card
+    return wanted.card
 
 
 def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:

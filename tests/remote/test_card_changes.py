@@ -10,7 +10,13 @@ from joserfc.jwk import ECKey
 
 from agents.directory import is_online
 from agents.links.remote.access import NO_AUTH, make_auth
-from agents.links.remote.approval import NotWaiting, approve_card, find_changed_card, judge, keep_card
+from agents.links.remote.approval import (
+    NotWaiting,
+    approve_card,
+    compare_with_approved,
+    find_changed_card,
+    keep_card,
+)
 from agents.links.remote.breaker import open_at_once
 from agents.links.remote.card import fetch_card, read_card
 from agents.links.remote.changes import MOST_SHOWN, Change, find_changes
@@ -113,7 +119,7 @@ async def test_an_owner_may_keep_the_old_card(caller: Caller) -> None:
     async with raw_server(changing.answer) as far:
         agent = await caller.publish(f"{far.url}/card.json")
         changing.card = offering("/two")
-        server, digest = await _judged(agent, far.url)
+        server, digest = await _compared(agent, far.url)
         await db_call(keep_card)(server, digest)
         with pytest.raises(NotWaiting):
             await db_call(approve_card)(server, digest)
@@ -132,7 +138,7 @@ async def test_a_card_that_changes_back_waits_no_more(caller: Caller) -> None:
     async with raw_server(changing.answer) as far:
         agent = await caller.publish(f"{far.url}/card.json")
         changing.card = offering("/two")
-        server, digest = await _judged(agent, far.url)
+        server, digest = await _compared(agent, far.url)
         assert server.card_refusal
         assert not await db_call(is_online)(agent.session_id)
         changing.card = offering("/one")
@@ -246,7 +252,7 @@ def _changed(alice: Person, card: Json) -> tuple[int, str]:
         agent = api(alice.session).post("/api/v1/agents", body, format="json").json()
     server = RemoteServer.objects.get()
     shown = json.loads(json.dumps(card).replace("{url}", url))
-    assert judge(server.pk, read_card(server.card_url, shown)) is not None
+    assert compare_with_approved(server.pk, read_card(server.card_url, shown)) is not None
     return agent["id"], url
 
 
@@ -321,11 +327,11 @@ def test_saving_a_server_does_not_approve_its_changed_card(alice: Person) -> Non
         assert answer.json()["remote"]["cardChangedAt"] is not None
 
 
-async def _judged(agent: Agent, url: str) -> tuple[RemoteServer, str]:
+async def _compared(agent: Agent, url: str) -> tuple[RemoteServer, str]:
     """Its server after a look at the card, and the digest of the card that waits."""
     server = await server_of(agent)
     card = await asyncio.to_thread(fetch_card, f"{url}/card.json", NO_AUTH)
-    await db_call(judge)(server.pk, card)
+    await db_call(compare_with_approved)(server.pk, card)
     return await server_of(agent), card.digest
 
 

@@ -13,7 +13,7 @@ from joserfc.jwk import ECKey, KeySet
 
 from accounts import signing
 from accounts.models import SigningKey, User
-from agents.links.remote.caller import HEADER, TYPE
+from agents.links.remote.caller_token import CALLER_HEADER, CALLER_JWT_TYP
 from agents.models import RemoteServer
 from kit.async_db import db_call
 from tests.homes import ROOT
@@ -24,7 +24,7 @@ from tests.remote.servers import Asked, Json, as_http, card_03, card_10, in_full
 
 PAGE = (ROOT / "docs" / "howto" / "publish-a-remote-agent.md").read_text()
 HUB = "https://hub.example"
-NAME = HEADER.lower()
+NAME = CALLER_HEADER.lower()
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ async def test_the_official_server_verifies_who_asks(caller: Caller, binding: st
 
 def test_an_older_token_or_one_for_something_else_is_refused(db: None) -> None:
     claims = {"iss": HUB, "aud": "https://far.example/", "sub": "1", "exp": int(time.time()) - 31}
-    for changed, header in (({}, {"typ": TYPE}), ({"exp": int(time.time()) + 60}, {"typ": "JWT"})):
+    for changed, header in (({}, {"typ": CALLER_JWT_TYP}), ({"exp": int(time.time()) + 60}, {"typ": "JWT"})):
         token = signing.sign(_json({**claims, **changed}), header)
         keys = signing.public_keys()
         with pytest.raises((JoseError, PermissionError)):

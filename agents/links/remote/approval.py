@@ -29,7 +29,7 @@ class NotWaiting(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CardVerdict:
     """What became of a fetched card: the card to call by, or why nothing is asked."""
 
     card: Card
@@ -47,7 +47,7 @@ class ChangedCard:
 
 
 @transaction.atomic
-def judge(server_id: int, fetched: Card) -> Judged | None:
+def compare_with_approved(server_id: int, fetched: Card) -> CardVerdict | None:
     """Compare a card that was fetched with the approved one, and keep it for the owner if it changed.
 
     The first card of a server without an approved one is approved. None: the server is gone, or was moved while
@@ -58,26 +58,30 @@ def judge(server_id: int, fetched: Card) -> Judged | None:
         return None
     if not server.card_digest:
         write_approved(server_id, fetched)
-        return Judged(fetched, "")
+        return CardVerdict(fetched, "")
     if server.card_digest == fetched.digest:
-        _await_owner(server, None)
-        return Judged(fetched, "")
+        _set_waiting_card(server, None, "")
+        return CardVerdict(fetched, "")
     kept = RemoteCard.objects.get(server=server)
     approved = card_of(server.card_url, kept.approved)
     if fetched.digest == kept.kept_digest:
-        _await_owner(server, None)
-        return Judged(approved, "")
+        _set_waiting_card(server, None, "")
+        return CardVerdict(approved, "")
     refusal = "" if approved.interface in fetched.offers else MOVED
     if kept.waiting_digest != fetched.digest:
         RemoteCard.objects.filter(pk=kept.pk).update(waiting=fetched.content, waiting_digest=fetched.digest)
-        _await_owner(server, db_now(), refusal)
+        _set_waiting_card(server, db_now(), refusal)
     elif server.card_refusal != refusal:
-        _await_owner(server, server.card_changed_at, refusal)
-    return Judged(approved, refusal)
+        _set_waiting_card(server, server.card_changed_at, refusal)
+    return CardVerdict(approved, refusal)
 
 
-def refuse(server_id: int, card_url: str, words: str) -> bool:
-    """Write down why nothing is asked of a server, until its card is good again; False: its card is elsewhere."""
+def record_card_refusal(server_id: int, card_url: str, words: str) -> bool:
+    """Write down why nothing is asked of a server, until its card is good again. Another may wait meanwhile.
+
+    False: the server is gone, or was moved from this URL. It is one UPDATE, so the row is not locked before. The
+    breaker stays as it is: the link opens it for the call that `CardRefused` ends.
+    """
     found = RemoteServer.objects.filter(pk=server_id, card_url=card_url)
     return bool(found.update(card_refusal=words[:MAX_FAILURE_CHARS]))
 
@@ -145,8 +149,11 @@ def place_of(card: Card) -> dict[str, str]:
 _NONE_WAITS: dict[str, Any] = {"waiting": None, "waiting_digest": ""}
 
 
-def _await_owner(server: RemoteServer, since: datetime | None, refusal: str = "") -> None:
-    """Write down since when a changed card waits, and why nothing is asked; `since` None: no card waits."""
+def _set_waiting_card(server: RemoteServer, since: datetime | None, refusal: str) -> None:
+    """Write down since when a changed card waits (None: none does), and why nothing is asked (empty: it is asked).
+
+    The caller holds the server's row. A refusal where there was none opens the breaker.
+    """
     if since is None and server.card_changed_at is not None:
         RemoteCard.objects.filter(server=server).update(**_NONE_WAITS)
     if (server.card_changed_at, server.card_refusal) != (since, refusal):

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from agents.links.remote.access import Auth, may_have_credentials
-from agents.links.remote.approval import judge, refuse
+from agents.links.remote.approval import compare_with_approved, record_card_refusal
 from agents.links.remote.card import BadCard, Card, UnsignedCard, fetch_card
 from agents.links.remote.failures import CardRefused, ServerMoved, Unreachable
 from agents.pieces import Json
@@ -59,7 +59,7 @@ class Cards:
         try:
             fetched = await self._fetch(place)
         except UnsignedCard as unsigned:
-            if not await db_call(refuse)(place.server_id, place.url, str(unsigned)):
+            if not await db_call(record_card_refusal)(place.server_id, place.url, str(unsigned)):
                 raise ServerMoved(MOVED_MEANWHILE) from None
             raise CardRefused(str(unsigned)) from None
         except BadCard as bad:
@@ -73,21 +73,21 @@ class Cards:
         return await loop.run_in_executor(self._fetchers, fetch_card, place.url, place.auth, place.keys)
 
     async def _approved(self, place: CardPlace, fetched: Card) -> Card:
-        judged = await db_call(judge)(place.server_id, fetched)
-        if judged is None:
+        verdict = await db_call(compare_with_approved)(place.server_id, fetched)
+        if verdict is None:
             raise ServerMoved(MOVED_MEANWHILE)
-        if judged.refusal:
-            raise CardRefused(judged.refusal)
-        if place.auth.scheme and not may_have_credentials(place.url, judged.card.interface.url):
+        if verdict.refusal:
+            raise CardRefused(verdict.refusal)
+        if place.auth.scheme and not may_have_credentials(place.url, verdict.card.interface.url):
             raise CardRefused(
                 "the approved card names another host: remove the credentials, or approve a card on this host"
             )
-        key = (place.server_id, place.url, place.auth.scheme, judged.card.digest)
-        self._known[key] = (judged.card, self._clock())
+        key = (place.server_id, place.url, place.auth.scheme, verdict.card.digest)
+        self._known[key] = (verdict.card, self._clock())
         self._known.move_to_end(key)
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
-        return judged.card
+        return verdict.card
 
     def doubt(self, server_id: int) -> None:
         """A call by this server's card failed: fetch it anew before the next."""

@@ -10,7 +10,7 @@ import msgspec
 from agents.errors import NotDelivered
 from agents.links.remote.access import auth_of, rules
 from agents.links.remote.breaker import Breakers, close, enter, open_again, open_at_once
-from agents.links.remote.caller import caller_signer
+from agents.links.remote.caller_token import caller_signer
 from agents.links.remote.cards import CardPlace, Cards
 from agents.links.remote.client import RemoteClient
 from agents.links.remote.conversation import converse

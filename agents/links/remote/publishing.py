@@ -10,7 +10,7 @@ from accounts.models import User
 from agents import publishing
 from agents.granting import CallerBudgets
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
-from agents.links.remote.approval import CLOSED, judge, place_of, write_approved
+from agents.links.remote.approval import CLOSED, compare_with_approved, place_of, write_approved
 from agents.links.remote.card import Card, find_card
 from agents.links.remote.names import forget
 from agents.models import RemoteServer, Session
@@ -19,7 +19,7 @@ from agents.session_rows import check_sessions, free_name, slug_of
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerSettings:
     """A server as its owner names it. `keys`: one of them signs its card; without any, no signature is checked.
 
     `tells_caller`: it is told who asks.
@@ -42,19 +42,19 @@ class Place:
         }
 
 
-def find_server(card_url: str, auth: Auth, keys: Sequence[Json], *, tells_caller: bool) -> Place:
+def find_server(card_url: str, auth: Auth, keys: Sequence[Json], *, tells_caller: bool) -> ServerSettings:
     """A server as its owner names it, with the card that it shows now.
 
     Raises:
         BadCard: there is none the hub can use.
     """
-    return Place(find_card(card_url, auth, keys), auth, keys, tells_caller)
+    return ServerSettings(find_card(card_url, auth, keys), auth, keys, tells_caller)
 
 
 @transaction.atomic
 def publish_remote(
     owner: User,
-    place: Place,
+    wanted: ServerSettings,
     details: Mapping[str, Any],
     *,
     slug: str | None = None,
@@ -67,11 +67,11 @@ def publish_remote(
         publishing.BadSlug, publishing.Taken, QuotaExceeded: nothing was written.
     """
     check_sessions(owner.pk)
-    card = place.card
+    card = wanted.card
     session = Session(owner=owner, **place_of(card))
     session.routing_name = free_name(session, slug_of(slug or card.name) or "remote")
     session.save()
-    server = RemoteServer.objects.create(session=session, **place.columns)
+    server = RemoteServer.objects.create(session=session, **wanted.columns)
     write_approved(server.pk, card)
     slug = slug or slug_of(card.name) or None
     return publishing.publish(owner, session, details, slug=slug, allowed=allowed, budgets=budgets)
@@ -83,8 +83,8 @@ def look_again(
     auth: Auth | None,
     keys: Sequence[Json] | None = None,
     tells_caller: bool | None = None,
-) -> Place:
-    """The place of a server that is to move; None: as it is.
+) -> ServerSettings:
+    """The settings of a server that is to move, with its card; None: as it is.
 
     Credentials are never shown, and so never sent to a host they were not given for.
 
@@ -104,18 +104,18 @@ def look_again(
 
 
 @transaction.atomic
-def move(server: RemoteServer, place: Place) -> None:
-    """Call the server at this place from now on; its breaker is closed.
+def move(server: RemoteServer, wanted: ServerSettings) -> None:
+    """Call the server by these settings from now on; its breaker is closed.
 
     At another URL the card is approved, and what the old server called things is forgotten. At the same URL a card
     that changed still waits for the owner (`agents.links.remote.approval`).
     """
     locked = Session.objects.select_for_update(no_key=True).filter(pk=server.session_id)
     locked.values_list("pk").first()
-    RemoteServer.objects.filter(pk=server.pk).update(**CLOSED, **place.columns)
-    if server.card_url != place.card.url:
+    RemoteServer.objects.filter(pk=server.pk).update(**CLOSED, **wanted.columns)
+    if server.card_url != wanted.card.url:
         forget(server.pk)
-        write_approved(server.pk, place.card)
-        Session.objects.filter(pk=server.session_id).update(**place_of(place.card))
+        write_approved(server.pk, wanted.card)
+        Session.objects.filter(pk=server.session_id).update(**place_of(wanted.card))
     else:
-        judge(server.pk, place.card)
+        compare_with_approved(server.pk, wanted.card)
