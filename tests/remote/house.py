@@ -25,8 +25,19 @@ from hub.limits import NoLimits
 from kit.async_db import db_call
 from kit.ids import time_ordered
 from tests.contracts.house import HOME, beating
+from tests.native.house import Person, api
 
 _numbers = itertools.count(1)
+
+
+def far_body(card_url: str, **remote: Any) -> dict[str, Any]:
+    """What REST takes to publish a remote server as `far`."""
+    return {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": card_url, **remote}}
+
+
+def publish_far(owner: Person, card_url: str, **remote: Any) -> Any:
+    """The answer of REST to that."""
+    return api(owner.session).post("/api/v1/agents", far_body(card_url, **remote), format="json")
 
 
 class NoChannel:

@@ -26,7 +26,7 @@ from agents.types import Outcome
 from kit.async_db import db_call
 from tests.native.house import Person, api, browser, make_session, person
 from tests.remote.cards import serving_card
-from tests.remote.house import Caller, server_of
+from tests.remote.house import Caller, publish_far, server_of
 from tests.remote.servers import Asked, Changing, Json, card_03, card_10, offering, raw_server
 from tests.waiting import eventually
 
@@ -239,17 +239,10 @@ def test_changes_name_members_and_hide_nothing() -> None:
 # By REST and on the desk.
 
 
-@pytest.fixture
-def alice(db: None, settings: Any) -> Person:
-    settings.REMOTE_ALLOW_PRIVATE = True
-    return person("alice")
-
-
 def _changed(alice: Person, card: Json) -> tuple[int, str]:
     """An agent of hers whose server shows another card now; the agent and the address."""
     with serving_card(card_10()) as url:
-        body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url}}
-        agent = api(alice.session).post("/api/v1/agents", body, format="json").json()
+        agent = publish_far(alice, url).json()
     server = RemoteServer.objects.get()
     shown = json.loads(json.dumps(card).replace("{url}", url))
     assert compare_with_approved(server.pk, read_card(server.card_url, shown)) is not None
@@ -314,8 +307,7 @@ def test_the_desk_shows_why_nothing_is_sent(alice: Person) -> None:
 
 def test_saving_a_server_does_not_approve_its_changed_card(alice: Person) -> None:
     with serving_card({**card_10(), "version": "2"}) as url:
-        body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url}}
-        agent = api(alice.session).post("/api/v1/agents", body, format="json").json()
+        agent = publish_far(alice, url).json()
         approved = "0" * 64
         RemoteServer.objects.update(card_digest=approved)
         fields = {"card_url": url, "auth": "keep", "auth_scheme": "", "credentials": "", "action": "save"}

@@ -27,9 +27,9 @@ from agents.links.remote.signatures import (
 from agents.models import RemoteServer
 from kit.async_db import db_call
 from kit.canonical import canonical_json
-from tests.native.house import Person, api, browser, person
+from tests.native.house import Person, api, browser
 from tests.remote.cards import serving_card
-from tests.remote.house import Caller, server_of
+from tests.remote.house import Caller, publish_far, server_of
 from tests.remote.servers import Changing, Json, card_03, card_10, offering, raw_server
 from tests.waiting import eventually
 
@@ -249,17 +249,10 @@ async def test_an_unsigned_card_stops_asks_while_a_changed_one_waits(caller: Cal
 # By REST and on the desk.
 
 
-@pytest.fixture
-def alice(db: None, settings: Any) -> Person:
-    settings.REMOTE_ALLOW_PRIVATE = True
-    return person("alice")
-
-
 def test_an_owner_pins_keys_by_rest(alice: Person) -> None:
     client, jwk = api(alice.session), KEY.as_dict(private=False)
     with serving_card(_signed_below()) as url:
-        body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url, "cardKeys": jwk}}
-        made = client.post("/api/v1/agents", body, format="json")
+        made = publish_far(alice, url, cardKeys=jwk)
         assert made.status_code == 201, made.content
         path = f"/api/v1/agents/{made.json()['id']}"
         assert made.json()["remote"]["cardKeys"] == [KEY.thumbprint()]
@@ -281,8 +274,7 @@ def test_an_owner_pins_keys_by_rest(alice: Person) -> None:
 def test_an_owner_pins_keys_on_the_desk(alice: Person) -> None:
     client = browser(alice.session)
     with serving_card(_signed_below()) as url:
-        body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url}}
-        made = api(alice.session).post("/api/v1/agents", body, format="json").json()
+        made = publish_far(alice, url).json()
         path = f"/desk/agents/{made['id']}/remote"
         fields = {"card_url": url, "auth": "keep", "auth_scheme": "", "credentials": "", "action": "save"}
         for wrong, said in (("{", "public JWK"), (json.dumps(OTHER.as_dict(private=False)), "no signature")):
