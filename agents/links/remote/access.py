@@ -37,7 +37,7 @@ NO_AUTH = Auth()
 
 
 def make_auth(scheme: str, credentials: str) -> Auth:
-    """An Auth of what somebody typed.
+    """An Auth of what an owner typed.
 
     Raises:
         BadAuth: it cannot be sent.

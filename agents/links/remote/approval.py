@@ -1,4 +1,4 @@
-"""The card a remote server is called by is the one its owner approved; a changed one waits for them.
+"""The hub calls a remote server as its owner-approved card says; a changed card waits for the owner.
 
 While it waits the hub goes on by the approved card, unless the changed one no longer offers the interface that the
 hub calls (docs/adr/0075).
@@ -87,7 +87,7 @@ def record_card_refusal(server_id: int, card_url: str, words: str) -> bool:
 
 
 def write_approved(server_id: int, card: Card) -> None:
-    """From now on the server is called by this card; none waits."""
+    """From now on the hub calls the server as this card says; none waits."""
     fresh = {"approved": card.content, **_NONE_WAITS, "kept_digest": ""}
     RemoteCard.objects.update_or_create(server_id=server_id, defaults=fresh)
     RemoteServer.objects.filter(pk=server_id).update(

@@ -25,7 +25,7 @@ WAYS = [("1.0", JSONRPC), ("1.0", HTTP_JSON), ("0.3", JSONRPC)]  # as the hub pr
 
 
 class BadCard(Exception):
-    """No card the hub can use; the text says why and may be shown to whoever gave its URL."""
+    """No card the hub can use; the text says why and may be shown to the user who gave its URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def _joined(card_url: str, given: str) -> str:
 
 
 def _version(text: str) -> str:
-    """Major and minor, as the hub speaks them; `1` is 1.0, and 0.2 nobody's."""
+    """Major and minor, as the hub speaks them; `1` is 1.0, and 0.2 is not spoken."""
     major, _, rest = text.partition(".")
     minor = rest.partition(".")[0] or "0"
     return "1.0" if major == "1" else f"{major}.{minor}"

@@ -68,7 +68,7 @@ class RemoteClient:
         """Say that a task is wanted no more; as it is then.
 
         Raises:
-            RemoteFailure: nobody knows whether it was heard.
+            RemoteFailure: it is not known whether the server read it.
         """
         return await self._task(self._dialect.cancel(task_id))
 

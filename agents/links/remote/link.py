@@ -212,7 +212,7 @@ class RemoteLink:
                     await call.client.cancel(call.reply.task_id)
 
     def _tell(self, final: Final) -> None:
-        """Pass the end to who waits here; when nobody does any more, the claim is free now."""
+        """Pass the end to the turn that waits here; without one, the claim is free now."""
         if not self._waiting.take(final):
             late = self._waiting.late_text(final)
             self._tasks.start(self._release(final.chat_id, late), name="release")
