@@ -8,7 +8,7 @@ from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from agents import skill_lines
-from agents.rest.card_settings import (
+from agents.card_settings import (
     HUB_MODES,
     MAX_MEDIA_TYPE_CHARS,
     MAX_MODES,

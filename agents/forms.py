@@ -12,7 +12,7 @@ from agents.card_fields import InputModesField, LinesField, OutputModesField, Sk
 from agents.directory import online_sessions
 from agents.granting import UnknownLogin, budgets_of, logins_granted, users_named
 from agents.models import Agent, Session
-from agents.models.agent import MAX_BUDGET
+from agents.models.agent import MAX_BUDGET, MAX_NAMED_CALLERS
 from agents.models.session import SEEN_AT
 
 EDITABLE = (
@@ -46,7 +46,6 @@ TASK_STORES = [
 ]
 MAX_CHOICES = 200
 MAX_PROMPTS = 6
-MAX_CALLER_BUDGETS = 200
 MAX_PROMPT_CHARS = 400
 
 
@@ -75,8 +74,8 @@ class CallerBudgetsField(LinesField):
     def clean(self, value: Any) -> Any:
         """The numbers by user; of a login that comes twice the last one holds."""
         lines = super().clean(value)
-        if len(lines) > MAX_CALLER_BUDGETS:
-            raise forms.ValidationError(f"At most {MAX_CALLER_BUDGETS} lines.")
+        if len(lines) > MAX_NAMED_CALLERS:
+            raise forms.ValidationError(f"At most {MAX_NAMED_CALLERS} lines.")
         numbers = dict(_login_and_number(line) for line in lines)
         return {user: numbers[user.login.lower()] for user in users_of(numbers)}
 

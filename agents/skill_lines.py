@@ -4,9 +4,9 @@ A line that begins with two spaces goes on with the value above it. Empty lines 
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-Json = dict[str, Any]
+from agents.pieces import Json
+
 ONE = {"id": "id", "name": "name", "description": "description"}
 MANY = {"tag": "tags", "example": "examples", "input": "inputModes", "output": "outputModes"}
 MORE = "  "

@@ -43,7 +43,7 @@ def _write(value: Any, pieces: list[str]) -> None:
     elif isinstance(value, float):
         pieces.append(_number(value))
     elif isinstance(value, int) and abs(value) > SAFE_INTEGER:
-        raise ValueError("integers are written up to 2^53 only")
+        raise ValueError("integers are written up to 2^53 - 1 only")
     else:
         pieces.append(_quote(value))
 

@@ -1,6 +1,5 @@
 """Publishing a remote A2A server, and moving one: forms over `agents.links.remote.publishing`."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -19,19 +18,15 @@ from agents.desk.publishing import PAGE, say
 from agents.desk.remote_forms import MovedForm, PlaceForm, new_remote_form
 from agents.forms import EDITABLE
 from agents.links.remote.access import BadAuth
-from agents.links.remote.approval import NotWaiting, approve_card, find_changed_card, judge, keep_card
-from agents.links.remote.card import BadCard, Card, find_card
-from agents.links.remote.publishing import Place, look_again, move, publish_remote
+from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
+from agents.links.remote.card import BadCard, Card
+from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.links.remote.signatures import keys_text
 from agents.models import Agent, RemoteServer
 from agents.session_rows import slug_of
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.sealing import Unreadable
-
-Decide = Callable[[RemoteServer, str], None]
-DECISIONS: dict[str, Decide] = {"approve": approve_card, "keep": keep_card}
-UNREADABLE = "The credentials cannot be read any more: give them anew."
 
 
 @never_cache
@@ -44,17 +39,16 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
         return _new_page(request, PlaceForm(), form_class(initial={"status": Agent.Status.PUBLISHED}))
     take_slot(request, CARD_LOOKUPS, owner.pk)
     place, form = PlaceForm(request.POST), form_class(request.POST)
-    card = _find(place)
+    found = _find(place)
+    card = found.card if found else None
     if request.POST.get("action") == "check":
         form = form_class(initial=_filled_in(request, card))
         return _new_page(request, place, form, card=card, status=200 if card else 400)
-    if card is None or not form.is_valid():
+    if found is None or not form.is_valid():
         return _new_page(request, place, form, card=card, status=400)
     chosen = form.cleaned_data
     details = {field: chosen[field] for field in EDITABLE}
     try:
-        typed = place.cleaned_data
-        found = Place(card, place.typed_auth, typed["card_keys"], typed["tells_caller"])
         made = publish_remote(
             owner,
             found,
@@ -84,8 +78,8 @@ def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         raise Http404
     if request.method != "POST":
         return _page(request, agent, row, _unchanged(row))
-    if decide := DECISIONS.get(request.POST.get("action", "")):
-        return _decided(request, agent, row, decide)
+    if request.POST.get("action") in CARD_DECISIONS:
+        return _decided(request, agent, row)
     take_slot(request, CARD_LOOKUPS, owner.pk)
     form = MovedForm(request.POST)
     card = _move(row, form, keeps=request.POST.get("action") == "check") if form.is_valid() else None
@@ -94,19 +88,20 @@ def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     if find_changed_card(row):
         messages.warning(request, f"@{agent.handle} is saved. Its card changed: approve it, or keep the old one.")
         return HttpResponseRedirect(request.path)
-    messages.success(request, f"@{agent.handle} is called by the card of {card.name} now.")
+    messages.success(request, f"The hub now calls @{agent.handle} as the card of {card.name} says.")
     return HttpResponseRedirect(reverse("desk-agent", args=[agent.pk]))
 
 
-def _decided(request: HttpRequest, agent: Agent, row: RemoteServer, decide: Decide) -> HttpResponse:
+def _decided(request: HttpRequest, agent: Agent, row: RemoteServer) -> HttpResponse:
     """Approve the changed card that the owner saw, or keep the old one."""
+    decision = request.POST["action"]
     try:
-        decide(row, request.POST.get("digest", ""))
+        CARD_DECISIONS[decision](row, request.POST.get("digest", ""))
     except NotWaiting:
         messages.error(request, "The card changed once more, or was decided about already: nothing is done.")
     else:
-        which = "changed" if decide is approve_card else "old"
-        messages.success(request, f"@{agent.handle} is called by the {which} card.")
+        which = "changed" if decision == "approve" else "old"
+        messages.success(request, f"The hub now calls @{agent.handle} as the {which} card says.")
     return HttpResponseRedirect(request.path)
 
 
@@ -116,13 +111,14 @@ def _unchanged(row: RemoteServer) -> MovedForm:
     return MovedForm(initial={**now, "auth": MovedForm.KEEP})
 
 
-def _find(place: PlaceForm) -> Card | None:
-    """The card of the place, or an error beside it."""
+def _find(place: PlaceForm) -> ServerSettings | None:
+    """The server that was typed, with its card; or an error beside it."""
     if not place.is_valid():
         return None
     try:
         typed = place.cleaned_data
-        return find_card(typed["card_url"], place.typed_auth, typed["card_keys"])
+        tells_caller = typed["tells_caller"]
+        return find_server(typed["card_url"], place.typed_auth, typed["card_keys"], tells_caller=tells_caller)
     except BadCard as bad:
         place.add_error("card_url", f"{bad}.")
         return None
@@ -132,19 +128,19 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
     """The card as the form wants it; call it from now on, unless the server stays where it is."""
     try:
         typed = form.cleaned_data
-        place = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"], typed["tells_caller"])
+        wanted = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"], typed["tells_caller"])
     except BadCard as bad:
         form.add_error("card_url", f"{bad}.")
         return None
     except (BadAuth, Unreadable) as bad:
-        form.add_error("auth", f"{bad}." if str(bad) else UNREADABLE)
+        form.add_error("auth", f"{bad}.")
         return None
     if not keeps:
-        move(row, place)
-    elif place.card.url == row.card_url:
-        judge(row.pk, place.card)
+        move(row, wanted)
+    elif wanted.card.url == row.card_url:
+        compare_with_approved(row.pk, wanted.card)
     row.refresh_from_db()
-    return place.card
+    return wanted.card
 
 
 def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:
@@ -152,6 +148,7 @@ def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:
     names = (*EDITABLE, "slug", "allowed_logins", "caller_budgets")
     typed: dict[str, Any] = {name: request.POST.get(name, "") for name in names}
     typed |= {name: name in request.POST for name in ("isolated", "caller_approvals")}
+    typed["input_modes"] = request.POST.getlist("input_modes")
     if card is not None:
         said = {"name": card.name, "description": card.description, "slug": slug_of(card.name)}
         typed |= {name: text for name, text in said.items() if not typed[name].strip()}

@@ -8,10 +8,10 @@ from django.forms.models import modelform_factory
 from agents.desk.forms import DeskForm
 from agents.forms import EDITABLE
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, make_auth
-from agents.links.remote.content import Json
 from agents.links.remote.signatures import MAX_KEYS_CHARS, BadKey, read_keys_text
 from agents.models import Agent
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
+from agents.pieces import Json
 
 
 class PlaceForm(forms.Form):

@@ -15,6 +15,7 @@ from kit.clock import near_now
 
 MAX_BUDGET = 100_000
 MAX_CAP = 20
+MAX_NAMED_CALLERS = 200  # in a list of logins: whom access is limited to, who has a budget of their own
 MAX_WAIT_S = 3600
 MAX_PAPER_CHARS = 65_536
 MIN_BODY_BYTES = 1_024

@@ -15,9 +15,10 @@ from accounts.models import User
 from accounts.rest import Conflict, StrictJSONParser, caller_of
 from agents import publishing
 from agents.links.remote.access import NO_AUTH, BadAuth
-from agents.links.remote.card import BadCard, find_card
-from agents.links.remote.publishing import Place, look_again, move, publish_remote
+from agents.links.remote.card import BadCard
+from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.models import Agent, RemoteServer, Session
+from agents.pieces import Json
 from agents.rest.paging import PageQuery, page, read_query
 from agents.rest.serializers import ChangedAgent, NewAgent, RemotePlace, show_agent, show_agents, show_card
 from agents.rest.shapes import ApiAgent, ApiCard, PublishedAgent
@@ -25,10 +26,8 @@ from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
 from kit.sealing import Unreadable
 
-Json = dict[str, Any]
 MOST_LISTED = 5000
 PAPERS = ("claude_md", "personalization_prompt")  # up to 64 Ki characters each, too much for a list of many
-UNREADABLE = "the credentials cannot be read any more: give them anew"
 
 
 class DirectoryQuery(serializers.Serializer[Any]):
@@ -156,8 +155,8 @@ def _publish_session(owner: User, details: Json) -> publishing.Published:
 
 
 def _publish_remote(owner: User, details: Json) -> publishing.Published:
-    place = _found(details.pop("remote"))
-    return publish_remote(owner, place, details, **_named(details))
+    wanted = _found(details.pop("remote"))
+    return publish_remote(owner, wanted, details, **_named(details))
 
 
 def _named(details: Json) -> Json:
@@ -165,13 +164,12 @@ def _named(details: Json) -> Json:
     return {name: details.pop(name, None) for name in ("slug", "allowed", "budgets")}
 
 
-def _found(given: Json) -> Place:
-    """The place that a caller named, with its card."""
+def _found(given: Json) -> ServerSettings:
+    """The server that its owner named, with its card."""
     auth = given["auth"]["auth"] if given.get("auth") else NO_AUTH
     keys = given.get("keys") or []
     try:
-        card = find_card(given["cardUrl"], auth, keys)
-        return Place(card, auth, keys, given.get("tells_caller", False))
+        return find_server(given["cardUrl"], auth, keys, tells_caller=given.get("tells_caller", False))
     except BadCard as bad:
         raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
 
@@ -189,12 +187,12 @@ def _move(agent: Agent, given: Json) -> None:
         auth = given["auth"]["auth"] if given["auth"] else NO_AUTH
     keys = given["keys"] or [] if "keys" in given else None
     try:
-        place = look_again(server, given.get("cardUrl"), auth, keys, given.get("tells_caller"))
+        wanted = look_again(server, given.get("cardUrl"), auth, keys, given.get("tells_caller"))
     except BadCard as bad:
         raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
     except (BadAuth, Unreadable) as bad:
-        raise ValidationError({"remote": {"auth": str(bad) or UNREADABLE}}) from None
-    move(server, place)
+        raise ValidationError({"remote": {"auth": str(bad)}}) from None
+    move(server, wanted)
 
 
 def _checked(serializer: serializers.Serializer[Any]) -> dict[str, Any]:

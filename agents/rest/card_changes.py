@@ -8,15 +8,13 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.rest import Conflict, StrictJSONParser, caller_of
-from agents.links.remote.approval import ChangedCard, NotWaiting, approve_card, find_changed_card, keep_card
+from agents.links.remote.approval import CARD_DECISIONS, ChangedCard, NotWaiting, find_changed_card
 from agents.models import Agent, RemoteServer
 from agents.rest.agents import get_own_agent
 from agents.rest.serializers import CardDecision, show_agent
 from agents.rest.shapes import ApiAgent, ApiCardChange
 from kit.describe import ErrorBody
 from kit.iso import iso
-
-DECISIONS = {"approve": approve_card, "keep": keep_card}
 
 
 class CardChange(APIView):
@@ -38,7 +36,7 @@ class CardChange(APIView):
         body = CardDecision(data=request.data)
         body.is_valid(raise_exception=True)
         try:
-            DECISIONS[body.validated_data["decision"]](server, body.validated_data["digest"])
+            CARD_DECISIONS[body.validated_data["decision"]](server, body.validated_data["digest"])
         except NotWaiting:
             raise Conflict("another card waits: look at it first") from None
         return Response(show_agent(agent, viewer_id=owner.pk))

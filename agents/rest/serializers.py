@@ -2,21 +2,31 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import cast
 
 from rest_framework import serializers
 
 from accounts.models import User
 from accounts.rest import Body
+from agents.card_settings import (
+    HUB_MODES,
+    MAX_SKILLS,
+    SkillBody,
+    checked_output_modes,
+    checked_skills,
+    modes,
+)
 from agents.facts import Facts, facts_of
 from agents.granting import UnknownLogin, budgets_of, logins_granted, users_named
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
+from agents.links.remote.approval import CARD_DECISIONS
 from agents.links.remote.card import Card
 from agents.links.remote.signatures import BadKey, read_keys, thumbprint
 from agents.models import Agent, RemoteServer, Session
 from agents.models.agent import (
     MAX_BUDGET,
     MAX_CAP,
+    MAX_NAMED_CALLERS,
     MAX_PAPER_CHARS,
     MAX_QUEUE,
     MAX_QUEUE_WAIT_S,
@@ -25,21 +35,12 @@ from agents.models.agent import (
     QUEUE_WAIT_S,
 )
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
-from agents.rest.card_settings import (
-    HUB_MODES,
-    MAX_SKILLS,
-    SkillBody,
-    checked_output_modes,
-    checked_skills,
-    modes,
-)
+from agents.pieces import Json
 from agents.rest.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style, TaskStoreKind
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import db_now
 from kit.iso import iso, iso_or_none
 
-Json = dict[str, Any]
-MAX_GRANTS = 200
 NOT_OFFERED = "this hub does not offer it yet"
 
 
@@ -99,7 +100,7 @@ class CardDecision(Body):
     """What becomes of the changed card that the owner saw: `digest` is that of `GET`."""
 
     digest = serializers.RegexField(r"\A[0-9a-f]{64}\Z")
-    decision = serializers.ChoiceField(choices=["approve", "keep"])
+    decision = serializers.ChoiceField(choices=list(CARD_DECISIONS))
 
 
 class QueueingBody(Body):
@@ -118,7 +119,7 @@ class AgentChanges(Body):
     status = serializers.ChoiceField(required=False, choices=Agent.Status.choices)
     access = serializers.ChoiceField(required=False, choices=Agent.Access.choices)
     allowedLogins = serializers.ListField(
-        source="allowed", required=False, max_length=MAX_GRANTS, child=serializers.CharField(max_length=64)
+        source="allowed", required=False, max_length=MAX_NAMED_CALLERS, child=serializers.CharField(max_length=64)
     )
     dailyBudgetQueries = serializers.IntegerField(
         source="daily_budget", required=False, min_value=0, max_value=MAX_BUDGET
@@ -169,8 +170,8 @@ class AgentChanges(Body):
 
     def validate_callerBudgets(self, budgets: dict[str, int]) -> dict[User, int]:
         """By user; of a login in several cases the last one holds."""
-        if len(budgets) > MAX_GRANTS:
-            raise serializers.ValidationError(f"want at most {MAX_GRANTS} logins")
+        if len(budgets) > MAX_NAMED_CALLERS:
+            raise serializers.ValidationError(f"want at most {MAX_NAMED_CALLERS} logins")
         by_key = {login.lower(): budget for login, budget in budgets.items()}
         return {user: by_key[user.login.lower()] for user in self.validate_allowedLogins(list(by_key))}
 

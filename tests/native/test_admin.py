@@ -12,6 +12,7 @@ from django.urls import NoReverseMatch, reverse
 
 from accounts.authn import COOKIE
 from accounts.models import Credential, User
+from agents.granting import budgets_of
 from agents.models import Agent, Turn
 from tests.native.house import Person, browser, connect, make_agent, make_session, make_turn, spend
 
@@ -209,6 +210,20 @@ def test_a_bad_setting_is_refused_in_the_form(alice: Person, field: str, good: s
     answer = browser(alice.session).post(url, {**SETTINGS, field: bad})
     assert answer.status_code == 200
     assert "errorlist" in answer.content.decode()
+
+
+def test_the_form_keeps_the_budgets_of_callers(alice: Person, bob: Person) -> None:
+    agent, client = make_agent(alice.user), browser(alice.session)
+    url = f"{AGENTS}{agent.pk}/change/"
+    filled = {**SETTINGS, "caller_budget": "5", "caller_budgets": "BOB 7\n"}
+    assert client.post(url, filled).status_code == 302
+    assert budgets_of([agent.pk])[agent.pk] == {"bob": 7}
+    assert "bob 7" in text(client, url)
+    refused = client.post(url, {**filled, "caller_budgets": "bob seven"})
+    assert "Want a login, a space and a number" in refused.content.decode()
+    assert budgets_of([agent.pk])[agent.pk] == {"bob": 7}
+    assert client.post(url, SETTINGS).status_code == 302
+    assert budgets_of([agent.pk])[agent.pk] == {}
 
 
 def test_a_new_agent_is_published_from_a_session_of_ones_own(alice: Person, bob: Person) -> None:

@@ -53,7 +53,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"skills": "id: sum\r\nname: a\r\nname: b"}, "id_skills", "Line 3: the skill sum has a name already"),
     ({"skills": "id: sum"}, "id_skills", "Skill sum, name: "),
     ({"skills": "id: a\r\nname: A\r\ninput: text/html"}, "id_skills", "Skill a, inputModes: "),
-    ({"skills": "id: a\r\nname: A\r\n\r\nid: a\r\nname: B"}, "id_skills", "Two skills have one id: a."),
+    (
+        {"skills": "id: a\r\nname: A\r\n\r\nid: a\r\nname: B"},
+        "id_skills",
+        "Skill ids must differ: a is used twice.",
+    ),
     ({"skills": "id: a\r\nname: A\r\n" * 21}, "id_skills", "At most 20 skills."),
     ({"input_modes": ["image/png"]}, "id_input_modes", "image/png is not one of the available choices"),
     ({"output_modes": "text/plain\r\npictures"}, "id_output_modes", "“pictures” is no media type"),

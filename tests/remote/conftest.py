@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from tests.native.house import Person, person
 from tests.remote.house import Caller
 
 
@@ -24,3 +25,10 @@ async def caller(settings: Any, transactional_db: None) -> AsyncIterator[Caller]
     caller = Caller()
     yield caller
     await caller.close()
+
+
+@pytest.fixture
+def alice(db: None, settings: Any) -> Person:
+    """An owner on a hub that may call servers of this machine."""
+    settings.REMOTE_ALLOW_PRIVATE = True
+    return person("alice")

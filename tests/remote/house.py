@@ -12,10 +12,9 @@ from agents.dispatch import Dispatcher
 from agents.ledger import Ledger
 from agents.links.choose import ChooseLink
 from agents.links.remote.access import NO_AUTH, Auth
-from agents.links.remote.card import find_card
 from agents.links.remote.cards import FRESH_S
 from agents.links.remote.link import RemoteLink
-from agents.links.remote.publishing import Place, publish_remote
+from agents.links.remote.publishing import find_server, publish_remote
 from agents.live import LiveViews
 from agents.models import Agent, RemoteServer, Turn
 from agents.pieces import Part
@@ -26,8 +25,19 @@ from hub.limits import NoLimits
 from kit.async_db import db_call
 from kit.ids import time_ordered
 from tests.contracts.house import HOME, beating
+from tests.native.house import Person, api
 
 _numbers = itertools.count(1)
+
+
+def far_body(card_url: str, **remote: Any) -> dict[str, Any]:
+    """What REST takes to publish a remote server as `far`."""
+    return {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": card_url, **remote}}
+
+
+def publish_far(owner: Person, card_url: str, **remote: Any) -> Any:
+    """The answer of REST to that."""
+    return api(owner.session).post("/api/v1/agents", far_body(card_url, **remote), format="json")
 
 
 class NoChannel:
@@ -115,8 +125,8 @@ def _publish(card_url: str, auth: Auth, keys: Sequence[Any], tells: bool, detail
     beating()
     owner: User = get_or_create_local_user(f"far{next(_numbers)}")
     wanted = {"name": "far", "status": "published", **details}
-    place = Place(find_card(card_url, auth, keys), auth, keys, tells)
-    return publish_remote(owner, place, wanted, slug="far").agent
+    found = find_server(card_url, auth, keys, tells_caller=tells)
+    return publish_remote(owner, found, wanted, slug="far").agent
 
 
 async def _nothing(settled: SettledTurn) -> None:

@@ -6,10 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from joserfc.jwk import ECKey
 
 from agents.directory import is_online
 from agents.links.remote.access import NO_AUTH, make_auth
-from agents.links.remote.approval import NotWaiting, approve_card, find_changed_card, judge, keep_card
+from agents.links.remote.approval import (
+    NotWaiting,
+    approve_card,
+    compare_with_approved,
+    find_changed_card,
+    keep_card,
+)
 from agents.links.remote.breaker import open_at_once
 from agents.links.remote.card import fetch_card, read_card
 from agents.links.remote.changes import MOST_SHOWN, Change, find_changes
@@ -19,8 +26,8 @@ from agents.types import Outcome
 from kit.async_db import db_call
 from tests.native.house import Person, api, browser, make_session, person
 from tests.remote.cards import serving_card
-from tests.remote.house import Caller, server_of
-from tests.remote.servers import Changing, Json, card_03, card_10, offering, raw_server
+from tests.remote.house import Caller, publish_far, server_of
+from tests.remote.servers import Asked, Changing, Json, card_03, card_10, offering, raw_server
 from tests.waiting import eventually
 
 HERE = "https://far.example/card.json"
@@ -73,9 +80,38 @@ async def test_a_card_with_another_address_stops_asks_until_its_owner_approves(c
 def test_calls_that_are_refused_at_once_open_a_breaker_once(alice: Person) -> None:
     server = RemoteServer.objects.create(session=make_session(alice.user, "far"), card_url=HERE)
     for tried, opens in ((False, 1), (False, 1), (True, 2)):
-        open_at_once(server.pk, "moved", tried=tried)
+        open_at_once(server.pk, HERE, "moved", tried=tried)
         server.refresh_from_db()
         assert (server.opens, server.last_failure) == (opens, "moved")
+
+
+@pytest.mark.parametrize("needs_signature", [False, True])
+async def test_a_card_of_the_old_place_says_nothing_of_the_new_one(caller: Caller, needs_signature: bool) -> None:
+    """The server moves while its card is fetched."""
+    changing = Changing(offering("/one"))
+
+    async def moves(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if caller.later_s and asked.path == "/card.json":
+            await RemoteServer.objects.aupdate(card_url=HERE)
+        await changing.answer(asked, writer)
+
+    async with raw_server(moves) as far:
+        agent = await caller.publish(f"{far.url}/card.json")
+        if needs_signature:
+            await RemoteServer.objects.aupdate(card_keys=[ECKey.generate_key("P-256").as_dict(private=False)])
+        changing.card = offering("/two")
+        caller.doubt_cards()
+        assert (await caller.ask(agent, "hello")).reason == "not_delivered"
+        assert changing.paths == []
+        server = await server_of(agent)
+        assert (server.card_url, server.card_refusal, server.retry_at) == (HERE, "", None)
+
+
+def test_a_refusal_of_the_old_place_opens_no_breaker_of_the_new_one(alice: Person) -> None:
+    server = RemoteServer.objects.create(session=make_session(alice.user, "far"), card_url=HERE)
+    open_at_once(server.pk, "https://far.example/before.json", "moved", tried=True)
+    server.refresh_from_db()
+    assert (server.opens, server.retry_at) == (0, None)
 
 
 async def test_an_owner_may_keep_the_old_card(caller: Caller) -> None:
@@ -83,7 +119,7 @@ async def test_an_owner_may_keep_the_old_card(caller: Caller) -> None:
     async with raw_server(changing.answer) as far:
         agent = await caller.publish(f"{far.url}/card.json")
         changing.card = offering("/two")
-        server, digest = await _judged(agent, far.url)
+        server, digest = await _compared(agent, far.url)
         await db_call(keep_card)(server, digest)
         with pytest.raises(NotWaiting):
             await db_call(approve_card)(server, digest)
@@ -102,7 +138,7 @@ async def test_a_card_that_changes_back_waits_no_more(caller: Caller) -> None:
     async with raw_server(changing.answer) as far:
         agent = await caller.publish(f"{far.url}/card.json")
         changing.card = offering("/two")
-        server, digest = await _judged(agent, far.url)
+        server, digest = await _compared(agent, far.url)
         assert server.card_refusal
         assert not await db_call(is_online)(agent.session_id)
         changing.card = offering("/one")
@@ -132,6 +168,8 @@ async def test_credentials_do_not_follow_an_approved_card_to_another_host(caller
         assert (server.card_changed_at is None, server.card_refusal) == (False, "")
         assert (await caller.ask(agent, "hello")).reason == "not_delivered"
         assert changing.paths == ["/one"]
+        failure = (await server_of(agent)).last_failure
+        assert failure.endswith("another host: remove the credentials, or approve a card on this host")
 
 
 async def test_a_server_without_an_approved_card_takes_the_first(caller: Caller) -> None:
@@ -201,20 +239,13 @@ def test_changes_name_members_and_hide_nothing() -> None:
 # By REST and on the desk.
 
 
-@pytest.fixture
-def alice(db: None, settings: Any) -> Person:
-    settings.REMOTE_ALLOW_PRIVATE = True
-    return person("alice")
-
-
 def _changed(alice: Person, card: Json) -> tuple[int, str]:
     """An agent of hers whose server shows another card now; the agent and the address."""
     with serving_card(card_10()) as url:
-        body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url}}
-        agent = api(alice.session).post("/api/v1/agents", body, format="json").json()
+        agent = publish_far(alice, url).json()
     server = RemoteServer.objects.get()
     shown = json.loads(json.dumps(card).replace("{url}", url))
-    assert judge(server.pk, read_card(server.card_url, shown)) is not None
+    assert compare_with_approved(server.pk, read_card(server.card_url, shown)) is not None
     return agent["id"], url
 
 
@@ -263,10 +294,20 @@ def test_the_desk_shows_what_changed_and_takes_the_decision(alice: Person) -> No
     assert 'id="change"' not in client.get(path).content.decode()
 
 
+def test_the_desk_shows_why_nothing_is_sent(alice: Person) -> None:
+    agent_id, _ = _changed(alice, card_10("HTTP+JSON"))
+    client, path = browser(alice.session), f"/desk/agents/{agent_id}/remote"
+    says = "Until you decide, the hub sends nothing to this server</strong>: "
+    assert f"{says}its card no longer offers the interface" in client.get(path).content.decode()
+    RemoteServer.objects.update(card_refusal="the card is not signed")
+    page = client.get(path).content.decode()
+    assert f"{says}the card is not signed." in page
+    assert "csrfmiddlewaretoken" in page.split('id="change"')[1].split("</form>")[0]
+
+
 def test_saving_a_server_does_not_approve_its_changed_card(alice: Person) -> None:
     with serving_card({**card_10(), "version": "2"}) as url:
-        body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url}}
-        agent = api(alice.session).post("/api/v1/agents", body, format="json").json()
+        agent = publish_far(alice, url).json()
         approved = "0" * 64
         RemoteServer.objects.update(card_digest=approved)
         fields = {"card_url": url, "auth": "keep", "auth_scheme": "", "credentials": "", "action": "save"}
@@ -278,11 +319,11 @@ def test_saving_a_server_does_not_approve_its_changed_card(alice: Person) -> Non
         assert answer.json()["remote"]["cardChangedAt"] is not None
 
 
-async def _judged(agent: Agent, url: str) -> tuple[RemoteServer, str]:
+async def _compared(agent: Agent, url: str) -> tuple[RemoteServer, str]:
     """Its server after a look at the card, and the digest of the card that waits."""
     server = await server_of(agent)
     card = await asyncio.to_thread(fetch_card, f"{url}/card.json", NO_AUTH)
-    await db_call(judge)(server.pk, card)
+    await db_call(compare_with_approved)(server.pk, card)
     return await server_of(agent), card.digest
 
 

@@ -12,6 +12,7 @@ from tests.callers import Json, bearer, inbound, send, web
 from tests.homes import Home
 from tests.hub_process import HubProcess, StartHub
 from tests.peers import Echo
+from tests.remote.house import far_body
 from tests.remote.servers import Remote, Seen, sdk_server
 from tests.waiting import eventually
 
@@ -20,7 +21,7 @@ ENV = {"REMOTE_ALLOW_PRIVATE": 1, "REMOTE_RETRY_S": 1}
 
 async def publish(hub: HubProcess, far: Remote, **details: Any) -> Json:
     """The server as an agent of the owner's."""
-    body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": far.url}, **details}
+    body = {**far_body(far.url), **details}
     async with web(hub.url) as client:
         response = await client.post("/api/v1/agents", json=body, headers=bearer(hub.mint("owner", "session")))
     assert response.status_code == 201, response.text

@@ -1,5 +1,6 @@
 """Publishing and moving a remote server, by REST and on the desk; what is its owner's alone."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from agents.registration import Registration, register
 from kit.clock import db_now
 from tests.native.house import Person, api, browser, make_agent, make_session, person
 from tests.remote.cards import serving_card
+from tests.remote.house import publish_far
 from tests.remote.servers import card_03
 
 SECRET = "s3cret-word"
@@ -41,20 +43,9 @@ FIELDS: dict[str, Any] = {
 
 
 @pytest.fixture
-def alice(db: None, settings: Any) -> Person:
-    settings.REMOTE_ALLOW_PRIVATE = True
-    return person("alice")
-
-
-@pytest.fixture
 def url() -> Iterator[str]:
     with serving_card() as url:
         yield url
-
-
-def publish(alice: Person, url: str, **more: Any) -> Any:
-    body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url, **more}}
-    return api(alice.session).post("/api/v1/agents", body, format="json")
 
 
 def change(alice: Person, agent_id: int, **remote: Any) -> Any:
@@ -62,7 +53,7 @@ def change(alice: Person, agent_id: int, **remote: Any) -> Any:
 
 
 def test_an_agent_is_made_of_a_card(alice: Person, url: str) -> None:
-    answer = publish(alice, url, auth=AUTH)
+    answer = publish_far(alice, url, auth=AUTH)
     assert answer.status_code == 201, answer.content
     body = answer.json()
     assert (body["handle"], body["online"], body["routingName"]) == ("alice/far", True, "@far")
@@ -87,7 +78,7 @@ def test_an_agent_is_made_of_a_card(alice: Person, url: str) -> None:
 
 
 def test_others_see_the_agent_and_not_its_server(alice: Person, url: str) -> None:
-    publish(alice, url)
+    publish_far(alice, url)
     seen = api(person("bob").session).get("/api/v1/agents/by-handle/alice/far").json()
     assert seen["online"] is True
     assert "remote" not in seen
@@ -123,19 +114,19 @@ def test_it_is_a_session_or_a_server(alice: Person, url: str) -> None:
 
 
 def test_a_handle_that_is_taken_leaves_no_session_behind(alice: Person, url: str) -> None:
-    assert publish(alice, url).status_code == 201
-    assert publish(alice, url).status_code == 409
+    assert publish_far(alice, url).status_code == 201
+    assert publish_far(alice, url).status_code == 409
     assert RemoteServer.objects.count() == Session.objects.count() == 1
 
 
 @pytest.mark.parametrize("url", ["https://[1.2.3.4]/x", "https://[::ffff:0x7f.1]/x", "https://[1.2.3.4x]/x"])
 def test_a_malformed_host_is_a_400(alice: Person, url: str) -> None:
     with serving_card() as known:
-        agent_id = publish(alice, known, auth=AUTH).json()["id"]
+        agent_id = publish_far(alice, known, auth=AUTH).json()["id"]
     tried = api(alice.session).post("/api/v1/agents/cards", {"cardUrl": url}, format="json")
     assert tried.status_code == 400, tried.content
     assert "not a URL" in tried.json()["message"]
-    assert publish(alice, url).status_code == 400
+    assert publish_far(alice, url).status_code == 400
     assert change(alice, agent_id, cardUrl=url).status_code == 400
 
 
@@ -157,7 +148,7 @@ def test_a_card_is_shown_and_nothing_kept(alice: Person) -> None:
 
 
 def test_moving_keeps_credentials_at_home(alice: Person, url: str) -> None:
-    agent_id = publish(alice, url, auth=AUTH).json()["id"]
+    agent_id = publish_far(alice, url, auth=AUTH).json()["id"]
     RemoteServer.objects.update(retry_at=db_now() + timedelta(hours=1), opens=3, last_failure="bad")
     assert api(alice.session).get("/api/v1/agents?mine=true").json()["items"][0]["online"] is False
     elsewhere = url.replace("127.0.0.1", "localhost")
@@ -176,7 +167,7 @@ def test_a_session_cannot_be_moved_like_a_server(alice: Person, url: str) -> Non
 
 
 def test_no_socket_becomes_a_remote_server(alice: Person, url: str) -> None:
-    session_id = publish(alice, url).json()["sessionId"]
+    session_id = publish_far(alice, url).json()["sessionId"]
     Process.objects.create(id="p", host="h", pid=1)
     credential = alice.user.credentials.get(kind="channel")
     wanted = Registration(
@@ -197,14 +188,14 @@ def test_no_socket_becomes_a_remote_server(alice: Person, url: str) -> None:
 
 
 def test_its_owner_deletes_it_for_good(alice: Person, url: str) -> None:
-    body = publish(alice, url).json()
+    body = publish_far(alice, url).json()
     path = f"/api/v1/sessions/{body['sessionId']}?hard=true"
     assert api(alice.session).delete(path).status_code == 200
     assert not RemoteServer.objects.exists()
 
 
 def test_credentials_are_sealed_anew(alice: Person, url: str, settings: Any) -> None:
-    publish(alice, url, auth=AUTH)
+    publish_far(alice, url, auth=AUTH)
     before = RemoteServer.objects.get().credentials
     settings.WEBHOOK_KEYS = ["k" * 40]
     call_command("rotate_webhook_keys")
@@ -212,6 +203,16 @@ def test_credentials_are_sealed_anew(alice: Person, url: str, settings: Any) -> 
     after = RemoteServer.objects.get()
     assert after.credentials != before
     assert auth_of(after).credentials == SECRET
+
+
+def test_credentials_that_cannot_be_read_are_asked_for_anew(alice: Person, url: str) -> None:
+    agent_id = publish_far(alice, url, auth=AUTH).json()["id"]
+    RemoteServer.objects.update(credentials="unreadable")
+    said = "the credentials cannot be read any more: give them anew"
+    assert said in change(alice, agent_id, cardUrl=url).json()["message"]
+    fields = {"card_url": url, "auth": "keep", "action": "save"}
+    page = browser(alice.session).post(f"/desk/agents/{agent_id}/remote", fields)
+    assert (page.status_code, said in page.content.decode()) == (400, True)
 
 
 def test_the_desk_looks_at_the_card_first(alice: Person, url: str) -> None:
@@ -233,6 +234,15 @@ def test_the_desk_looks_at_the_card_first(alice: Person, url: str) -> None:
         assert SECRET not in answer.content.decode()
 
 
+@pytest.mark.parametrize("modes", [["text/plain", "application/json"], ["application/json"], []])
+def test_a_look_at_the_card_keeps_what_was_ticked(alice: Person, url: str, modes: list[str]) -> None:
+    typed = {**FIELDS, "card_url": url, "action": "check", "input_modes": modes}
+    page = browser(alice.session).post("/desk/remote", typed).content.decode()
+    options = re.findall(r'<input type="checkbox" name="input_modes" value="([^"]*)"([^>]*)>', page)
+    assert len(options) == 2
+    assert [mode for mode, more in options if "checked" in more] == modes
+
+
 def test_the_desk_says_what_is_wrong_and_echoes_no_credentials(alice: Person, url: str) -> None:
     client = browser(alice.session)
     typed = {**FIELDS, "name": "x", "auth_scheme": "Bearer", "credentials": SECRET}
@@ -242,14 +252,14 @@ def test_the_desk_says_what_is_wrong_and_echoes_no_credentials(alice: Person, ur
             assert answer.status_code == 400
             assert said in answer.content.decode()
             assert SECRET not in answer.content.decode()
-    publish(alice, url)
+    publish_far(alice, url)
     taken = client.post("/desk/remote", {**typed, "card_url": url, "slug": "far", "action": "save"})
     assert taken.status_code == 409
     assert RemoteServer.objects.count() == 1
 
 
 def test_the_desk_moves_a_server(alice: Person, url: str) -> None:
-    agent_id = publish(alice, url, auth=AUTH).json()["id"]
+    agent_id = publish_far(alice, url, auth=AUTH).json()["id"]
     client, path = browser(alice.session), f"/desk/agents/{agent_id}/remote"
     fields = {"card_url": url, "auth": "keep", "auth_scheme": "", "credentials": ""}
     assert "The card: Raw" in client.post(path, {**fields, "action": "check"}).content.decode()
@@ -268,7 +278,7 @@ def test_the_desk_moves_a_server(alice: Person, url: str) -> None:
 
 
 def test_a_server_is_its_owners_alone(alice: Person, url: str) -> None:
-    agent_id = publish(alice, url).json()["id"]
+    agent_id = publish_far(alice, url).json()["id"]
     bob, path = person("bob"), f"/desk/agents/{agent_id}/remote"
     assert browser(bob.session).get(path).status_code == 404
     assert browser(bob.session).post(path, {"card_url": url, "auth": "none"}).status_code == 404
@@ -279,7 +289,7 @@ def test_a_server_is_its_owners_alone(alice: Person, url: str) -> None:
 
 
 def test_staff_see_servers_without_credentials(alice: Person, url: str) -> None:
-    publish(alice, url, auth=AUTH)
+    publish_far(alice, url, auth=AUTH)
     boss = person("boss", is_staff=True, is_superuser=True)
     row = RemoteServer.objects.get()
     for path in ("/admin/agents/remoteserver/", f"/admin/agents/remoteserver/{row.pk}/change/"):

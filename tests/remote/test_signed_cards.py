@@ -13,8 +13,10 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from jwt import PyJWK
 
 from agents.directory import is_online
+from agents.links.remote.approval import find_changed_card
 from agents.links.remote.card import read_card
 from agents.links.remote.signatures import (
+    NOT_BY_PINNED,
     BadKey,
     BadSignature,
     CardRegistry,
@@ -25,9 +27,9 @@ from agents.links.remote.signatures import (
 from agents.models import RemoteServer
 from kit.async_db import db_call
 from kit.canonical import canonical_json
-from tests.native.house import Person, api, browser, person
+from tests.native.house import Person, api, browser
 from tests.remote.cards import serving_card
-from tests.remote.house import Caller, server_of
+from tests.remote.house import Caller, publish_far, server_of
 from tests.remote.servers import Changing, Json, card_03, card_10, offering, raw_server
 from tests.waiting import eventually
 
@@ -213,7 +215,7 @@ async def test_nothing_is_asked_by_a_card_that_does_not_verify(caller: Caller, b
         assert (await caller.ask(agent, "hello")).reason == "not_delivered"
         assert len(changing.paths) == asked
         server = await server_of(agent)
-        assert server.card_refusal == "no signature of the card is by a key that its owner pinned"
+        assert server.card_refusal == NOT_BY_PINNED
         assert server.last_failure == server.card_refusal
         assert not await db_call(is_online)(agent.session_id)
         changing.card = signed(card)
@@ -222,20 +224,35 @@ async def test_nothing_is_asked_by_a_card_that_does_not_verify(caller: Caller, b
         assert (await server_of(agent)).card_refusal == ""
 
 
+async def test_an_unsigned_card_stops_asks_while_a_changed_one_waits(caller: Caller) -> None:
+    changed = offering("/one", description="Better.")
+    changing = Changing(signed(offering("/one")))
+    async with raw_server(changing.answer) as far:
+        agent = await caller.publish(f"{far.url}/card.json", keys=public(KEY))
+        for card, reason in ((signed(changed), ""), (changed, "not_delivered")):
+            changing.card = card
+            caller.doubt_cards()
+            assert (await caller.ask(agent, "hello")).reason == reason
+        assert changing.paths == ["/one"]
+        server = await server_of(agent)
+        assert server.card_refusal == "the card is not signed: sign it, or remove the pinned keys"
+        waiting = await db_call(find_changed_card)(server)
+        assert waiting is not None
+        assert not waiting.is_asked
+        changing.card = signed(changed)
+        await eventually(lambda: db_call(is_online)(agent.session_id), "half-open")
+        assert (await caller.ask(agent, "hello")).text == "fine"
+        server = await server_of(agent)
+        assert (server.card_changed_at is None, server.card_refusal) == (False, "")
+
+
 # By REST and on the desk.
-
-
-@pytest.fixture
-def alice(db: None, settings: Any) -> Person:
-    settings.REMOTE_ALLOW_PRIVATE = True
-    return person("alice")
 
 
 def test_an_owner_pins_keys_by_rest(alice: Person) -> None:
     client, jwk = api(alice.session), KEY.as_dict(private=False)
     with serving_card(_signed_below()) as url:
-        body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url, "cardKeys": jwk}}
-        made = client.post("/api/v1/agents", body, format="json")
+        made = publish_far(alice, url, cardKeys=jwk)
         assert made.status_code == 201, made.content
         path = f"/api/v1/agents/{made.json()['id']}"
         assert made.json()["remote"]["cardKeys"] == [KEY.thumbprint()]
@@ -257,8 +274,7 @@ def test_an_owner_pins_keys_by_rest(alice: Person) -> None:
 def test_an_owner_pins_keys_on_the_desk(alice: Person) -> None:
     client = browser(alice.session)
     with serving_card(_signed_below()) as url:
-        body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url}}
-        made = api(alice.session).post("/api/v1/agents", body, format="json").json()
+        made = publish_far(alice, url).json()
         path = f"/desk/agents/{made['id']}/remote"
         fields = {"card_url": url, "auth": "keep", "auth_scheme": "", "credentials": "", "action": "save"}
         for wrong, said in (("{", "public JWK"), (json.dumps(OTHER.as_dict(private=False)), "no signature")):
@@ -269,7 +285,7 @@ def test_an_owner_pins_keys_on_the_desk(alice: Person) -> None:
         assert client.post(path, {**fields, "card_keys": right}).status_code == 302
         [pinned] = RemoteServer.objects.get().card_keys
         assert pinned["x"] in client.get(path).content.decode()
-        RemoteServer.objects.update(card_refusal="the card is not signed, and its owner pinned a key")
+        RemoteServer.objects.update(card_refusal="the card is not signed: sign it")
         page = client.get(path).content.decode()
         assert "Nothing is asked: the card is not signed" in page
         assert ">not asked<" in page

@@ -13,18 +13,18 @@ from joserfc.jwk import ECKey, KeySet
 
 from accounts import signing
 from accounts.models import SigningKey, User
-from agents.links.remote.caller import HEADER, TYPE
+from agents.links.remote.caller_token import CALLER_HEADER, CALLER_JWT_TYP
 from agents.models import RemoteServer
 from kit.async_db import db_call
 from tests.homes import ROOT
-from tests.native.house import Person, api, browser, person
+from tests.native.house import Person, api, browser
 from tests.remote.cards import serving_card
-from tests.remote.house import Caller, server_of
+from tests.remote.house import Caller, publish_far, server_of
 from tests.remote.servers import Asked, Json, as_http, card_03, card_10, in_full, raw_server, sdk_server
 
 PAGE = (ROOT / "docs" / "howto" / "publish-a-remote-agent.md").read_text()
 HUB = "https://hub.example"
-NAME = HEADER.lower()
+NAME = CALLER_HEADER.lower()
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ async def test_the_official_server_verifies_who_asks(caller: Caller, binding: st
 
 def test_an_older_token_or_one_for_something_else_is_refused(db: None) -> None:
     claims = {"iss": HUB, "aud": "https://far.example/", "sub": "1", "exp": int(time.time()) - 31}
-    for changed, header in (({}, {"typ": TYPE}), ({"exp": int(time.time()) + 60}, {"typ": "JWT"})):
+    for changed, header in (({}, {"typ": CALLER_JWT_TYP}), ({"exp": int(time.time()) + 60}, {"typ": "JWT"})):
         token = signing.sign(_json({**claims, **changed}), header)
         keys = signing.public_keys()
         with pytest.raises((JoseError, PermissionError)):
@@ -144,17 +144,10 @@ async def test_what_cannot_be_signed_is_not_sent(caller: Caller) -> None:
 # By REST and on the desk.
 
 
-@pytest.fixture
-def alice(db: None, settings: Any) -> Person:
-    settings.REMOTE_ALLOW_PRIVATE = True
-    return person("alice")
-
-
 def test_an_owner_switches_it_on_and_off(alice: Person) -> None:
     client = api(alice.session)
     with serving_card() as url:
-        body = {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": url}}
-        made = client.post("/api/v1/agents", body, format="json").json()
+        made = publish_far(alice, url).json()
         assert made["remote"]["tellsCaller"] is False
         desk, fields = f"/desk/agents/{made['id']}/remote", {"card_url": url, "auth": "keep", "action": "save"}
         assert browser(alice.session).post(desk, {**fields, "tells_caller": "on"}).status_code == 302

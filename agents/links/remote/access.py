@@ -8,6 +8,7 @@ from django.conf import settings
 from accounts import sealing
 from agents.models import RemoteServer
 from kit.safe_http import NotSent, Rules, parse_url
+from kit.sealing import Unreadable
 
 PURPOSE = b"remote server credentials"
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
@@ -36,7 +37,7 @@ NO_AUTH = Auth()
 
 
 def make_auth(scheme: str, credentials: str) -> Auth:
-    """An Auth of what somebody typed.
+    """An Auth of what an owner typed.
 
     Raises:
         BadAuth: it cannot be sent.
@@ -54,11 +55,14 @@ def auth_of(server: RemoteServer) -> Auth:
     """The credentials of a row, in the clear.
 
     Raises:
-        Unreadable: the key that sealed them is gone.
+        Unreadable: the key that sealed them is gone; the text is public.
     """
     if not server.credentials:
         return NO_AUTH
-    return Auth(server.auth_scheme, sealing.unseal(server.credentials, PURPOSE))
+    try:
+        return Auth(server.auth_scheme, sealing.unseal(server.credentials, PURPOSE))
+    except Unreadable:
+        raise Unreadable("the credentials cannot be read any more: give them anew") from None
 
 
 def seal(auth: Auth) -> str:

@@ -1,9 +1,10 @@
-"""The card a remote server is called by is the one its owner approved; a changed one waits for them.
+"""The hub calls a remote server as its owner-approved card says; a changed card waits for the owner.
 
 While it waits the hub goes on by the approved card, unless the changed one no longer offers the interface that the
 hub calls (docs/adr/0075).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -28,7 +29,7 @@ class NotWaiting(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CardVerdict:
     """What became of a fetched card: the card to call by, or why nothing is asked."""
 
     card: Card
@@ -46,43 +47,47 @@ class ChangedCard:
 
 
 @transaction.atomic
-def judge(server_id: int, fetched: Card) -> Judged | None:
+def compare_with_approved(server_id: int, fetched: Card) -> CardVerdict | None:
     """Compare a card that was fetched with the approved one, and keep it for the owner if it changed.
 
-    The first card of a server without an approved one is approved. None: there is no such server any more.
+    The first card of a server without an approved one is approved. None: the server is gone, or was moved while
+    this card was fetched.
     """
     server = RemoteServer.objects.select_for_update(no_key=True).filter(pk=server_id).first()
-    if server is None:
+    if server is None or server.card_url != fetched.url:
         return None
-    if server.card_url != fetched.url:  # it was moved while this card was fetched
-        return Judged(fetched, "")
     if not server.card_digest:
         write_approved(server_id, fetched)
-        return Judged(fetched, "")
+        return CardVerdict(fetched, "")
     if server.card_digest == fetched.digest:
-        _await_owner(server, None)
-        return Judged(fetched, "")
+        _set_waiting_card(server, None, "")
+        return CardVerdict(fetched, "")
     kept = RemoteCard.objects.get(server=server)
     approved = card_of(server.card_url, kept.approved)
     if fetched.digest == kept.kept_digest:
-        _await_owner(server, None)
-        return Judged(approved, "")
+        _set_waiting_card(server, None, "")
+        return CardVerdict(approved, "")
     refusal = "" if approved.interface in fetched.offers else MOVED
     if kept.waiting_digest != fetched.digest:
         RemoteCard.objects.filter(pk=kept.pk).update(waiting=fetched.content, waiting_digest=fetched.digest)
-        _await_owner(server, db_now(), refusal)
+        _set_waiting_card(server, db_now(), refusal)
     elif server.card_refusal != refusal:
-        _await_owner(server, server.card_changed_at, refusal)
-    return Judged(approved, refusal)
+        _set_waiting_card(server, server.card_changed_at, refusal)
+    return CardVerdict(approved, refusal)
 
 
-def refuse(server_id: int, words: str) -> None:
-    """Write down why nothing is asked of a server, until a card of its own is good again."""
-    RemoteServer.objects.filter(pk=server_id).update(card_refusal=words[:MAX_FAILURE_CHARS])
+def record_card_refusal(server_id: int, card_url: str, words: str) -> bool:
+    """Write down why nothing is asked of a server, until its card is good again. Another may wait meanwhile.
+
+    False: the server is gone, or was moved from this URL. It is one UPDATE, so the row is not locked before. The
+    breaker stays as it is: the link opens it for the call that `CardRefused` ends.
+    """
+    found = RemoteServer.objects.filter(pk=server_id, card_url=card_url)
+    return bool(found.update(card_refusal=words[:MAX_FAILURE_CHARS]))
 
 
 def write_approved(server_id: int, card: Card) -> None:
-    """From now on the server is called by this card; none waits."""
+    """From now on the hub calls the server as this card says; none waits."""
     fresh = {"approved": card.content, **_NONE_WAITS, "kept_digest": ""}
     RemoteCard.objects.update_or_create(server_id=server_id, defaults=fresh)
     RemoteServer.objects.filter(pk=server_id).update(
@@ -131,6 +136,9 @@ def keep_card(server: RemoteServer, digest: str) -> None:
     RemoteServer.objects.filter(pk=server.pk).update(card_changed_at=None, **CLOSED)
 
 
+CARD_DECISIONS: dict[str, Callable[[RemoteServer, str], None]] = {"approve": approve_card, "keep": keep_card}
+
+
 def place_of(card: Card) -> dict[str, str]:
     """A session as lists show it: where it is, and what it speaks."""
     way = card.interface
@@ -141,14 +149,17 @@ def place_of(card: Card) -> dict[str, str]:
 _NONE_WAITS: dict[str, Any] = {"waiting": None, "waiting_digest": ""}
 
 
-def _await_owner(server: RemoteServer, since: datetime | None, refusal: str = "") -> None:
-    """Write down since when a changed card waits, and why nothing is asked; `since` None: no card waits."""
+def _set_waiting_card(server: RemoteServer, since: datetime | None, refusal: str) -> None:
+    """Write down since when a changed card waits (None: none does), and why nothing is asked (empty: it is asked).
+
+    The caller holds the server's row. A refusal where there was none opens the breaker.
+    """
     if since is None and server.card_changed_at is not None:
         RemoteCard.objects.filter(server=server).update(**_NONE_WAITS)
     if (server.card_changed_at, server.card_refusal) != (since, refusal):
         RemoteServer.objects.filter(pk=server.pk).update(card_changed_at=since, card_refusal=refusal)
     if refusal and not server.card_refusal:
-        open_at_once(server.pk, refusal, tried=False)
+        open_at_once(server.pk, server.card_url, refusal, tried=False)
 
 
 def _locked(server: RemoteServer, digest: str) -> RemoteCard:

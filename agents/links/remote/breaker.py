@@ -61,9 +61,12 @@ def open_again(server_id: int, words: str) -> None:
     _open(RemoteServer.objects.filter(pk=server_id), words)
 
 
-def open_at_once(server_id: int, words: str, *, tried: bool) -> None:
-    """It must not be called: the same without counting. Only the call that tried extends an open breaker."""
-    found = RemoteServer.objects.filter(pk=server_id)
+def open_at_once(server_id: int, card_url: str, words: str, *, tried: bool) -> None:
+    """The card at this URL says that it must not be called: the same without counting.
+
+    Only the call that tried extends an open breaker. A server that was moved meanwhile is left as it is.
+    """
+    found = RemoteServer.objects.filter(pk=server_id, card_url=card_url)
     _open(found if tried else found.filter(retry_at=None), words)
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.links.remote.access import Auth, may_have_credentials, rules
-from agents.links.remote.content import Json, content_of, digest_of
+from agents.links.remote.content import content_of, digest_of
 from agents.links.remote.signatures import BadSignature, check_signature
+from agents.pieces import Json
 from kit import strict_json
 from kit.async_db import release_before_waiting
 from kit.safe_http import NotSent, SafeHttp, Unanswered, join_url
@@ -24,7 +25,7 @@ WAYS = [("1.0", JSONRPC), ("1.0", HTTP_JSON), ("0.3", JSONRPC)]  # as the hub pr
 
 
 class BadCard(Exception):
-    """No card the hub can use; the text says why and may be shown to whoever gave its URL."""
+    """No card the hub can use; the text says why and may be shown to the user who gave its URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def read_card(url: str, value: Any) -> Card:
     """A card of its JSON.
 
     Raises:
-        BadCard: it is none, or offers no way the hub goes.
+        BadCard: it is none, or lists no interface that the hub can call.
     """
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise BadCard("this is not an agent card: it has no name")
@@ -132,7 +133,7 @@ def card_of(url: str, content: Json) -> Card:
     """A card of its content, fresh or stored.
 
     Raises:
-        BadCard: it offers no way the hub goes, or has no canonical form.
+        BadCard: it lists no interface that the hub can call, or has no canonical form.
     """
     capabilities = content.get("capabilities")
     capabilities = capabilities if isinstance(capabilities, dict) else {}
@@ -194,7 +195,7 @@ def _joined(card_url: str, given: str) -> str:
 
 
 def _version(text: str) -> str:
-    """Major and minor, as the hub speaks them; `1` is 1.0, and 0.2 nobody's."""
+    """Major and minor, as the hub speaks them; `1` is 1.0, and 0.2 is not spoken."""
     major, _, rest = text.partition(".")
     minor = rest.partition(".")[0] or "0"
     return "1.0" if major == "1" else f"{major}.{minor}"

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from agents.links.remote.access import Auth, may_have_credentials
-from agents.links.remote.approval import judge, refuse
+from agents.links.remote.approval import compare_with_approved, record_card_refusal
 from agents.links.remote.card import BadCard, Card, UnsignedCard, fetch_card
-from agents.links.remote.content import Json
-from agents.links.remote.failures import CardRefused, Unreachable
+from agents.links.remote.failures import CardRefused, ServerMoved, Unreachable
+from agents.pieces import Json
 from agents.ports import Clock
 from kit.async_db import db_call
 
@@ -17,6 +17,7 @@ FRESH_S = 300.0
 STALE_S = 86_400.0  # a card that cannot be fetched does not stop calls that work
 KEPT = 1_000
 FETCHED_AT_ONCE = 4
+MOVED_MEANWHILE = "its owner moved or deleted the server while the hub fetched its card: ask again"
 
 Key = tuple[int, str, str, str]
 
@@ -37,7 +38,7 @@ class CardPlace:
 
 
 class Cards:
-    """By server, URL and digest, so that another approved card is another one here, too."""
+    """Cards by server, URL, auth scheme and approved digest; a newly approved card is a new entry."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -58,7 +59,8 @@ class Cards:
         try:
             fetched = await self._fetch(place)
         except UnsignedCard as unsigned:
-            await db_call(refuse)(place.server_id, str(unsigned))
+            if not await db_call(record_card_refusal)(place.server_id, place.url, str(unsigned)):
+                raise ServerMoved(MOVED_MEANWHILE) from None
             raise CardRefused(str(unsigned)) from None
         except BadCard as bad:
             if card is not None and age < STALE_S:
@@ -71,21 +73,21 @@ class Cards:
         return await loop.run_in_executor(self._fetchers, fetch_card, place.url, place.auth, place.keys)
 
     async def _approved(self, place: CardPlace, fetched: Card) -> Card:
-        judged = await db_call(judge)(place.server_id, fetched)
-        if judged is None:
-            raise Unreachable("there is no such server any more")
-        if judged.refusal:
-            raise CardRefused(judged.refusal)
-        if place.auth.scheme and not may_have_credentials(place.url, judged.card.interface.url):
+        verdict = await db_call(compare_with_approved)(place.server_id, fetched)
+        if verdict is None:
+            raise ServerMoved(MOVED_MEANWHILE)
+        if verdict.refusal:
+            raise CardRefused(verdict.refusal)
+        if place.auth.scheme and not may_have_credentials(place.url, verdict.card.interface.url):
             raise CardRefused(
-                "the approved card leads to another host: the hub does not send your credentials there"
+                "the approved card names another host: remove the credentials, or approve a card on this host"
             )
-        key = (place.server_id, place.url, place.auth.scheme, judged.card.digest)
-        self._known[key] = (judged.card, self._clock())
+        key = (place.server_id, place.url, place.auth.scheme, verdict.card.digest)
+        self._known[key] = (verdict.card, self._clock())
         self._known.move_to_end(key)
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
-        return judged.card
+        return verdict.card
 
     def doubt(self, server_id: int) -> None:
         """A call by this server's card failed: fetch it anew before the next."""

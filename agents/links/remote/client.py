@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from agents.links.remote.access import Auth
-from agents.links.remote.caller import HEADER, SignCaller
+from agents.links.remote.caller_token import CALLER_HEADER, SignCaller
 from agents.links.remote.card import Card
 from agents.links.remote.dialects import Question, Request, declined, dialect_of
 from agents.links.remote.events import Event, Task, read_event, read_task
@@ -68,7 +68,7 @@ class RemoteClient:
         """Say that a task is wanted no more; as it is then.
 
         Raises:
-            RemoteFailure: nobody knows whether it was heard.
+            RemoteFailure: it is not known whether the server read it.
         """
         return await self._task(self._dialect.cancel(task_id))
 
@@ -90,7 +90,7 @@ class RemoteClient:
             **self._headers,
         }
         if self._sign_caller is not None:
-            headers[HEADER] = await self._sign_caller()
+            headers[CALLER_HEADER] = await self._sign_caller()
         body = b"" if request.body is None else _encode(request.body)
         try:
             if len(body):

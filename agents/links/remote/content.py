@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
+from agents.pieces import Json
 from kit.canonical import canonical_json
 
-Json = dict[str, Any]
 COMMON = [
     "name",
     "description",
@@ -77,7 +77,7 @@ def digest_of(content: Json) -> str:
     """SHA-256 of a content in canonical form, in hex.
 
     Raises:
-        ValueError: it has none: it holds an integer over 2^53.
+        ValueError: it has none: it holds an integer over 2^53 - 1.
     """
     return hashlib.sha256(canonical_json(content)).hexdigest()
 

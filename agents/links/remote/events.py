@@ -99,7 +99,7 @@ def read_task(value: Any) -> Task:
 
 
 def read(value: Any, kind: type[Event]) -> Event:
-    """A value as one kind of event; members nobody asked for are ignored.
+    """A value as one kind of event; members that the hub does not read are ignored.
 
     Raises:
         Malformed: it is not of that kind.

@@ -33,6 +33,12 @@ class CardRefused(Unreachable):
     counts = False
 
 
+class ServerMoved(Unreachable):
+    """While its card was fetched, its owner moved or deleted it: the card says nothing of the new place."""
+
+    counts = False
+
+
 class NotSigned(Unreachable):
     """The hub cannot sign what the server has to be sent."""
 

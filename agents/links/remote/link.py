@@ -10,7 +10,7 @@ import msgspec
 from agents.errors import NotDelivered
 from agents.links.remote.access import auth_of, rules
 from agents.links.remote.breaker import Breakers, close, enter, open_again, open_at_once
-from agents.links.remote.caller import caller_signer
+from agents.links.remote.caller_token import caller_signer
 from agents.links.remote.cards import CardPlace, Cards
 from agents.links.remote.client import RemoteClient
 from agents.links.remote.conversation import converse
@@ -187,7 +187,8 @@ class RemoteLink:
         if failure.counts:
             await self._ails(call, str(failure))
         elif isinstance(failure, CardRefused) and call.known is not None:
-            await db_call(open_at_once)(call.known.server_id, str(failure), tried=call.known.tries)
+            place = call.known.place
+            await db_call(open_at_once)(place.server_id, place.url, str(failure), tried=call.known.tries)
         elif isinstance(failure, Declined):
             self._heard(call)
         if call.known is not None and isinstance(failure, Declined):
@@ -211,7 +212,7 @@ class RemoteLink:
                     await call.client.cancel(call.reply.task_id)
 
     def _tell(self, final: Final) -> None:
-        """Pass the end to who waits here; when nobody does any more, the claim is free now."""
+        """Pass the end to the turn that waits here; without one, the claim is free now."""
         if not self._waiting.take(final):
             late = self._waiting.late_text(final)
             self._tasks.start(self._release(final.chat_id, late), name="release")
@@ -228,8 +229,8 @@ def _get_known(ask: Ask) -> Known:
         raise Unreachable("there is no such server any more")
     try:
         auth = auth_of(server)
-    except Unreadable:
-        raise Unreachable("its credentials cannot be read any more: give them anew") from None
+    except Unreadable as unreadable:
+        raise Unreachable(str(unreadable)) from None
     place = CardPlace(
         server_id=server.pk,
         url=server.card_url,

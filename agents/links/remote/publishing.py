@@ -9,26 +9,26 @@ from django.db import transaction
 from accounts.models import User
 from agents import publishing
 from agents.granting import CallerBudgets
-from agents.links.remote.access import NO_AUTH, Auth, BadAuth, auth_of, may_have_credentials, seal
-from agents.links.remote.approval import CLOSED, judge, place_of, write_approved
+from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
+from agents.links.remote.approval import CLOSED, compare_with_approved, place_of, write_approved
 from agents.links.remote.card import Card, find_card
-from agents.links.remote.content import Json
 from agents.links.remote.names import forget
 from agents.models import RemoteServer, Session
+from agents.pieces import Json
 from agents.session_rows import check_sessions, free_name, slug_of
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerSettings:
     """A server as its owner names it. `keys`: one of them signs its card; without any, no signature is checked.
 
     `tells_caller`: it is told who asks.
     """
 
     card: Card
-    auth: Auth = NO_AUTH
-    keys: Sequence[Json] = ()
-    tells_caller: bool = False
+    auth: Auth
+    keys: Sequence[Json]
+    tells_caller: bool
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -42,10 +42,19 @@ class Place:
         }
 
 
+def find_server(card_url: str, auth: Auth, keys: Sequence[Json], *, tells_caller: bool) -> ServerSettings:
+    """A server as its owner names it, with the card that it shows now.
+
+    Raises:
+        BadCard: there is none the hub can use.
+    """
+    return ServerSettings(find_card(card_url, auth, keys), auth, keys, tells_caller)
+
+
 @transaction.atomic
 def publish_remote(
     owner: User,
-    place: Place,
+    wanted: ServerSettings,
     details: Mapping[str, Any],
     *,
     slug: str | None = None,
@@ -58,11 +67,11 @@ def publish_remote(
         publishing.BadSlug, publishing.Taken, QuotaExceeded: nothing was written.
     """
     check_sessions(owner.pk)
-    card = place.card
+    card = wanted.card
     session = Session(owner=owner, **place_of(card))
     session.routing_name = free_name(session, slug_of(slug or card.name) or "remote")
     session.save()
-    server = RemoteServer.objects.create(session=session, **place.columns)
+    server = RemoteServer.objects.create(session=session, **wanted.columns)
     write_approved(server.pk, card)
     slug = slug or slug_of(card.name) or None
     return publishing.publish(owner, session, details, slug=slug, allowed=allowed, budgets=budgets)
@@ -74,8 +83,8 @@ def look_again(
     auth: Auth | None,
     keys: Sequence[Json] | None = None,
     tells_caller: bool | None = None,
-) -> Place:
-    """The place of a server that is to move; None: as it is.
+) -> ServerSettings:
+    """The settings of a server that is to move, with its card; None: as it is.
 
     Credentials are never shown, and so never sent to a host they were not given for.
 
@@ -91,22 +100,22 @@ def look_again(
             raise BadAuth("the card is on another host: give the credentials for it, or none")
     keys = server.card_keys if keys is None else keys
     tells_caller = server.tells_caller if tells_caller is None else tells_caller
-    return Place(find_card(url, auth, keys), auth, keys, tells_caller)
+    return find_server(url, auth, keys, tells_caller=tells_caller)
 
 
 @transaction.atomic
-def move(server: RemoteServer, place: Place) -> None:
-    """Call the server at this place from now on; its breaker is closed.
+def move(server: RemoteServer, wanted: ServerSettings) -> None:
+    """Call the server by these settings from now on; its breaker is closed.
 
     At another URL the card is approved, and what the old server called things is forgotten. At the same URL a card
     that changed still waits for the owner (`agents.links.remote.approval`).
     """
     locked = Session.objects.select_for_update(no_key=True).filter(pk=server.session_id)
     locked.values_list("pk").first()
-    RemoteServer.objects.filter(pk=server.pk).update(**CLOSED, **place.columns)
-    if server.card_url != place.card.url:
+    RemoteServer.objects.filter(pk=server.pk).update(**CLOSED, **wanted.columns)
+    if server.card_url != wanted.card.url:
         forget(server.pk)
-        write_approved(server.pk, place.card)
-        Session.objects.filter(pk=server.session_id).update(**place_of(place.card))
+        write_approved(server.pk, wanted.card)
+        Session.objects.filter(pk=server.session_id).update(**place_of(wanted.card))
     else:
-        judge(server.pk, place.card)
+        compare_with_approved(server.pk, wanted.card)

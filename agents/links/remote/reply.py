@@ -110,7 +110,7 @@ class Reply:
         """One more event; what comes after the end is ignored.
 
         Raises:
-            Malformed: it belongs to another task, or is in a state nobody knows.
+            Malformed: it belongs to another task, or is in a state that the hub does not know.
             TooLarge: nothing more of the reply is wanted.
         """
         if self.end is not None:

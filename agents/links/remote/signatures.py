@@ -14,7 +14,8 @@ from joserfc.jwa import JWSAlgModel
 from joserfc.jwk import import_key
 from joserfc.registry import Header, check_crit_header
 
-from agents.links.remote.content import Json, signed_form
+from agents.links.remote.content import signed_form
+from agents.pieces import Json
 from kit import strict_json
 from kit.canonical import canonical_json
 
@@ -32,6 +33,9 @@ ALGORITHMS = {
     "Ed25519": ["EdDSA", "Ed25519"],
     "RSA": ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
 }
+NOT_BY_PINNED = (
+    "no signature of the card verifies with a pinned key: pin the server's new key, or remove the pinned keys"
+)
 WANTED = "a public JWK of EC P-256, P-384 or P-521, of Ed25519, or of RSA with 2048 bits, or a JWK Set of such"
 
 
@@ -103,7 +107,7 @@ def check_signature(card: Json, keys: Sequence[Json]) -> None:
     """
     signatures = card.get("signatures")
     if not isinstance(signatures, list) or not signatures:
-        raise BadSignature("the card is not signed, and its owner pinned a key")
+        raise BadSignature("the card is not signed: sign it, or remove the pinned keys")
     served = {name: card[name] for name in card if name != "signatures"}
     try:
         payloads = {canonical_json(form) for form in (served, signed_form(card))}
@@ -112,7 +116,7 @@ def check_signature(card: Json, keys: Sequence[Json]) -> None:
     for signature in signatures[:MAX_SIGNATURES]:
         if any(_verifies(signature, payload, key) for payload in payloads for key in keys):
             return
-    raise BadSignature("no signature of the card is by a key that its owner pinned")
+    raise BadSignature(NOT_BY_PINNED)
 
 
 def _verifies(signature: Any, payload: bytes, key: Json) -> bool:

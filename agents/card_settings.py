@@ -6,8 +6,8 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.rest import Body
+from agents.pieces import Json
 
-Json = dict[str, Any]
 MEDIA_TYPE = r"\A[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*\Z"
 MAX_MEDIA_TYPE_CHARS = 127
 MAX_SKILLS = 20
@@ -50,7 +50,7 @@ def checked_skills(skills: list[Json]) -> list[Json]:
     """
     ids = [skill["id"] for skill in skills]
     if twice := [one for one in ids if ids.count(one) > 1]:
-        raise serializers.ValidationError(f"two skills have one id: {twice[0]}")
+        raise serializers.ValidationError(f"skill ids must differ: {twice[0]} is used twice")
     return skills
 
 

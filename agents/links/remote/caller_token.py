@@ -12,8 +12,8 @@ from kit.async_db import db_call
 from kit.clock import near_now
 from kit.ids import unguessable
 
-HEADER = "Clawbridge-Caller"
-TYPE = "clawbridge-caller+jwt"
+CALLER_HEADER = "Clawbridge-Caller"
+CALLER_JWT_TYP = "clawbridge-caller+jwt"
 VALID_S = 60
 _encode = msgspec.json.Encoder().encode
 
@@ -40,7 +40,7 @@ def caller_signer(ask: Ask, server_url: str) -> SignCaller:
             "agent": ask.target.handle,
         }
         try:
-            return sign(_encode(claims), {"typ": TYPE})
+            return sign(_encode(claims), {"typ": CALLER_JWT_TYP})
         except NoKey:
             raise NotSigned("the hub cannot sign who asks: its signing key cannot be read") from None
 
