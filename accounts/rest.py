@@ -8,6 +8,7 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig, Suspicio
 from django.http import Http404
 from rest_framework import exceptions, serializers
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.fields import empty
 from rest_framework.parsers import JSONParser
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -177,6 +178,7 @@ class Body(serializers.Serializer[Any]):
             required = [name for name, field in self.fields.items() if field.required and name not in data]
             if required:
                 raise exceptions.ValidationError(dict.fromkeys(required, MISSING_FIELD))
+            data = {name: one.default for name, one in self.fields.items() if one.default is not empty} | {**data}
         return super().to_internal_value(data)
 
 

@@ -203,6 +203,11 @@ def test_a_patch_to_draft_hides_the_agent_from_others_at_once(alice: Person, bob
     assert api(alice.session).get(f"{AGENTS}/by-handle/alice/helper").status_code == 200
 
 
+def test_an_object_in_a_patch_has_its_defaults(alice: Person) -> None:
+    answer = patch(alice, make_agent(alice.user), queueing={"max": 3})
+    assert answer.json()["queueing"] == {"max": 3, "waitS": 60}
+
+
 GOOD_AND_BAD = [
     ("name", "n" * 120, "n" * 121),
     ("name", "n", ""),
