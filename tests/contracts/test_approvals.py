@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from a2a_bridge.approvals import Verdict, read_verdict
 from a2a_bridge.tasks.pieces import events_of
@@ -119,3 +120,26 @@ def test_it_is_the_owners_to_allow_at_any_time_and_over_with_the_turn() -> None:
             agent.ref.session_id, turn.ask.chat_id, row.request_id, decision="allow", caller_id=user("alice").pk
         )
     assert permissions.asked_of_caller(requested(agent, turn.ask.chat_id + "-over")) is None
+
+
+@pytest.mark.django_db
+@pytest.mark.ledger
+def test_a_verdict_that_waited_for_the_end_of_the_turn_comes_too_late() -> None:
+    agent = published(caller_approvals=True)
+    turn = admitted(ask(agent))
+    row = requested(agent, turn.ask.chat_id)
+    is_over: list[bool] = []
+
+    def ends_before_the_lock(execute: Any, sql: str, *rest: Any) -> Any:
+        """Another process holds the session, and ends the turn."""
+        if not is_over and sql.startswith("SELECT") and 'FROM "agents_session"' in sql:
+            is_over.append(True)
+            end(turn)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(ends_before_the_lock), pytest.raises(NoSuchRequest):
+        permissions.decide_as_caller(
+            agent.ref.session_id, turn.ask.chat_id, row.request_id, decision="allow", caller_id=user("alice").pk
+        )
+    row.refresh_from_db()
+    assert (is_over, row.status) == ([True], "pending")
