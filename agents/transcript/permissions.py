@@ -55,6 +55,10 @@ class AlreadyResolved(Exception):
         self.row = row
 
 
+class NotNamed(Exception):
+    """The decision may be meant for an earlier request of its turn."""
+
+
 class TooManyPending(Exception):
     """The session has MAX_PENDING undecided requests."""
 
@@ -109,12 +113,22 @@ def decide(
 
 
 def decide_as_caller(
-    session_id: int, chat_id: str, request_id: str, *, decision: Decision, caller_id: int, message: str = ""
+    session_id: int,
+    chat_id: str,
+    request_id: str,
+    *,
+    decision: Decision,
+    caller_id: int,
+    message: str = "",
+    is_named: bool = True,
 ) -> PermissionRequest:
     """The same by the caller of the turn in which the agent asked, for as long as the turn is open.
 
+    `is_named`: the caller said which request they decide; else it must be the first of the turn.
+
     Raises:
         NoSuchRequest: it is not for this caller to decide, or not any more.
+        NotNamed: another request of the turn was decided before; nothing was written.
         AlreadyResolved: another decision stands.
     """
     with transaction.atomic():
@@ -122,6 +136,9 @@ def decide_as_caller(
         asked = PermissionRequest.objects.filter(session=session, request_id=request_id, chat_id=chat_id)
         if not (_may_be_relayed(session_id, chat_id, caller_id=caller_id) and asked.exists()):
             raise NoSuchRequest
+        of_turn = PermissionRequest.objects.filter(session=session, chat_id=chat_id).exclude(request_id=request_id)
+        if not is_named and of_turn.exclude(status=Status.PENDING).exists():
+            raise NotNamed
         row, stands = _decide(session, request_id, decision, caller_id, message)
     if not stands:
         raise AlreadyResolved(row)
