@@ -8,7 +8,9 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.directory import find_caller_spending
 from agents.errors import OverBudget, OverCallerBudget
+from agents.granting import budgets_of
 from agents.models import CallerBudget
+from agents.publishing import revise
 from agents.types import Ending, Failure, OpenTurn, Outcome
 from tests.contracts.house import Published, admitted, ask, decide, end, published, user
 
@@ -73,6 +75,24 @@ def test_another_day_begins_with_the_whole_budget() -> None:
     end(admitted(ask(agent)))
     row.refresh_from_db()
     assert row.queries == 1
+
+
+@pytest.mark.ledger
+def test_budgets_are_set_under_the_lock_under_which_they_are_counted() -> None:
+    agent = published()
+    give(agent, "alice", 3)
+    with CaptureQueriesContext(connection) as captured:
+        revise(agent.agent.pk, {}, budgets={user("bob"): 2})
+    touched = [
+        table
+        for query in captured
+        for table in ("agents_session", "agents_agent", "agents_callerbudget")
+        if f'FROM "{table}"' in query["sql"].partition("WHERE")[0] or f'"{table}" ' in query["sql"][:40]
+    ]
+    assert touched[:2] == ["agents_session", "agents_agent"]
+    if connection.vendor == "postgresql":
+        assert "FOR NO KEY UPDATE" in next(one["sql"] for one in captured if "agents_session" in one["sql"])
+    assert budgets_of([agent.agent.pk]) == {agent.agent.pk: {"bob": 2}}
 
 
 def test_without_such_budgets_nothing_is_counted() -> None:
