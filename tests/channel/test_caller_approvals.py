@@ -72,7 +72,8 @@ class Client:
         """The tasks and events of a message's stream."""
         is_old = self.dialect == "0.3"
         kinds = [{"kind": next(iter(part))} | part if is_old else part for part in parts]
-        said = {"messageId": f"s-{uuid4().hex}", "role": "user" if is_old else "ROLE_USER", "parts": kinds} | message
+        role = "user" if is_old else "ROLE_USER"
+        said = {"messageId": f"s-{uuid4().hex}", "role": role, "parts": kinds} | message
         body = envelope("message/stream" if is_old else "SendStreamingMessage", {"message": said})
         headers = bearer(self.token) | ({} if is_old else {"A2A-Version": "1.0"})
         async with web(self.url) as http:
