@@ -1,6 +1,7 @@
 """A caller's answer to what an agent asks leave for, while its turn goes on (docs/adr/0080)."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from a2a_bridge.calls import Call, Services
@@ -17,14 +18,16 @@ from agents.transcript.permissions import (
     AlreadyResolved,
     Decision,
     NoSuchRequest,
+    NotNamed,
     decide_as_caller,
 )
 from kit.async_db import db_call
 from kit.durations import seconds
+from kit.jsonrpc import RpcError
 
 GOES_ON_WITHIN_S = seconds(3.0, at_least_s=2.0)
 DECISIONS: dict[str, Decision] = {"approve": "allow", "deny": "deny"}
-WANTED = "answer approve or deny, as text or as data: {requestId, decision, message?}"
+WANTED = "answer approve or deny, as text (a requestId may follow) or as data: {requestId, decision, message?}"
 
 
 class AsksApproval(Exception):
@@ -37,11 +40,12 @@ class AsksApproval(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a caller decided. `message`: a word about it for the agent."""
+    """What a caller decided. `message`: a word about it for the agent. `is_named`: they said for which request."""
 
     request_id: str
     decision: Decision
     message: str = ""
+    is_named: bool = True
 
 
 def read_verdict(said: Message, waits_for: tuple[ApprovalAsked, ...]) -> Verdict:
@@ -53,8 +57,7 @@ def read_verdict(said: Message, waits_for: tuple[ApprovalAsked, ...]) -> Verdict
     found = [part.data for part in said.parts if isinstance(part.data, dict) and "decision" in part.data]
     if len(found) > 1:
         raise invalid("message.parts", f"message.parts: one verdict in a message; {WANTED}")
-    word = text_in(said.parts).strip().rstrip(".!").lower()
-    data = found[0] if found else {"decision": word}
+    data = found[0] if found else _read_words(text_in(said.parts))
     wanted, message = data["decision"], data.get("message", "")
     if not isinstance(wanted, str) or wanted not in DECISIONS:
         raise invalid("message.parts", f"message.parts: {WANTED}")
@@ -63,8 +66,19 @@ def read_verdict(said: Message, waits_for: tuple[ApprovalAsked, ...]) -> Verdict
     known = [one.request_id for one in waits_for]
     request_id = data.get("requestId", known[0] if len(known) == 1 else None)
     if request_id not in known:
-        raise invalid("message.parts", f"message.parts: requestId: want one of {', '.join(known)}")
-    return Verdict(request_id, DECISIONS[wanted], message)
+        raise _unnamed(known)
+    return Verdict(request_id, DECISIONS[wanted], message, is_named="requestId" in data)
+
+
+def _read_words(text: str) -> dict[str, str]:
+    """A verdict's text as its data: `approve` or `deny`, and after it perhaps a request's id."""
+    decision, *request_id = text.split(maxsplit=1) or [""]
+    read = {"decision": decision.rstrip(".!").lower()}
+    return read | ({"requestId": request_id[0].strip()} if request_id else {})
+
+
+def _unnamed(known: Iterable[str]) -> RpcError:
+    return invalid("message.parts", f"message.parts: requestId: want one of {', '.join(known)}")
 
 
 async def answer(services: Services, call: Call, send: Send, task: Task) -> Joined:
@@ -82,9 +96,12 @@ async def answer(services: Services, call: Call, send: Send, task: Task) -> Join
             decision=verdict.decision,
             caller_id=caller.identity.user_id,
             message=verdict.message,
+            is_named=verdict.is_named,
         )
     except NoSuchRequest:
-        raise refused("this request is not yours to decide any more") from None
+        raise refused("this permission request is decided or its turn ended: read the task with GetTask") from None
+    except NotNamed:  # the caller may mean that one: an operator's decision, or their own, overtook the message
+        raise _unnamed([verdict.request_id]) from None
     except AlreadyResolved as resolved:
         row = resolved.row
         if (row.status, row.resolver_id) != (STATUSES[verdict.decision], caller.identity.user_id):

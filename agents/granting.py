@@ -58,7 +58,8 @@ CallerBudgets = Mapping[User, int]
 def set_budgets(agent: Agent, budgets: CallerBudgets | None) -> None:
     """Give these callers, and no others, a daily budget of their own at the agent; None leaves all as they are.
 
-    What they spent today stays counted. The caller holds the agent's row.
+    What they spent today stays counted. The caller holds the agent's session, then its row: the ledger writes the
+    same rows under the session's lock, in another order.
     """
     if budgets is None:
         return

@@ -115,6 +115,8 @@ def revise(
 
     `allowed`: whom it answers while its access is limited; `budgets`: of named callers; None leaves them.
     """
+    if budgets is not None:
+        _lock_session_of(agent_id)
     kept = Agent.objects.kept().select_for_update(no_key=True)  # the ledger refers to the row meanwhile
     agent: Agent | None = kept.filter(pk=agent_id).first()
     if agent is None:
@@ -125,6 +127,12 @@ def revise(
     grant(agent, allowed)
     set_budgets(agent, budgets)
     return agent
+
+
+def _lock_session_of(agent_id: int) -> None:
+    """Wait for the ledger, which counts under this lock. It comes before the agent's row, as in deleting."""
+    of_agent = Agent.objects.filter(pk=agent_id).values("session_id")
+    Session.objects.select_for_update(no_key=True).filter(pk__in=of_agent).values_list("pk").first()
 
 
 def _apply(agent: Agent, changes: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """How another agent asks this one: a page of Markdown for models and programs, beside the card."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from a2a_bridge.cards.parts import ASK_DESCRIPTION, COMPOSABLE_NOTE, ISOLATED_NOTE, MODES, Json, Today, url_of
@@ -7,6 +8,7 @@ from agents.models import Agent
 from kit.asgi import MAX_BODY_BYTES
 
 MEDIA_TYPE = "text/markdown; charset=utf-8"
+MARKUP = re.compile(r"[\\\[\]()!*_&|<`]")  # what begins or ends inline markup, an entity or a tag
 ACCESS = {
     Agent.Access.PUBLIC: "Every user of this hub may ask it.",
     Agent.Access.LIMITED: "Its owner and the users they named may ask it.",
@@ -22,8 +24,8 @@ ENDPOINTS = """\
 
 Its agent card: `{url}/agent-card.json`. An SDK is given `{url}/`, with the slash at the end."""
 AUTH = """\
-Send `Authorization: Bearer TOKEN` with every request: an app token or a session token of a user of this hub, made
-on {public_url}/account. Without one the answer is HTTP 401."""
+Send `Authorization: Bearer TOKEN` with every request: an app token, made on {public_url}/account, or a session
+token from signing in. Without one the answer is HTTP 401."""
 CURL = """\
 ```sh
 curl -s {url} \\
@@ -39,7 +41,7 @@ a new one for each, and send the same again only to repeat it."""
 
 
 def usage_sheet(agent: Agent, today: Today, public_url: str, *, reply_wait_s: float) -> str:
-    """The sheet. Texts of the owner are quoted, so that none reads as a part of it."""
+    """The sheet. Texts of the owner are quoted or escaped, so that none reads as a part of it."""
     url = url_of(agent, public_url)
     sections = (
         (f"# How to ask @{agent.handle}", _about(agent, today)),
@@ -72,7 +74,7 @@ def _skills(agent: Agent) -> Iterator[str]:
     skills: Iterable[Json] = agent.skills or [{"id": "ask", "name": "ask", "description": ASK_DESCRIPTION}]
     for skill in skills:
         said = skill.get("description")
-        yield f"- `{_line(skill['id'])}`, {_line(skill['name'])}{f': {_line(said)}' if said else ''}"
+        yield f"- `{_code(skill['id'])}`, {_line(skill['name'])}{f': {_line(said)}' if said else ''}"
         yield from (f"  - for example: {_line(one)}" for one in skill.get("examples") or ())
     if not agent.skills:
         yield from (f"  - for example: {_line(one)}" for one in agent.suggested_prompts if one)
@@ -89,6 +91,11 @@ def _limits(agent: Agent, today: Today, reply_wait_s: float) -> Iterator[str]:
     if agent.caller_budget is not None:
         yield f"- Of these, questions of one caller: {agent.caller_budget}, unless its owner gave you another."
     yield f"- Open questions of one caller: {agent.concurrency_cap}. It answers one caller at a time."
+    if agent.queue_max:
+        yield (
+            f"- While it answers another caller, up to {agent.queue_max} A2A messages wait for up to"
+            f" {agent.queue_wait_s} seconds; further ones are refused."
+        )
     yield f"- Seconds it may take: {round(reply_wait_s)} when you wait for the answer, " + (
         f"{agent.wait_s or round(reply_wait_s)} when you stream or come back for it."
     )
@@ -101,5 +108,10 @@ def _limits(agent: Agent, today: Today, reply_wait_s: float) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """A text of the owner on one line, without what would end code or begin markup."""
-    return " ".join(text.split()).replace("`", "'").replace("<", "&lt;")
+    """A text of the owner on one line, without markup."""
+    return MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def _code(text: str) -> str:
+    """A text of the owner for a code span."""
+    return " ".join(text.split()).replace("`", "'")

@@ -55,6 +55,10 @@ class AlreadyResolved(Exception):
         self.row = row
 
 
+class NotNamed(Exception):
+    """The decision may be meant for an earlier request of its turn."""
+
+
 class TooManyPending(Exception):
     """The session has MAX_PENDING undecided requests."""
 
@@ -102,32 +106,43 @@ def decide(
         AlreadyResolved: another decision stands.
     """
     with transaction.atomic():
-        session = _lock(session_id)
-        row = PermissionRequest.objects.filter(session=session, request_id=request_id).first()
-        if row is None:
-            raise NoSuchRequest
-        is_due = row.status == Status.PENDING and row.expires_at <= db_now()
-        status = Status.EXPIRED if is_due else STATUSES[decision]
-        resolver = None if is_due else User.objects.get(pk=resolver_id)
-        was_open = _settle(row, session, status, resolver, kept_text(message, MAX_MESSAGE_CHARS))
-    if is_due or not was_open:
+        row, stands = _decide(_lock(session_id), request_id, decision, resolver_id, message)
+    if not stands:
         raise AlreadyResolved(row)
     return row
 
 
 def decide_as_caller(
-    session_id: int, chat_id: str, request_id: str, *, decision: Decision, caller_id: int, message: str = ""
+    session_id: int,
+    chat_id: str,
+    request_id: str,
+    *,
+    decision: Decision,
+    caller_id: int,
+    message: str = "",
+    is_named: bool = True,
 ) -> PermissionRequest:
     """The same by the caller of the turn in which the agent asked, for as long as the turn is open.
 
+    `is_named`: the caller said which request they decide; else it must be the first of the turn.
+
     Raises:
         NoSuchRequest: it is not for this caller to decide, or not any more.
+        NotNamed: another request of the turn was decided before; nothing was written.
         AlreadyResolved: another decision stands.
     """
-    asked = PermissionRequest.objects.filter(session_id=session_id, request_id=request_id, chat_id=chat_id)
-    if not (_may_be_relayed(session_id, chat_id, caller_id=caller_id) and asked.exists()):
-        raise NoSuchRequest
-    return decide(session_id, request_id, decision=decision, resolver_id=caller_id, message=message)
+    with transaction.atomic():
+        session = _lock(session_id)  # before the look at the turn: its end waits for the same lock
+        asked = PermissionRequest.objects.filter(session=session, request_id=request_id, chat_id=chat_id)
+        if not (_may_be_relayed(session_id, chat_id, caller_id=caller_id) and asked.exists()):
+            raise NoSuchRequest
+        of_turn = PermissionRequest.objects.filter(session=session, chat_id=chat_id).exclude(request_id=request_id)
+        if not is_named and of_turn.exclude(status=Status.PENDING).exists():
+            raise NotNamed
+        row, stands = _decide(session, request_id, decision, caller_id, message)
+    if not stands:
+        raise AlreadyResolved(row)
+    return row
 
 
 def asked_of_caller(row: PermissionRequest) -> ApprovalAsked | None:
@@ -173,6 +188,20 @@ def _lock(session_id: int) -> Session:
     if session is None:
         raise NoSuchRequest
     return session
+
+
+def _decide(
+    session: Session, request_id: str, decision: Decision, resolver_id: int, message: str
+) -> tuple[PermissionRequest, bool]:
+    """The request as it now is, and whether it is this decision that stands. The caller holds the session."""
+    row = PermissionRequest.objects.filter(session=session, request_id=request_id).first()
+    if row is None:
+        raise NoSuchRequest
+    if row.status == Status.PENDING and row.expires_at <= db_now():
+        _settle(row, session, Status.EXPIRED)
+        return row, False
+    resolver = User.objects.get(pk=resolver_id)
+    return row, _settle(row, session, STATUSES[decision], resolver, kept_text(message, MAX_MESSAGE_CHARS))
 
 
 def _may_be_relayed(session_id: int, chat_id: str, **of_turn: int) -> bool:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from a2a_bridge.approvals import Verdict, read_verdict
 from a2a_bridge.tasks.pieces import events_of
@@ -10,7 +11,7 @@ from a2a_bridge.tasks.record import Message, Role, State, Task, after
 from agents.models import PermissionRequest
 from agents.pieces import ApprovalAsked, ApprovalDecided, Part, Piece, StatusNote
 from agents.transcript import permissions
-from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
+from agents.transcript.permissions import AlreadyResolved, NoSuchRequest, NotNamed
 from kit.jsonrpc import RpcError
 from tests.contracts.house import Published, admitted, ask, end, published, user
 
@@ -57,9 +58,10 @@ def test_a_note_and_a_chunk_meanwhile_answer_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "data", "verdict"),
     [
-        ("approve", NO_DATA, Verdict("r1", "allow")),
-        (" Deny.\n", NO_DATA, Verdict("r1", "deny")),
-        ("", {"decision": "approve"}, Verdict("r1", "allow")),
+        ("approve", NO_DATA, Verdict("r1", "allow", is_named=False)),
+        (" Deny.\n", NO_DATA, Verdict("r1", "deny", is_named=False)),
+        ("Approve r1", NO_DATA, Verdict("r1", "allow")),
+        ("", {"decision": "approve"}, Verdict("r1", "allow", is_named=False)),
         ("no", {"requestId": "r1", "decision": "deny", "message": "why?"}, Verdict("r1", "deny", "why?")),
     ],
 )
@@ -71,15 +73,18 @@ def test_a_verdict_is_data_or_one_word(text: str, data: Any, verdict: Verdict) -
 def test_of_several_requests_a_verdict_names_one() -> None:
     with pytest.raises(RpcError):
         read_verdict(Message("m", Role.USER, (Part(text="approve"),)), (ONE, TWO))
+    assert read_verdict(Message("m", Role.USER, (Part(text="deny r2"),)), (ONE, TWO)) == Verdict("r2", "deny")
+    with pytest.raises(RpcError):
+        read_verdict(Message("m", Role.USER, (Part(text="approve r3"),)), (ONE, TWO))
     named = Part(data={"decision": "approve", "requestId": "r2"})
     assert read_verdict(Message("m", Role.USER, (named,)), (ONE, TWO)).request_id == "r2"
     with pytest.raises(RpcError):
         read_verdict(Message("m", Role.USER, (named, named)), (ONE, TWO))
 
 
-def requested(agent: Published, chat_id: str) -> PermissionRequest:
+def requested(agent: Published, chat_id: str, preview: str = "ls") -> PermissionRequest:
     return permissions.request(
-        agent.ref.session_id, f"r-{chat_id}", tool="Bash", input_preview="ls", chat_id=chat_id
+        agent.ref.session_id, f"r-{preview}-{chat_id}", tool="Bash", input_preview=preview, chat_id=chat_id
     )
 
 
@@ -119,3 +124,42 @@ def test_it_is_the_owners_to_allow_at_any_time_and_over_with_the_turn() -> None:
             agent.ref.session_id, turn.ask.chat_id, row.request_id, decision="allow", caller_id=user("alice").pk
         )
     assert permissions.asked_of_caller(requested(agent, turn.ask.chat_id + "-over")) is None
+
+
+@pytest.mark.django_db
+@pytest.mark.ledger
+def test_a_verdict_that_waited_for_the_end_of_the_turn_comes_too_late() -> None:
+    agent = published(caller_approvals=True)
+    turn = admitted(ask(agent))
+    row = requested(agent, turn.ask.chat_id)
+    is_over: list[bool] = []
+
+    def ends_before_the_lock(execute: Any, sql: str, *rest: Any) -> Any:
+        """Another process holds the session, and ends the turn."""
+        if not is_over and sql.startswith("SELECT") and 'FROM "agents_session"' in sql:
+            is_over.append(True)
+            end(turn)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(ends_before_the_lock), pytest.raises(NoSuchRequest):
+        permissions.decide_as_caller(
+            agent.ref.session_id, turn.ask.chat_id, row.request_id, decision="allow", caller_id=user("alice").pk
+        )
+    row.refresh_from_db()
+    assert (is_over, row.status) == ([True], "pending")
+
+
+@pytest.mark.django_db
+@pytest.mark.ledger
+def test_a_word_decides_no_request_that_came_after_a_decided_one() -> None:
+    agent = published(caller_approvals=True)
+    turn = admitted(ask(agent))
+    first, second = (requested(agent, turn.ask.chat_id, preview) for preview in ("ls", "rm -r /"))
+    place = agent.ref.session_id, turn.ask.chat_id
+    verdict: dict[str, Any] = {"decision": "allow", "caller_id": user("alice").pk}
+    permissions.decide(place[0], first.request_id, decision="allow", resolver_id=agent.agent.owner_id)
+    with pytest.raises(NotNamed):
+        permissions.decide_as_caller(*place, second.request_id, **verdict, is_named=False)
+    second.refresh_from_db()
+    assert second.status == "pending"
+    assert permissions.decide_as_caller(*place, second.request_id, **verdict).status == "allowed"

@@ -1,5 +1,7 @@
 """What one caller may spend of an agent's day: decided with the rest, counted once, given back."""
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -8,8 +10,11 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.directory import find_caller_spending
 from agents.errors import OverBudget, OverCallerBudget
+from agents.granting import budgets_of
+from agents.ledger.work import Result
 from agents.models import CallerBudget
-from agents.types import Ending, Failure, OpenTurn, Outcome
+from agents.publishing import revise
+from agents.types import Ask, Ending, Failure, OpenTurn, Outcome
 from tests.contracts.house import Published, admitted, ask, decide, end, published, user
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +42,25 @@ def test_a_caller_spends_their_own_budget_to_the_unit_and_no_others() -> None:
     admitted(ask(agent, "bob"))
     assert (left(agent), left(agent, "bob"), agent.spent) == (0, 1, 3)
     assert [turn.reason for turn in agent.turns if turn.outcome == "denied"] == ["caller_budget_spent"] * 3
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.ledger
+def test_of_twenty_who_race_for_the_last_unit_one_wins() -> None:
+    agent = published(caller_budget=1, concurrency_cap=20)
+    asks = [ask(agent) for _ in range(20)]
+
+    def race(one: Ask) -> Result:
+        try:
+            return decide(one)[0]
+        finally:
+            connection.close()
+
+    at_once = 10 if connection.vendor == "postgresql" else 1  # SQLite has one writer, the ledger's thread
+    with ThreadPoolExecutor(at_once) as threads:
+        results = list(threads.map(race, asks))
+    assert Counter(type(result) for result in results) == {OpenTurn: 1, OverCallerBudget: 19}
+    assert (left(agent), agent.spent) == (0, 1)
 
 
 @pytest.mark.parametrize(("default", "own", "admits"), [(1, 3, 3), (3, 0, 0), (None, 1, 1), (1, None, 1)])
@@ -73,6 +97,24 @@ def test_another_day_begins_with_the_whole_budget() -> None:
     end(admitted(ask(agent)))
     row.refresh_from_db()
     assert row.queries == 1
+
+
+@pytest.mark.ledger
+def test_budgets_are_set_under_the_lock_under_which_they_are_counted() -> None:
+    agent = published()
+    give(agent, "alice", 3)
+    with CaptureQueriesContext(connection) as captured:
+        revise(agent.agent.pk, {}, budgets={user("bob"): 2})
+    touched = [
+        table
+        for query in captured
+        for table in ("agents_session", "agents_agent", "agents_callerbudget")
+        if f'FROM "{table}"' in query["sql"].partition("WHERE")[0] or f'"{table}" ' in query["sql"][:40]
+    ]
+    assert touched[:2] == ["agents_session", "agents_agent"]
+    if connection.vendor == "postgresql":
+        assert "FOR NO KEY UPDATE" in next(one["sql"] for one in captured if "agents_session" in one["sql"])
+    assert budgets_of([agent.agent.pk]) == {agent.agent.pk: {"bob": 2}}
 
 
 def test_without_such_budgets_nothing_is_counted() -> None:

@@ -113,3 +113,55 @@ def test_what_is_asked_over_a_newer_connection_is_of_no_turn() -> None:
     driving.resume(prompt("a"), 60.0, 0.0)
     assert driver(driving) == 7
     assert turn(driving) == ""
+
+
+def is_certain(driving: Driving, chat_id: str = "") -> bool:
+    found = driving.find(1.0, chat_id)
+    assert found is not None
+    return found.is_certain
+
+
+def test_what_is_asked_in_the_owners_own_turn_is_certainly_of_no_caller() -> None:
+    driving = Driving()
+    driving.hooked(begins=True)  # the owner types
+    driving.begin(prompt("a"), 0.0)
+    assert not is_certain(driving)
+    assert is_certain(driving, "a")
+    driving.stopped(0.5)
+    assert is_certain(driving)
+
+
+def test_of_a_program_without_hooks_only_what_names_its_prompt_is_certain() -> None:
+    driving = Driving()
+    driving.begin(prompt("a"), 0.0)
+    assert not is_certain(driving)
+    assert not is_certain(driving, "of another agent")
+    assert is_certain(driving, "a")
+
+
+def test_a_hook_from_the_midst_of_a_turn_does_not_say_whose_turn_it_is() -> None:
+    driving = Driving()
+    driving.begin(prompt("a"), 0.0)  # over a connection that is new; the owner typed before
+    driving.hooked()
+    assert not is_certain(driving)
+    driving.hooked(begins=True)
+    assert is_certain(driving)
+
+
+def test_after_the_end_of_its_turn_what_is_asked_is_not_certainly_of_the_caller() -> None:
+    driving = Driving()
+    driving.stopped(0.0)
+    driving.begin(prompt("a"), 0.0)
+    assert is_certain(driving)
+    assert driving.stopped(0.5) == []  # its caller waits for the reply still
+    driving.hooked(begins=True)  # the owner types
+    assert not is_certain(driving)
+
+
+def test_prompts_of_several_callers_are_certain_only_by_name() -> None:
+    driving = Driving()
+    driving.stopped(0.0)
+    driving.begin(prompt("a"), 0.0)
+    driving.begin(prompt("b", asker=8), 0.0)
+    assert not is_certain(driving)
+    assert is_certain(driving, "b")

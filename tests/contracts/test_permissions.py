@@ -8,11 +8,13 @@ import pytest
 
 from accounts.models import User
 from agents.models import Attachment, Connection, PermissionRequest, Session
+from agents.pieces import ApprovalDecided
 from agents.post import Live, Message, Tell
 from agents.transcript import permissions
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest, TooManyPending
 from kit.clock import db_now
-from tests.contracts.house import beating, published, user
+from tests.contracts.house import admitted, beating, published, user
+from tests.contracts.house import ask as question
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
 
@@ -86,6 +88,21 @@ def test_what_ran_out_cannot_be_decided_whether_or_not_the_beat_came(
     assert permissions.expire_due() == 0
     assert [one["decision"] for one in frames(told, Tell)] == ["expired", "expired"]
     assert {one["resolverLogin"] for one in frames(told, Live) if "decision" in one} == {None}
+
+
+def test_the_task_of_its_caller_hears_what_ran_out(told: list[Message]) -> None:
+    agent = published(caller_approvals=True)
+    chat_id = admitted(question(agent)).ask.chat_id
+    session_id = agent.ref.session_id
+    row = permissions.request(session_id, "r1", tool="Bash", input_preview="ls", chat_id=chat_id)
+    assert permissions.asked_of_caller(row)
+    overdue(row)
+    told.clear()
+    assert permissions.expire_due() == 1
+    tells = [(one.chat_id, one.piece) for one in told if isinstance(one, Tell)]
+    assert tells == [(chat_id, ApprovalDecided("r1", "Bash", "expired"))]
+    row.refresh_from_db()
+    assert permissions.asked_of_caller(row) is None
 
 
 def test_a_decision_while_the_agent_is_away_waits_for_it(session: Session, told: list[Message]) -> None:

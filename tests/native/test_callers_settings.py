@@ -6,7 +6,7 @@ import pytest
 
 from a2a_bridge.cards import strict
 from accounts.models import User
-from agents.models import Agent, CallerBudget
+from agents.models import Agent, CallerBudget, RemoteServer
 from kit.clock import db_now
 from tests.native.desk import FIELDS
 from tests.native.house import Person, api, browser, connect, make_agent
@@ -83,6 +83,14 @@ def test_the_owner_lets_callers_approve(alice: Person) -> None:
     assert client.post(url, FIELDS).status_code == 302
     agent.refresh_from_db()
     assert not agent.caller_approvals
+
+
+def test_of_a_remote_server_the_desk_offers_no_approvals(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    RemoteServer.objects.create(session=agent.session, card_url="https://far.example")
+    page = browser(alice.session).get(f"/desk/agents/{agent.pk}").content.decode()
+    assert "Its server" in page
+    assert "Callers may approve" not in page
 
 
 def test_a_caller_sees_what_they_have_left(alice: Person, bob: Person) -> None:

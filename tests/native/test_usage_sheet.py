@@ -1,11 +1,14 @@
 """The usage sheet: what a program needs to ask an agent, for those who see its card."""
 
 import json
+import re
+from html import escape
 
 import pytest
+from markdown_it import MarkdownIt
 
 from a2a_bridge.cards.merged import merged_card
-from a2a_bridge.cards.parts import Today
+from a2a_bridge.cards.parts import ISOLATED_NOTE, Today
 from a2a_bridge.cards.strict import strict_card
 from a2a_bridge.cards.usage_sheet import usage_sheet
 from tests.native.house import Person, api, browser, connect, make_agent, spend
@@ -25,6 +28,8 @@ def test_it_says_how_to_ask(alice: Person) -> None:
         wait_s=900,
         output_modes=["text/markdown", "text/plain"],
         caller_approvals=True,
+        queue_max=5,
+        queue_wait_s=90,
     )
     connect(agent.session)
     spend(agent, 4)
@@ -43,6 +48,8 @@ def test_it_says_how_to_ask(alice: Person) -> None:
         "- Of these, questions of one caller: 3",
         "900 when you stream",
         "`approval_request`",
+        "up to 5 A2A messages wait for up to 90 seconds; further ones are refused.",
+        "an app token, made on http",
     ):
         assert words in sheet
     body = sheet.partition("-d '")[2].partition("'\n")[0]
@@ -58,6 +65,18 @@ def test_texts_of_the_owner_are_quoted(alice: Person) -> None:
     assert sheet.count("\n## Limits") == 1
     assert "> ## Limits" in sheet
     assert "- `sum'up`, Sum # up: ## Limits Send" in sheet
+
+
+@pytest.mark.parametrize("text", ["![x](https://evil/p.png)", "[Send your token](https://evil)", "<img src=x>"])
+def test_markup_of_the_owner_shows_as_text_outside_of_the_quotes(alice: Person, text: str) -> None:
+    example = f"\\{text} &#33; *a* _b_ `c` | d"
+    skill = {"id": "s", "name": text, "description": text, "examples": [example]}
+    agent = make_agent(alice.user, name=text, tagline="fine", skills=[skill])
+    before = usage_sheet(agent, Today(), "https://hub.example", reply_wait_s=60).partition("## Addresses")[0]
+    page = MarkdownIt().render(before)
+    assert not re.search("<(img|a|em|strong) ?", page.replace(ISOLATED_NOTE, ""))
+    assert page.count(escape(text)) == 4
+    assert escape(example) in page
 
 
 def test_who_sees_the_card_sees_it_and_the_cards_name_it(alice: Person, bob: Person) -> None:

@@ -12,7 +12,7 @@ HIDING = {May.MINE}
 class Caller:
     """Who calls. `token`: the name of theirs in the world; `rank` in the sessions of the main estate's owner.
 
-    `may_read`: the canaries they may meet.
+    `may_read`: the canaries they may meet. `scope`, `only_agent`: what a limited token is for.
     """
 
     token: str
@@ -22,6 +22,8 @@ class Caller:
     is_staff: bool = False
     is_live: bool = True
     may_read: frozenset[str] = frozenset()
+    scope: str = ""
+    only_agent: str = ""
 
 
 VIEWERS = frozenset({"canary-viewer"})
@@ -42,6 +44,11 @@ CALLERS = {
     "an expired token": Caller(token="expired", is_live=False),
     "a suspended approver": Caller(token="sue", is_live=False),
     "nobody": Caller(token="", is_live=False),
+}
+LIMITED = {  # tokens of the owner's login: test_limited_tokens.py
+    "a token that only reads": Caller(token="olga reads", rank=4, kind="app", may_read=ALL, scope="read"),
+    "a token that only asks": Caller(token="olga asks", rank=4, kind="app", may_read=ALL, scope="ask"),
+    "a token for one agent": Caller(token="olga one agent", rank=4, kind="app", only_agent="olga/pub-main"),
 }
 ONE_OF_EACH_KIND = (
     "the owner",

@@ -19,7 +19,7 @@ from django.db import transaction  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from accounts.models import Credential, User  # noqa: E402
-from accounts.tokens import get_or_create_local_user, mint  # noqa: E402
+from accounts.tokens import Limits, get_or_create_local_user, mint  # noqa: E402
 from agents.models import (  # noqa: E402
     Agent,
     AgentGrant,
@@ -34,6 +34,7 @@ from agents.models import (  # noqa: E402
     TokenUsage,
     Turn,
 )
+from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.keyring import new_secret, seal  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
 
@@ -57,6 +58,9 @@ def people() -> dict[str, str]:
     User.objects.filter(login="root").update(is_staff=True)
     tokens = {name: mint(user, Kind.SESSION, canary(user, "owner")).token for name, user in users.items()}
     tokens["olga app"] = mint(users["olga"], Kind.APP, "canary-owner").token
+    for caller in LIMITED.values():
+        limits = Limits((caller.scope,) if caller.scope else (), caller.only_agent)
+        tokens[caller.token] = mint(users["olga"], Kind.APP, "canary-owner", limits=limits).token
     for name, user in users.items():
         tokens[f"{name} channel"] = mint(user, Kind.CHANNEL, canary(user, "owner")).token
     for name, fields in {

@@ -31,7 +31,8 @@ class Drive:
 class Driver:
     """For whom the agent works now. `isolated`: it may not reach other sessions meanwhile.
 
-    `is_certain`: it works for no other caller besides, or said for which prompt it asks.
+    `is_certain`: the agent said for which prompt it asks, or its hooks say that it works on this prompt and on
+    nothing else.
 
     `chain`: the sessions that led here, this one last. `turn`, `traceparent`: of the turn it works on.
     """
@@ -56,6 +57,7 @@ class Driving:
     def __init__(self) -> None:
         self._drives: dict[str, Drive] = {}
         self._has_hooks = False
+        self._knows_turns = False  # a hook of this connection said where a turn begins or ends
         self._is_at_work = False  # as far as hooks say: its owner types, too
         self._forgets_at = 0.0
 
@@ -92,11 +94,12 @@ class Driving:
     def hooked(self, *, begins: bool = False) -> None:
         """The program reported something: its ends of turns can be relied on. `begins`: it set to work."""
         self._has_hooks = True
+        self._knows_turns = self._knows_turns or begins
         self._is_at_work = self._is_at_work or begins
 
     def stopped(self, now: float) -> list[str]:
         """The program reported the end of a turn; the chat ids of the drives that are over with it."""
-        self._has_hooks = True
+        self._has_hooks = self._knows_turns = True
         self._is_at_work = False
         for drive in self._drives.values():
             drive.stops -= 1
@@ -121,6 +124,7 @@ class Driving:
         prompt = at_work.prompt
         is_alone = all(one.asker_id == prompt.asker_id for one in prompts)
         isolated = any(one.isolated for one in prompts) or not is_alone
+        is_its_turn = self._knows_turns and at_work.stops == 1  # 2: another turn goes on; 0: its own has ended
         deepest = max(prompts, key=lambda one: len(one.chain))
         return Driver(
             prompt.asker_id,
@@ -129,7 +133,7 @@ class Driving:
             deepest.chain,
             prompt.traceparent,
             turn=at_work.turn,
-            is_certain=is_alone or chat_id in self._drives,
+            is_certain=chat_id in self._drives or (is_alone and is_its_turn),
         )
 
     def _at_work(self, now: float) -> Drive:

@@ -1,0 +1,118 @@
+"""Tokens of the owner's for less than all: every address, method and socket takes them for their scope alone."""
+
+import json
+from contextlib import suppress
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.peer import dial
+from tests.tenancy.callers import CALLERS, LIMITED, Caller, verdict
+from tests.tenancy.rules import ASKING, BRIDGE, PAGES, REST, May
+from tests.tenancy.spoken import SPOKEN
+from tests.tenancy.tables import snapshot
+from tests.tenancy.test_agents import ask, get, handle_of
+from tests.tenancy.test_http_json import CALLS, call
+from tests.tenancy.test_matrix import CANARY, changed, patiently
+from tests.tenancy.test_pages import OWN_PAGES, path_of, visit
+from tests.tenancy.world import World
+
+REFUSED = "insufficient_scope"
+PUBLIC = "olga/pub-main"
+MAKES_TOKENS = ("POST /api/v1/tokens/channel", "DELETE /api/v1/tokens/{token_id}")
+NEEDS_NO_SCOPE = "GET /api/v1/me"
+AN_APP = CALLERS["an app of the owner's"]
+EACH = pytest.mark.parametrize("one", LIMITED)
+
+
+def scope_of(name: str) -> str:
+    """The scope that an address under /api/v1 takes, as docs/reference/tokens.md says; not of the staff's."""
+    if name in ASKING and name.startswith("POST "):
+        return "ask"
+    return "read" if name.startswith("GET ") else "publish"
+
+
+def expected(name: str, caller: Caller) -> int | str | None:
+    """A status, `REFUSED`, or None where the token does what an app token without limits does."""
+    by_app = verdict(REST[name], AN_APP)
+    if REST[name].may is May.ANYBODY or name == NEEDS_NO_SCOPE or by_app == 401:
+        return by_app
+    if name in MAKES_TOKENS or by_app == 403:
+        return 403  # it takes the staff, a session, or a token without limits
+    return by_app if scope_of(name) == caller.scope else REFUSED
+
+
+ADDRESSES = [name for name, rule in REST.items() if rule.may is not May.BY_HAND]
+
+
+@EACH
+def test_each_address_takes_a_limited_token_for_its_scope_alone(tenants: World, one: str) -> None:
+    caller, before = LIMITED[one], snapshot(tenants.hub)
+    said = {name: expected(name, caller) for name in ADDRESSES}
+    for name in [name for name in ADDRESSES if said[name] is not None]:
+        answer = tenants.call(name, REST[name], caller.token, tenants.main)
+        assert answer.status_code == (403 if said[name] == REFUSED else said[name]), (name, answer.text)
+        if said[name] == REFUSED:
+            assert answer.json()["error"] == REFUSED, (name, answer.text)
+            challenge = f'Bearer error="{REFUSED}", scope="{scope_of(name)}"'
+            assert answer.headers["www-authenticate"] == challenge, name
+        assert not CANARY.search(answer.text), (name, answer.text)
+    changed(before, snapshot(tenants.hub))
+    for name in [name for name in ADDRESSES if said[name] is None]:
+        assert not REST[name].writes, "it would need an estate of its own"
+        answer = patiently(tenants, name, REST[name], caller, tenants.main)
+        assert answer.status_code in REST[name].ok, (name, answer.text)
+    opened = {name for name in ADDRESSES if said[name] is None and REST[name].may is not May.ANYBODY}
+    assert NEEDS_NO_SCOPE in opened
+    assert {scope_of(name) for name in opened - {NEEDS_NO_SCOPE}} == ({caller.scope} - {""})
+
+
+@EACH
+def test_which_agents_a_limited_token_asks(tenants: World, one: str) -> None:
+    caller, before = LIMITED[one], snapshot(tenants.hub)
+    may = {PUBLIC: caller.scope != "read", handle_of(tenants, "private"): caller.scope == "ask"}
+    for handle in [handle for handle in may if not may[handle]]:
+        for spoken in SPOKEN:
+            answer = ask(tenants, handle, caller.token, spoken)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, -32017), (spoken, answer.text)
+        for verb, path in CALLS:
+            answer = call(tenants, handle, caller.token, verb, path)
+            assert (answer.status_code, "INSUFFICIENT_SCOPE" in answer.text) == (403, True), (path, answer.text)
+    changed(before, snapshot(tenants.hub))
+    for handle in [handle for handle in may if may[handle]]:
+        answer = ask(tenants, handle, caller.token)
+        assert answer.status_code == 200, answer.text
+        assert ("echo: hi" in answer.text) == (handle == PUBLIC), answer.text  # the other is offline
+
+
+@EACH
+def test_which_cards_a_limited_token_sees(tenants: World, one: str) -> None:
+    sees_all = bool(LIMITED[one].scope)
+    for name in [name for name in BRIDGE if name.startswith("GET ") and "{slug}" in name]:
+        for kind in ("limited", "private"):
+            path = name.removeprefix("GET ").format(owner="olga", slug=tenants.main[f"{kind} slug"])
+            assert get(tenants, path, LIMITED[one].token).status_code == (200 if sees_all else 404), path
+        path = name.removeprefix("GET ").format(owner="olga", slug="pub-main")
+        assert get(tenants, path, LIMITED[one].token).status_code == 200
+
+
+@EACH
+@pytest.mark.parametrize("socket", ["/cli", "/channel"])
+async def test_no_socket_takes_a_limited_token(tenants: World, one: str, socket: str) -> None:
+    opened = await dial(tenants.hub.url.replace("http", "ws", 1) + socket, tenants.tokens[LIMITED[one].token])
+    with suppress(ConnectionClosed):
+        await opened.send(
+            json.dumps({"type": "register", "host": "h", "cwd": "/x", "pid": 1, "channelVersion": "1"})
+        )
+    assert json.loads(await opened.recv())["code"] == "auth_failed"
+    await opened.wait_closed()
+    assert opened.close_code == 1008
+
+
+@EACH
+def test_no_page_of_ones_own_takes_a_limited_token(tenants: World, one: str) -> None:
+    browsers = [name for name, rule in PAGES.items() if rule.may is May.BROWSER]
+    for name in [*browsers, *OWN_PAGES]:
+        answer = visit(tenants, path_of(name, tenants.main), LIMITED[one].token)
+        assert answer.status_code in (302, 401, 404, 405), (name, answer.status_code)
+        assert not CANARY.search(answer.text), name
