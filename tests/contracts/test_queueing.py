@@ -189,6 +189,21 @@ def test_a_retried_batch_keeps_places_and_makes_no_second() -> None:
     assert places() == [one.chat_id, two.chat_id]
 
 
+@pytest.mark.parametrize("is_free", [True, False])
+def test_a_retried_ask_that_is_decided_leaves_no_place(is_free: bool) -> None:
+    """The commit that wrote its place happened, and the answer to it was lost."""
+    agent = queueing(daily_budget=2)
+    first = admitted(ask(agent, "alice"))
+    one = waits(queued(agent, message_key="k"))
+    if is_free:
+        end(first)
+    else:
+        Agent.objects.filter(pk=agent.agent.pk).update(daily_budget=1)
+    (result,) = commit([Admit(one)], home=HOME, is_retry=True).results
+    assert isinstance(result, OpenTurn if is_free else OverBudget)
+    assert places() == []
+
+
 def test_lines_are_of_one_agent_each() -> None:
     busy, free = queueing(), queueing()
     admitted(ask(busy, "alice"))
