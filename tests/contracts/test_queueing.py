@@ -1,10 +1,13 @@
 """Asks that wait for a free agent: who is next, how many wait, and what is left of those who wait no more."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 
+from a2a_bridge.tasks.reader import end_of_turn
 from accounts.models import User
 from agents.errors import AlreadyAsked, Busy, GaveUp, NotPublished, Offline, OverBudget, OverCap, Waits
 from agents.jobs import reap
@@ -166,6 +169,33 @@ def test_places_of_the_dead_and_of_those_whose_time_is_over_do_not_count() -> No
     assert places() == [dave.chat_id]
     end(first)
     assert isinstance(again(dave)[0], OpenTurn)
+
+
+def test_a_task_whose_ask_becomes_its_turn_just_then_has_not_ended() -> None:
+    agent = queueing()
+    first = admitted(ask(agent, "alice"))
+    one = waits(queued(agent))
+    end(first)
+    begun: list[Result] = []
+
+    def begin_after_the_first(execute: Callable[..., object], *query: object) -> object:
+        found = execute(*query)
+        if not begun:
+            begun.append(None)
+            begun[:] = again(one)
+        return found
+
+    with connection.execute_wrapper(begin_after_the_first):
+        assert end_of_turn(one.chat_id) is None
+    assert isinstance(begun[0], OpenTurn)
+
+
+def test_a_task_whose_time_is_over_has_not_ended_before_its_process_says_so() -> None:
+    agent = queueing()
+    admitted(ask(agent, "alice"))
+    one = waits(queued(agent))
+    QueuedAsk.objects.update(waits_until=db_now() - timedelta(seconds=1))
+    assert end_of_turn(one.chat_id) is None
 
 
 def test_an_identical_message_joins_one_that_waits() -> None:
