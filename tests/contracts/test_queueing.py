@@ -126,6 +126,16 @@ def test_who_is_suspended_while_they_wait_is_not_let_through() -> None:
     assert places() == []
 
 
+def test_an_ask_at_the_end_of_its_time_is_refused_by_its_process_alone() -> None:
+    """The wait ends there, with the refusal; admission does not end it a moment before, with another."""
+    agent = queueing(queue_wait_s=0)
+    admitted(ask(agent, "alice"))
+    one = waits(queued(agent))
+    (still,) = again(one)
+    assert isinstance(still, Waits)
+    assert isinstance(still.refusal, Busy)
+
+
 def test_a_place_outlives_a_reconnect_but_not_the_agent() -> None:
     agent = queueing()
     admitted(ask(agent, "alice"))
