@@ -20,6 +20,7 @@ from a2a_bridge.tasks.store import TaskStore
 from accounts.authn import Identity
 from agents.dispatch import Dispatcher
 from agents.errors import AlreadyAsked, Denied, NotPublished, Unavailable
+from agents.post import Join
 from agents.types import Ask, SettledTurn, Surface, Target
 from kit.ids import time_ordered, unguessable
 from kit.jsonrpc import RpcError
@@ -72,12 +73,17 @@ class Exchanges:
 
         return await self._open.once(key, begin)
 
-    async def show(self, caller_id: int, session_id: int, message_key: str) -> None:
-        """Tell a task that runs here from now on: somebody in another process joined it."""
-        started = self._open.find((caller_id, session_id, bytes.fromhex(message_key)))
-        if started is not None:
-            with suppress(RpcError, NotPublished, AlreadyAsked, Unavailable):  # it was not asked after all
-                await (await asyncio.shield(started)).tell()
+    async def join(self, message: Join) -> bool:
+        """A message that is answered here came again, see `Join`; False when it is not answered here."""
+        key = message.caller_id, message.session_id, bytes.fromhex(message.message_key)
+        if (started := self._open.find(key)) is None:
+            return False
+        with suppress(RpcError, NotPublished, AlreadyAsked, Unavailable):  # it was not asked after all
+            run = await asyncio.shield(started)
+            run.outlives_followers = True
+            if message.tells:
+                await run.tell()
+        return True
 
     def begun(self, identity: Identity, agent: Target, send: Send, claim: Claim) -> Task:
         """The task of an earlier send, as far as a repeated one says what it was."""

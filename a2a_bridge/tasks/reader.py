@@ -98,8 +98,13 @@ def end_of_turn(chat_id: str) -> SettledTurn | None:
 
 def is_queued(chat_id: str) -> bool:
     """Whether an ask waits for a free agent in a process that lives, or is about to be refused there."""
+    return bool(home_of_queued(chat_id))
+
+
+def home_of_queued(chat_id: str) -> str:
+    """The process in which an ask waits; empty where it does not."""
     living = Process.objects.filter(beat_at__gt=alive_since(db_now())).values("pk")
-    return bool(QueuedAsk.objects.filter(chat_id=chat_id, home__in=living).exists())
+    return QueuedAsk.objects.filter(chat_id=chat_id, home__in=living).values_list("home", flat=True).first() or ""
 
 
 def _is_young(task: Task) -> bool:
