@@ -132,7 +132,7 @@ class Exchanges:
         try:
             await self._keep_push(run, send)
             feed.has_pushes = await self._pushes.go_on(begun, [working], traceparent)
-            await self._ask(run, key, self._ask_of(begun, agent, identity, send, traceparent))
+            await self._ask(run, key, self._ask_of(begun, agent, identity, send, traceparent, goes_on=True))
         except BaseException:
             await self._asks_still(task, begun)
             raise
@@ -234,6 +234,7 @@ class Exchanges:
         message_key: str = "",
         *,
         queues: bool = False,
+        goes_on: bool = False,
     ) -> Ask:
         return Ask(
             chat_id=task.chat_id,
@@ -250,4 +251,5 @@ class Exchanges:
             traceparent=traceparent,
             message_key=message_key,
             queues=queues,
+            goes_on=goes_on,
         )

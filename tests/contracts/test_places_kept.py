@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -16,9 +17,12 @@ from a2a_bridge.tasks.record import Message, Role
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.versions import HUB
 from accounts.authn import Identity
+from agents import line
+from agents.errors import Busy
+from agents.line import MOST_WAITING
 from agents.pieces import Part
 from agents.post import Join
-from agents.types import Ask
+from agents.types import Ask, SettledTurn
 from hub.wiring import House, build
 from kit.async_db import db_call
 from tests.contracts.house import COMPLETED, Published, ask, beating, published, user
@@ -78,3 +82,24 @@ async def test_an_ask_whose_key_comes_again_keeps_its_place() -> None:
         assert not run.outlives_followers
         assert not await repeat.ended(0)
         assert (run.outlives_followers, run.feed) == (True, None)
+
+
+async def test_beyond_the_most_that_may_wait_here_an_ask_is_decided_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert MOST_WAITING == 512
+    async with at_work() as (house, agent):
+
+        def asks() -> list[Ask]:
+            return [replace(ask(agent, name), queues=True) for name in ("bob", "carol")]
+
+        async def settled(_: SettledTurn) -> None:
+            return None
+
+        bob, carol = await db_call(asks)()
+        monkeypatch.setattr(line, "MOST_WAITING", 1)
+        assert (await house.dispatcher.ask(bob, settled)).in_line
+        await asyncio.sleep(0)  # it waits from now on
+        with pytest.raises(Busy):
+            await house.dispatcher.ask(carol, settled)
+        assert house.dispatcher.queued == 1

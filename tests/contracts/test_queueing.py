@@ -99,13 +99,25 @@ def test_a_full_line_refuses_and_audits_and_a_line_of_none_does_not_wait() -> No
     assert isinstance(decide(queued(other, "bob"))[0], Busy)
 
 
-def test_who_does_not_queue_is_decided_at_once() -> None:
+def test_an_ask_that_does_not_queue_is_decided_at_once_and_passes_no_other() -> None:
+    agent = queueing()
+    first = admitted(ask(agent, "alice"))
+    bob = waits(queued(agent, "bob"))
+    assert isinstance(decide(ask(agent, "carol"))[0], Busy)
+    end(first)
+    assert isinstance(decide(ask(agent, "carol"))[0], Busy)
+    (turn,) = again(bob)
+    assert isinstance(turn, OpenTurn)
+    end(turn)
+    assert isinstance(decide(ask(agent, "carol"))[0], OpenTurn)
+
+
+def test_an_answer_to_a_task_that_asks_passes_those_that_wait() -> None:
     agent = queueing()
     first = admitted(ask(agent, "alice"))
     waits(queued(agent, "bob"))
-    assert isinstance(decide(ask(agent, "carol"))[0], Busy)
     end(first)
-    assert isinstance(decide(ask(agent, "carol"))[0], OpenTurn)
+    assert isinstance(decide(replace(ask(agent, "alice"), goes_on=True))[0], OpenTurn)
 
 
 def test_an_ask_that_waiting_cannot_help_is_refused_at_once() -> None:
