@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from a2a_bridge.tasks.reader import end_of_turn
 from accounts.models import User
@@ -183,8 +184,12 @@ def test_places_of_the_dead_and_of_those_whose_time_is_over_do_not_count() -> No
     QueuedAsk.objects.filter(chat_id=carol.chat_id).update(waits_until=db_now() - timedelta(seconds=1))
     dave = waits(queued(agent, "dave"))
     assert isinstance(again(carol)[0], GaveUp)
+    with CaptureQueriesContext(connection) as queries:
+        reap()
     reap()
-    reap()
+    order = [one["sql"][:18] for one in queries if "queuedask" in one["sql"] or "INSERT" in one["sql"]]
+    assert order[1].startswith("DELETE FROM")  # a ledger deletes the place first too: neither waits for the other
+    assert "INSERT" in order[2]
     row = Turn.objects.get(chat_id=lost.chat_id)
     assert (row.outcome, row.reason, row.agent, row.task_id) == ("failed", "process_died", agent.agent, "t")
     assert (row.question, row.usage_day, agent.spent) == ("what?", None, 1)
