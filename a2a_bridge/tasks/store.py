@@ -23,6 +23,8 @@ class Listed(Protocol):
     """What a query looks at: a task, or a store's note of one."""
 
     @property
+    def id(self) -> str: ...
+    @property
     def handle(self) -> str: ...
     @property
     def context_id(self) -> str: ...
@@ -37,6 +39,7 @@ class TaskQuery:
     """Which of a caller's tasks with one agent, the one whose state was set last first.
 
     `since`: a timestamp, inclusive. `before`: the (updated_at, id) of the last task of the page before.
+    `prefixes`: their ids begin with one of these, where any is given; `other_prefixes`: with none of these.
     """
 
     caller_id: int
@@ -46,6 +49,8 @@ class TaskQuery:
     since: str = ""
     before: tuple[str, str] | None = None
     limit: int = 50
+    prefixes: tuple[str, ...] = ()
+    other_prefixes: tuple[str, ...] = ()
 
     def takes(self, task: Listed) -> bool:
         """Whether a task of this caller is meant, on whatever page."""
@@ -54,6 +59,8 @@ class TaskQuery:
             and self.context_id in ("", task.context_id)
             and self.state in (None, task.state)
             and task.updated_at >= self.since
+            and (not self.prefixes or task.id.startswith(self.prefixes))
+            and not task.id.startswith(self.other_prefixes)
         )
 
 
