@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from a2a_bridge.tasks.record import State, Task, TaskEvent
+from a2a_bridge.tasks.record import OPEN, State, Task, TaskEvent
 from kit import sql
 
 ENDED_TTL_S = 30 * 60
 ASKING_TTL_S = 24 * 60 * 60
 OPEN_TTL_S = 75 * 60  # an agent may take an hour
+MAY_RUN = timedelta(seconds=OPEN_TTL_S)
 
 
 def ttl_s(task: Task) -> int:
@@ -17,6 +19,11 @@ def ttl_s(task: Task) -> int:
     if task.is_terminal:
         return ENDED_TTL_S
     return ASKING_TTL_S if task.is_interrupted else OPEN_TTL_S
+
+
+def may_run(state: str, updated_at: datetime, now: datetime) -> bool:
+    """Whether an agent may be at work on a task, as its state tells: one that asks may wait for an approval."""
+    return state in OPEN or (state == State.INPUT_REQUIRED and updated_at > now - MAY_RUN)
 
 
 class Listed(Protocol):
