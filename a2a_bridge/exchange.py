@@ -73,17 +73,19 @@ class Exchanges:
 
         return await self._open.once(key, begin)
 
-    async def join(self, message: Join) -> bool:
-        """A message that is answered here came again, see `Join`; False when it is not answered here."""
-        key = message.caller_id, message.session_id, bytes.fromhex(message.message_key)
-        if (started := self._open.find(key)) is None:
-            return False
+    def answers(self, message: Join) -> bool:
+        """Whether that message is answered here."""
+        return self._open.find(_key_in(message)) is not None
+
+    async def join(self, message: Join) -> None:
+        """A message that may be answered here came again, see `Join`."""
+        if (started := self._open.find(_key_in(message))) is None:
+            return
         with suppress(RpcError, NotPublished, AlreadyAsked, Unavailable):  # it was not asked after all
             run = await asyncio.shield(started)
             run.outlives_followers = True
             if message.tells:
                 await run.tell()
-        return True
 
     def begun(self, identity: Identity, agent: Target, send: Send, claim: Claim) -> Task:
         """The task of an earlier send, as far as a repeated one says what it was."""
@@ -253,3 +255,7 @@ class Exchanges:
             queues=queues,
             goes_on=goes_on,
         )
+
+
+def _key_in(message: Join) -> Key:
+    return message.caller_id, message.session_id, bytes.fromhex(message.message_key)

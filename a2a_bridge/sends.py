@@ -124,7 +124,9 @@ async def _keep_place(services: Services, key: Key, home: str) -> None:
     """Have an ask that waits, and came again, keep its place when the first connection ends."""
     caller_id, session_id, message_key = key
     same = Join(caller_id, session_id, message_key.hex(), tells=False)
-    if not await services.exchanges.join(same):
+    if services.exchanges.answers(same):
+        await services.exchanges.join(same)
+    else:
         await services.post.send(home, same)
 
 
