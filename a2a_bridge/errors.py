@@ -52,7 +52,7 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     Halted: lambda denied, handle: (
         "your questions are halted" if denied.is_caller else f"agent @{handle} is halted"
     ),
-    GaveUp: lambda denied, handle: "nobody waits for the question any more",
+    GaveUp: lambda denied, handle: "the question was withdrawn before the agent was free; send it again to ask",
     Ended: lambda denied, handle: "the question that this one is asked for has ended",
     TooDeep: lambda denied, handle: "too many agents passed this question on",
     Cycle: lambda denied, handle: "this question came through the same agent already",

@@ -20,6 +20,7 @@ from a2a_bridge.tasks.store import TaskStore
 from accounts.authn import Identity
 from agents.dispatch import Dispatcher
 from agents.errors import AlreadyAsked, Denied, NotPublished, Unavailable
+from agents.post import Join
 from agents.types import Ask, SettledTurn, Surface, Target
 from kit.ids import time_ordered, unguessable
 from kit.jsonrpc import RpcError
@@ -72,12 +73,19 @@ class Exchanges:
 
         return await self._open.once(key, begin)
 
-    async def show(self, caller_id: int, session_id: int, message_key: str) -> None:
-        """Tell a task that runs here from now on: somebody in another process joined it."""
-        started = self._open.find((caller_id, session_id, bytes.fromhex(message_key)))
-        if started is not None:
-            with suppress(RpcError, NotPublished, AlreadyAsked, Unavailable):  # it was not asked after all
-                await (await asyncio.shield(started)).tell()
+    def answers(self, message: Join) -> bool:
+        """Whether that message is answered here."""
+        return self._open.find(_key_in(message)) is not None
+
+    async def join(self, message: Join) -> None:
+        """A message that may be answered here came again, see `Join`."""
+        if (started := self._open.find(_key_in(message))) is None:
+            return
+        with suppress(RpcError, NotPublished, AlreadyAsked, Unavailable):  # it was not asked after all
+            run = await asyncio.shield(started)
+            run.outlives_followers = True
+            if message.tells:
+                await run.tell()
 
     def begun(self, identity: Identity, agent: Target, send: Send, claim: Claim) -> Task:
         """The task of an earlier send, as far as a repeated one says what it was."""
@@ -126,7 +134,7 @@ class Exchanges:
         try:
             await self._keep_push(run, send)
             feed.has_pushes = await self._pushes.go_on(begun, [working], traceparent)
-            await self._ask(run, key, self._ask_of(begun, agent, identity, send, traceparent))
+            await self._ask(run, key, self._ask_of(begun, agent, identity, send, traceparent, goes_on=True))
         except BaseException:
             await self._asks_still(task, begun)
             raise
@@ -228,6 +236,7 @@ class Exchanges:
         message_key: str = "",
         *,
         queues: bool = False,
+        goes_on: bool = False,
     ) -> Ask:
         return Ask(
             chat_id=task.chat_id,
@@ -244,4 +253,9 @@ class Exchanges:
             traceparent=traceparent,
             message_key=message_key,
             queues=queues,
+            goes_on=goes_on,
         )
+
+
+def _key_in(message: Join) -> Key:
+    return message.caller_id, message.session_id, bytes.fromhex(message.message_key)

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import IDEMPOTENCY_KEY_REUSED
 from a2a_bridge.models import SendKey
 from a2a_bridge.tasks.pieces import end_of
-from a2a_bridge.tasks.reader import end_of_turn, is_queued
+from a2a_bridge.tasks.reader import end_of_turn, home_of_queued, is_queued
 from a2a_bridge.tasks.record import Task, after, timestamp
 from agents.errors import Unavailable
 from agents.models import Turn
@@ -36,6 +36,8 @@ ABANDONED_AFTER = timedelta(seconds=seconds(60.0, at_least_s=15.0))
 MAX_KEY_CHARS = 255
 CLAIM_TRIES = 5
 LOOK_EVERY_S = 0.5
+
+KeepPlace = Callable[[str], Awaitable[None]]
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Task).decode
@@ -57,13 +59,18 @@ class Claim:
 
 
 class Repeat:
-    """The answer of an earlier send: a `TaskRun` to whoever waits for it. `begun`: the task, while it runs."""
+    """The answer of an earlier send, with the methods of a `TaskRun`. `begun`: the task, while it runs.
 
-    def __init__(self, claim: Claim, begun: Task, *, wait_s: float) -> None:
+    `keep_place`: called once with the process in which the ask waits for its agent, if it does.
+    """
+
+    def __init__(self, claim: Claim, begun: Task, *, wait_s: float, keep_place: KeepPlace) -> None:
         self.task = self.opening = begun
         self.is_promoted = False
         self._claim = claim
         self._wait_s = wait_s
+        self._keep_place = keep_place
+        self._has_kept = False
         self._has_ended = False
 
     async def answered(self, within_s: float) -> bool:
@@ -87,13 +94,16 @@ class Repeat:
     async def _look(self) -> bool:
         if self._has_ended:
             return True
-        kept, settled = await db_call(_read)(self._claim)
+        kept, settled, home = await db_call(_read)(self._claim)
         if kept is not None:
             self.task, self.is_promoted = _decode(kept.result), not kept.is_plain
         elif settled is not None:
             events = end_of(self.task, settled, wait_s=self._wait_s, at=timestamp())
             self.task, self.is_promoted = after(self.task, events), True
         else:
+            if home and not self._has_kept:
+                self._has_kept = True
+                await self._keep_place(home)
             return False
         self._has_ended = True
         return True
@@ -161,29 +171,29 @@ def _was_admitted(chat_id: str) -> bool:
     return Turn.objects.filter(chat_id=chat_id).exclude(outcome=Outcome.DENIED).exists()
 
 
-def _is_under_way(chat_id: str) -> bool:
-    """Whether it waits for a free agent, or was admitted since we looked."""
-    return is_queued(chat_id) or _was_admitted(chat_id)
-
-
 def _take_over(row: SendKey, ids: dict[str, str], now: datetime) -> bool:
     """Make an abandoned key this send's; False when another was first."""
     same = SendKey.objects.filter(pk=row.pk, chat_id=row.chat_id)
     return bool(same.update(created_at=now, **ids))
 
 
-def _read(claimed: Claim) -> tuple[SendKey | None, SettledTurn | None]:
-    """The kept answer; or why there is none to come, as the turn says. A young claim may have no turn yet."""
+def _read(claimed: Claim) -> tuple[SendKey | None, SettledTurn | None, str]:
+    """The kept answer; or why there is none to come, as the turn says; or the process in which the ask waits.
+
+    A young claim may have no turn yet.
+    """
     row = SendKey.objects.filter(pk=claimed.pk, chat_id=claimed.chat_id).first()
     if row is None:
         raise Unavailable("the first of these sends was refused")
     if row.result:
-        return row, None
+        return row, None, ""
     if _was_admitted(claimed.chat_id):
-        return None, end_of_turn(claimed.chat_id)
-    if row.created_at < db_now() - ADMITTED_WITHIN and not _is_under_way(claimed.chat_id):
+        return None, end_of_turn(claimed.chat_id), ""
+    home = home_of_queued(claimed.chat_id)
+    is_old = row.created_at < db_now() - ADMITTED_WITHIN
+    if is_old and not home and not _was_admitted(claimed.chat_id):  # it may have been since we looked
         raise Unavailable("the first of these sends was never admitted")
-    return None, None
+    return None, None, home
 
 
 def _delete(pk: int, chat_id: str) -> None:

@@ -10,7 +10,7 @@ from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.errors import not_continuable, other_context
 from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
 from a2a_bridge.joining import join
-from a2a_bridge.open_runs import digest_of
+from a2a_bridge.open_runs import Key, digest_of, key_of
 from a2a_bridge.own_tasks import again, find
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.requests import Send
@@ -20,6 +20,7 @@ from a2a_bridge.tasks.record import Message, Role, Task
 from a2a_bridge.tasks.run import TaskRun
 from agents.errors import AlreadyAsked
 from agents.pieces import Part
+from agents.post import Join
 from kit.ids import unguessable
 from kit.jsonrpc import RpcError
 
@@ -102,8 +103,13 @@ async def _keyed(services: Services, call: Call, send: Send) -> TaskRun | Repeat
     task_id = send.task_id or new_task_id(agent)
     claim = await take(identity.user_id, agent.handle, check(call.key), body, task_id=task_id)
     if not claim.is_new:
-        wait_s = services.exchanges.wait_s(agent, send)
-        return Repeat(claim, services.exchanges.begun(identity, agent, send, claim), wait_s=wait_s)
+        key = key_of(identity, agent, send, claim)
+        return Repeat(
+            claim,
+            services.exchanges.begun(identity, agent, send, claim),
+            wait_s=services.exchanges.wait_s(agent, send),
+            keep_place=partial(_keep_place, services, key),
+        )
     try:
         run = await _start(services, call, send, claim)
     except BaseException:
@@ -112,6 +118,16 @@ async def _keyed(services: Services, call: Call, send: Send) -> TaskRun | Repeat
     if run.running is None:
         await let_go(claim)
     return run
+
+
+async def _keep_place(services: Services, key: Key, home: str) -> None:
+    """Have an ask that waits, and came again, keep its place when the first connection ends."""
+    caller_id, session_id, message_key = key
+    same = Join(caller_id, session_id, message_key.hex(), tells=False)
+    if services.exchanges.answers(same):
+        await services.exchanges.join(same)
+    else:
+        await services.post.send(home, same)
 
 
 async def _repeated(services: Services, call: Call, send: Send, repeat: Repeat, streaming: Streaming) -> Outcome:

@@ -128,7 +128,7 @@ def admit(ask: Ask, house: House, *, in_line: bool = False) -> Denied | NotPubli
     """Decide one ask; the first refusal answers, and an admitted ask takes its claim and its unit of budget.
 
     Where the agent has a line, an ask that queues waits in it instead of being refused because others are at it.
-    `in_line`: it does already.
+    `in_line`: it does already. An ask that does not queue is refused while others wait.
 
     Budgets are asked last because they are the only rules that spend: the agent's, then the caller's own.
     """
@@ -140,7 +140,10 @@ def admit(ask: Ask, house: House, *, in_line: bool = False) -> Denied | NotPubli
     if same := _find_same(ask, house):
         return same
     now = _refuse_now(ask, asked, house)
-    decided = _decide_in_line(ask, asked, house, now, in_line=in_line) if ask.queues and asked.queue_max else now
+    if ask.queues and asked.queue_max:
+        decided = _decide_in_line(ask, asked, house, now, in_line=in_line)
+    else:
+        decided = now or _refuse_passing(ask, asked, house)
     if decided is None:
         house.held(asked.session_id)[ask.caller_id] += 1
         asked.spent += 1
@@ -173,7 +176,7 @@ def _refuse_spent(ask: Ask, asked: AgentState, house: House) -> OverBudget | Ove
 def _decide_in_line(
     ask: Ask, asked: AgentState, house: House, refusal: Denied | None, *, in_line: bool
 ) -> Denied | Waits | None:
-    """What becomes of an ask that may wait: nobody passes those who wait already.
+    """What becomes of an ask that may wait: it does not pass those that wait already.
 
     Its agent may reconnect while it waits; to begin to wait it must be there. A caller has no more places than it
     may have turns. A place that is gone does not come back: its time was over, or its caller was suspended.
@@ -199,6 +202,11 @@ def _decide_in_line(
             return why
         line.append(Place(ask.chat_id, ask.caller_id))
     return Waits(wait_s=asked.queue_wait_s, refusal=why, is_new=not has_place)
+
+
+def _refuse_passing(ask: Ask, asked: AgentState, house: House) -> Busy | None:
+    """An ask that does not queue does not pass those that do, but for one that goes on with its task."""
+    return Busy() if asked.queue_max and house.line(asked.session_id) and not ask.goes_on else None
 
 
 def _find_same(ask: Ask, house: House) -> AlreadyAsked | None:

@@ -40,13 +40,12 @@ def reap() -> dict[str, int]:
         released = lingering.filter(claim_until__lt=now).update(released_at=F("claim_until"))
         released += gone.update(released_at=now)
         _end_waiting(QueuedAsk.objects.exclude(home__in=living), now)
-        QueuedAsk.objects.filter(waits_until__lt=now - QUEUED_KEPT).delete()
+        _take(QueuedAsk.objects.filter(waits_until__lt=now - QUEUED_KEPT))
     return {"orphans": orphans, "overdue": overdue, "released": released, "dead": dead}
 
 
 def _end_waiting(lost: QuerySet[QueuedAsk], now: datetime) -> None:
     """Make failed turns of the asks that waited in dead processes, so that their callers are told."""
-    asks = list(lost[:REAPED_AT_ONCE])
     ended = {"outcome": Outcome.FAILED, "reason": Failure.PROCESS_DIED, "settled_at": now, "released_at": now}
     turns = [
         Turn(
@@ -60,10 +59,16 @@ def _end_waiting(lost: QuerySet[QueuedAsk], now: datetime) -> None:
             task_id=ask.task_id,
             **ended,
         )
-        for ask in asks
+        for ask in _take(lost)
     ]
     Turn.objects.bulk_create(turns, ignore_conflicts=True)
-    QueuedAsk.objects.filter(pk__in=[ask.pk for ask in asks]).delete()
+
+
+def _take(places: QuerySet[QueuedAsk]) -> list[QueuedAsk]:
+    """Delete places, but for those that a ledger decides just now; before turns are written, as ledgers do."""
+    taken = list(places.select_for_update(skip_locked=True)[:REAPED_AT_ONCE])
+    QueuedAsk.objects.filter(pk__in=[one.pk for one in taken]).delete()
+    return taken
 
 
 @shared_task(name="agents.retain", ignore_result=True)

@@ -7,7 +7,6 @@ first of this process that waits for a session, twice a second, and at once when
 import asyncio
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
 
 from agents.errors import Denied, GaveUp, NotPublished, Unavailable, Waits
 from agents.ledger import Ledger
@@ -116,8 +115,10 @@ class Line:
         return await self._gave_up(ask, refusal, Outcome.DENIED, refusal.reason)
 
     async def _gave_up(self, ask: Ask, denied: Denied, outcome: Outcome, reason: str) -> SettledTurn:
-        with suppress(Unavailable):  # its row is of no account any more once its time is over
+        try:
             await self._ledger.deny(ask, denied, in_line=True)
+        except Unavailable:  # no audit row; but its place would block the agent for those behind it
+            self._ledger.withdraw(ask)
         return _never_asked(outcome, reason, denied)
 
 

@@ -134,11 +134,15 @@ class Attend(msgspec.Struct, frozen=True, tag="attend"):
 
 
 class Join(msgspec.Struct, frozen=True, tag="join"):
-    """To the process that answers a message: it came again elsewhere, where somebody waits for its task too."""
+    """To the process that answers a message: it came again elsewhere, and an answer is awaited there too.
+
+    The ask keeps its place in a line whatever connections end. `tells`: its task is told from now on.
+    """
 
     caller_id: int
     session_id: int
     message_key: str
+    tells: bool = True
 
 
 class Dismiss(msgspec.Struct, frozen=True, tag="dismiss"):

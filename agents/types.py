@@ -124,7 +124,8 @@ class Ask:
     where they are more than text. `traceparent`: the span it is, in the trace of whoever asked (`kit.trace`).
     `message_key`: the same for identical messages; while one is open, another joins it. Empty: joins nothing.
     `parent`: the chat id of the turn in which an agent asks this; empty for a first ask. `queues`: it waits for an
-    agent that is at work, if the agent's owner allows it.
+    agent that is at work, if the agent's owner allows it. `goes_on`: it answers what the agent asked in
+    its task, and passes the asks that wait.
     """
 
     chat_id: str
@@ -146,6 +147,7 @@ class Ask:
     message_key: str = ""
     parent: str = ""
     queues: bool = False
+    goes_on: bool = False
 
     @property
     def depth(self) -> int:

@@ -99,9 +99,7 @@ class House:
         elif isinstance(message, Attend):
             self.pushes.attend(message.task_id)
         elif isinstance(message, Join):
-            self.link.start(
-                self.exchanges.show(message.caller_id, message.session_id, message.message_key), "join"
-            )
+            self.link.start(self.exchanges.join(message), "join")
         else:
             await self.link.take(message)
 

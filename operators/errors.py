@@ -85,7 +85,9 @@ REFUSALS: dict[type[Exception], Refusal] = {
     Offline: Refusal(409, "channel_offline", lambda _: "its channel is offline"),
     Busy: Refusal(409, "busy", lambda _: "it is processing a turn for another caller"),
     OverCap: Refusal(409, "concurrency", lambda over: f"it already holds {over.held} of your questions"),
-    GaveUp: Refusal(409, "gave_up", lambda _: "nobody waits for the question any more"),
+    GaveUp: Refusal(
+        409, "gave_up", lambda _: "the question was withdrawn before the agent was free; send it again to ask"
+    ),
     Ended: Refusal(409, "ended", lambda _: "the question that this one is asked for has ended"),
     TooDeep: Refusal(409, "too_deep", lambda _: "too many agents passed this question on"),
     Cycle: Refusal(409, "cycle", lambda _: "this question came through the same session already"),

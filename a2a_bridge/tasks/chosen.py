@@ -1,6 +1,7 @@
 """Each task where its agent wants it: the id of a task says which store has it (docs/adr/0072)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from a2a_bridge.tasks.record import Task, TaskEvent
 from a2a_bridge.tasks.store import TaskPage, TaskQuery, TaskStore
@@ -48,8 +49,8 @@ class ChosenStores:
         return await self._of(task.id).events_after(task, seq)
 
     async def page(self, query: TaskQuery) -> TaskPage:
-        """See `TaskStore`. Each store gives a whole page, of which the newest are taken."""
-        pages = [await store.page(query) for store in self._all]
+        """See `TaskStore`. Each store gives a whole page of what `find` finds there; the newest are taken."""
+        pages = [await store.page(self._meant_of(store, query)) for store in self._all]
         found = [task for page in pages for task in page.tasks]
         newest = sorted(found, key=lambda task: (task.updated_at, task.id), reverse=True)
         is_last = all(page.is_last for page in pages) and len(newest) <= query.limit
@@ -67,6 +68,14 @@ class ChosenStores:
         """See `TaskStore`."""
         for store in self._all:
             await store.close()
+
+    def _meant_of(self, store: TaskStore, query: TaskQuery) -> TaskQuery:
+        """A store that was the hub's own may have tasks whose ids name no store: those are not found any more."""
+        of_others = tuple(prefix for prefix, one in self._by_prefix.items() if one is not store)
+        if store is self._own:
+            return replace(query, other_prefixes=of_others)
+        own = tuple(prefix for prefix, one in self._by_prefix.items() if one is store)
+        return replace(query, prefixes=own)
 
     def _of(self, task_id: str) -> TaskStore:
         """The store of a task; ids of other forms are the hub's own."""

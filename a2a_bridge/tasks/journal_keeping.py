@@ -1,14 +1,15 @@
 """How long and how many tasks the journal keeps. Deletes in small batches, each a transaction of its own."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Count, F, Q, QuerySet, Sum
 
 from a2a_bridge.models import StoredEvent, StoredTask
 from a2a_bridge.tasks import journal_rows
-from a2a_bridge.tasks.record import OPEN
+from a2a_bridge.tasks.record import OPEN, State
+from a2a_bridge.tasks.store import MAY_RUN, may_run
 from kit import batches
 from kit.clock import db_now
 
@@ -29,22 +30,24 @@ def trim(*, tasks_a_caller: int = TASKS_A_CALLER, bytes_a_caller: int = BYTES_A_
     """Delete the oldest finished tasks of callers who have more than that; how many went."""
     sums = StoredTask.objects.values("caller_id").annotate(count=Count("pk"), held=Sum(_SIZE))
     crowded = sums.filter(Q(count__gt=tasks_a_caller) | Q(held__gt=bytes_a_caller))
-    ended = StoredTask.objects.exclude(state__in=OPEN)
+    now = db_now()
+    may_wait = Q(state=State.INPUT_REQUIRED, updated_at__gt=now - MAY_RUN)  # for an approval, see `may_run`
+    ended = StoredTask.objects.exclude(Q(state__in=OPEN) | may_wait)
     gone = 0
     for caller_id in list(crowded.values_list("caller_id", flat=True)):
-        spent = list(_spent(caller_id, tasks_a_caller, bytes_a_caller))
+        spent = list(_spent(caller_id, tasks_a_caller, bytes_a_caller, now))
         for start in range(0, len(spent), DELETE_AT_ONCE):
             gone += _delete(ended, spent[start : start + DELETE_AT_ONCE])
     return gone
 
 
-def _spent(caller_id: int, most: int, most_bytes: int) -> Iterator[str]:
+def _spent(caller_id: int, most: int, most_bytes: int, now: datetime) -> Iterator[str]:
     """A caller's tasks beyond the newest that fit, but for those an agent works on."""
     mine = StoredTask.objects.filter(caller_id=caller_id).annotate(held=_SIZE).order_by("-updated_at", "-pk")
     count = size_bytes = 0
-    for task_id, state, held in mine.values_list("pk", "state", "held").iterator():
+    for task_id, state, at, held in mine.values_list("pk", "state", "updated_at", "held").iterator():
         count, size_bytes = count + 1, size_bytes + held
-        if (count > most or size_bytes > most_bytes) and state not in OPEN:
+        if (count > most or size_bytes > most_bytes) and not may_run(state, at, now):
             yield task_id
 
 

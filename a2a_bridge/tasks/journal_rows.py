@@ -4,6 +4,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 import msgspec
@@ -101,9 +103,17 @@ def page(query: TaskQuery, since: datetime) -> TaskPage:
         meant = meant.filter(state=query.state)
     if query.since:
         meant = meant.filter(updated_at__gte=journal_sql.moment(query.since))
+    if query.prefixes:
+        meant = meant.filter(_begins_with(query.prefixes))
+    if query.other_prefixes:
+        meant = meant.exclude(_begins_with(query.other_prefixes))
     rows = list(_from(meant, query.before)[: query.limit + 1])
     tasks = [task for task in _tasks(rows[: query.limit]) if task is not None]
     return TaskPage(tasks, meant.count(), len(rows) <= query.limit)
+
+
+def _begins_with(prefixes: Sequence[str]) -> Q:
+    return reduce(or_, [Q(id__startswith=prefix) for prefix in prefixes])
 
 
 def drop(task_id: str, caller_id: int) -> None:

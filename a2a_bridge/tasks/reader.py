@@ -83,8 +83,10 @@ class TaskReader:
 def end_of_turn(chat_id: str) -> SettledTurn | None:
     """How a turn ended without a reply; None while it is open, or when its process is about to tell."""
     turn = Turn.objects.filter(chat_id=chat_id).first()
-    if turn is None and is_queued(chat_id):
-        return None
+    if turn is None:
+        if is_queued(chat_id):
+            return None
+        turn = Turn.objects.filter(chat_id=chat_id).first()  # its place may have become it since we looked
     if turn is None:
         return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)
     ended = turn.settled_at
@@ -95,11 +97,14 @@ def end_of_turn(chat_id: str) -> SettledTurn | None:
 
 
 def is_queued(chat_id: str) -> bool:
-    """Whether an ask waits for a free agent, in a process that lives."""
-    now = db_now()
-    living = Process.objects.filter(beat_at__gt=alive_since(now)).values("pk")
-    found = QueuedAsk.objects.filter(chat_id=chat_id, waits_until__gt=now, home__in=living)
-    return bool(found.exists())
+    """Whether an ask waits for a free agent in a process that lives, or is about to be refused there."""
+    return bool(home_of_queued(chat_id))
+
+
+def home_of_queued(chat_id: str) -> str:
+    """The process in which an ask waits; empty where it does not."""
+    living = Process.objects.filter(beat_at__gt=alive_since(db_now())).values("pk")
+    return QueuedAsk.objects.filter(chat_id=chat_id, home__in=living).values_list("home", flat=True).first() or ""
 
 
 def _is_young(task: Task) -> bool:

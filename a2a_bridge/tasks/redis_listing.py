@@ -1,12 +1,13 @@
 """A caller's tasks in Redis, a line each: enough to choose a page by, and to see what to give up."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from a2a_bridge.tasks.record import OPEN, State, Task
-from a2a_bridge.tasks.store import TaskQuery, ttl_s
+from a2a_bridge.tasks.record import State, Task
+from a2a_bridge.tasks.store import TaskQuery, may_run, ttl_s
 from kit.clock import near_now
 
 KEEP_OF_TEN = 9  # when there are too many: so that they are not all counted again at once
@@ -55,14 +56,14 @@ def chosen(lines: Sequence[Line], query: TaskQuery) -> list[Line]:
 
 def spent(lines: Sequence[Line], *, most: int, most_bytes: int) -> list[Line]:
     """What to give up: what has expired, then the oldest that no agent works on, until a tenth is free."""
-    now_ms = _now_ms()
+    now, now_ms = near_now(), _now_ms()
     given_up = [one for one in lines if one.expires_ms <= now_ms]
     kept = sorted((one for one in lines if one.expires_ms > now_ms), key=lambda one: one.position)
     count, size_bytes = len(kept), sum(one.size_bytes for one in kept)
     for one in kept:
         if count <= most * KEEP_OF_TEN // 10 and size_bytes <= most_bytes * KEEP_OF_TEN // 10:
             break
-        if one.state not in OPEN:
+        if not may_run(one.state, datetime.fromisoformat(one.updated_at), now):
             given_up.append(one)
             count, size_bytes = count - 1, size_bytes - one.size_bytes
     return given_up

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -153,12 +154,16 @@ class TaskRun:
         """Wait for the end of the turn, or until its task asks its caller to approve something."""
         if self.running is None:
             return True
+        until = time.monotonic() + within_s
         if not await done_within(self.running.due, within_s):
             return False
         if not self.running.settled.done():
             feed = await self.tell()
             while self.task.is_open and self.running.due.done() and not self.running.settled.done():
-                await feed.news(self.task.seq, ASKED_WITHIN_S)
+                left_s = until - time.monotonic()  # the store may be away for longer
+                if left_s <= 0:
+                    return False
+                await feed.news(self.task.seq, min(left_s, ASKED_WITHIN_S))
             return not self.task.is_open
         return True
 

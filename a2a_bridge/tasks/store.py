@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from a2a_bridge.tasks.record import State, Task, TaskEvent
+from a2a_bridge.tasks.record import OPEN, State, Task, TaskEvent
 from kit import sql
 
 ENDED_TTL_S = 30 * 60
 ASKING_TTL_S = 24 * 60 * 60
 OPEN_TTL_S = 75 * 60  # an agent may take an hour
+MAY_RUN = timedelta(seconds=OPEN_TTL_S)
 
 
 def ttl_s(task: Task) -> int:
@@ -19,9 +21,16 @@ def ttl_s(task: Task) -> int:
     return ASKING_TTL_S if task.is_interrupted else OPEN_TTL_S
 
 
+def may_run(state: str, updated_at: datetime, now: datetime) -> bool:
+    """Whether an agent may be at work on a task, as its state tells: one that asks may wait for an approval."""
+    return state in OPEN or (state == State.INPUT_REQUIRED and updated_at > now - MAY_RUN)
+
+
 class Listed(Protocol):
     """What a query looks at: a task, or a store's note of one."""
 
+    @property
+    def id(self) -> str: ...
     @property
     def handle(self) -> str: ...
     @property
@@ -37,6 +46,7 @@ class TaskQuery:
     """Which of a caller's tasks with one agent, the one whose state was set last first.
 
     `since`: a timestamp, inclusive. `before`: the (updated_at, id) of the last task of the page before.
+    `prefixes`: their ids begin with one of these, where any is given; `other_prefixes`: with none of these.
     """
 
     caller_id: int
@@ -46,6 +56,8 @@ class TaskQuery:
     since: str = ""
     before: tuple[str, str] | None = None
     limit: int = 50
+    prefixes: tuple[str, ...] = ()
+    other_prefixes: tuple[str, ...] = ()
 
     def takes(self, task: Listed) -> bool:
         """Whether a task of this caller is meant, on whatever page."""
@@ -54,6 +66,8 @@ class TaskQuery:
             and self.context_id in ("", task.context_id)
             and self.state in (None, task.state)
             and task.updated_at >= self.since
+            and (not self.prefixes or task.id.startswith(self.prefixes))
+            and not task.id.startswith(self.other_prefixes)
         )
 
 

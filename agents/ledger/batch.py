@@ -54,7 +54,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
         if is_retry:
             _skip_written(asks, now, results)
         refused = _admit(asks, in_line, moment, home, results, notes)
-        _leave_lines(batch, results)
+        _leave_lines(batch, results, is_retry=is_retry)
         refused += [(work.ask, work.denied) for work in batch if isinstance(work, Deny)]
         write_refusals(refused, moment)
         for ask, denied in refused:
@@ -155,13 +155,18 @@ def _skip_written(asks: dict[int, Ask], now: datetime, results: dict[int, Result
             del asks[i]
 
 
-def _leave_lines(batch: Sequence[Work], results: Mapping[int, Result]) -> None:
-    """Asks that waited and were decided, or wait no more."""
+def _leave_lines(batch: Sequence[Work], results: Mapping[int, Result], *, is_retry: bool) -> None:
+    """Delete the places of asks that waited and were decided, or wait no more.
+
+    In a retried batch a new ask may have a place too, of the commit whose answer was lost.
+    """
     left = [work.ask.chat_id for work in batch if isinstance(work, Withdraw) and work.ask.queues]
     left += [
         work.ask.chat_id
         for i, work in enumerate(batch)
-        if isinstance(work, Admit | Deny) and work.in_line and not isinstance(results.get(i), Waits)
+        if isinstance(work, Admit | Deny)
+        and (work.in_line or (is_retry and work.ask.queues))
+        and not isinstance(results.get(i), Waits)
     ]
     if left:
         statements.leave_lines(left)

@@ -64,7 +64,7 @@ class Ledger:
             Denied, NotPublished: refused; the audit row of a Denied is durable too.
             AlreadyAsked: an identical message is open; nothing was written.
             Waits: it has a place in the line of its agent.
-            Unavailable: nothing was decided; it has no place any more.
+            Unavailable: nothing was decided; a place it had (`in_line`) may be there still.
 
         When this is cancelled nobody will see the turn through: what is admitted all the same is withdrawn.
         """
@@ -76,8 +76,16 @@ class Ledger:
             raise
 
     async def deny(self, ask: Ask, denied: Denied, *, in_line: bool = False) -> None:
-        """Audit a refusal decided elsewhere. `in_line`: it waited, and gives up its place."""
+        """Audit a refusal decided elsewhere. `in_line`: it waited, and gives up its place.
+
+        Raises:
+            Unavailable: nothing was written; a place is there still, see `withdraw`.
+        """
         await self._submit(Deny(ask, denied, in_line))
+
+    def withdraw(self, ask: Ask) -> None:
+        """Take an ask back: end it unsent if it was admitted, and delete its place; once the database is back."""
+        self._post(Withdraw(ask)).add_done_callback(read_failure)
 
     async def settle(self, turn: OpenTurn, ending: Ending, also: Also | None = None) -> SettledTurn:
         """End a turn; the first ending stands, and this returns the one that stands.
@@ -117,7 +125,7 @@ class Ledger:
 
     def _withdraw(self, ask: Ask, decided: asyncio.Future[Any]) -> None:
         if not decided.cancelled() and isinstance(decided.exception(), Waits | None):
-            self._post(Withdraw(ask)).add_done_callback(read_failure)
+            self.withdraw(ask)
 
     def _submit(self, work: Work | LookUp) -> asyncio.Future[Any]:
         if self._queue.qsize() >= MAX_WAITING:

@@ -66,12 +66,12 @@ def _tried(user: User) -> bool:
 def erase(user: User) -> bool:
     """Erase all of a closed account but a row without a name, which others' audits point to.
 
-    False: a question of theirs is still open; try again when it has ended.
+    False: a question of theirs is still open, or waits for its agent; try again when it has ended.
     """
     if not user.former_login:
         return True  # it was done: there is no name to look for
-    if Turn.objects.open().filter(caller=user).exists():
-        return False
+    if QueuedAsk.objects.filter(caller=user).exists() or Turn.objects.open().filter(caller=user).exists():
+        return False  # in this order: an ask that waits becomes a turn, and its end writes the question once more
     traces = traces_of(user)
     scrub_others(user, traces)
     scrub_acts(traces)
@@ -99,7 +99,6 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
     yield TokenUsage.objects.filter(owner=user)
     yield RemoteName.objects.filter(caller=user)
     yield Attachment.objects.filter(user=user)
-    yield QueuedAsk.objects.filter(caller=user)
     for column in ("user", "shared_by"):
         yield Share.objects.filter(**{column: user})
     for column in ("owner", "caller"):

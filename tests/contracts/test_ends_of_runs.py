@@ -1,5 +1,6 @@
 """The end of a turn is kept and told, whenever somebody first asks to be told."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -11,8 +12,11 @@ from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.record import State, Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
-from agents.post import LocalPost
-from agents.types import Ask, Outcome, SettledTurn
+from agents.errors import Unavailable
+from agents.pieces import ApprovalAsked
+from agents.post import LocalPost, Said
+from agents.types import Ask, OpenTurn, Outcome, SettledTurn, Surface, Target
+from agents.waiting import RunningTurn
 from kit.async_db import db_call
 from tests.contracts.house import admitted, ask, end, published
 from tests.contracts.stored_tasks import Clock, task
@@ -53,6 +57,32 @@ async def test_an_end_that_cannot_be_kept_leaves_nobody_waiting() -> None:
         await run.keep_end(REPLIED)
     assert not feed.is_fed
     assert feed.task.state is State.COMPLETED
+
+
+class Away(MemoryTaskStore):
+    """A store that is out of reach once the task is there."""
+
+    async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        raise Unavailable
+
+
+async def test_a_request_for_approval_that_cannot_be_kept_leaves_the_wait_its_time() -> None:
+    """The answer tells the client meanwhile that the hub is there."""
+    run = run_on(Away(Clock()), keeps_plain=True)
+    asked = Ask(
+        chat_id="c",
+        target=Target(1, 1, "a/b"),
+        caller_id=1,
+        caller_login="al",
+        surface=Surface.A2A,
+        question="what?",
+        wait_s=60,
+    )
+    run.begin(RunningTurn(OpenTurn(ask=asked, connection_id=1, link_process="p", text="what?")))
+    assert run.running is not None
+    run.running.take(Said("c", 0, ApprovalAsked("r1", "Bash", "ls")))
+    async with asyncio.timeout(3):
+        assert not await run.answered(0.2)
 
 
 def ended() -> Ask:

@@ -42,12 +42,16 @@ def end_turn(claim: Claim, outcome: str) -> None:
     )  # fmt: skip
 
 
+async def not_waiting(_: str) -> None:
+    raise AssertionError("none of these waits for its agent")
+
+
 def repeat_of(claim: Claim) -> Repeat:
     begun = Task(
         id=claim.task_id, caller_id=1, handle="bob/a", context_id="c", chat_id=claim.chat_id, home="p",
         state=State.SUBMITTED, updated_at=timestamp(), history=(),
     )  # fmt: skip
-    return Repeat(claim, begun, wait_s=60)
+    return Repeat(claim, begun, wait_s=60, keep_place=not_waiting)
 
 
 async def test_while_the_first_may_still_be_admitted_the_second_waits() -> None:

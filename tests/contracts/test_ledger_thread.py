@@ -5,17 +5,21 @@ The faults are real: SQLite triggers refuse a row, and a second connection holds
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
 import pytest
 from django.db import connection
 
-from agents.errors import Offline, Unavailable
-from agents.ledger import Ledger
-from agents.models import Turn
-from agents.types import Failure, OpenTurn, Outcome, SettledTurn
+from agents.dispatch import CANCELED
+from agents.errors import Offline, Unavailable, Waits
+from agents.ledger import Ledger, thread
+from agents.line import Line
+from agents.models import QueuedAsk, Turn
+from agents.types import NO_CONNECTION, Ask, Failure, OpenTurn, Outcome, SettledTurn
+from agents.waiting import RunningTurn
 from kit import sql
 from tests.contracts.house import COMPLETED, HOME, ask, published
 from tests.waiting import eventually
@@ -134,6 +138,47 @@ async def test_an_ask_whose_caller_is_cut_off_while_it_is_decided_leaves_nothing
     await eventually(is_withdrawn, "the ask is withdrawn")
     assert await asyncio.to_thread(lambda: agent.spent) == 0
     assert isinstance(await ledger.admit(await asyncio.to_thread(lambda: ask(agent, "bob"))), OpenTurn)
+
+
+@asynccontextmanager
+async def waiting(ledger: Ledger) -> AsyncIterator[tuple[RunningTurn, asyncio.Task[OpenTurn | SettledTurn]]]:
+    """An ask that waits in a line, and its wait; afterwards its place goes."""
+
+    def asks() -> tuple[Ask, Ask]:
+        agent = published(queue_max=3, queue_wait_s=60)
+        return ask(agent), replace(ask(agent, "bob"), queues=True)
+
+    first, second = await asyncio.to_thread(asks)
+    await ledger.admit(first)
+    with pytest.raises(Waits) as waits:
+        await ledger.admit(second)
+    to_be = OpenTurn(ask=second, connection_id=NO_CONNECTION, link_process="", text=second.question)
+    running = RunningTurn(to_be, in_line=True)
+    line = Line(ledger, time.monotonic)
+    yield running, asyncio.create_task(line.wait(running, waits.value))
+
+    async def is_gone() -> bool:
+        return not await asyncio.to_thread(QueuedAsk.objects.exists)
+
+    await eventually(is_gone, "the place is deleted")
+
+
+async def test_a_canceled_ask_leaves_no_place_when_the_ledger_is_full(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with waiting(ledger) as (running, wait):
+        monkeypatch.setattr(thread, "MAX_WAITING", 0)
+        running.end(CANCELED)
+        settled = await asyncio.wait_for(wait, 5)
+        assert isinstance(settled, SettledTurn)
+        assert settled.reason == Failure.CANCELED
+
+
+async def test_a_canceled_ask_leaves_no_place_when_the_database_is_away(ledger: Ledger) -> None:
+    async with waiting(ledger) as (running, wait):
+        with locked():
+            running.end(CANCELED)
+            await asyncio.wait_for(wait, 10)
 
 
 async def test_denials_are_raised_and_their_rows_are_there(ledger: Ledger) -> None:

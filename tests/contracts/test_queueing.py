@@ -1,10 +1,14 @@
 """Asks that wait for a free agent: who is next, how many wait, and what is left of those who wait no more."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from a2a_bridge.tasks.reader import end_of_turn
 from accounts.models import User
 from agents.errors import AlreadyAsked, Busy, GaveUp, NotPublished, Offline, OverBudget, OverCap, Waits
 from agents.jobs import reap
@@ -96,13 +100,25 @@ def test_a_full_line_refuses_and_audits_and_a_line_of_none_does_not_wait() -> No
     assert isinstance(decide(queued(other, "bob"))[0], Busy)
 
 
-def test_who_does_not_queue_is_decided_at_once() -> None:
+def test_an_ask_that_does_not_queue_is_decided_at_once_and_passes_no_other() -> None:
+    agent = queueing()
+    first = admitted(ask(agent, "alice"))
+    bob = waits(queued(agent, "bob"))
+    assert isinstance(decide(ask(agent, "carol"))[0], Busy)
+    end(first)
+    assert isinstance(decide(ask(agent, "carol"))[0], Busy)
+    (turn,) = again(bob)
+    assert isinstance(turn, OpenTurn)
+    end(turn)
+    assert isinstance(decide(ask(agent, "carol"))[0], OpenTurn)
+
+
+def test_an_answer_to_a_task_that_asks_passes_those_that_wait() -> None:
     agent = queueing()
     first = admitted(ask(agent, "alice"))
     waits(queued(agent, "bob"))
-    assert isinstance(decide(ask(agent, "carol"))[0], Busy)
     end(first)
-    assert isinstance(decide(ask(agent, "carol"))[0], OpenTurn)
+    assert isinstance(decide(replace(ask(agent, "alice"), goes_on=True))[0], OpenTurn)
 
 
 def test_an_ask_that_waiting_cannot_help_is_refused_at_once() -> None:
@@ -121,6 +137,16 @@ def test_who_is_suspended_while_they_wait_is_not_let_through() -> None:
     User.objects.filter(login="bob").update(is_active=False)
     assert isinstance(again(one)[0], GaveUp)
     assert places() == []
+
+
+def test_an_ask_at_the_end_of_its_time_is_refused_by_its_process_alone() -> None:
+    """The wait ends there, with the refusal; admission does not end it a moment before, with another."""
+    agent = queueing(queue_wait_s=0)
+    admitted(ask(agent, "alice"))
+    one = waits(queued(agent))
+    (still,) = again(one)
+    assert isinstance(still, Waits)
+    assert isinstance(still.refusal, Busy)
 
 
 def test_a_place_outlives_a_reconnect_but_not_the_agent() -> None:
@@ -158,14 +184,45 @@ def test_places_of_the_dead_and_of_those_whose_time_is_over_do_not_count() -> No
     QueuedAsk.objects.filter(chat_id=carol.chat_id).update(waits_until=db_now() - timedelta(seconds=1))
     dave = waits(queued(agent, "dave"))
     assert isinstance(again(carol)[0], GaveUp)
+    with CaptureQueriesContext(connection) as queries:
+        reap()
     reap()
-    reap()
+    order = [one["sql"][:18] for one in queries if "queuedask" in one["sql"] or "INSERT" in one["sql"]]
+    assert order[1].startswith("DELETE FROM")  # a ledger deletes the place first too: neither waits for the other
+    assert "INSERT" in order[2]
     row = Turn.objects.get(chat_id=lost.chat_id)
     assert (row.outcome, row.reason, row.agent, row.task_id) == ("failed", "process_died", agent.agent, "t")
     assert (row.question, row.usage_day, agent.spent) == ("what?", None, 1)
     assert places() == [dave.chat_id]
     end(first)
     assert isinstance(again(dave)[0], OpenTurn)
+
+
+def test_a_task_whose_ask_becomes_its_turn_just_then_has_not_ended() -> None:
+    agent = queueing()
+    first = admitted(ask(agent, "alice"))
+    one = waits(queued(agent))
+    end(first)
+    begun: list[Result] = []
+
+    def begin_after_the_first(execute: Callable[..., object], *query: object) -> object:
+        found = execute(*query)
+        if not begun:
+            begun.append(None)
+            begun[:] = again(one)
+        return found
+
+    with connection.execute_wrapper(begin_after_the_first):
+        assert end_of_turn(one.chat_id) is None
+    assert isinstance(begun[0], OpenTurn)
+
+
+def test_a_task_whose_time_is_over_has_not_ended_before_its_process_says_so() -> None:
+    agent = queueing()
+    admitted(ask(agent, "alice"))
+    one = waits(queued(agent))
+    QueuedAsk.objects.update(waits_until=db_now() - timedelta(seconds=1))
+    assert end_of_turn(one.chat_id) is None
 
 
 def test_an_identical_message_joins_one_that_waits() -> None:
@@ -187,6 +244,21 @@ def test_a_retried_batch_keeps_places_and_makes_no_second() -> None:
     results = commit([Admit(one, in_line=True), Admit(two)], home=HOME, is_retry=True).results
     assert [isinstance(result, Waits) for result in results] == [True, True]
     assert places() == [one.chat_id, two.chat_id]
+
+
+@pytest.mark.parametrize("is_free", [True, False])
+def test_a_retried_ask_that_is_decided_leaves_no_place(is_free: bool) -> None:
+    """The commit that wrote its place happened, and the answer to it was lost."""
+    agent = queueing(daily_budget=2)
+    first = admitted(ask(agent, "alice"))
+    one = waits(queued(agent, message_key="k"))
+    if is_free:
+        end(first)
+    else:
+        Agent.objects.filter(pk=agent.agent.pk).update(daily_budget=1)
+    (result,) = commit([Admit(one)], home=HOME, is_retry=True).results
+    assert isinstance(result, OpenTurn if is_free else OverBudget)
+    assert places() == []
 
 
 def test_lines_are_of_one_agent_each() -> None:

@@ -225,6 +225,8 @@ async def test_a_page_shows_what_was_asked_for(store: TaskStore) -> None:
     assert await ids(since=at(6)) == ["asking"]
     assert await ids(handle="o/t") == ["other-agent"]
     assert await ids(context_id="absent") == []
+    assert await ids(prefixes=("do", "a")) == ["asking", "done"]
+    assert await ids(other_prefixes=("do", "a")) == ["other-context"]
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])

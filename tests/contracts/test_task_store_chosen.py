@@ -63,5 +63,19 @@ async def test_a_list_is_one_of_all_stores_the_newest_first(chosen: ChosenStores
     assert seen == [at(number) for number in reversed(range(10))]
 
 
+async def test_a_list_shows_what_is_found_alone(memory: TaskStore, other: TaskStore) -> None:
+    """After the hub's own store was changed, tasks of the former one are not found, and not listed or counted."""
+    before = ChosenStores(other, {"memory": memory, "journal": other})
+    ids = [new_id(kind) for kind in ("", "memory", "journal")]
+    for number, task_id in enumerate(ids):
+        await before.put(msgspec.structs.replace(ended(), id=task_id, updated_at=at(number)))
+    now = ChosenStores(memory, {"memory": memory, "journal": other})
+    for stores, shown in ((before, ids[::-1]), (now, ids[:0:-1])):
+        page = await stores.page(_after(None))
+        assert [one.id for one in page.tasks] == shown
+        assert page.total == len(shown)
+        assert [one for one in ids[::-1] if await stores.find(one, caller_id=1)] == shown
+
+
 def _after(before: tuple[str, str] | None) -> TaskQuery:
     return TaskQuery(caller_id=1, handle=HANDLE, limit=4, before=before)

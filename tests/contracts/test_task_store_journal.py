@@ -15,6 +15,7 @@ from a2a_bridge.models import StoredEvent, StoredTask
 from a2a_bridge.tasks import journal_keeping
 from a2a_bridge.tasks.journal import JournalTaskStore
 from a2a_bridge.tasks.record import State, Task, after
+from a2a_bridge.tasks.redis_listing import Line, spent
 from a2a_bridge.tasks.store import TaskQuery
 from accounts.models import User
 from agents.errors import Unavailable
@@ -23,6 +24,7 @@ from agents.ledger.work import Settle
 from agents.models import Turn
 from agents.types import SettledTurn
 from kit.async_db import db_call
+from kit.iso import iso
 from tests.contracts.house import COMPLETED, HOME, admitted, ask, published
 from tests.contracts.stored_tasks import HANDLE, chunk, ended, keep, make_callers, state, story, task
 from tests.contracts.test_task_store_redis import written_before
@@ -121,6 +123,22 @@ async def test_a_callers_oldest_finished_tasks_go_when_they_weigh_too_much(store
     assert await store.find("task-1", caller_id=1) is None
     assert await store.find("task-2", caller_id=1) is not None
     assert await in_database(jobs.trim_tasks) == 0
+
+
+async def test_a_task_that_may_wait_for_an_approval_is_not_given_up(store: JournalTaskStore) -> None:
+    await keep(store, task(), story(end=State.INPUT_REQUIRED))
+    for age, gone in ((timedelta(minutes=74), 0), (timedelta(minutes=76), 1)):
+        await change(updated_at=datetime.now(UTC) - age)
+        assert await in_database(lambda: journal_keeping.trim(tasks_a_caller=0)) == gone
+
+
+def test_redis_gives_up_no_task_that_may_wait_for_an_approval() -> None:
+    ages = {"young": timedelta(minutes=74), "old": timedelta(minutes=76)}
+    lines = [
+        Line(iso(datetime.now(UTC) - age), State.INPUT_REQUIRED, HANDLE, "c", 2**52, 1, name)
+        for name, age in ages.items()
+    ]
+    assert [one.id for one in spent(lines, most=0, most_bytes=0)] == ["old"]
 
 
 @contextmanager

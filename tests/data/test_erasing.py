@@ -20,7 +20,8 @@ from django.utils import timezone
 from accounts.models import Credential, User
 from accounts.oauth.github import Profile
 from accounts.oauth.people import admit
-from agents.models import Agent, Blob, Event, Halt, OpMessage, Turn
+from agents.jobs import reap
+from agents.models import Agent, Blob, Event, Halt, OpMessage, QueuedAsk, Turn
 from hub import jobs
 from hub.estate.closing import LastAdministrator, close
 from hub.estate.erasing import erase
@@ -160,6 +161,21 @@ def test_an_account_with_an_open_question_waits_for_its_end(alice: Person, bob: 
     Turn.objects.filter(pk=turn.pk).update(outcome="failed", settled_at=turn.asked_at, released_at=turn.asked_at)
     assert jobs.erase_closed() == 1
     assert jobs.erase_closed() == 0
+
+
+def test_an_account_whose_question_waits_for_its_agent_waits_for_its_end(alice: Person, bob: Person) -> None:
+    agent = make_agent(bob.user)
+    now = timezone.now()
+    times = {"queued_at": now, "waits_until": now}
+    waits = QueuedAsk.objects.create(
+        agent=agent, session=agent.session, caller=alice.user, chat_id="c", home="gone", question=WORD, **times
+    )
+    close(alice.user.pk)
+    assert jobs.erase_closed() == 0
+    reap()
+    assert not QueuedAsk.objects.filter(pk=waits.pk).exists()
+    assert jobs.erase_closed() == 1
+    assert Turn.objects.get(chat_id="c").question == ""
 
 
 @contextmanager

@@ -35,7 +35,7 @@ SAID = [
     (Blocked(), "agent @owner/slug does not take your questions"),
     (Halted(), "agent @owner/slug is halted"),
     (Halted(is_caller=True), "your questions are halted"),
-    (GaveUp(), "nobody waits for the question any more"),
+    (GaveUp(), "the question was withdrawn before the agent was free; send it again to ask"),
     (Ended(), "the question that this one is asked for has ended"),
     (TooDeep(), "too many agents passed this question on"),
     (Cycle(), "this question came through the same agent already"),

@@ -59,7 +59,7 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     ),
     Blocked: lambda denied, name: f"@{name} does not take questions of this caller",
     Halted: lambda denied, name: "the caller's questions are halted" if denied.is_caller else f"@{name} is halted",
-    GaveUp: lambda denied, name: f"nobody waits for @{name} any more",
+    GaveUp: lambda denied, name: f"the question was withdrawn before @{name} was free; send it again to ask",
     Ended: lambda denied, name: "the question that you ask this for was canceled or failed, stop working on it",
     TooDeep: lambda denied, name: "too many agents passed this question on, answer without asking another",
     Cycle: lambda denied, name: f"the question came through @{name} already, answer without asking it again",

@@ -1,0 +1,105 @@
+"""What happens in one process to an ask that waits, while others send it again or too many wait."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from a2a_bridge.calls import Call, Caller, Services, Waiting
+from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.idempotency import Repeat
+from a2a_bridge.open_runs import digest_of
+from a2a_bridge.requests import Send
+from a2a_bridge.sends import take_send
+from a2a_bridge.tasks.record import Message, Role
+from a2a_bridge.tasks.run import TaskRun
+from a2a_bridge.versions import HUB
+from accounts.authn import Identity
+from agents import line
+from agents.errors import Busy
+from agents.line import MOST_WAITING
+from agents.pieces import Part
+from agents.post import Join
+from agents.types import Ask, SettledTurn
+from hub.wiring import House, build
+from kit.async_db import db_call
+from tests.contracts.house import COMPLETED, Published, ask, beating, published, user
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+SEND = Send(message=Message("m", Role.USER, (Part(text="what?"),)), question="what?")
+
+
+@asynccontextmanager
+async def at_work() -> AsyncIterator[tuple[House, Published]]:
+    """A hub, and an agent with a line that is at work for alice; afterwards nothing waits."""
+    house = build()
+
+    def prepare() -> tuple[Published, Ask]:
+        beating(house.process_id)
+        agent = published(queue_max=3, queue_wait_s=60)
+        return agent, ask(agent)
+
+    agent, first = await db_call(prepare)()
+    turn = await house.ledger.admit(first)
+    yield house, agent
+    await house.ledger.settle(turn, COMPLETED)
+    await house.dispatcher.drain(0)
+    house.ledger.close()
+
+
+async def call_of(agent: Published, key: str = "") -> Call:
+    bob = await db_call(user)("bob")
+    identity = Identity(1, "session", "", bob.pk, "bob", is_staff=False, is_stale=False)
+    return Call(caller=Caller(identity, agent.ref), dialect=HUB, operation=Operation.SEND, request=SEND, key=key)
+
+
+async def sent(services: Services, call: Call) -> TaskRun | Repeat:
+    waiting = await take_send(services, call, SEND)
+    assert isinstance(waiting, Waiting)
+    assert isinstance(waiting.run, TaskRun | Repeat)
+    return waiting.run
+
+
+async def test_an_ask_that_another_process_joins_keeps_its_place() -> None:
+    async with at_work() as (house, agent):
+        call = await call_of(agent)
+        run = await sent(house.bridge.counter.operations.services, call)
+        assert isinstance(run, TaskRun)
+        assert (run.is_in_line, run.outlives_followers) == (True, False)
+        await house.take(Join(call.caller.identity.user_id, agent.ref.session_id, digest_of(SEND).hex()))
+        await asyncio.sleep(0.1)
+        assert (run.outlives_followers, run.feed is None) == (True, False)
+
+
+async def test_an_ask_whose_key_comes_again_keeps_its_place() -> None:
+    async with at_work() as (house, agent):
+        services, call = house.bridge.counter.operations.services, await call_of(agent, "k")
+        run, repeat = await sent(services, call), await sent(services, call)
+        assert isinstance(run, TaskRun)
+        assert isinstance(repeat, Repeat)
+        assert not run.outlives_followers
+        assert not await repeat.ended(0)
+        assert (run.outlives_followers, run.feed) == (True, None)
+
+
+async def test_beyond_the_most_that_may_wait_here_an_ask_is_decided_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert MOST_WAITING == 512
+    async with at_work() as (house, agent):
+
+        def asks() -> list[Ask]:
+            return [replace(ask(agent, name), queues=True) for name in ("bob", "carol")]
+
+        async def settled(_: SettledTurn) -> None:
+            return None
+
+        bob, carol = await db_call(asks)()
+        monkeypatch.setattr(line, "MOST_WAITING", 1)
+        assert (await house.dispatcher.ask(bob, settled)).in_line
+        await asyncio.sleep(0)  # it waits from now on
+        with pytest.raises(Busy):
+            await house.dispatcher.ask(carol, settled)
+        assert house.dispatcher.queued == 1
