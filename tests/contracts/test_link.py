@@ -220,6 +220,14 @@ async def test_a_missing_chunk_is_an_error_not_a_shorter_reply() -> None:
     assert running.agent_is_done
 
 
+async def test_a_missing_last_chunk_is_an_error_too() -> None:
+    running = RunningTurn(turn())
+    running.take(Chunk("chat", 0, "a"))
+    running.take(Final("chat", 2))
+    ending = running.reply.result()
+    assert (ending.outcome, ending.reason, ending.keeps_claim) == (Outcome.FAILED, "reply_lost", False)
+
+
 async def test_a_socket_whose_place_was_taken_before_it_was_attached_leaves(ends: tuple[End, End]) -> None:
     """Its rival, in another process, may have been registered in the moment between commit and attachment."""
     home, far = ends
