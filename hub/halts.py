@@ -19,7 +19,13 @@ class Halts:
         self._known: set[int] = set()
 
     async def look(self) -> None:
-        """End turns under every halt; close sockets and streams under those that were there before."""
+        """End turns under every halt; close sockets and streams under those that were there before.
+
+        Where nothing is open nothing is looked for: what begins later is refused at admission.
+        """
+        if not self._may_end_something:
+            self._known = set()
+            return
         halts = await db_call(halting.active)()
         ripe = [one for one in halts if one.id in self._known]
         self._known = {one.id for one in halts}
@@ -28,6 +34,12 @@ class Halts:
                 self._house.dispatcher.cancel(chat_id, HALTED)
         if ripe:
             await self._close(ripe)
+
+    @property
+    def _may_end_something(self) -> bool:
+        house = self._house
+        held = house.callers.credential_ids or house.room.credential_ids
+        return bool(house.dispatcher.open_turns or house.link.sessions or held)
 
     async def _close(self, halts: list[Active]) -> None:
         link, callers, room = self._house.link, self._house.callers, self._house.room
