@@ -24,6 +24,7 @@ ASKS = 100
 ROUNDS, MOST_ROUNDS = 3, 5  # more than 3 when something else was busy meanwhile
 LARGE_BYTES = 8_000_000
 DRIP_EVERY_S = 0.5
+BUSY_MACHINE_S = 0.1  # what other workers' tests take of the cores while one asks
 HANGS_UP_WITHIN_S = 30
 HEAD_S = on_hub(HEAD_WITHIN_S, at_least_s=2.5)
 HOST = "Host: 127.0.0.1\r\n"
@@ -156,8 +157,11 @@ async def test_two_hundred_slow_clients_do_not_hurt_the_others(make_home: MakeHo
 
 
 def _are_hurt(calm: list[float], busy: list[float]) -> bool:
-    """Whether asks took twice as long beside slow clients, in the middle of the rounds."""
-    return statistics.median(busy) >= 2 * statistics.median(calm)
+    """Whether asks took twice as long beside slow clients, and BUSY_MACHINE_S, in the middle of the rounds.
+
+    An ask that waits for one of them takes DRIP_EVERY_S at least.
+    """
+    return statistics.median(busy) >= 2 * statistics.median(calm) + BUSY_MACHINE_S
 
 
 async def nothing(client: SlowClient) -> None:
