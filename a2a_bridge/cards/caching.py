@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import rfc8785
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import get_conditional_response
 from django.utils.http import http_date
-
-from kit.canonical import canonical_json
 
 STARTED_AT = datetime.now(UTC)
 REVALIDATED = "public, max-age=0, must-revalidate"
@@ -19,7 +18,7 @@ encode = msgspec.json.Encoder().encode
 
 def weak_etag(stable: Any) -> str:
     """An ETag of what does not change by the minute."""
-    return f'W/"{hashlib.sha256(canonical_json(stable)).hexdigest()}"'
+    return f'W/"{hashlib.sha256(rfc8785.dumps(stable)).hexdigest()}"'
 
 
 def last_modified(changed_at: datetime) -> int:

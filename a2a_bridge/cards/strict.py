@@ -4,12 +4,13 @@ Nothing in it is empty or a default. Who verifies a signature may drop such memb
 specification keeps some of them, the official SDKs keep none. A card without any has one canonical form.
 """
 
+import rfc8785
+
 from a2a_bridge.cards.parts import BEARER, Json, Today, common, info, interfaces, read_today
 from accounts.signing import NoKey, sign
 from agents.admission import CallerSpending
 from agents.directory import find_caller_spending
 from agents.models import Agent
-from kit.canonical import canonical_json
 
 EXTENSION_PATH = "/extensions/agent-info/v1"
 EXTENSION_TEXT = "What this hub knows of the agent: owner, budget, isolation."
@@ -66,7 +67,7 @@ def find_extended_card(
 def signed(card: Json, public_url: str) -> Json:
     """A strict card with the hub's signature (section 8.4); as it is, when the hub's key cannot be read."""
     try:
-        compact = sign(canonical_json(card), {"typ": "JOSE", "jku": public_url + JWKS_PATH})
+        compact = sign(rfc8785.dumps(card), {"typ": "JOSE", "jku": public_url + JWKS_PATH})
     except NoKey:
         return card
     protected, _, signature = compact.split(".")

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import rfc8785
 from a2a.utils._jcs import canonicalize
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
@@ -21,7 +22,6 @@ from a2a_bridge.cards.parts import Today
 from accounts import signing
 from accounts.models import SigningKey
 from kit import sealing
-from kit.canonical import canonical_json
 from tests.native.house import Person, make_agent
 
 PUBLIC_URL = "https://hub.example"
@@ -148,7 +148,7 @@ def test_the_extended_card_tells_a_caller_more(alice: Person) -> None:
 def test_canonical_json_is_that_of_the_rfc() -> None:
     value = {"\ue000": 1, "\U0001f600": 2, "a": ['\x1f\t"\\/é', True, None, -3, {}], "A": {"b": 0, "a": ""}}
     wanted = '{"A":{"a":"","b":0},"a":["\\u001f\\t\\"\\\\/é",true,null,-3,{}],"\U0001f600":2,"\ue000":1}'
-    assert canonical_json(value) == wanted.encode()
+    assert rfc8785.dumps(value) == wanted.encode()
 
 
 NUMBERS = {
@@ -173,11 +173,11 @@ NUMBERS = {
 
 @pytest.mark.parametrize(("number", "text"), NUMBERS.items())
 def test_numbers_are_written_as_javascript_writes_them(number: float, text: str) -> None:
-    assert canonical_json([number]) == f"[{text}]".encode()
+    assert rfc8785.dumps([number]) == f"[{text}]".encode()
     assert canonicalize(number) == text
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("-inf"), 2**53, -(2**60), "\ud800"])
 def test_what_has_no_canonical_form_here_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):
-        canonical_json(value)
+        rfc8785.dumps(value)

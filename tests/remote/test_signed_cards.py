@@ -5,6 +5,7 @@ from base64 import urlsafe_b64encode
 from typing import Any
 
 import pytest
+import rfc8785
 from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.types import AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill
 from a2a.utils.signing import create_agent_card_signer
@@ -26,7 +27,6 @@ from agents.links.remote.signatures import (
 )
 from agents.models import RemoteServer
 from kit.async_db import db_call
-from kit.canonical import canonical_json
 from tests.native.house import Person, api, browser
 from tests.remote.cards import serving_card
 from tests.remote.house import Caller, publish_far, server_of
@@ -44,7 +44,7 @@ def public(*keys: Any) -> list[Json]:
 
 def signed(card: Json, key: Any = KEY, alg: str = "ES256", payload: Json | None = None, **header: Any) -> Json:
     """A card with a signature over it, or over another payload."""
-    body = canonical_json(payload or {name: card[name] for name in card if name != "signatures"})
+    body = rfc8785.dumps(payload or {name: card[name] for name in card if name != "signatures"})
     registry = CardRegistry(algorithms=[alg])
     compact = jws.serialize_compact({"alg": alg, **header}, body, key, registry=registry)
     protected, _, signature = compact.split(".")
@@ -135,7 +135,7 @@ def _critical(card: Json) -> list[Json]:
             pass
 
     header = {"alg": "ES256", "crit": ["x"], "x": 1}
-    compact = jws.serialize_compact(header, canonical_json(card), KEY, registry=Lax(algorithms=["ES256"]))
+    compact = jws.serialize_compact(header, rfc8785.dumps(card), KEY, registry=Lax(algorithms=["ES256"]))
     protected, _, signature = compact.split(".")
     return [{"protected": protected, "signature": signature}]
 

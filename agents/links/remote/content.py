@@ -4,8 +4,9 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
+import rfc8785
+
 from agents.pieces import Json
-from kit.canonical import canonical_json
 
 COMMON = [
     "name",
@@ -79,7 +80,7 @@ def digest_of(content: Json) -> str:
     Raises:
         ValueError: it has none: it holds an integer over 2^53 - 1.
     """
-    return hashlib.sha256(canonical_json(content)).hexdigest()
+    return hashlib.sha256(rfc8785.dumps(content)).hexdigest()
 
 
 def _only(value: Json, names: Iterable[str]) -> Json:

@@ -8,6 +8,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Any
 
+import rfc8785
 from joserfc import jws
 from joserfc.errors import JoseError, MissingAlgorithmError, UnsupportedAlgorithmError
 from joserfc.jwa import JWSAlgModel
@@ -17,7 +18,6 @@ from joserfc.registry import Header, check_crit_header
 from agents.links.remote.content import signed_form
 from agents.pieces import Json
 from kit import strict_json
-from kit.canonical import canonical_json
 
 MAX_KEYS = 8
 MAX_SIGNATURES = 8
@@ -110,7 +110,7 @@ def check_signature(card: Json, keys: Sequence[Json]) -> None:
         raise BadSignature("the card is not signed: sign it, or remove the pinned keys")
     served = {name: card[name] for name in card if name != "signatures"}
     try:
-        payloads = {canonical_json(form) for form in (served, signed_form(card))}
+        payloads = {rfc8785.dumps(form) for form in (served, signed_form(card))}
     except ValueError as wrong:
         raise BadSignature(f"the card has no canonical form: {wrong}") from None
     for signature in signatures[:MAX_SIGNATURES]:
