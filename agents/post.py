@@ -95,7 +95,7 @@ class Evict(msgspec.Struct, frozen=True, tag="evict"):
 
 
 class Tell(msgspec.Struct, frozen=True, tag="tell"):
-    """A finished frame for the agent of a connection; nobody waits for anything, and it may be lost.
+    """A finished frame for the agent of a connection; its delivery is not confirmed, and it may be lost.
 
     `piece`: what the frame says is told to the caller of the turn `chat_id` too.
     """

@@ -67,7 +67,7 @@ class Pushes:
             feed.has_pushes = True
         elif task.is_running:
             await self._post.send(task.home, Attend(task.id))
-        if has_ended and task.is_running:  # in between: whoever settled did not find the address
+        if has_ended and task.is_running:  # in between: the process that settled did not find the address
             await self._tell_end(task)
         return kept
 

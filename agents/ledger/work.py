@@ -45,7 +45,7 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Withdraw:
-    """End an ask unsent, if a commit nobody saw did write it, or let it wait. Result: None."""
+    """End an ask unsent, and delete its place, where a commit whose answer was lost wrote them. Result: None."""
 
     ask: Ask
 

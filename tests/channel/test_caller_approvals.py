@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
@@ -48,6 +48,12 @@ class Client:
     def __init__(self, hub: HubProcess, handle: str, dialect: str, *, at: int = 0, login: str = "alice") -> None:
         self.url, self.handle, self.dialect = hub.urls[at], handle, dialect
         self.token = hub.mint(login, "session")
+        self.is_old = dialect == "0.3"
+
+    def message(self, parts: Iterable[Json]) -> Json:
+        """A new message of the caller's, as the dialect writes it."""
+        kinds = [{"kind": next(iter(part))} | part if self.is_old else part for part in parts]
+        return {"messageId": uuid4().hex, "role": "user" if self.is_old else "ROLE_USER", "parts": kinds}
 
     async def rpc(self, method: str, params: Json) -> Json:
         headers = bearer(self.token) | ({"A2A-Version": "1.0"} if self.dialect == "1.0" else {})
@@ -58,28 +64,23 @@ class Client:
 
     async def send(self, *parts: Json, **message: Any) -> Json:
         """The task, as its dialect shows it, of a message; or the error."""
-        is_old = self.dialect == "0.3"
-        role = "user" if is_old else "ROLE_USER"
-        kinds = [{"kind": next(iter(part))} | part if is_old else part for part in parts]
-        said = {"messageId": f"m-{uuid4().hex}", "role": role, "parts": kinds} | message
-        answer = await self.rpc("message/send" if is_old else "SendMessage", {"message": said})
+        method = "message/send" if self.is_old else "SendMessage"
+        answer = await self.rpc(method, {"message": self.message(parts) | message})
         if "error" in answer:
             return answer
         result: Json = answer["result"]
-        return result.get("task", result)  # type: ignore[no-any-return]
+        task: Json = result.get("task", result)
+        return task
 
     async def stream(self, *parts: Json, **message: Any) -> list[Json]:
         """The tasks and events of a message's stream."""
-        is_old = self.dialect == "0.3"
-        kinds = [{"kind": next(iter(part))} | part if is_old else part for part in parts]
-        role = "user" if is_old else "ROLE_USER"
-        said = {"messageId": f"s-{uuid4().hex}", "role": role, "parts": kinds} | message
-        body = envelope("message/stream" if is_old else "SendStreamingMessage", {"message": said})
-        headers = bearer(self.token) | ({} if is_old else {"A2A-Version": "1.0"})
+        method = "message/stream" if self.is_old else "SendStreamingMessage"
+        body = envelope(method, {"message": self.message(parts) | message})
+        headers = bearer(self.token) | ({} if self.is_old else {"A2A-Version": "1.0"})
         async with web(self.url) as http:
             answer = await http.post(rpc_path(self.handle), json=body, headers=headers)
         frames = [json.loads(line[6:])["result"] for line in answer.text.splitlines() if line.startswith("data: ")]
-        return frames if is_old else [next(iter(frame.values())) for frame in frames]
+        return frames if self.is_old else [next(iter(frame.values())) for frame in frames]
 
 
 def state(task: Json) -> str:
@@ -92,8 +93,9 @@ def asked_in(task: Json) -> Json:
     parts = task["status"]["message"]["parts"]
     assert "rm -r build" in parts[0]["text"]
     assert parts[0]["text"].endswith("Answer approve or deny.")
+    data: Json
     [data] = [part["data"] for part in parts if "data" in part]
-    return data  # type: ignore[no-any-return]
+    return data
 
 
 @asynccontextmanager

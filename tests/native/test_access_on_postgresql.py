@@ -7,7 +7,7 @@ from tests.nested import pass_on_postgresql
 
 PARTS = {  # each under 20 s; a Redis number of its own
     "access-and-administration": (503, ["test_access.py", "test_rest_admin.py"]),
-    "agents-and-signing": (509, ["test_rest_agents.py", "test_signing.py"]),
+    "agents-and-signing": (509, ["test_rest_agents.py", "test_rest_directory.py", "test_signing.py"]),
     "pages-and-catalogs": (510, ["test_directory_page.py", "test_agent_page.py", "test_catalog.py"]),
 }
 
