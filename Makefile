@@ -7,6 +7,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8787
 DATA_DIR ?= ./data
 export HOST PORT DATA_DIR
+unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes: each would compile all modules again
 
 .PHONY: help run run-stack setup test test-deep fast check format screenshots bench bench-scale soak faults conformance lock migrations clean
 

@@ -5,6 +5,7 @@ does: with an environment, a process group and an output of its own, and every m
 `tests/deploy/test_run_stack.py` starts its hubs by their command line.
 """
 
+import gc
 import multiprocessing
 import os
 import runpy
@@ -75,6 +76,7 @@ class ForkedProcess:
 
 def _run(arguments: list[str], env: dict[str, str], folder: str, log: str) -> None:
     """In the new process: become the program."""
+    gc.freeze()  # the libraries are no garbage: the hub need not look through them
     os.setsid()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(output, sys.stdout.fileno())

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
@@ -71,9 +72,15 @@ def check_node(at_least: int) -> None:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         raise Missing("no node and npm on this machine: the JavaScript clients are not tried")
-    version = subprocess.run([node, "--version"], check=True, capture_output=True, text=True).stdout.strip()
+    version = _version_of(node)
     if int(version.removeprefix("v").partition(".")[0]) < at_least:
         raise Missing(f"node is {version}, this JavaScript client wants {at_least} or later")
+
+
+@cache
+def _version_of(node: str) -> str:
+    """Such as `v22.11.0`."""
+    return subprocess.run([node, "--version"], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def build_python(folder: Path, lock: Path) -> None:
