@@ -5,6 +5,7 @@ import asyncio
 import httpx
 import pytest
 
+from tests.callers import web
 from tests.homes import MakeHome
 from tests.hub_process import StartHub
 from tests.peers import TaskPeer, online
@@ -58,3 +59,34 @@ async def test_a_task_whose_hub_died_is_failed_with_what_was_told_of_it(
     assert pieces == PIECES[: len(pieces)]
     assert texts(task["artifacts"][0]["parts"]) == "".join(pieces)
     assert len(agent.prompts) == 2
+
+
+async def test_an_ask_that_waited_for_its_agent_has_failed_and_what_was_in_memory_is_gone(
+    make_home: MakeHome, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_home("embedded"), TASK_STORE="journal")
+    alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
+    async with (
+        online(hub, TaskPeer, agent={"queueing": {"max": 2}}) as agent,
+        online(hub, TaskPeer, agent={"taskStore": "memory"}) as forgetful,
+    ):
+        elsewhere = Caller(hub.url, forgetful.handle, alice)
+        forgotten = await elsewhere.send("hello")
+        await Caller(hub.url, agent.handle, alice).begin("hold")
+        await agent.heard("prompt")
+        caller = Caller(hub.url, agent.handle, bob)
+        waits = await caller.begin("never asked")
+        async with web(hub.url) as client:
+            metrics = (await client.get("/metrics")).text
+        assert "\nclawbridge_queued_asks 1.0\n" in metrics
+        assert await elsewhere.get(forgotten["id"]) == forgotten
+        hub.kill9(0)
+        await agent.closed.wait()
+        await asyncio.to_thread(hub.serve, 0)
+
+        async def ended() -> bool:
+            return bool((await caller.get(waits["id"]))["status"]["state"] == "TASK_STATE_FAILED")
+
+        await eventually(ended, "the ask that waited has failed", within_s=WITHIN_S, every_s=0.5)
+        assert (await elsewhere.refusal("GetTask", {"id": forgotten["id"]}))["code"] == -32001
+    assert [prompt["text"] for prompt in agent.prompts] == ["hold"]
