@@ -60,7 +60,18 @@ class SuggestedPromptsField(LinesField):
         return prompts
 
 
-class LoginsField(LinesField):
+class CallersField(LinesField):
+    """Callers, one on each line."""
+
+    def clean(self, value: Any) -> Any:
+        """The lines, at most MAX_NAMED_CALLERS."""
+        lines = super().clean(value)
+        if len(lines) > MAX_NAMED_CALLERS:
+            raise forms.ValidationError(f"At most {MAX_NAMED_CALLERS} lines.")
+        return lines
+
+
+class LoginsField(CallersField):
     """Users, named by login."""
 
     def clean(self, value: Any) -> list[User]:
@@ -68,15 +79,12 @@ class LoginsField(LinesField):
         return users_of(super().clean(value))
 
 
-class CallerBudgetsField(LinesField):
+class CallerBudgetsField(CallersField):
     """Daily budgets of callers: a login and a number on each line."""
 
     def clean(self, value: Any) -> Any:
         """The numbers by user; of a login that comes twice the last one holds."""
-        lines = super().clean(value)
-        if len(lines) > MAX_NAMED_CALLERS:
-            raise forms.ValidationError(f"At most {MAX_NAMED_CALLERS} lines.")
-        numbers = dict(_login_and_number(line) for line in lines)
+        numbers = dict(_login_and_number(line) for line in super().clean(value))
         return {user: numbers[user.login.lower()] for user in users_of(numbers)}
 
 

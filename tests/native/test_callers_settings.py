@@ -7,6 +7,7 @@ import pytest
 from a2a_bridge.cards import strict
 from accounts.models import User
 from agents.models import Agent, CallerBudget, RemoteServer
+from agents.models.agent import MAX_NAMED_CALLERS
 from kit.clock import db_now
 from tests.native.desk import FIELDS
 from tests.native.house import Person, api, browser, connect, make_agent
@@ -70,6 +71,9 @@ def test_the_desk_sets_both(alice: Person, bob: Person) -> None:
     assert "bob 7" in client.get(url).content.decode()
     for bad in ("bob", "bob x", "bob 100001", "nobody 3", "bob ٣"):
         assert client.post(url, FIELDS | {"caller_budgets": bad}).status_code == 400
+    for field, line in (("caller_budgets", "bob 7\n"), ("allowed_logins", "bob\n")):
+        refused = client.post(url, FIELDS | {field: line * (MAX_NAMED_CALLERS + 1)})
+        assert (refused.status_code, "At most 200 lines." in refused.content.decode()) == (400, True)
     assert client.post(url, FIELDS).status_code == 302
     assert budgets(agent) == {"bob": None}
 
