@@ -11,6 +11,11 @@ export function call(handle, method, params, version = "") {
   return { method: "POST", url: endpoint(handle), headers, body };
 }
 
+// A new id. `crypto.randomUUID` would be missing on plain http, but for localhost.
+export function newMessageId() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 export function endpoint(handle) {
   const [owner, slug] = handle.split("/");
   return `/api/a2a/v1/agents/${encodeURIComponent(owner)}/${encodeURIComponent(slug)}`;

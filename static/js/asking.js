@@ -1,5 +1,5 @@
 // The ask box: asks, follows the answer, stops following, looks again.
-import { ASKS, ENDED, exchange, textOf } from "./a2a.js";
+import { ASKS, ENDED, exchange, newMessageId, textOf } from "./a2a.js";
 import { about, asking, Reply, sightOf } from "./dialects.js";
 import { explainEnd, explainError } from "./explain.js";
 
@@ -21,7 +21,7 @@ export function startAsking(handle, { onEnd }) {
   $("ask").addEventListener("submit", (event) => {
     event.preventDefault();
     if ($("send").disabled || !$("question").value.trim()) return;
-    const how = { how: "stream", messageId: crypto.randomUUID(), taskId: goesOn() ? now.taskId : "" };
+    const how = { how: "stream", messageId: newMessageId(), taskId: goesOn() ? now.taskId : "" };
     Object.assign(now, { taskId: "", begun: performance.now() });
     clear();
     $("ask-status").textContent = "Asking…";

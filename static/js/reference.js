@@ -1,5 +1,5 @@
 // The developer reference's "Try it". Everything an agent or owner wrote is shown by textContent.
-import { ASKS, ENDED, endpoint, exchange, textOf } from "./a2a.js";
+import { ASKS, ENDED, endpoint, exchange, newMessageId, textOf } from "./a2a.js";
 import { inHub } from "./addresses.js";
 import { about, asking, isReply, Reply, sightOf } from "./dialects.js";
 import { MISTAKES } from "./mistakes.js";
@@ -12,7 +12,7 @@ const SAID = { COMPLETED: "Completed.", FAILED: "Failed.", CANCELED: "Canceled."
 const MAX_RAW_CHARS = 200_000;
 const start = JSON.parse(document.getElementById("start").textContent);
 const $ = (id) => document.getElementById(id);
-const state = { agents: start.agents, token: "", taskId: "", seen: "", messageId: crypto.randomUUID(), reading: null, reply: null };
+const state = { agents: start.agents, token: "", taskId: "", seen: "", messageId: newMessageId(), reading: null, reply: null };
 
 if ($("agent")) {
   for (const [key, [name]] of Object.entries(MISTAKES)) $("mistake").append(new Option(name, key));
@@ -22,7 +22,7 @@ if ($("agent")) {
   $("ask").addEventListener("submit", (event) => {
     event.preventDefault();
     send(planned());
-    state.messageId = crypto.randomUUID();
+    state.messageId = newMessageId();
   });
   $("dialects").addEventListener("change", speak);
   $("ask").addEventListener("input", showRequest);

@@ -25,10 +25,10 @@ IN_BROWSER = [
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
+async def chromium(*options: str) -> AsyncIterator[Browser]:
     """A headless browser; tabs come from `visitor.visiting`."""
     assert PROGRAM is not None
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=PROGRAM, args=OPTIONS)
+        browser = await playwright.chromium.launch(executable_path=PROGRAM, args=[*OPTIONS, *options])
         yield browser
         await browser.close()
