@@ -7,26 +7,24 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection
-
 from accounts import authn
 from accounts.authn import Identity
+from agents.ledger.database import Database, Row, Statement, of_thread, statement
 from agents.types import Found, HookedSession, Target
-from kit import sql
 
 MARKDOWN = "text/markdown"
-_FIND = """
+_FIND = statement("""
 SELECT a.handle_key, a.access, a.owner_id, a.id, a.session_id, a.handle, a.wait_s, a.agent_style, a.max_body_bytes,
        a.task_store, CAST(a.output_modes AS text)
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
-WHERE a.handle_key IN ({marks}) AND a.deleted_at IS NULL AND a.status = 'published' AND u.is_active
-"""
-_GRANTS = "SELECT agent_id, user_id FROM agents_agentgrant WHERE agent_id IN ({marks})"
-
-_SESSIONS = """
+WHERE a.handle_key = ANY(:handles) AND a.deleted_at IS NULL AND a.status = 'published' AND u.is_active
+""")
+_GRANTS = statement("SELECT agent_id, user_id FROM agents_agentgrant WHERE agent_id = ANY(:agents)")
+_SESSIONS = statement("""
 SELECT s.public_id, s.id, s.credential_id, c.id, c.process_id
-FROM agents_session s LEFT JOIN agents_connection c ON c.session_id = s.id WHERE s.public_id IN ({marks})
-"""
+FROM agents_session s LEFT JOIN agents_connection c ON c.session_id = s.id WHERE s.public_id = ANY(:sessions)
+""")
+_IDENTITIES = Statement(*(authn.identity_statement(vendor) for vendor in Statement._fields))
 
 
 class Wanted(NamedTuple):
@@ -45,17 +43,23 @@ def look_up(wanted: Sequence[Wanted]) -> list[Found]:
 
     One round trip for all, a second where an agent is not open to everybody.
     """
-    digests = {one.digest for one in wanted if one.digest} or {""}
-    handles = {one.handle.lower() for one in wanted if one.handle} or {""}
+    database = of_thread()
+    with database.django_errors:
+        database.open()
+        return _look_up(database, wanted)
+
+
+def _look_up(database: Database, wanted: Sequence[Wanted]) -> list[Found]:
+    digests = {one.digest for one in wanted if one.digest}
+    handles = {one.handle.lower() for one in wanted if one.handle}
     session_ids = {one.session for one in wanted if one.session}
-    queries = [authn.identity_query(digests), sql.Query(_FIND.format(marks=sql.marks(handles)), list(handles))]
-    if session_ids:
-        queries.append(sql.Query(_SESSIONS.format(marks=sql.marks(session_ids)), _as_stored(session_ids)))
-    callers, agents, *hooked = sql.rows_of_each(queries)
-    identities = authn.identities(callers)
-    by_handle = {row[0]: row for row in agents}
-    sessions = {UUID(str(row[0])): HookedSession(*row[1:]) for rows in hooked for row in rows}
-    grants = _grants([row[3] for row in agents if row[1] == "limited"])
+    callers = database.send(_IDENTITIES, {"digests": database.list_of(list(digests))})
+    agents = database.send(_FIND, {"handles": database.list_of(list(handles))})
+    hooked = database.send(_SESSIONS, {"sessions": _as_stored(database, session_ids)}) if session_ids else None
+    identities = authn.identities(callers.fetchall())
+    by_handle = {row[0]: row for row in agents.fetchall()}
+    sessions = {UUID(str(row[0])): HookedSession(*row[1:]) for row in hooked.fetchall()} if hooked else {}
+    grants = _grants(database, [row[3] for row in by_handle.values() if row[1] == "limited"])
     return [
         _found(
             identities.get(one.digest or ""),
@@ -67,20 +71,19 @@ def look_up(wanted: Sequence[Wanted]) -> list[Found]:
     ]
 
 
-def _as_stored(session_ids: Collection[UUID]) -> list[object]:
+def _as_stored(database: Database, session_ids: Collection[UUID]) -> object:
     """SQLite keeps a UUID as its 32 digits."""
-    is_native = connection.vendor == "postgresql"
-    return [one if is_native else one.hex for one in session_ids]
+    return database.list_of([one if database.is_postgresql else one.hex for one in session_ids])
 
 
-def _found(identity: Identity | None, row: sql.Row | None, grants: Grants, session: HookedSession | None) -> Found:
+def _found(identity: Identity | None, row: Row | None, grants: Grants, session: HookedSession | None) -> Found:
     """What one asker gets; a session only with the token that it last registered with."""
     agent = _target(row) if row and _is_there_for(identity, row, grants) else None
     is_its_own = session is not None and identity is not None and session.credential_id == identity.credential_id
     return Found(identity, agent, session if is_its_own else None)
 
 
-def _target(row: sql.Row) -> Target:
+def _target(row: Row) -> Target:
     agent_id, session_id, handle, wait_s, style, max_body_bytes, task_store, modes = row[3:]
     text_type = text_type_of(modes)
     return Target(agent_id, session_id, handle, wait_s, style, max_body_bytes, task_store, text_type)
@@ -92,15 +95,15 @@ def text_type_of(output_modes: str) -> str:
     return MARKDOWN if markdown >= 0 and (plain < 0 or markdown < plain) else ""
 
 
-def _is_there_for(identity: Identity | None, row: sql.Row, grants: Grants) -> bool:
+def _is_there_for(identity: Identity | None, row: Row, grants: Grants) -> bool:
     _, access, owner_id, agent_id = row[:4]
     if access == "public":
         return True
     return identity is not None and (identity.user_id == owner_id or (agent_id, identity.user_id) in grants)
 
 
-def _grants(agent_ids: Collection[int]) -> Grants:
+def _grants(database: Database, agent_ids: Sequence[int]) -> Grants:
     if not agent_ids:
         return frozenset()
-    found = sql.rows(_GRANTS.format(marks=sql.marks(agent_ids)), list(agent_ids))
+    found = database.send(_GRANTS, {"agents": database.list_of(agent_ids)}).fetchall()
     return frozenset((row[0], row[1]) for row in found)
