@@ -24,7 +24,7 @@ from django.db import connection  # noqa: E402
 from accounts.tokens import digest  # noqa: E402
 from agents.ledger.batch import commit  # noqa: E402
 from agents.ledger.database import READ_CLOCK, Statement, of_thread  # noqa: E402
-from agents.ledger.lookup import Wanted, look_up  # noqa: E402
+from agents.ledger.state import LookUp, look_up  # noqa: E402
 from agents.ledger.work import Admit, Settle  # noqa: E402
 from agents.types import Ask, Ending, OpenTurn, Outcome, Surface  # noqa: E402
 from kit.ids import unguessable  # noqa: E402
@@ -50,7 +50,7 @@ def batch(users: Sequence[dict[str, str]]) -> dict[str, float]:
 
 def admit(users: Sequence[dict[str, str]]) -> list[OpenTurn]:
     """One ask of each user, as the bridge makes them."""
-    found = look_up([Wanted(digest(user["session_token"]), user["asks"]) for user in users])
+    found = look_up([LookUp(digest(user["session_token"]), user["asks"]) for user in users])
     works = []
     for one in found:
         assert one.identity is not None

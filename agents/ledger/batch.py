@@ -4,18 +4,24 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from django.db.models import F, Q
+
 from accounts.models import Credential
 from agents.admission import AdmissionState, admit
 from agents.announcing import Addressed
 from agents.errors import Denied, FileGone, Unavailable, Waits
-from agents.ledger import files, statements
-from agents.ledger.admission_state import StateReader
+from agents.ledger import statements
 from agents.ledger.batch_events import Announcement, BatchEvents, ask_for_listeners, write_events
 from agents.ledger.database import Answer, Database, of_thread
+from agents.ledger.state import StateReader
 from agents.ledger.statements import CallerSpendingRow, EndingRow, Moment, QueuedRow
 from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
-from agents.types import NO_CONNECTION, Ask, Failure, OpenTurn, Outcome, SettledTurn
+from agents.models import File
+from agents.transcript.mentions import MAX_FILES, clone_into, mentions, readable, rewrite
+from agents.types import NO_CONNECTION, Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
 from kit import sql
+
+MAX_FILES_LOOKED_UP = 500  # of the numbers a reply of a mebibyte can name
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +177,7 @@ class _Batch:
                 lost[i] = work
                 continue
             agent_id, day = won.pop(chat_id)
-            ending = files.handed_back(self._database, work.turn.ask, work.ending)
+            ending = _hand_files_back(self._database, work.turn.ask, work.ending)
             self.results[i] = SettledTurn(ending.outcome, ending.reason, ending.text, work.has_also)
             self._events.settled(work.turn, ending)
             if ending.gives_back and day is not None:
@@ -222,7 +228,7 @@ class _Batch:
         queued: list[QueuedRow] = []
         for i, work in self._admits.items():
             ask = work.ask
-            there = not ask.files or files.are_there(self._database, ask)
+            there = not ask.files or _files_are_there(self._database, ask)
             refusal = admit(ask, state, in_line=work.in_line) if there else FileGone()
             if refusal is None:
                 self.results[i] = turn = self._open_turn(ask, state)
@@ -251,7 +257,7 @@ class _Batch:
             isolated=asked.isolated,
             is_remote=asked.is_remote,
         )
-        return files.handed_over(self._database, turn) if ask.files else turn
+        return _hand_files_over(self._database, turn) if ask.files else turn
 
     def _write_turns(self) -> None:
         """Write admitted asks, and count them: for agents, and for callers who have a budget of their own."""
@@ -298,3 +304,46 @@ def _as_stored(work: Settle, outcome: str, reason: str) -> SettledTurn:
     """The winner's end; its text is only known here when it says the same."""
     text = work.ending.text if outcome == work.ending.outcome else ""
     return SettledTurn(Outcome(outcome), reason, text, work.has_also)
+
+
+def _files_are_there(database: Database, ask: Ask) -> bool:
+    """Whether every file the question names is still there for its caller."""
+    with database.for_django():
+        return readable(ask.files, ask.caller_id).keys() >= set(ask.files)
+
+
+def _hand_files_over(database: Database, turn: OpenTurn) -> OpenTurn:
+    """The question with the ids its files have in the session that is asked.
+
+    Raises:
+        FilesRefused: one went since `_files_are_there`; the batch is tried again.
+    """
+    ask = turn.ask
+    with database.for_django():
+        ids = clone_into(ask.target.session_id, ask.files, ask.caller_id)
+    return replace(turn, text=rewrite(turn.text, ids))
+
+
+def _hand_files_back(database: Database, ask: Ask, ending: Ending) -> Ending:
+    """The reply with the ids its files have where it was asked from.
+
+    Only files of the answering session go, its owner's and those its caller brought: whatever else the agent can
+    name, what other callers brought too, is not its caller's to have. Of more than MAX_FILES the first: a reply
+    never fails to end its turn.
+    """
+    if ending.outcome is not Outcome.COMPLETED or ask.source is None or "fileId=" not in ending.text:
+        return ending
+    with database.for_django():
+        return _with_files_of_source(ask, ask.source.session_id, ending)
+
+
+def _with_files_of_source(ask: Ask, source_id: int, ending: Ending) -> Ending:
+    named = mentions(ending.text)[:MAX_FILES_LOOKED_UP]
+    open_to_caller = Q(uploader_id=F("session__owner_id")) | Q(uploader_id=ask.caller_id)
+    own = File.objects.live().filter(open_to_caller, session_id=ask.target.session_id, pk__in=named)
+    owners = dict(own.values_list("pk", "session__owner_id"))
+    if not owners:
+        return ending
+    first = [number for number in named if number in owners][:MAX_FILES]
+    ids = clone_into(source_id, first, owners[first[0]])
+    return replace(ending, text=rewrite(ending.text, ids))

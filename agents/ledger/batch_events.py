@@ -146,7 +146,7 @@ def _announcement(
 
 def _watchers(database: Database, session_ids: Collection[int]) -> dict[int, tuple[str, ...]]:
     watchers: dict[int, tuple[str, ...]] = {}
-    found = database.send(_WATCHERS, {"ids": database.list_of(list(session_ids))}).fetchall()
+    found = database.send(_WATCHERS, {"ids": database.list_of(session_ids)}).fetchall()
     for session_id, process_id in found:
         watchers[session_id] = (*watchers.get(session_id, ()), process_id)
     return watchers

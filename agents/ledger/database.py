@@ -6,10 +6,11 @@ PostgreSQL: an answer is waited for when its rows are fetched, and at the end of
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, date, datetime
-from typing import Any, NamedTuple, Protocol
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 import psycopg
@@ -48,8 +49,8 @@ _PARTS = {
 def statement(text: str, *, postgresql_lock: str = "", **parts: Statement) -> Statement:
     """A statement from one text. `:name` is a value, `= ANY(:name)` compares with a list (`Database.list_of`).
 
-    `{now}`, `{day}`, `{alive}`: the moment of the batch, its day, and when a live process beat last at the earliest;
-    `{name}`: one of the `parts`. `postgresql_lock`: the end of the statement on PostgreSQL; SQLite has one write lock.
+    `{now}`, `{day}`: the moment of the batch, and its day. `{alive}`: the earliest last beat of a live process.
+    `{name}`: one of the `parts`. `postgresql_lock`: the end of it on PostgreSQL; SQLite has one write lock.
     """
     known = _PARTS | parts
     sqlite, postgresql = (text.format(**{name: part[i] for name, part in known.items()}) for i in (0, 1))
@@ -71,7 +72,7 @@ def table(name: str, *types: str) -> Statement:
 
 
 class Insert(NamedTuple):
-    """Adds rows, which are named tuples of these columns. `ending`: what to do on a conflict."""
+    """Adds rows, which are named tuples of its columns."""
 
     sqlite: str
     postgresql: str
@@ -94,52 +95,13 @@ class Answer(Protocol):
         """Its rows."""
 
 
-class Database(Protocol):
+class Database(ABC):
     """One thread's connection. As a context manager it is a transaction, inside Django's if there is one.
 
-    Errors are the driver's: `django_errors` makes them Django's.
+    Errors are the driver's: within `django_errors` they are raised as Django's.
     """
 
-    is_postgresql: bool
-
-    @property
-    def django_errors(self) -> AbstractContextManager[None]:
-        """Within it errors of the driver are raised as Django's."""
-
-    def open(self) -> None:
-        """Connect, if there is no connection. For statements outside a transaction."""
-
-    def send(self, statement: Statement, values: Values) -> Answer:
-        """Run a statement: at the latest when the rows of an answer are fetched, or the transaction ends."""
-
-    def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
-        """Add rows; at least one."""
-
-    def insert_returning_ids(self, insert: Insert, rows: Sequence[Any]) -> list[int]:
-        """Add rows; the ids they got, in their order."""
-
-    def list_of(self, values: Sequence[object]) -> Any:
-        """Values that `= ANY(:name)` compares with."""
-
-    def table_of(self, name: str, rows: Sequence[Sequence[object]]) -> dict[str, Any]:
-        """The values of a `table`; at least one row."""
-
-    def moment(self, when: datetime) -> Any:
-        """An aware datetime as it is stored."""
-
-    def day(self, day: date) -> Any:
-        """A day as it is stored."""
-
-    def for_django(self) -> AbstractContextManager[None]:
-        """Inside a transaction: within it Django's ORM and cursors work in the same transaction."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(self, kind: object, failure: object, trace: object) -> None: ...
-
-
-class _UnderDjango:
-    """What both databases share."""
+    is_postgresql: ClassVar[bool]
 
     def __init__(self, home: BaseDatabaseWrapper) -> None:
         self._home = home
@@ -147,9 +109,37 @@ class _UnderDjango:
         self._hooks: list[Any] = []
         self.django_errors: AbstractContextManager[None] = home.wrap_database_errors
 
+    @abstractmethod
+    def open(self) -> None:
+        """Connect, if there is no connection. For statements outside a transaction."""
+
+    @abstractmethod
+    def send(self, statement: Statement, values: Values) -> Answer:
+        """Run a statement: at the latest when the rows of an answer are fetched, or the transaction ends."""
+
+    @abstractmethod
+    def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
+        """Add rows; at least one."""
+
+    @abstractmethod
+    def insert_returning_ids(self, insert: Insert, rows: Sequence[Any]) -> list[int]:
+        """Add rows; the ids they got."""
+
+    @abstractmethod
+    def list_of(self, values: Collection[object]) -> Any:
+        """Values that `= ANY(:name)` compares with."""
+
+    @abstractmethod
+    def table_of(self, name: str, rows: Sequence[Sequence[object]]) -> dict[str, Any]:
+        """The values of a `table`; at least one row."""
+
+    @abstractmethod
+    def moment(self, when: datetime) -> Any:
+        """A datetime in UTC as it is stored."""
+
     @contextmanager
     def for_django(self) -> Iterator[None]:
-        """See `Database`."""
+        """Inside a transaction: within it Django's ORM and cursors work in the same transaction."""
         home = self._home
         before = home.in_atomic_block, home.autocommit
         home.in_atomic_block, home.autocommit = True, False
@@ -159,82 +149,80 @@ class _UnderDjango:
         finally:
             home.in_atomic_block, home.autocommit = before
 
-    def _begin(self) -> None:
+    def __enter__(self) -> None:
+        self.open()
         self._is_nested = self._home.in_atomic_block
         self._hooks = [*self._home.run_on_commit]
+        self._begin()
 
-    def _committed(self) -> None:
-        if not self._is_nested and self._home.run_on_commit:
+    def __exit__(self, kind: object, failure: object, trace: object) -> None:
+        if kind is not None:
+            self._undo()
+            return
+        try:
+            self._commit("RELEASE SAVEPOINT ledger" if self._is_nested else "COMMIT")
+        except BaseException:
+            self._undo()
+            raise
+        if self._home.run_on_commit and not self._is_nested:
             self._home.run_and_clear_commit_hooks()
 
-    def _rolled_back(self) -> None:
+    def _undo(self) -> None:
         self._home.run_on_commit = self._hooks
         self._home.needs_rollback = False
+        self._roll_back()
+
+    @abstractmethod
+    def _begin(self) -> None: ...
+
+    @abstractmethod
+    def _commit(self, command: str) -> None: ...
+
+    @abstractmethod
+    def _roll_back(self) -> None: ...
 
 
-class SqliteDatabase(_UnderDjango):
-    """See `Database`. A statement runs when it is sent."""
+class SqliteDatabase(Database):
+    """A statement runs when it is sent."""
 
     is_postgresql = False
 
     def open(self) -> None:
-        """See `Database`."""
         if self._home.connection is None:
             self._home.ensure_connection()
         self._execute = self._home.connection.execute
 
     def send(self, statement: Statement, values: Values) -> Answer:
-        """See `Database`."""
         answer: Answer = self._execute(statement.sqlite, values)
         return answer
 
     def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
-        """See `Database`."""
         self._home.connection.executemany(insert.sqlite, rows)
 
     def insert_returning_ids(self, insert: Insert, rows: Sequence[Any]) -> list[int]:
-        """See `Database`."""
         return [self._execute(f"{insert.sqlite} RETURNING id", row).fetchall()[0][0] for row in rows]
 
-    def list_of(self, values: Sequence[object]) -> str:
-        """See `Database`."""
-        return _encode(values).decode()
+    def list_of(self, values: Collection[object]) -> str:
+        return _encode([*values]).decode()
 
     def table_of(self, name: str, rows: Sequence[Sequence[object]]) -> dict[str, Any]:
-        """See `Database`."""
         return {name: _encode(rows).decode()}
 
     def moment(self, when: datetime) -> str:
-        """See `Database`."""
-        return str(when.astimezone(UTC).replace(tzinfo=None))
+        return str(when.replace(tzinfo=None))
 
-    def day(self, day: date) -> str:
-        """See `Database`."""
-        return day.isoformat()
-
-    def __enter__(self) -> None:
-        self.open()
-        self._begin()
+    def _begin(self) -> None:
         self._execute("SAVEPOINT ledger" if self._is_nested else "BEGIN IMMEDIATE")
 
-    def __exit__(self, kind: object, failure: object, trace: object) -> None:
-        if kind is None:
-            try:
-                self._execute("RELEASE SAVEPOINT ledger" if self._is_nested else "COMMIT")
-            except BaseException:
-                self._roll_back()
-                raise
-            self._committed()
-        else:
-            self._roll_back()
+    def _commit(self, command: str) -> None:
+        self._execute(command)
 
     def _roll_back(self) -> None:
-        """A failure may have rolled it back already."""
-        if self._home.connection.in_transaction:
-            if self._is_nested:
-                self._execute("ROLLBACK TO SAVEPOINT ledger")
-            self._execute("RELEASE SAVEPOINT ledger" if self._is_nested else "ROLLBACK")
-        self._rolled_back()
+        if not self._home.connection.in_transaction:
+            return  # SQLite did itself, as after a full disk
+        if self._is_nested:
+            self._execute("ROLLBACK TO SAVEPOINT ledger")
+        self._execute("RELEASE SAVEPOINT ledger" if self._is_nested else "ROLLBACK")
 
 
 class _Sent:
@@ -249,15 +237,14 @@ class _Sent:
         self.rows: list[Row] | None = None
 
     def fetchall(self) -> list[Row]:
-        """See `Answer`."""
         if self.rows is None:
             self._database.flush()
         assert self.rows is not None  # noqa: S101  for the type checker
         return self.rows
 
 
-class PostgresqlDatabase(_UnderDjango):
-    """See `Database`. Statements are prepared, and go in a pipeline once an answer is wanted."""
+class PostgresqlDatabase(Database):
+    """Statements are prepared, and go together in a pipeline once an answer is wanted."""
 
     is_postgresql = True
 
@@ -269,7 +256,6 @@ class PostgresqlDatabase(_UnderDjango):
         self._has_begun = False
 
     def open(self) -> None:
-        """See `Database`."""
         self._unsent.clear()
         if self._home.connection is None:
             self._home.ensure_connection()
@@ -278,33 +264,29 @@ class PostgresqlDatabase(_UnderDjango):
             self._raw.prepare_threshold = 0  # Django's own cursors prepare nothing
 
     def send(self, statement: Statement, values: Values) -> Answer:
-        """See `Database`."""
         return self._send(statement.postgresql, values)
 
     def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
-        """See `Database`."""
         self._send(insert.postgresql, {"rows": _as_json(rows)})
 
     def insert_returning_ids(self, insert: Insert, rows: Sequence[Any]) -> list[int]:
-        """See `Database`."""
-        returning = f"{insert.postgresql} RETURNING id"
-        return [row[0] for row in self._send(returning, {"rows": _as_json(rows)}).fetchall()]
+        sent = self._send(f"{insert.postgresql} RETURNING id", {"rows": _as_json(rows)})
+        return [row[0] for row in sent.fetchall()]
 
-    def list_of(self, values: Sequence[object]) -> Sequence[object]:
-        """See `Database`."""
-        return values if isinstance(values, list) else list(values)
+    def list_of(self, values: Collection[object]) -> list[object]:
+        return list(values)
 
     def table_of(self, name: str, rows: Sequence[Sequence[object]]) -> dict[str, Any]:
-        """See `Database`."""
         return {f"{name}{n}": list(column) for n, column in enumerate(zip(*rows, strict=True), 1)}
 
     def moment(self, when: datetime) -> datetime:
-        """See `Database`."""
         return when
 
-    def day(self, day: date) -> date:
-        """See `Database`."""
-        return day
+    @contextmanager
+    def for_django(self) -> Iterator[None]:
+        self.flush()
+        with super().for_django():
+            yield
 
     def flush(self) -> None:
         """Send what waits, in one round trip, and take the answers."""
@@ -314,57 +296,37 @@ class PostgresqlDatabase(_UnderDjango):
             return
         self._has_begun = True
         with self._raw.pipeline():
-            cursors = [self._executed(one) for one in sent]
+            cursors = [self._execute(one) for one in sent]
         for one, cursor in zip(sent, cursors, strict=True):
             one.rows = cursor.fetchall() if cursor.pgresult and cursor.pgresult.nfields else []
             self._cursors[one.text] = cursor
-
-    @contextmanager
-    def for_django(self) -> Iterator[None]:
-        """See `Database`."""
-        self.flush()
-        with super().for_django():
-            yield
-
-    def __enter__(self) -> None:
-        self.open()
-        self._begin()
-        self._has_begun = False
-        self._send("SAVEPOINT ledger" if self._is_nested else "BEGIN", None)
-
-    def __exit__(self, kind: object, failure: object, trace: object) -> None:
-        if kind is None:
-            try:
-                self._send("RELEASE SAVEPOINT ledger" if self._is_nested else "COMMIT", None)
-                self.flush()
-            except BaseException:
-                self._roll_back()
-                raise
-            self._committed()
-        else:
-            self._roll_back()
 
     def _send(self, text: str, values: Values | None) -> _Sent:
         sent = _Sent(self, text, values)
         self._unsent.append(sent)
         return sent
 
-    def _executed(self, one: _Sent) -> psycopg.Cursor[Row]:
+    def _execute(self, one: _Sent) -> psycopg.Cursor[Row]:
         """A cursor keeps what psycopg worked out for its text."""
         assert self._raw is not None  # noqa: S101  for the type checker
         cursor = self._cursors.pop(one.text, None) or psycopg.Cursor(self._raw)
         return cursor.execute(one.text, one.values, prepare=True)
 
+    def _begin(self) -> None:
+        self._has_begun = False
+        self._send("SAVEPOINT ledger" if self._is_nested else "BEGIN", None)
+
+    def _commit(self, command: str) -> None:
+        self._send(command, None)
+        self.flush()
+
     def _roll_back(self) -> None:
         self._unsent.clear()
-        self._rolled_back()
         if not self._has_begun:
             return
+        nested = "ROLLBACK TO SAVEPOINT ledger; RELEASE SAVEPOINT ledger"
         try:
-            if self._is_nested:
-                self._home.connection.execute("ROLLBACK TO SAVEPOINT ledger; RELEASE SAVEPOINT ledger")
-            else:
-                self._home.connection.execute("ROLLBACK")
+            self._home.connection.execute(nested if self._is_nested else "ROLLBACK")
         except psycopg.Error:
             self._home.close()
 

@@ -107,7 +107,7 @@ ON CONFLICT (agent_id, caller_id) DO UPDATE SET day = excluded.day, queries = ex
 _SPEND = statement(
     """
 INSERT INTO agents_dailyusage (agent_id, day, queries)
-SELECT a.id, :spent_on, v.column2 FROM {spent} AS v JOIN agents_agent a ON a.id = v.column1
+SELECT a.id, {day}, v.column2 FROM {spent} AS v JOIN agents_agent a ON a.id = v.column1
 WHERE v.column2 <= a.daily_budget
 ON CONFLICT (agent_id, day) DO UPDATE SET queries = agents_dailyusage.queries + excluded.queries
 WHERE agents_dailyusage.queries + excluded.queries
@@ -187,7 +187,7 @@ class Moment:
         self.now = now = datetime.now(UTC)
         self.values = {
             "now": database.moment(now),
-            "day": database.day(now.date()),
+            "day": now.date().isoformat(),
             "alive": database.moment(alive_since(now)),
             "until": database.moment(now + GRACE),
         }
@@ -204,9 +204,9 @@ class Moment:
         return self._database.moment(self.now)
 
     @cached_property
-    def day(self) -> Any:
-        """The day, as the database stores it."""
-        return self._database.day(self.now.date())
+    def day(self) -> str:
+        """The day, as both databases take it."""
+        return self.now.date().isoformat()
 
     def lease(self, wait_s: float) -> object:
         """Until when a turn holds its claim if nothing ends it."""
@@ -221,7 +221,7 @@ class Moment:
 
 def hold_sessions(database: Database, session_ids: Collection[int]) -> Answer:
     """Those of these sessions that are there; they are not deleted before the transaction ends."""
-    return database.send(_HOLD_SESSIONS, {"ids": database.list_of(sorted(session_ids))})
+    return database.send(_HOLD_SESSIONS, {"ids": database.list_of(session_ids)})
 
 
 def sessions_of(database: Database, chat_ids: Sequence[str]) -> dict[str, int]:
@@ -268,8 +268,8 @@ def spend(database: Database, counts: Mapping[int, int], moment: Moment) -> None
     Raises:
         RuntimeError: a budget changed under the batch. PostgreSQL raises a division by zero, at the commit.
     """
-    values = database.table_of("spent", sorted(counts.items())) | {"spent_on": moment.day}
-    spent = database.send(_SPEND, {**values, "agents": len(counts)})
+    values = database.table_of("spent", sorted(counts.items())) | {"agents": len(counts)}
+    spent = database.send(_SPEND, moment.values | values)
     if not database.is_postgresql and len(spent.fetchall()) != len(counts):
         raise RuntimeError("a budget changed under the batch")
 
