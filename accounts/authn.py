@@ -22,7 +22,7 @@ _FIND = """
 SELECT c.digest, c.id, c.kind, c.name, u.id, u.login, u.is_staff,
        c.last_used_at IS NULL OR c.last_used_at < {stale}, c.scopes, c.only_agent
 FROM accounts_credential c JOIN accounts_user u ON u.id = c.user_id
-WHERE c.digest IN ({marks}) AND c.revoked_at IS NULL AND u.is_active
+WHERE c.digest {among} AND c.revoked_at IS NULL AND u.is_active
   AND (c.expires_at IS NULL OR c.expires_at > {now})
 """
 _CLOCK = {
@@ -132,16 +132,22 @@ def check_origin(method: str, headers: Mapping[str, str], *, public_url: str) ->
 
 def identify(digests: Collection[str]) -> dict[str, Identity]:
     """The live identities among these digests, one query for all."""
-    return identities(sql.rows(*identity_query(digests))) if digests else {}
+    if not digests:
+        return {}
+    among = f"IN ({sql.marks(digests)})"
+    return identities(sql.rows(_FIND.format(among=among, **_CLOCK[connection.vendor]), list(digests)))
 
 
-def identity_query(digests: Collection[str]) -> sql.Query:
-    """The query behind `identify`, for who asks it together with others; at least one digest."""
-    return sql.Query(_FIND.format(marks=sql.marks(digests), **_CLOCK[connection.vendor]), list(digests))
+def identity_statement(vendor: str) -> str:
+    """The query behind `identify`, for the ledger: one text; its value `digests` is a list, on SQLite in JSON."""
+    if vendor == "postgresql":
+        return _FIND.format(among="= ANY(%(digests)s)", **_CLOCK[vendor])
+    clock = {name: text.replace("%%", "%") for name, text in _CLOCK[vendor].items()}
+    return _FIND.format(among="IN (SELECT value FROM json_each(:digests))", **clock)
 
 
 def identities(found: Iterable[sql.Row]) -> dict[str, Identity]:
-    """What the rows of `identity_query` stand for."""
+    """What the rows of these queries stand for."""
     return {row[0]: Identity(*row[1:]) for row in found}
 
 

@@ -79,7 +79,7 @@ class CallerSpending:
 
 
 @dataclass(slots=True)
-class House:
+class AdmissionState:
     """All that decides about a batch: agents and sessions by id, live claims by session and caller.
 
     `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers, `ended` the turns
@@ -124,7 +124,9 @@ class House:
         return agent if is_open or (target.agent_id, ask.caller_id) in self.granted else None
 
 
-def admit(ask: Ask, house: House, *, in_line: bool = False) -> Denied | NotPublished | AlreadyAsked | Waits | None:
+def admit(
+    ask: Ask, state: AdmissionState, *, in_line: bool = False
+) -> Denied | NotPublished | AlreadyAsked | Waits | None:
     """Decide one ask; the first refusal answers, and an admitted ask takes its claim and its unit of budget.
 
     Where the agent has a line, an ask that queues waits in it instead of being refused because others are at it.
@@ -132,56 +134,56 @@ def admit(ask: Ask, house: House, *, in_line: bool = False) -> Denied | NotPubli
 
     Budgets are asked last because they are the only rules that spend: the agent's, then the caller's own.
     """
-    asked = house.find(ask)
+    asked = state.find(ask)
     if asked is None or not asked.published:
         return NotPublished()
-    if refusal := _refuse_caller(ask, asked, house):
+    if refusal := _refuse_caller(ask, asked, state):
         return refusal
-    if same := _find_same(ask, house):
+    if same := _find_same(ask, state):
         return same
-    now = _refuse_now(ask, asked, house)
+    now = _refuse_now(ask, asked, state)
     if ask.queues and asked.queue_max:
-        decided = _decide_in_line(ask, asked, house, now, in_line=in_line)
+        decided = _decide_in_line(ask, asked, state, now, in_line=in_line)
     else:
-        decided = now or _refuse_passing(ask, asked, house)
+        decided = now or _refuse_passing(ask, asked, state)
     if decided is None:
-        house.held(asked.session_id)[ask.caller_id] += 1
+        state.held(asked.session_id)[ask.caller_id] += 1
         asked.spent += 1
-        if own := house.find_spending(ask):
+        if own := state.find_spending(ask):
             own.spent += 1
     return decided
 
 
-def _refuse_now(ask: Ask, asked: AgentState, house: House) -> Denied | None:
+def _refuse_now(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:
     """Rules about how the agent is at this moment."""
     if not asked.is_online:
         return Offline()
-    held = house.held(asked.session_id)
+    held = state.held(asked.session_id)
     if any(caller != ask.caller_id for caller in held):
         return Busy()
     if held[ask.caller_id] >= asked.cap:
         return OverCap(held[ask.caller_id])
-    return _refuse_spent(ask, asked, house)
+    return _refuse_spent(ask, asked, state)
 
 
-def _refuse_spent(ask: Ask, asked: AgentState, house: House) -> OverBudget | OverCallerBudget | None:
+def _refuse_spent(ask: Ask, asked: AgentState, state: AdmissionState) -> OverBudget | OverCallerBudget | None:
     if asked.budget is not None and asked.spent >= asked.budget:
         return OverBudget(asked.budget)
-    own = house.find_spending(ask)
+    own = state.find_spending(ask)
     if own is not None and own.spent >= own.budget:
         return OverCallerBudget(own.budget)
     return None
 
 
 def _decide_in_line(
-    ask: Ask, asked: AgentState, house: House, refusal: Denied | None, *, in_line: bool
+    ask: Ask, asked: AgentState, state: AdmissionState, refusal: Denied | None, *, in_line: bool
 ) -> Denied | Waits | None:
     """What becomes of an ask that may wait: it does not pass those that wait already.
 
     Its agent may reconnect while it waits; to begin to wait it must be there. A caller has no more places than it
     may have turns. A place that is gone does not come back: its time was over, or its caller was suspended.
     """
-    line = house.line(asked.session_id)
+    line = state.line(asked.session_id)
     chat_ids = [place.chat_id for place in line]
     ahead = chat_ids.index(ask.chat_id) if ask.chat_id in chat_ids else len(line)
     has_place = ahead < len(line)
@@ -189,7 +191,7 @@ def _decide_in_line(
         return GaveUp()
     if isinstance(refusal, Offline) and not has_place:
         return refusal
-    if spent := _refuse_spent(ask, asked, house):
+    if spent := _refuse_spent(ask, asked, state):
         return spent
     if refusal is None and not ahead:
         if has_place:
@@ -204,15 +206,15 @@ def _decide_in_line(
     return Waits(wait_s=asked.queue_wait_s, refusal=why, is_new=not has_place)
 
 
-def _refuse_passing(ask: Ask, asked: AgentState, house: House) -> Busy | None:
+def _refuse_passing(ask: Ask, asked: AgentState, state: AdmissionState) -> Busy | None:
     """An ask that does not queue does not pass those that do, but for one that goes on with its task."""
-    return Busy() if asked.queue_max and house.line(asked.session_id) and not ask.goes_on else None
+    return Busy() if asked.queue_max and state.line(asked.session_id) and not ask.goes_on else None
 
 
-def _find_same(ask: Ask, house: House) -> AlreadyAsked | None:
+def _find_same(ask: Ask, state: AdmissionState) -> AlreadyAsked | None:
     """The open turn of an identical message (docs/adr/0062)."""
     session_id = ask.target.session_id
-    found = house.open_asks.get((session_id, ask.caller_id, ask.message_key)) if ask.message_key else None
+    found = state.open_asks.get((session_id, ask.caller_id, ask.message_key)) if ask.message_key else None
     if found is None or found[0] == ask.chat_id:  # its own place in the line
         return None
     chat_id, task_id, home = found
@@ -221,13 +223,13 @@ def _find_same(ask: Ask, house: House) -> AlreadyAsked | None:
     )
 
 
-def _refuse_caller(ask: Ask, asked: AgentState, house: House) -> Denied | None:
+def _refuse_caller(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:
     """Rules about who asks and how the ask came here."""
-    if asked.halted or ask.caller_id in house.halted:
+    if asked.halted or ask.caller_id in state.halted:
         return Halted(is_caller=not asked.halted)
-    if (asked.owner_id, ask.caller_id) in house.blocked:
+    if (asked.owner_id, ask.caller_id) in state.blocked:
         return Blocked()
-    if ask.parent in house.ended:
+    if ask.parent in state.ended:
         return Ended()
     if ask.target.session_id in ask.chain:
         return Cycle()

@@ -10,8 +10,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts.models import Credential
-from agents.ledger.statements import release_sessions
-from agents.models import Connection, Process, Session
+from agents.models import Connection, Process, Session, Turn
 from agents.models.presence import alive_since
 from agents.transcript import lifecycle
 from agents.transcript.deleting import delete_sessions
@@ -121,7 +120,7 @@ def _disconnect(connection_id: int) -> Session | None:
         return None
     now = db_now()
     Connection.objects.filter(pk=connection_id).delete()
-    release_sessions([session.pk], now)
+    Turn.objects.filter(session=session).release_ended(now)
     Session.objects.filter(pk=session.pk).update(last_seen_at=now)
     lifecycle.ended([session], now)
     return session

@@ -10,8 +10,7 @@ from django.db import transaction
 from accounts import quotas
 from accounts.quotas import QuotaExceeded
 from agents import halting
-from agents.ledger.statements import release_sessions
-from agents.models import Connection, Session
+from agents.models import Connection, Session, Turn
 from agents.session_rows import check_sessions, free_name, slug_of
 from agents.transcript import lifecycle
 from kit.clock import db_now
@@ -136,7 +135,7 @@ def _evict(session: Session, *, same_program: bool) -> Evicted | None:
         return None
     evicted = Evicted(process_id=old.process_id, connection_id=old.pk, same_program=same_program)
     old.delete()
-    release_sessions([session.pk], db_now())
+    Turn.objects.filter(session=session).release_ended(db_now())
     return evicted
 
 

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import django
@@ -23,7 +23,8 @@ from django.db import connection  # noqa: E402
 
 from accounts.tokens import digest  # noqa: E402
 from agents.ledger.batch import commit  # noqa: E402
-from agents.ledger.lookup import Wanted, look_up  # noqa: E402
+from agents.ledger.database import READ_CLOCK, Statement, of_thread  # noqa: E402
+from agents.ledger.state import LookUp, look_up  # noqa: E402
 from agents.ledger.work import Admit, Settle  # noqa: E402
 from agents.types import Ask, Ending, OpenTurn, Outcome, Surface  # noqa: E402
 from kit.ids import unguessable  # noqa: E402
@@ -31,7 +32,7 @@ from kit.ids import unguessable  # noqa: E402
 BIG = 5_000
 ALIAS = re.compile(r"(?:FROM|JOIN) \(?(\w+) (\w)\b")
 HOME = "bench"
-Statement = tuple[str, Sequence[Any]]
+Heard = tuple[str, Mapping[str, Any]]  # a statement, and its values by name
 
 
 def batch(users: Sequence[dict[str, str]]) -> dict[str, float]:
@@ -49,7 +50,7 @@ def batch(users: Sequence[dict[str, str]]) -> dict[str, float]:
 
 def admit(users: Sequence[dict[str, str]]) -> list[OpenTurn]:
     """One ask of each user, as the bridge makes them."""
-    found = look_up([Wanted(digest(user["session_token"]), user["asks"]) for user in users])
+    found = look_up([LookUp(digest(user["session_token"]), user["asks"]) for user in users])
     works = []
     for one in found:
         assert one.identity is not None
@@ -76,11 +77,17 @@ def settle(turns: Sequence[OpenTurn]) -> None:
 
 def plans(users: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
     """The plan of every statement of one batch."""
-    heard: list[Statement] = []
-    with connection.execute_wrapper(_listener(heard)):
+    heard: list[Heard] = []
+    database = of_thread()
+    setattr(database, "send", _listener(heard, database.send, database.is_postgresql))  # noqa: B010
+    try:
         settle(admit(users))
+    finally:
+        delattr(database, "send")
     big = _big_tables()
-    described = [(statement, _plan(statement, values)) for statement, values in _single(heard)]
+    if database.is_postgresql:  # plans depend on the moment, which is a transaction's
+        connection.connection.execute(READ_CLOCK.postgresql.replace(", true)", ", false)"))
+    described = [(statement, _plan(statement, values)) for statement, values in heard]
     return [
         {"statement": " ".join(statement.split())[:200], "plan": plan, "scans": sorted(_read_whole(*each) & big)}
         for each in described
@@ -94,31 +101,21 @@ def _read_whole(statement: str, plan: Any) -> set[str]:
     return {aliases.get(name, name) for name in _scanned(plan)}
 
 
-def _listener(heard: list[Statement]) -> Callable[..., Any]:
-    def listen(execute: Any, statement: str, values: Any, many: bool, context: Any) -> Any:
-        heard.append((statement, list(values[0]) if many else list(values or [])))
-        return execute(statement, values, many, context)
+def _listener(heard: list[Heard], send: Callable[..., Any], is_postgresql: bool) -> Callable[..., Any]:
+    """Inserts of given rows have no plan to look at, and are not heard."""
+
+    def listen(statement: Statement, values: Any) -> Any:
+        heard.append((statement.postgresql if is_postgresql else statement.sqlite, values))
+        return send(statement, values)
 
     return listen
 
 
-def _single(heard: Sequence[Statement]) -> Iterator[Statement]:
-    """Statements that went together, one by one."""
-    for together, values in heard:
-        left = list(values)
-        for statement in together.split("; "):
-            count = statement.count("%s")
-            yield statement, left[:count]
-            left = left[count:]
-
-
-def _plan(statement: str, values: Sequence[Any]) -> Any:
+def _plan(statement: str, values: Mapping[str, Any]) -> Any:
     if statement.split(maxsplit=1)[0].upper() not in ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH"):
         return None
     how = "EXPLAIN (FORMAT JSON) " if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN "
-    with connection.cursor() as cursor:
-        cursor.execute(how + statement, values)
-        found = cursor.fetchall()
+    found = connection.connection.execute(how + statement, values).fetchall()
     if connection.vendor != "postgresql":
         return [row[-1] for row in found]
     return json.loads(found[0][0]) if isinstance(found[0][0], str) else found[0][0]

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from accounts.authn import still_good
 from agents import announcing, jobs, presence
-from agents.ledger.statements import ended_parents
+from agents.ledger.state import ended_parents
 from agents.post import Dismiss, Evict
 from agents.transcript import permissions
 from agents.transcript.deleting import DELETED

@@ -1,20 +1,26 @@
-"""The ledger's SQL, for SQLite and PostgreSQL alike. Callers hold the session locks (`lock_sessions`) first."""
+"""The ledger's SQL and the rows it writes. Turns are written under the locks of their sessions (`Moment`)."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from django.db import connection
+from agents.errors import Denied
+from agents.ledger.database import NOW, READ_CLOCK, Answer, Database, Statement, insert, statement, table
+from agents.models.presence import alive_since
+from agents.types import Ask, OpenTurn, Outcome
+from kit.durations import seconds
 
-from agents.types import AGENTS_OWN_WORDS, Outcome
-from kit import sql
-from kit.clock import db_now
-
+GRACE = timedelta(seconds=seconds(60.0))
+PLACE_GRACE = timedelta(seconds=10)  # its process ends the wait itself, in time; on a busy machine a little later
 REFUSALS_WINDOW = timedelta(seconds=60)
+REFUSALS_A_MINUTE = 20
+REFUSED_QUESTION_CHARS = 1_000
 
 
 class TurnRow(NamedTuple):
-    """The columns of a new turn, in the order INSERT_TURNS names them."""
+    """The columns of a new turn."""
 
     chat_id: str
     agent_id: int | None
@@ -40,7 +46,7 @@ class TurnRow(NamedTuple):
 
 
 class EndingRow(NamedTuple):
-    """How one turn ends, in the order SETTLE reads it."""
+    """How one turn ends."""
 
     chat_id: str
     outcome: str
@@ -64,183 +70,306 @@ class QueuedRow(NamedTuple):
     waits_until: object
 
 
+class EventRow(NamedTuple):
+    """The columns of a new event."""
+
+    session_id: int
+    kind: str
+    type: str
+    payload: str
+    ts: object
+
+
+class CallerSpendingRow(NamedTuple):
+    """What a caller asked of an agent on a day."""
+
+    agent_id: int
+    caller_id: int
+    day: object
+    queries: int
+
+
 RefusalKey = tuple[int, int, str]
 
-_TURNS = f"INSERT INTO agents_turn ({', '.join(TurnRow._fields)})"
-_QUEUED = f"INSERT INTO agents_queuedask ({', '.join(QueuedRow._fields)})"
-_SETTLE = """
-UPDATE agents_turn SET
-  outcome = v.column2, reason = v.column3, latency_ms = CAST(v.column4 AS integer), settled_at = %s,
-  released_at = CASE WHEN v.column5 = 1 THEN NULL ELSE {now} END,
-  claim_until = CASE WHEN v.column5 = 1 THEN {grace} ELSE claim_until END
-FROM (VALUES {rows}) AS v WHERE chat_id = v.column1 AND outcome IS NULL
-RETURNING chat_id, agent_id, usage_day
-"""
-_SPEND = """
+# One that is there already (an unknown commit, retried) stays as it is.
+INSERT_TURNS = insert("agents_turn", TurnRow._fields, "ON CONFLICT (chat_id) DO NOTHING")
+INSERT_QUEUED = insert("agents_queuedask", QueuedRow._fields, "ON CONFLICT (chat_id) DO NOTHING")
+INSERT_EVENTS = insert("agents_event", EventRow._fields)
+# The sessions' locks keep what admission read of callers' budgets true.
+SPEND_OF_CALLERS = insert(
+    "agents_callerbudget",
+    CallerSpendingRow._fields,
+    """
+ON CONFLICT (agent_id, caller_id) DO UPDATE SET day = excluded.day, queries = excluded.queries
+  + CASE WHEN agents_callerbudget.day = excluded.day THEN agents_callerbudget.queries ELSE 0 END
+""",
+)
+_SPEND = statement(
+    """
 INSERT INTO agents_dailyusage (agent_id, day, queries)
-SELECT a.id, %s, v.column2 FROM (VALUES {rows}) AS v JOIN agents_agent a ON a.id = v.column1
+SELECT a.id, {day}, v.column2 FROM {spent} AS v JOIN agents_agent a ON a.id = v.column1
 WHERE v.column2 <= a.daily_budget
 ON CONFLICT (agent_id, day) DO UPDATE SET queries = agents_dailyusage.queries + excluded.queries
 WHERE agents_dailyusage.queries + excluded.queries
   <= (SELECT daily_budget FROM agents_agent WHERE id = agents_dailyusage.agent_id)
 RETURNING agent_id
-"""
-_SPEND_CALLERS = "INSERT INTO agents_callerbudget (agent_id, caller_id, day, queries)"
-_SPEND_CALLERS_END = """
-ON CONFLICT (agent_id, caller_id) DO UPDATE SET day = excluded.day, queries = excluded.queries
-  + CASE WHEN agents_callerbudget.day = excluded.day THEN agents_callerbudget.queries ELSE 0 END
-"""
-
-
-def lock_sessions(session_ids: Iterable[int]) -> datetime:
-    """Serialise with every other process on these sessions; the database's time once they are locked.
-
-    SQLite already holds its one write lock.
+""",
+    spent=table("spent", "bigint", "integer"),
+)
+# Fails where a budget changed under the batch: its commit may go with it, unseen.
+_SPEND = Statement(
+    _SPEND.sqlite,
+    f"WITH spent AS ({_SPEND.postgresql}) SELECT 1 / CAST(count(*) = %(agents)s AS integer) FROM spent",
+)
+_SETTLE = statement(
     """
-    wanted = sorted(set(session_ids))
-    if not wanted or connection.vendor != "postgresql":
-        return db_now()
-    lock = f"SELECT id FROM agents_session WHERE id IN ({sql.marks(wanted)}) ORDER BY id FOR NO KEY UPDATE"
-    _, [(now,)] = sql.rows_of_each([sql.Query(lock, wanted), sql.Query("SELECT clock_timestamp()")])
-    return now.astimezone(UTC)  # type: ignore[no-any-return]
+UPDATE agents_turn SET
+  outcome = v.column2, reason = v.column3, latency_ms = v.column4, settled_at = {now},
+  released_at = CASE WHEN v.column5 = 1 THEN NULL ELSE {now} END,
+  claim_until = CASE WHEN v.column5 = 1 THEN {grace} ELSE claim_until END
+FROM {endings} AS v WHERE chat_id = v.column1 AND outcome IS NULL
+RETURNING chat_id, agent_id, usage_day
+""",
+    endings=table("endings", "text", "text", "text", "integer", "integer"),
+    grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
+)
+_LOCK_SESSIONS = statement(
+    "SELECT id FROM agents_session WHERE id = ANY(:ids)", postgresql_lock="ORDER BY id FOR NO KEY UPDATE"
+)
+_HOLD_SESSIONS = statement(
+    "SELECT id FROM agents_session WHERE id = ANY(:ids)", postgresql_lock="ORDER BY id FOR KEY SHARE"
+)
+_SESSIONS_OF = statement("SELECT chat_id, session_id FROM agents_turn WHERE chat_id = ANY(:ids)")
+_ENDS = statement("SELECT chat_id, outcome, reason FROM agents_turn WHERE chat_id = ANY(:ids)")
+_LEAVE_LINES = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:ids)")
+_RELEASE = "UPDATE agents_turn SET released_at = {now} WHERE outcome IS NOT NULL AND released_at IS NULL AND "
+_RELEASE_TURNS = statement(f"{_RELEASE} chat_id = ANY(:ids)")
+_RELEASE_SESSIONS = statement(f"{_RELEASE} session_id = ANY(:ids)")
+_GIVE_BACK = (
+    statement(
+        "UPDATE agents_dailyusage SET queries = queries - 1"
+        " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
+    ),
+    statement(
+        "UPDATE agents_callerbudget SET queries = queries - 1"
+        " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
+        " AND caller_id = (SELECT caller_id FROM agents_turn WHERE chat_id = :chat_id)"
+    ),
+    statement("UPDATE agents_turn SET usage_day = NULL WHERE chat_id = :chat_id"),
+)
+_RECENT_REFUSALS = statement(
+    """
+SELECT session_id, caller_id, reason, count(*), max(id) FROM agents_turn
+WHERE outcome = 'denied' AND asked_at > :since AND (session_id, caller_id, reason) IN {keys}
+GROUP BY session_id, caller_id, reason
+""",
+    keys=table("keys", "bigint", "bigint", "text"),
+)
+_REPEAT_REFUSAL = statement("UPDATE agents_turn SET repeats = repeats + :times WHERE id = :id")
 
 
-def hold_sessions(session_ids: Collection[int]) -> set[int]:
+class Moment:
+    """When a batch is decided: by the database's clock, once the sessions it is about are locked, in one order.
+
+    SQLite already holds its one write lock, and its clock is this host's. `values`: what a statement's `{now}`,
+    `{day}` and `{alive}` are.
+    """
+
+    def __init__(self, database: Database, session_ids: Collection[int]) -> None:
+        self._database = database
+        self._leases: dict[float, object] = {}
+        if database.is_postgresql:
+            if session_ids:
+                database.send(_LOCK_SESSIONS, {"ids": sorted(set(session_ids))})
+            self._clock = database.send(READ_CLOCK, {})
+            self.values: dict[str, Any] = {}
+            return
+        self.now = now = datetime.now(UTC)
+        self.values = {
+            "now": database.moment(now),
+            "day": now.date().isoformat(),
+            "alive": database.moment(alive_since(now)),
+            "until": database.moment(now + GRACE),
+        }
+
+    @cached_property
+    def now(self) -> datetime:
+        """Aware, in UTC."""
+        now: datetime = self._clock.fetchall()[0][0]
+        return now.astimezone(UTC)
+
+    @cached_property
+    def stored(self) -> Any:
+        """As the database stores it."""
+        return self._database.moment(self.now)
+
+    @cached_property
+    def day(self) -> str:
+        """The day, as both databases take it."""
+        return self.now.date().isoformat()
+
+    def lease(self, wait_s: float) -> object:
+        """Until when a turn holds its claim if nothing ends it."""
+        if wait_s not in self._leases:
+            self._leases[wait_s] = self._database.moment(self.now + timedelta(seconds=wait_s) + GRACE)
+        return self._leases[wait_s]
+
+    def place_until(self, wait_s: float) -> object:
+        """Until when an ask has its place in a line."""
+        return self._database.moment(self.now + timedelta(seconds=wait_s) + PLACE_GRACE)
+
+
+def hold_sessions(database: Database, session_ids: Collection[int]) -> Answer:
     """Those of these sessions that are there; they are not deleted before the transaction ends."""
-    lock = " ORDER BY id FOR KEY SHARE" if connection.vendor == "postgresql" else ""
-    found = sql.rows(
-        f"SELECT id FROM agents_session WHERE id IN ({sql.marks(session_ids)}){lock}", sorted(session_ids)
-    )
-    return {row[0] for row in found}
+    return database.send(_HOLD_SESSIONS, {"ids": database.list_of(session_ids)})
 
 
-def sessions_of(chat_ids: Collection[str]) -> dict[str, int]:
+def sessions_of(database: Database, chat_ids: Sequence[str]) -> dict[str, int]:
     """The sessions of these turns, by chat id."""
-    found = sql.rows(
-        f"SELECT chat_id, session_id FROM agents_turn WHERE chat_id IN ({sql.marks(chat_ids)})", list(chat_ids)
-    )
-    return dict(found)
+    return dict(database.send(_SESSIONS_OF, {"ids": database.list_of(chat_ids)}).fetchall())
 
 
-def spending(counts: Mapping[int, int], day: date) -> sql.Query:
-    """Counts asks of agents on a day; a row comes back for each agent, but for one that is at its budget."""
-    wanted = sorted(counts.items())
-    marks = ", ".join(["(%s, %s)"] * len(wanted))
-    return sql.Query(_SPEND.format(rows=marks), [as_day(day), *(value for pair in wanted for value in pair)])
+def settle(database: Database, endings: Sequence[EndingRow], moment: Moment) -> Answer:
+    """End open turns; those this ended, each with its agent and the day it was counted on."""
+    return database.send(_SETTLE, moment.values | database.table_of("endings", endings))
 
 
-def callers_spending(counts: Mapping[tuple[int, int], int], day: date) -> sql.Insert:
-    """Counts asks by agent and caller on a day. The sessions' locks keep what admission read of them true."""
-    rows = [(agent_id, caller_id, as_day(day), times) for (agent_id, caller_id), times in sorted(counts.items())]
-    return sql.Insert(_SPEND_CALLERS, rows, _SPEND_CALLERS_END)
-
-
-def give_back(agent_id: int | None, day: object, chat_id: str) -> None:
-    """Uncount one ask that never reached its agent, on the day it was counted, for the agent and its caller."""
-    sql.run(
-        "UPDATE agents_dailyusage SET queries = queries - 1 WHERE agent_id = %s AND day = %s AND queries > 0",
-        [agent_id, day],
-    )
-    sql.run(
-        "UPDATE agents_callerbudget SET queries = queries - 1 WHERE agent_id = %s AND day = %s AND queries > 0"
-        " AND caller_id = (SELECT caller_id FROM agents_turn WHERE chat_id = %s)",
-        [agent_id, day, chat_id],
-    )
-    sql.run("UPDATE agents_turn SET usage_day = NULL WHERE chat_id = %s", [chat_id])
-
-
-def inserting(turns: Sequence[TurnRow]) -> sql.Insert:
-    """Writes new turns; one that is there already (an unknown commit, retried) stays as it is."""
-    return sql.Insert(_TURNS, turns, "ON CONFLICT (chat_id) DO NOTHING")
-
-
-def queueing(asks: Sequence[QueuedRow]) -> sql.Insert:
-    """Writes asks that begin to wait; one that is there already stays where it is."""
-    return sql.Insert(_QUEUED, asks, "ON CONFLICT (chat_id) DO NOTHING")
-
-
-def leave_lines(chat_ids: Collection[str]) -> None:
-    """These asks wait no more."""
-    sql.run(f"DELETE FROM agents_queuedask WHERE chat_id IN ({sql.marks(chat_ids)})", list(chat_ids))
-
-
-def existing(chat_ids: Collection[str]) -> dict[str, bool]:
-    """Which of these turns are written already, each with whether it is open."""
-    found = sql.rows(
-        f"SELECT chat_id, outcome FROM agents_turn WHERE chat_id IN ({sql.marks(chat_ids)})", [*chat_ids]
-    )
-    return {row[0]: row[1] is None for row in found}
-
-
-def settle(endings: Sequence[EndingRow], now: datetime, grace: timedelta) -> dict[str, tuple[int | None, object]]:
-    """End open turns; those this call ended, each with its agent and the day it was counted on."""
-    marks = ", ".join(["(%s, %s, %s, %s, %s)"] * len(endings))
-    settled_at, until = sql.moment(now), sql.moment(now + grace)
-    stamp = "CAST(%s AS timestamptz)" if connection.vendor == "postgresql" else "%s"
-    statement = _SETTLE.format(now=stamp, grace=stamp, rows=marks)
-    values = [value for ending in endings for value in ending]
-    won = sql.rows(statement, [settled_at, settled_at, until, *values])
-    return {row[0]: (row[1], row[2]) for row in won}
-
-
-def read_ends(chat_ids: Collection[str]) -> dict[str, tuple[str, str]]:
-    """The stored outcome and reason of ended turns."""
-    found = sql.rows(
-        f"SELECT chat_id, outcome, reason FROM agents_turn WHERE chat_id IN ({sql.marks(chat_ids)})", [*chat_ids]
-    )
+def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[str | None, str]]:
+    """Those of these turns that are written: the outcome, None of an open one, and the reason."""
+    found = database.send(_ENDS, {"ids": database.list_of(chat_ids)}).fetchall()
     return {row[0]: (row[1], row[2]) for row in found}
 
 
-def ended_parents(chat_ids: Collection[str]) -> set[str]:
-    """Those of these turns that were canceled, failed or deleted: no caller waits for what was asked in them.
-
-    A turn whose agent itself says that it failed or refuses is none of them, as an answered one is none.
-    """
-    if not chat_ids:
-        return set()
-    found = sql.rows(
-        f"SELECT chat_id FROM agents_turn WHERE chat_id IN ({sql.marks(chat_ids)})"
-        f" AND (outcome IS NULL OR outcome = %s OR reason IN ({sql.marks(AGENTS_OWN_WORDS)}))",
-        [*chat_ids, Outcome.COMPLETED, *AGENTS_OWN_WORDS],
-    )
-    return set(chat_ids) - {row[0] for row in found}
+def give_back(database: Database, agent_id: int | None, day: object, chat_id: str) -> None:
+    """Uncount one ask that never reached its agent, on the day it was counted, for the agent and its caller."""
+    values = {"agent": agent_id, "counted_on": day, "chat_id": chat_id}
+    for one in _GIVE_BACK:
+        database.send(one, values)
 
 
-def release_turns(chat_ids: Collection[str], now: datetime) -> None:
+def leave_lines(database: Database, chat_ids: Sequence[str]) -> None:
+    """These asks wait no more."""
+    database.send(_LEAVE_LINES, {"ids": database.list_of(chat_ids)})
+
+
+def release_turns(database: Database, chat_ids: Sequence[str], moment: Moment) -> None:
     """Free the lingering claims of ended turns whose agent finished after all."""
-    sql.run(
-        "UPDATE agents_turn SET released_at = %s"
-        f" WHERE chat_id IN ({sql.marks(chat_ids)}) AND outcome IS NOT NULL AND released_at IS NULL",
-        [sql.moment(now), *chat_ids],
-    )
+    database.send(_RELEASE_TURNS, moment.values | {"ids": database.list_of(chat_ids)})
 
 
-def release_sessions(session_ids: Collection[int], now: datetime) -> None:
+def release_sessions(database: Database, session_ids: Sequence[int], moment: Moment) -> None:
     """Free every lingering claim of these sessions."""
-    sql.run(
-        "UPDATE agents_turn SET released_at = %s"
-        f" WHERE session_id IN ({sql.marks(session_ids)}) AND outcome IS NOT NULL AND released_at IS NULL",
-        [sql.moment(now), *session_ids],
-    )
+    database.send(_RELEASE_SESSIONS, moment.values | {"ids": database.list_of(session_ids)})
 
 
-def recent_refusals(keys: Collection[RefusalKey], now: datetime) -> dict[RefusalKey, tuple[int, int]]:
+def spend(database: Database, counts: Mapping[int, int], moment: Moment) -> None:
+    """Count asks of agents on this day.
+
+    Raises:
+        RuntimeError: a budget changed under the batch. PostgreSQL raises a division by zero, at the commit.
+    """
+    values = database.table_of("spent", sorted(counts.items())) | {"agents": len(counts)}
+    spent = database.send(_SPEND, moment.values | values)
+    if not database.is_postgresql and len(spent.fetchall()) != len(counts):
+        raise RuntimeError("a budget changed under the batch")
+
+
+def write_refusals(database: Database, refused: Sequence[tuple[Ask, Denied]], moment: Moment) -> None:
+    """A row for each of the first 20 like refusals a minute; the rest are counted in the last row (ADR 0008)."""
+    groups: dict[RefusalKey, list[Ask]] = defaultdict(list)
+    for ask, denied in refused:
+        groups[ask.target.session_id, ask.caller_id, denied.reason].append(ask)
+    recent = _recent_refusals(database, list(groups), moment.now)
+    rows: list[TurnRow] = []
+    for key, asks in groups.items():
+        written, last_id = recent.get(key, (0, 0))
+        room = max(0, REFUSALS_A_MINUTE - written)
+        fresh = [refusal_row(ask, key[2], moment) for ask in asks[:room]]
+        over = len(asks) - len(fresh)
+        if over and fresh:
+            fresh[-1] = fresh[-1]._replace(repeats=1 + over)
+        elif over:
+            database.send(_REPEAT_REFUSAL, {"times": over, "id": last_id})
+        rows += fresh
+    if rows:
+        database.insert(INSERT_TURNS, rows)
+
+
+def _recent_refusals(
+    database: Database, keys: Sequence[RefusalKey], now: datetime
+) -> dict[RefusalKey, tuple[int, int]]:
     """Refusal rows of the last minute by session, caller and reason: how many, and the id of the last."""
-    marks = ", ".join(["(%s, %s, %s)"] * len(keys))
-    found = sql.rows(
-        "SELECT session_id, caller_id, reason, count(*), max(id) FROM agents_turn"
-        f" WHERE outcome = 'denied' AND asked_at > %s AND (session_id, caller_id, reason) IN (VALUES {marks})"
-        " GROUP BY session_id, caller_id, reason",
-        [sql.moment(now - REFUSALS_WINDOW), *(part for key in keys for part in key)],
-    )
+    values = database.table_of("keys", keys) | {"since": database.moment(now - REFUSALS_WINDOW)}
+    found = database.send(_RECENT_REFUSALS, values).fetchall()
     return {(row[0], row[1], row[2]): (row[3], row[4]) for row in found}
 
 
-def repeat_refusal(turn_id: int, times: int) -> None:
-    """Count like refusals in the row of the last one."""
-    sql.run("UPDATE agents_turn SET repeats = repeats + %s WHERE id = %s", [times, turn_id])
+def open_row(turn: OpenTurn, home: str, moment: Moment) -> TurnRow:
+    """An admitted ask: open, holding its claim; counted on this day when an agent was asked."""
+    ask = turn.ask
+    return TurnRow(
+        chat_id=ask.chat_id,
+        agent_id=ask.target.agent_id,
+        session_id=ask.target.session_id,
+        caller_id=ask.caller_id,
+        surface=ask.surface,
+        question=turn.text,
+        asked_at=moment.stored,
+        outcome=None,
+        reason="",
+        settled_at=None,
+        usage_day=moment.day if ask.target.agent_id is not None else None,
+        released_at=None,
+        claim_until=moment.lease(ask.wait_s),
+        home=home,
+        connection_id=turn.connection_id,
+        repeats=1,
+        source_session_id=ask.source.session_id if ask.source else None,
+        depth=ask.depth,
+        traceparent=ask.traceparent,
+        message_key=ask.message_key,
+        task_id=ask.task_id,
+    )
 
 
-def as_day(day: date) -> object:
-    """A day as this database stores it."""
-    return connection.ops.adapt_datefield_value(day)
+def queued_row(ask: Ask, wait_s: float, home: str, moment: Moment) -> QueuedRow:
+    """An ask that begins to wait for a free agent."""
+    return QueuedRow(
+        agent_id=ask.target.agent_id,
+        session_id=ask.target.session_id,
+        caller_id=ask.caller_id,
+        chat_id=ask.chat_id,
+        home=home,
+        task_id=ask.task_id,
+        message_key=ask.message_key,
+        question=ask.question,
+        queued_at=moment.stored,
+        waits_until=moment.place_until(wait_s),
+    )
+
+
+def refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
+    """A refused ask: ended as it began, nothing counted, nothing held; of its question the beginning."""
+    return TurnRow(
+        chat_id=ask.chat_id,
+        agent_id=ask.target.agent_id,
+        session_id=ask.target.session_id,
+        caller_id=ask.caller_id,
+        surface=ask.surface,
+        question=ask.question[:REFUSED_QUESTION_CHARS],
+        asked_at=moment.stored,
+        outcome=Outcome.DENIED.value,
+        reason=reason,
+        settled_at=moment.stored,
+        usage_day=None,
+        released_at=moment.stored,
+        claim_until=None,
+        home="",
+        connection_id=None,
+        repeats=1,
+        source_session_id=ask.source.session_id if ask.source else None,
+        depth=ask.depth,
+        traceparent=ask.traceparent,
+        message_key=ask.message_key,
+        task_id=ask.task_id,
+    )

@@ -1,19 +1,32 @@
-"""The ledger as the event loop sees it: work goes to the database thread of the process, its answer comes back."""
+"""The ledger: the database thread of a process, to which the event loop hands work (group commit).
+
+What waits together is done together. Asks beyond MAX_WAITING are refused; a settle never is. A batch that fails is
+tried again, then one by one, so that one bad row cannot fail its neighbours. When the disk is full the reserve is
+spent, and only ends are written until it is filled again.
+"""
 
 import asyncio
 import logging
+import random
 import threading
-from queue import SimpleQueue
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from queue import Empty, SimpleQueue
 from typing import Any, cast
 from uuid import UUID
 
-from agents.announcing import Carrier
+from django.db import DatabaseError, InterfaceError, connection
+
+from agents.announcing import Addressed, Carrier
 from agents.errors import Denied, Unavailable, Waits
-from agents.ledger.lookup import Wanted
-from agents.ledger.serving import Item, LookUp, OnBatch, Queue, Serving
-from agents.ledger.work import Admit, Also, Deny, Record, Release, Settle, Touch, Withdraw, Work
+from agents.ledger.batch import commit
+from agents.ledger.state import LookUp, look_up
+from agents.ledger.work import Admit, Also, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.transcript.recording import NewEvent
-from agents.types import Ask, Ending, Found, OpenTurn, SettledTurn
+from agents.types import Ask, Ending, Failure, Found, OpenTurn, Outcome, SettledTurn
+from kit import sql
 from kit.disk_reserve import Reserve
 from kit.tasks import read_failure
 
@@ -21,6 +34,31 @@ logger = logging.getLogger(__name__)
 
 MAX_WAITING = 1024
 CLOSED_WITHIN_S = 10
+MAX_BATCH = 128
+SOON_S = 0.0005  # what was looked up is asked within this, or later
+TRIES = 3
+SETTLE_TRIES = 30
+RETRY_PAUSE_S = 1.0
+LOCK_FAILURES = frozenset({"40P01", "55P03"})
+ENDS = Settle | Withdraw | Release  # what frees a claim
+OnBatch = Callable[[int], None]  # how many pieces of work were taken at once; called by the thread
+
+
+@dataclass(slots=True)
+class Item:
+    """A piece of work and whoever waits for it."""
+
+    work: Work | LookUp
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    tries: int = field(default=0)
+
+
+class _DiskFull(Exception):
+    """SQLite had no room for a write."""
+
+
+Queue = SimpleQueue[Item | None]  # None ends the thread
 
 
 class Ledger:
@@ -35,7 +73,7 @@ class Ledger:
         reserve: Reserve | None = None,
     ) -> None:
         self._queue: Queue = SimpleQueue()
-        self._serving = Serving(self._queue, home=home, carry=carry, on_batch=on_batch, reserve=reserve)
+        self._worker = _Worker(self._queue, home=home, carry=carry, on_batch=on_batch, reserve=reserve)
         self._thread: threading.Thread | None = None
 
     @property
@@ -49,7 +87,7 @@ class Ledger:
         Raises:
             Unavailable: too many wait, or the database is out of reach.
         """
-        found = cast(Found, await self._submit(LookUp(Wanted(digest, handle, session))))
+        found = cast(Found, await self._submit(LookUp(digest, handle, session)))
         if found.identity and found.identity.is_stale:
             # One that is missed is made up by the next.
             self._post(Touch(found.identity.credential_id)).add_done_callback(read_failure)
@@ -134,9 +172,208 @@ class Ledger:
 
     def _post(self, work: Work | LookUp) -> asyncio.Future[Any]:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._serving.run, name="ledger", daemon=True)
+            self._thread = threading.Thread(target=self._worker.run, name="ledger", daemon=True)
             self._thread.start()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._queue.put(Item(work, loop, future))
         return future
+
+
+class _Worker:
+    """Takes from a queue until it is told to end. All of it belongs to the thread that calls `run`."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        *,
+        home: str,
+        carry: Carrier | None,
+        on_batch: OnBatch | None,
+        reserve: Reserve | None = None,
+    ) -> None:
+        self._queue = queue
+        self._home = home
+        self._carry = carry
+        self._on_batch = on_batch
+        self._reserve = reserve
+        self._postponed: list[Item] = []
+        self._ahead: list[Item] = []
+
+    def run(self) -> None:
+        """Serve what comes."""
+        while (items := self._take()) is not None:
+            try:
+                self._serve(items)
+            except Exception:  # the thread outlives whatever a batch does
+                logger.exception("ledger.broken", extra={"size": len(items)})
+                self._answer_or_postpone(items, [Unavailable()] * len(items))
+        connection.close()
+
+    def _take(self) -> list[Item] | None:
+        if self._postponed:
+            time.sleep(RETRY_PAUSE_S)
+        items = self._postponed + self._ahead
+        self._postponed, self._ahead = [], []
+        if not items:
+            first = self._queue.get()
+            if first is None:
+                return None
+            items = [first]
+        return self._fill(items, MAX_BATCH)
+
+    def _fill(self, items: list[Item], most: int, wait_s: float = 0.0) -> list[Item]:
+        """Add what waits until there are so many; for the first of it so long is waited."""
+        with suppress(Empty):
+            while len(items) < most:
+                item = self._queue.get(wait_s > 0, wait_s or None)
+                if item is None:
+                    self._queue.put(None)
+                    break
+                items.append(item)
+                wait_s = 0.0
+        return items
+
+    def _serve(self, items: list[Item]) -> None:
+        """Look up, then commit: whoever was just found asks at once, and that goes into this batch."""
+        looks, works = _parted(items)
+        if looks:
+            _answer(looks, self._look_up(looks))
+            self._ahead, asked = _parted(self._fill([], MAX_BATCH - len(works), SOON_S))
+            items += asked
+            works += asked
+        if self._on_batch is not None:
+            self._on_batch(len(items))
+        if works:
+            self._answer_or_postpone(works, self._commit([cast(Work, item.work) for item in works]))
+
+    def _look_up(self, items: Sequence[Item]) -> Sequence[Found | Exception]:
+        wanted = [item.work for item in items if isinstance(item.work, LookUp)]
+        for attempt in range(TRIES):
+            try:
+                return look_up(wanted)
+            except (DatabaseError, InterfaceError) as failure:
+                _recover("ledger.look_up_failed", failure, attempt)
+        if len(items) == 1:
+            return [Unavailable()]
+        return [self._look_up([item])[0] for item in items]
+
+    def _commit(self, batch: Sequence[Work], *, is_retry: bool = False) -> Sequence[Result]:
+        """Commit a batch; only its ends while the disk is full."""
+        if self._reserve is None:
+            return self._commit_all(batch, is_retry=is_retry)
+        if self._reserve.fill():
+            try:
+                return self._commit_all(batch, is_retry=is_retry)
+            except _DiskFull:
+                logger.exception("ledger.disk_full")
+                is_retry = True
+                self._reserve.spend()
+        ends = [work for work in batch if isinstance(work, ENDS)]
+        try:
+            written = iter(self._commit_all(ends, is_retry=is_retry) if ends else ())
+        except _DiskFull:
+            return [Unavailable()] * len(batch)
+        return [next(written) if isinstance(work, ENDS) else Unavailable() for work in batch]
+
+    def _commit_all(self, batch: Sequence[Work], *, is_retry: bool = False) -> Sequence[Result]:
+        """Commit a batch; one by one when a piece of it may be at fault, not at all when the database is away.
+
+        Raises:
+            _DiskFull: there is a reserve to spend; nothing of the batch was written, or parts of it were.
+        """
+        is_away = False
+        for attempt in range(TRIES):
+            try:
+                committed = commit(batch, home=self._home, is_retry=is_retry or attempt > 0)
+            except sql.AWAY as failure:
+                if self._reserve is not None and sql.is_disk_full(failure):
+                    connection.close()
+                    raise _DiskFull from failure
+                is_away = not _is_lock_failure(failure)
+                _recover("ledger.batch_failed", failure, attempt)
+            except Exception:
+                logger.exception("ledger.batch_broken", extra={"size": len(batch)})
+                is_away = False
+                break
+            else:
+                self._tell(committed.messages)
+                return committed.results
+        if not is_away and len(batch) == 1 and (less := _with_less(batch[0])):
+            return self._commit_all([less], is_retry=True)
+        if is_away or len(batch) == 1:
+            return [Unavailable()] * len(batch)
+        return [self._commit_all([work], is_retry=True)[0] for work in batch]
+
+    def _tell(self, messages: Sequence[Addressed]) -> None:
+        if messages and self._carry is not None:
+            self._carry(messages)
+
+    def _answer_or_postpone(self, items: Sequence[Item], results: Sequence[Result]) -> None:
+        answered: list[Item] = []
+        answers: list[Result] = []
+        for item, result in zip(items, results, strict=True):
+            must_happen = isinstance(item.work, Settle | Withdraw)
+            if isinstance(result, Unavailable) and must_happen and item.tries < SETTLE_TRIES:
+                item.tries += 1
+                self._postponed.append(item)
+                continue
+            if isinstance(result, Unavailable) and isinstance(item.work, Admit):
+                self._postponed.append(Item(Withdraw(item.work.ask), item.loop, item.loop.create_future()))
+            answered.append(item)
+            answers.append(result)
+        _answer(answered, answers)
+
+
+def _parted(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+    """Those that want to be looked up, and those that write."""
+    looks = [item for item in items if isinstance(item.work, LookUp)]
+    return looks, [item for item in items if not isinstance(item.work, LookUp)]
+
+
+def _is_lock_failure(failure: Exception) -> bool:
+    """Whether a deadlock or a lock timeout failed the batch: one of its sessions, not the database."""
+    return sql.state_of(failure) in LOCK_FAILURES
+
+
+def _with_less(work: Work) -> Settle | None:
+    """The same end without what may be at fault: what its surface writes, then what the database refuses to keep.
+
+    A turn that cannot end would be tried for long.
+    """
+    if not isinstance(work, Settle):
+        return None
+    if work.also is not None:
+        return replace(work, also=None, has_also=False)
+    if work.ending.outcome is not Outcome.COMPLETED:
+        return None
+    ending = replace(work.ending, outcome=Outcome.FAILED, reason=Failure.NOT_RECORDED, text="")
+    return replace(work, ending=ending)
+
+
+def _recover(event: str, failure: Exception, attempt: int) -> None:
+    logger.warning(event, extra={"attempt": attempt, "failure": type(failure).__name__})
+    connection.close()
+    time.sleep(random.uniform(0.01, 0.05) * 2**attempt)  # noqa: S311  spreads retries, guards nothing
+
+
+def _answer(items: Sequence[Item], results: Sequence[object]) -> None:
+    """Wake the waiters of each loop by one call."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], object]]] = {}
+    for item, result in zip(items, results, strict=True):
+        by_loop.setdefault(item.loop, []).append((item.future, result))
+    for loop, pairs in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, pairs)
+        except RuntimeError:
+            logger.warning("ledger.loop_gone", extra={"answers": len(pairs)})
+
+
+def _resolve(pairs: Sequence[tuple[asyncio.Future[Any], object]]) -> None:
+    for future, result in pairs:
+        if future.done():
+            continue
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)

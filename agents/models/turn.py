@@ -1,5 +1,6 @@
 """One ask: its audit record, its claim, its accounting entry and its one end."""
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.db import models
@@ -33,6 +34,10 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         of_agents = Turn.objects.filter(agent__owner=user_id).values("pk")
         of_sessions = Turn.objects.filter(agent=None, session__owner=user_id).values("pk")
         return self.filter(pk__in=of_agents.union(of_sessions, all=True))
+
+    def release_ended(self, now: datetime) -> None:
+        """Free the lingering claims of the ended ones."""
+        self.filter(outcome__isnull=False, released_at=None).update(released_at=now)
 
     def holding(self) -> "TurnQuerySet":
         """Those whose claim was not released; it may have run out all the same."""

@@ -121,9 +121,11 @@ def test_budgets_are_set_under_the_lock_under_which_they_are_counted() -> None:
 def test_without_such_budgets_nothing_is_counted() -> None:
     agent = published()
     one = ask(agent)
-    with CaptureQueriesContext(connection) as captured:
-        admitted(one)
-    own = [query["sql"] for query in captured if "agents_callerbudget" in query["sql"]]
+    captured: list[str] = []
+    connection.connection.set_trace_callback(captured.append)
+    admitted(one)
+    connection.connection.set_trace_callback(None)
+    own = [text for text in captured if "agents_callerbudget" in text]
     assert len(own) == 1  # the part of the one query that reads the agent
     assert "FROM agents_agent" in own[0]
     assert left(agent) is None

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from a2a_bridge.dialects import v03_shapes, v1_shapes
 from a2a_bridge.tasks.pieces import answer_message, end_of, events_of
 from a2a_bridge.tasks.record import State, Task, after
-from agents.ledger.lookup import Wanted, look_up, text_type_of
+from agents.ledger.state import LookUp, look_up, text_type_of
 from agents.pieces import ArtifactPiece, Part, StatusNote
 from agents.types import Interruption, Outcome, SettledTurn
 from tests.contracts.house import published
@@ -69,6 +69,6 @@ def test_the_first_of_the_cards_text_types_counts(modes: str, text_type: str) ->
 @pytest.mark.parametrize("modes", [[], ["text/markdown", "text/plain"]])
 def test_it_is_looked_up_with_the_agent(modes: list[str]) -> None:
     agent = published(output_modes=modes)
-    [found] = look_up([Wanted(None, agent.ref.handle)])
+    [found] = look_up([LookUp(None, agent.ref.handle)])
     assert found.agent is not None
     assert found.agent.text_type == ("text/markdown" if modes else "")

@@ -7,7 +7,7 @@ import pytest
 from agents.access import NotAllowed
 from agents.admission import MAX_DEPTH
 from agents.errors import Blocked, Busy, Cycle, NotPublished, TooDeep
-from agents.ledger.lookup import Wanted, look_up
+from agents.ledger.state import LookUp, look_up
 from agents.links.channel.listing import find_routed
 from agents.links.channel.refusals import refusal_text
 from agents.models import Agent, AgentGrant, CallerBlock, Session, Share, Turn
@@ -63,9 +63,9 @@ def test_access_decides_in_the_lookup_and_again_at_admission(access: str, asker:
 
 def test_an_agent_that_is_not_open_to_all_is_not_there_for_a_stranger() -> None:
     agent = published(access=Agent.Access.LIMITED)
-    assert look_up([Wanted(None, agent.ref.handle)])[0].agent is None
+    assert look_up([LookUp(None, agent.ref.handle)])[0].agent is None
     Agent.objects.filter(pk=agent.agent.pk).update(access="public")
-    assert look_up([Wanted(None, agent.ref.handle.upper())])[0].agent == agent.ref
+    assert look_up([LookUp(None, agent.ref.handle.upper())])[0].agent == agent.ref
 
 
 @pytest.mark.parametrize("as_session", [False, True])

@@ -1,4 +1,4 @@
-"""What a batch writes besides turns, for transcripts and webhooks; and whom to tell once it is committed."""
+"""The transcript events and webhook deliveries of a batch, and the messages to send once it is committed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,30 +9,26 @@ from msgspec import Raw
 
 from agents.announcing import Addressed
 from agents.errors import Denied
+from agents.ledger.database import Answer, Database, statement
+from agents.ledger.statements import INSERT_EVENTS, EventRow, Moment
 from agents.live import encode, seen_event
 from agents.post import Live
 from agents.transcript.happenings import Scene, scenes
 from agents.transcript.recording import NewEvent, payload_of
 from agents.types import Ask, Ending, OpenTurn, Outcome
-from kit import sql
 from webhooks import outbox
 from webhooks.outbox import Happening
 
-_EVENTS = "INSERT INTO agents_event (session_id, kind, type, payload, ts)"
-_WHO = sql.Query(f"SELECT EXISTS (SELECT 1 FROM agents_attachment), ({outbox.LISTENING})")
-_WATCHERS = "SELECT DISTINCT session_id, process_id FROM agents_attachment WHERE session_id IN ({marks})"
+_LISTENERS = statement(f"SELECT EXISTS (SELECT 1 FROM agents_attachment), ({outbox.LISTENING})")
+_WATCHERS = statement("SELECT DISTINCT session_id, process_id FROM agents_attachment WHERE session_id = ANY(:ids)")
 
 
 @dataclass(slots=True)
-class Notes:
-    """What a batch decided and is to be written: turns and the budgets they spend, events, what webhooks hear."""
+class BatchEvents:
+    """What a batch decided, for transcripts and for webhooks."""
 
     events: list[NewEvent] = field(default_factory=list)
     of_agents: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
-    spending: sql.Query | None = None
-    spenders: int = 0
-    callers_spending: sql.Insert | None = None
-    turns: sql.Insert | None = None
 
     def admitted(self, turn: OpenTurn) -> None:
         """The question goes to the transcript of the session asked, and of the one it was asked from."""
@@ -91,71 +87,67 @@ class Notes:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Whom to tell once the batch is committed, and which processes watch which session."""
+class Announcement:
+    """Messages to send once the batch is committed, and which processes watch which session."""
 
     messages: Sequence[Addressed] = ()
     watchers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     public_ids: Mapping[int, str] = field(default_factory=dict)
 
 
-def write(notes: Notes, now: datetime) -> Told:
-    """Write what a batch decided, PostgreSQL in one round trip: budgets, turns, events.
+def ask_for_listeners(database: Database) -> Answer:
+    """Whether any operator watches a session, and whether there is any subscription to webhooks."""
+    return database.send(_LISTENERS, {})
 
-    Deliveries follow where anybody subscribed.
-    """
-    writes = [write for write in (notes.spending, notes.turns, notes.callers_spending) if write is not None]
-    if not writes and not notes.session_ids:
-        return Told()
-    who = None if sql.shares_round_trips() else sql.rows(*_WHO)[0]
-    events = _inserting(notes.events, sql.moment(now), with_ids=who is None or bool(who[1]))
-    found = sql.write_each([*writes, *events, *([_WHO] if who is None else [])])
-    if notes.spending is not None and len(found[0]) != notes.spenders:
-        raise RuntimeError("a budget changed under the batch")
-    is_watched, is_heard = who or found[-1][0]
+
+def write_events(database: Database, events: BatchEvents, listeners: Answer, moment: Moment) -> Announcement:
+    """Write the events, and the deliveries where a subscription is."""
+    if not events.events and not events.of_agents:
+        return Announcement()
+    is_watched, is_heard = listeners.fetchall()[0]
+    rows = [EventRow(one.session_id, one.kind, one.type, one.payload, moment.stored) for one in events.events]
+    ids: list[int] = []
+    if rows and is_heard:
+        ids = sorted(database.insert_returning_ids(INSERT_EVENTS, rows))
+    elif rows:
+        database.insert(INSERT_EVENTS, rows)
     if not is_watched and not is_heard:
-        return Told()
-    known = scenes(notes.session_ids)
-    if is_heard:
-        ids = sorted(row[0] for row in found[len(writes)]) if events else []
-        outbox.record(_heard(notes, ids, known, now))
-    return _told(notes.events, known, now) if is_watched else Told()
+        return Announcement()
+    with database.for_django():
+        known = scenes(events.session_ids)
+        if is_heard:
+            outbox.record(_heard(events, ids, known, moment.now))
+    return _announcement(database, events.events, known, moment.now) if is_watched else Announcement()
 
 
-def _inserting(events: Sequence[NewEvent], ts: object, *, with_ids: bool) -> list[sql.Insert]:
-    rows = [(*_values(one), ts) for one in events]
-    return [sql.Insert(_EVENTS, rows, "RETURNING id" if with_ids else "")] if events else []
-
-
-def _values(event: NewEvent) -> tuple[int, str, str, str]:
-    return event.session_id, event.kind, event.type, event.payload
-
-
-def _heard(notes: Notes, ids: Sequence[int], known: Mapping[int, Scene], now: datetime) -> list[Happening]:
+def _heard(events: BatchEvents, ids: Sequence[int], known: Mapping[int, Scene], now: datetime) -> list[Happening]:
     heard = [
         known[one.session_id].event(event_id, one.kind, one.type, one.payload, now, one.traceparent)
-        for event_id, one in zip(ids, notes.events, strict=True)
+        for event_id, one in zip(ids, events.events, strict=True)
     ]
     return heard + [
         known[session_id].agent(type_, traceparent, **members)
-        for session_id, type_, traceparent, members in notes.of_agents
+        for session_id, type_, traceparent, members in events.of_agents
     ]
 
 
-def _told(events: Sequence[NewEvent], known: Mapping[int, Scene], now: datetime) -> Told:
-    watchers = _watchers(known)
+def _announcement(
+    database: Database, events: Sequence[NewEvent], known: Mapping[int, Scene], now: datetime
+) -> Announcement:
+    watchers = _watchers(database, known)
     public_ids = {session_id: scene.public_id for session_id, scene in known.items()}
     messages: list[Addressed] = []
     for one in events:
         for process_id in watchers.get(one.session_id, ()):
             seen = seen_event(public_ids[one.session_id], one.kind, one.type, one.payload, now)
             messages.append((process_id, Live(one.session_id, Raw(encode(seen)))))
-    return Told(messages, watchers, public_ids)
+    return Announcement(messages, watchers, public_ids)
 
 
-def _watchers(session_ids: Collection[int]) -> dict[int, tuple[str, ...]]:
+def _watchers(database: Database, session_ids: Collection[int]) -> dict[int, tuple[str, ...]]:
     watchers: dict[int, tuple[str, ...]] = {}
-    for session_id, process_id in sql.rows(_WATCHERS.format(marks=sql.marks(session_ids)), list(session_ids)):
+    found = database.send(_WATCHERS, {"ids": database.list_of(session_ids)}).fetchall()
+    for session_id, process_id in found:
         watchers[session_id] = (*watchers.get(session_id, ()), process_id)
     return watchers
 
