@@ -205,7 +205,7 @@ if IS_EMBEDDED:
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 5,
-                "cached_statements": 1024,  # the ledger's, one text for each size of a batch
+                "cached_statements": 512,  # the ledger's fixed ones, and the journal's, a text for each size
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-16000",
             },
         }

@@ -1,6 +1,5 @@
 """One batch of the ledger: everything that waited, decided in order, in one transaction."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,13 +40,15 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
     with database.django_errors, database:
         doing = _Batch(database, batch, home, is_retry=is_retry)
         announcement = doing.run()
-    results = [_watched(doing.results.get(i), announcement) for i in range(len(batch))]
+    results = [doing.results.get(i) for i in range(len(batch))]
+    if announcement.watchers:
+        results = [_watched(result, announcement) for result in results]
     return Committed(results, announcement.messages)
 
 
 def _watched(result: Result, announcement: Announcement) -> Result:
     """An open turn whose session is watched knows by which processes: its chunks go there too."""
-    if not announcement.watchers or not isinstance(result, OpenTurn):
+    if not isinstance(result, OpenTurn):
         return result
     session_id = result.ask.target.session_id
     public_id, watchers = announcement.public_ids.get(session_id, ""), announcement.watchers.get(session_id, ())
@@ -70,7 +71,8 @@ class _Batch:
         self._touches: list[Touch] = []
         self._events = BatchEvents()
         self._turns: list[OpenTurn] = []
-        self._spent_own: Counter[tuple[int, int]] = Counter()  # by agent and caller
+        self._spent: dict[int, int] = {}  # by agent
+        self._spent_own: dict[tuple[int, int], int] = {}  # by agent and caller
         self.results: dict[int, Result] = {}
         for i, work in enumerate(batch):
             match work:
@@ -100,10 +102,12 @@ class _Batch:
         late = [work.chat_id for work in self._releases if work.chat_id]
         late_sessions = statements.sessions_of(database, late) if late else {}
         self._moment = self._lock(late_sessions.values())
+        listeners = ask_for_listeners(database)
         held = self._hold_sources()
         ends = self._send_ends()
         gives_back = any(work.ending.gives_back for work in self._settles.values())
         if gives_back:
+            self._events.heed(listeners)
             self._drop_gone_sources(held)
             self._take_ends(ends)
         self._release()
@@ -112,8 +116,8 @@ class _Batch:
         if self._is_retry and self._admits:
             self._skip_written()
         reader = StateReader(database, [work.ask for work in self._admits.values()], self._moment)
-        listeners = ask_for_listeners(database)
         if not gives_back:
+            self._events.heed(listeners)
             self._drop_gone_sources(held)
             self._take_ends(ends)
         self._keep_late_replies(late_sessions)
@@ -125,7 +129,7 @@ class _Batch:
         for ask, denied in refused:
             self._events.denied(ask, denied)
         self._write_turns()
-        announcement = write_events(database, self._events, listeners, self._moment)
+        announcement = write_events(database, self._events, self._moment)
         self._write_also()
         return announcement
 
@@ -233,8 +237,7 @@ class _Batch:
             if refusal is None:
                 self.results[i] = turn = self._open_turn(ask, state)
                 self._turns.append(turn)
-                if ask.target.agent_id is not None and state.find_spending(ask) is not None:
-                    self._spent_own[ask.target.agent_id, ask.caller_id] += 1
+                self._count(ask, state)
                 self._events.admitted(turn)
                 continue
             self.results[i] = refusal
@@ -245,6 +248,15 @@ class _Batch:
         if queued:
             self._database.insert(statements.INSERT_QUEUED, queued)
         return refused
+
+    def _count(self, ask: Ask, state: AdmissionState) -> None:
+        agent_id = ask.target.agent_id
+        if agent_id is None:
+            return
+        self._spent[agent_id] = self._spent.get(agent_id, 0) + 1
+        if state.find_spending(ask) is not None:
+            key = agent_id, ask.caller_id
+            self._spent_own[key] = self._spent_own.get(key, 0) + 1
 
     def _open_turn(self, ask: Ask, state: AdmissionState) -> OpenTurn:
         asked = state.find(ask)
@@ -263,9 +275,8 @@ class _Batch:
         """Write admitted asks, and count them: for agents, and for callers who have a budget of their own."""
         if not self._turns:
             return
-        agent_ids = [turn.ask.target.agent_id for turn in self._turns]
-        if spent := Counter(agent_id for agent_id in agent_ids if agent_id is not None):
-            statements.spend(self._database, spent, self._moment)
+        if self._spent:
+            statements.spend(self._database, self._spent, self._moment)
         rows = [statements.open_row(turn, self._home, self._moment) for turn in self._turns]
         self._database.insert(statements.INSERT_TURNS, rows)
         if own := sorted(self._spent_own.items()):

@@ -29,6 +29,13 @@ class BatchEvents:
 
     events: list[NewEvent] = field(default_factory=list)
     of_agents: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
+    is_watched: bool = False
+    is_heard: bool = False
+
+    def heed(self, listeners: Answer) -> None:
+        """Learn whether any operator watches a session, and whether there is any subscription to webhooks."""
+        is_watched, is_heard = listeners.fetchall()[0]
+        self.is_watched, self.is_heard = bool(is_watched), bool(is_heard)
 
     def admitted(self, turn: OpenTurn) -> None:
         """The question goes to the transcript of the session asked, and of the one it was asked from."""
@@ -79,7 +86,7 @@ class BatchEvents:
 
     def _say(self, ask: Ask, type_: str, **members: Any) -> None:
         target = ask.target
-        if target.agent_id is not None:
+        if self.is_heard and target.agent_id is not None:
             who = {"handle": target.handle, "agentId": target.agent_id, "askerLogin": ask.caller_login}
             self.of_agents.append(
                 (target.session_id, type_, ask.traceparent, {**who, "routeId": ask.chat_id, **members})
@@ -96,28 +103,27 @@ class Announcement:
 
 
 def ask_for_listeners(database: Database) -> Answer:
-    """Whether any operator watches a session, and whether there is any subscription to webhooks."""
+    """See `BatchEvents.heed`."""
     return database.send(_LISTENERS, {})
 
 
-def write_events(database: Database, events: BatchEvents, listeners: Answer, moment: Moment) -> Announcement:
+def write_events(database: Database, events: BatchEvents, moment: Moment) -> Announcement:
     """Write the events, and the deliveries where a subscription is."""
     if not events.events and not events.of_agents:
         return Announcement()
-    is_watched, is_heard = listeners.fetchall()[0]
     rows = [EventRow(one.session_id, one.kind, one.type, one.payload, moment.stored) for one in events.events]
     ids: list[int] = []
-    if rows and is_heard:
+    if rows and events.is_heard:
         ids = sorted(database.insert_returning_ids(INSERT_EVENTS, rows))
     elif rows:
         database.insert(INSERT_EVENTS, rows)
-    if not is_watched and not is_heard:
+    if not events.is_watched and not events.is_heard:
         return Announcement()
     with database.for_django():
         known = scenes(events.session_ids)
-        if is_heard:
+        if events.is_heard:
             outbox.record(_heard(events, ids, known, moment.now))
-    return _announcement(database, events.events, known, moment.now) if is_watched else Announcement()
+    return _announcement(database, events.events, known, moment.now) if events.is_watched else Announcement()
 
 
 def _heard(events: BatchEvents, ids: Sequence[int], known: Mapping[int, Scene], now: datetime) -> list[Happening]:

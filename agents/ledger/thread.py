@@ -11,10 +11,9 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connection
@@ -48,7 +47,7 @@ OnBatch = Callable[[int], None]  # how many pieces of work were taken at once; c
 class Item:
     """A piece of work and whoever waits for it."""
 
-    work: Work | LookUp
+    work: Any  # Work | LookUp
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     tries: int = field(default=0)
@@ -87,7 +86,7 @@ class Ledger:
         Raises:
             Unavailable: too many wait, or the database is out of reach.
         """
-        found = cast(Found, await self._submit(LookUp(digest, handle, session)))
+        found: Found = await self._submit(LookUp(digest, handle, session))
         if found.identity and found.identity.is_stale:
             # One that is missed is made up by the next.
             self._post(Touch(found.identity.credential_id)).add_done_callback(read_failure)
@@ -108,10 +107,11 @@ class Ledger:
         """
         decided = self._submit(Admit(ask, in_line))
         try:
-            return cast(OpenTurn, await asyncio.shield(decided))
+            turn: OpenTurn = await asyncio.shield(decided)
         except asyncio.CancelledError:
             decided.add_done_callback(lambda _: self._withdraw(ask, decided))
             raise
+        return turn
 
     async def deny(self, ask: Ask, denied: Denied, *, in_line: bool = False) -> None:
         """Audit a refusal decided elsewhere. `in_line`: it waited, and gives up its place.
@@ -133,7 +133,8 @@ class Ledger:
         Raises:
             Unavailable: the database stayed out of reach; the turn's lease will end it.
         """
-        return cast(SettledTurn, await self._post(Settle(turn, ending, also)))
+        settled: SettledTurn = await self._post(Settle(turn, ending, also))
+        return settled
 
     async def release_turn(self, chat_id: str, late: str = "") -> None:
         """Free the lingering claim of an ended turn: its agent finished after all, perhaps with a late reply."""
@@ -224,14 +225,16 @@ class _Worker:
 
     def _fill(self, items: list[Item], most: int, wait_s: float = 0.0) -> list[Item]:
         """Add what waits until there are so many; for the first of it so long is waited."""
-        with suppress(Empty):
-            while len(items) < most:
+        while len(items) < most:
+            try:
                 item = self._queue.get(wait_s > 0, wait_s or None)
-                if item is None:
-                    self._queue.put(None)
-                    break
-                items.append(item)
-                wait_s = 0.0
+            except Empty:
+                break
+            if item is None:
+                self._queue.put(None)
+                break
+            items.append(item)
+            wait_s = 0.0
         return items
 
     def _serve(self, items: list[Item]) -> None:
@@ -245,10 +248,10 @@ class _Worker:
         if self._on_batch is not None:
             self._on_batch(len(items))
         if works:
-            self._answer_or_postpone(works, self._commit([cast(Work, item.work) for item in works]))
+            self._answer_or_postpone(works, self._commit([item.work for item in works]))
 
     def _look_up(self, items: Sequence[Item]) -> Sequence[Found | Exception]:
-        wanted = [item.work for item in items if isinstance(item.work, LookUp)]
+        wanted = [item.work for item in items]
         for attempt in range(TRIES):
             try:
                 return look_up(wanted)
@@ -327,8 +330,11 @@ class _Worker:
 
 def _parted(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
     """Those that want to be looked up, and those that write."""
-    looks = [item for item in items if isinstance(item.work, LookUp)]
-    return looks, [item for item in items if not isinstance(item.work, LookUp)]
+    looks: list[Item] = []
+    works: list[Item] = []
+    for item in items:
+        (looks if isinstance(item.work, LookUp) else works).append(item)
+    return looks, works
 
 
 def _is_lock_failure(failure: Exception) -> bool:
