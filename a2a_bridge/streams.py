@@ -16,7 +16,6 @@ from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
 from agents.pieces import ArtifactPiece, Json
-from kit.waits import done_within
 
 WHOLE_WITHIN_S = 10.0  # of a reply's first piece: one that takes longer is told as it comes
 
@@ -75,8 +74,8 @@ class Streaming:
 
         Most agents never do, and are known not to as soon as they were asked. For others the first frame waits.
         """
-        if run.running is not None:
-            await done_within(run.running.decided, KEEPALIVE_S)
+        if run.running is not None and not run.running.is_decided:
+            await run.running.until_decided.wait(KEEPALIVE_S)
         if run.running is not None and await run.ended(0) and not run.is_promoted:
             yield "", self.dialect.direct(run.task.context_id, answer_message(run.task))
             return

@@ -14,6 +14,7 @@ from agents.types import NO_CONNECTION, Ask, Ending, Failure, OpenTurn, Outcome,
 from agents.waiting import OnChunk, RunningTurn, WaitingTurns
 from kit.failpoints import reach
 from kit.tasks import TaskSet
+from kit.waits import within
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ class Dispatcher:
         It may end otherwise all the same: the first ending stands.
         """
         running = self._waiting.find(chat_id) or self._line.find(chat_id)
-        if running is None or running.reply.done():
+        if running is None or running.ending is not None:
             return False
         running.end(ending)
         if running.in_line:
@@ -116,7 +117,7 @@ class Dispatcher:
     @property
     def parents(self) -> set[str]:
         """The turns, of any process, in which agents asked what is open here."""
-        asks = (running.turn.ask for running in self._waiting if not running.reply.done())
+        asks = (running.turn.ask for running in self._waiting if running.ending is None)
         return {ask.parent for ask in asks if ask.parent}
 
     def cancel_begun_in(self, ended: Collection[str]) -> None:
@@ -191,16 +192,18 @@ class Dispatcher:
         running.publish(settled)
 
     async def _reach_end(self, running: RunningTurn) -> Ending:
-        if running.reply.done():  # it was canceled while it was admitted
-            return replace(running.reply.result(), keeps_claim=False, gives_back=True)
+        if running.ending is not None:  # it was canceled while it was admitted
+            return replace(running.ending, keeps_claim=False, gives_back=True)
+        wait_s = running.turn.ask.wait_s
+        deadline = self._clock() + wait_s
         try:
-            async with asyncio.timeout(running.turn.ask.wait_s):
-                await self._link.deliver(running.turn)
-                reach("after-delivery")
-                return await running.reply
+            await within(self._link.deliver(running.turn), wait_s)
+            reach("after-delivery")
+            if running.ending is None:
+                await running.until_replied.wait(deadline - self._clock())
+            return running.ending_or(NO_REPLY)
         except TimeoutError:
-            has_come = running.reply.done() and not running.reply.cancelled()  # in the same turn of the loop
-            return running.reply.result() if has_come else NO_REPLY
+            return running.ending_or(NO_REPLY)
         except NoReceipt:
             return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
         except NotDelivered:
