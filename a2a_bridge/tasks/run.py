@@ -5,13 +5,21 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.pushes.telling import telling
 from a2a_bridge.tasks.feed import Feed, Feeds
-from a2a_bridge.tasks.pieces import closing, end_of, events_of, last_words, left_open, with_joined_text
+from a2a_bridge.tasks.pieces import (
+    closing,
+    end_of,
+    events_of,
+    events_of_plain,
+    last_words,
+    left_open,
+    plain_end,
+    with_joined_text,
+)
 from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, text_in, timestamp
 from a2a_bridge.tasks.store import TaskStore
 from agents.errors import Unavailable
@@ -20,7 +28,6 @@ from agents.types import Outcome, SettledTurn
 from agents.waiting import RunningTurn
 from kit import sql
 from kit.tasks import TaskSet
-from kit.waits import done_within
 
 logger = logging.getLogger(__name__)
 
@@ -44,15 +51,21 @@ class Plan(NamedTuple):
     events: Sequence[TaskEvent] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """What the end of a turn makes of its task. `told`: what pushes tell, with artifacts that are whole now."""
+class End(NamedTuple):
+    """What the end of a turn makes of its task. `written`: its events; None of a plain reply.
+
+    `closed`: the artifacts that are whole now, for pushes.
+    """
 
     settled: SettledTurn
     task: Task
-    events: Sequence[TaskEvent]
-    told: Sequence[TaskEvent]
-    is_kept: bool
+    written: Sequence[TaskEvent] | None = None
+    closed: Sequence[TaskEvent] = ()
+
+    @property
+    def events(self) -> Sequence[TaskEvent]:
+        """What it did to the task."""
+        return events_of_plain(self.task) if self.written is None else self.written
 
 
 class TaskRun:
@@ -148,18 +161,20 @@ class TaskRun:
 
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time. Leaving does not stop it."""
-        return self.running is None or await done_within(self.running.settled, within_s)
+        running = self.running
+        return running is None or running.is_settled or await running.until_settled.wait(within_s)
 
     async def answered(self, within_s: float) -> bool:
         """Wait for the end of the turn, or until its task asks its caller to approve something."""
-        if self.running is None:
+        running = self.running
+        if running is None:
             return True
         until = time.monotonic() + within_s
-        if not await done_within(self.running.due, within_s):
+        if not running.is_due and not await running.until_due.wait(within_s):
             return False
-        if not self.running.settled.done():
+        if not running.is_settled:
             feed = await self.tell()
-            while self.task.is_open and self.running.due.done() and not self.running.settled.done():
+            while self.task.is_open and running.is_due and not running.is_settled:
                 left_s = until - time.monotonic()  # the store may be away for longer
                 if left_s <= 0:
                     return False
@@ -173,12 +188,13 @@ class TaskRun:
         What the store keeps; and what addresses are told, of which a task nobody was told of has none.
         """
         end = self._ending(settled)
-        writes = self._store.writes(end.task, end.events) if end.is_kept else ()
+        writes = [*self._store.writes(end.task, end.written or ())] if self._is_kept(end.task) else []
         self._is_written = bool(writes)
-        is_plain = not self._is_promoted(end.task)
-        kept = self.keeper.writes(end.task, is_plain=is_plain) if self.keeper else ()
-        told = telling(end.task, end.told, self._traceparent) if self.feed is not None else ()
-        return [*writes, *kept, *told]
+        if self.keeper is not None:
+            writes += self.keeper.writes(end.task, is_plain=not self._is_promoted(end.task))
+        if self.feed is not None:
+            writes += telling(end.task, [*end.closed, *end.events], self._traceparent)
+        return writes
 
     async def keep_end(self, settled: SettledTurn) -> None:
         """The turn's end is durable: so is the task's, before anybody is told."""
@@ -252,17 +268,31 @@ class TaskRun:
         """The same each time it is asked for one end."""
         with self._planning:
             if self._end is None or self._end.settled != settled:
-                task, taken, coming = self._plan
-                events = [*coming, *self._new(task, taken)]
-                so_far = after(task, events)
-                events += end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=timestamp())
-                task = after(so_far, events)
-                is_kept = self._keeps_plain or self.feed is not None or self._is_promoted(task)
-                is_whole = settled.outcome is Outcome.COMPLETED
-                open_at = left_open(self._open_at, events) if is_whole else {}
-                told = [*closing(open_at, timestamp()), *events]
-                self._end = End(settled, task, events, told, is_kept)
+                self._end = self._end_by(settled)
             return self._end
+
+    def _end_by(self, settled: SettledTurn) -> End:
+        (task, taken, coming), at = self._plan, timestamp()
+        if self.feed is None and not task.seq and self._is_plain(settled):
+            return End(settled, plain_end(task, settled.text, at))
+        events = [*coming, *self._new(task, taken)]
+        so_far = after(task, events)
+        events += end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=at)
+        is_whole = settled.outcome is Outcome.COMPLETED
+        open_at = left_open(self._open_at, events) if is_whole else {}
+        return End(settled, after(so_far, events), events, closing(open_at, at))
+
+    def _is_plain(self, settled: SettledTurn) -> bool:
+        """Whether a reply is a text and no more, of which its caller sees the whole alone."""
+        if settled.outcome is not Outcome.COMPLETED or settled.reason:
+            return False
+        pieces = self.pieces
+        return not pieces or (
+            self._joins_text and bool(settled.text) and all(isinstance(one, str) for one in pieces)
+        )
+
+    def _is_kept(self, task: Task) -> bool:
+        return self._keeps_plain or self.feed is not None or self._is_promoted(task)
 
     def _is_promoted(self, task: Task) -> bool:
         if self._plain_is_direct:
@@ -272,12 +302,14 @@ class TaskRun:
 
     async def _finish(self, end: End, *, was_written: bool) -> None:
         try:
-            if not was_written and (end.is_kept or self.feed is not None):  # it may be told since the turn ended
-                await self._keep(end.task, end.events)
-            if not end.settled.has_also:
-                await self._push(end.task, end.told)
+            if not was_written and self._is_kept(end.task):  # it may be told since the turn ended
+                await self._keep(end.task, end.events if self.feed is not None else end.written or ())
+            if not end.settled.has_also and self.feed is not None:
+                await self._push(end.task, [*end.closed, *end.events])
         finally:
-            self._become(end.task, len(self.pieces), end.events)
+            self._task = end.task
+            if self.feed is not None:
+                self.feed.add(end.task, end.events)
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
         self._task, self._plan = task, Plan(task, taken)
