@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
 from a2a_bridge.tasks.record import Task, TaskEvent, after
+from kit.tasks import TaskSet
 from kit.waits import Waiters
 
 
@@ -61,10 +62,11 @@ class Feed:
 
 
 class Feeds:
-    """The feeds of this process."""
+    """The feeds of this process. `recording`: what keeps events of its turns as they come."""
 
     def __init__(self) -> None:
         self._feeds: WeakValueDictionary[str, Feed] = WeakValueDictionary()
+        self.recording = TaskSet()
 
     def find(self, task_id: str) -> Feed | None:
         """The feed of a task, if anybody holds one."""

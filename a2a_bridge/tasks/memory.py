@@ -96,14 +96,16 @@ class MemoryTaskStore:
         shelf = self._shelves.get(task.caller_id)
         if shelf is None:
             shelf = self._shelves[task.caller_id] = _Shelf()
-        self._grow(task, shelf, shelf.put(task, self._clock() + ttl_s(task)))
+        now = self._clock()
+        self._grow(task, shelf, shelf.put(task, now + ttl_s(task)), now)
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """See `TaskStore`."""
         kept = self._kept(task.id, task.caller_id)
         if kept and task.seq > kept.task.seq and not kept.task.is_terminal:
             shelf = self._shelves[task.caller_id]
-            self._grow(task, shelf, shelf.add(kept, task, events, self._clock() + ttl_s(task)))
+            now = self._clock()
+            self._grow(task, shelf, shelf.add(kept, task, events, now + ttl_s(task)), now)
 
     async def replace(self, task: Task, events: Sequence[TaskEvent], *, expected_seq: int) -> bool:
         """See `TaskStore`."""
@@ -153,14 +155,14 @@ class MemoryTaskStore:
         kept = shelf.tasks.get(task_id) if shelf else None
         return kept if kept and kept.expires > self._clock() else None
 
-    def _grow(self, task: Task, shelf: _Shelf, by_bytes: int) -> None:
+    def _grow(self, task: Task, shelf: _Shelf, by_bytes: int, now: float) -> None:
         """Count what came, and give up what is too much."""
         self._size_bytes += by_bytes
         self._shelves.move_to_end(task.caller_id)
         while shelf.size_bytes > self._max_bytes_a_caller and (victim := shelf.oldest_finished()):
             self._size_bytes -= shelf.drop(victim)
-        oldest, now = next(iter(self._shelves)), self._clock()
         self._size_bytes -= shelf.sweep(now)
+        oldest = next(iter(self._shelves))
         if oldest != task.caller_id:
             self._size_bytes -= self._shelves[oldest].sweep(now)
             if not self._shelves[oldest].tasks:

@@ -5,7 +5,9 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.pushes.telling import telling
@@ -27,7 +29,6 @@ from agents.pieces import Piece
 from agents.types import Outcome, SettledTurn
 from agents.waiting import RunningTurn
 from kit import sql
-from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class Keeper(Protocol):
         """What to write in the transaction that settles it."""
 
 
-class Plan(NamedTuple):
+class Plan(Struct, frozen=True):
     """What the task is once `events` are kept, and how many pieces are in it then."""
 
     task: Task
@@ -51,7 +52,7 @@ class Plan(NamedTuple):
     events: Sequence[TaskEvent] = ()
 
 
-class End(NamedTuple):
+class End(Struct, frozen=True):
     """What the end of a turn makes of its task. `written`: its events; None of a plain reply.
 
     `closed`: the artifacts that are whole now, for pushes.
@@ -74,8 +75,8 @@ class TaskRun:
     Until `tell` nobody knows the task but who waits for its end, and the store does not have it. `keeps_plain`: it
     is a task even if a message answers it: a plain reply where `plain_is_direct`, else what its agent says is one.
     `joins_text`: its caller waits for the end, so a reply that is not shown in pieces is kept as one text.
-    `keeper`: keeps its end besides. `followers`: how many wait for its answer while it waits for a free agent; it
-    gives up its place when the last of them leaves, unless it `outlives_followers`.
+    `keeper`: keeps its end besides. `task`: as it is now. `followers`: how many wait for its answer while it waits
+    for a free agent; it gives up its place when the last of them leaves, unless it `outlives_followers`.
     """
 
     def __init__(
@@ -102,15 +103,14 @@ class TaskRun:
         self._keeps_plain = keeps_plain
         self._plain_is_direct = plain_is_direct
         self._joins_text = joins_text
-        self._task = task
+        self.task = task
         self._plan = Plan(task, 0)
         self._end: End | None = None
         self._open_at: dict[str, int] = {}
         self._planning = threading.Lock()  # the loop's thread makes plans, the ledger's the end
         self._is_written = False
-        self._lock = asyncio.Lock()
+        self._telling: asyncio.Lock | None = None
         self._is_recording = False
-        self._recording = TaskSet()
         self.followers = 0
         self.outlives_followers = False
 
@@ -118,11 +118,6 @@ class TaskRun:
     def is_in_line(self) -> bool:
         """Whether it waits for a free agent."""
         return self.running is not None and self.running.in_line
-
-    @property
-    def task(self) -> Task:
-        """As it is now."""
-        return self._task
 
     @property
     def is_promoted(self) -> bool:
@@ -141,7 +136,9 @@ class TaskRun:
 
     async def tell(self) -> Feed:
         """From now on it is kept and told as it happens."""
-        async with self._lock:
+        if self._telling is None:
+            self._telling = asyncio.Lock()
+        async with self._telling:
             if self.feed is None:
                 if self.task.turns == 1:
                     await self._store.put(self.task)
@@ -198,16 +195,11 @@ class TaskRun:
 
     async def keep_end(self, settled: SettledTurn) -> None:
         """The turn's end is durable: so is the task's, before anybody is told."""
-        async with self._lock:
-            was_written = self._is_written and self._end is not None and self._end.settled == settled
-            try:
-                await self._finish(self._ending(settled), was_written=was_written)
-            finally:  # whatever happened: followers look into the store themselves now
-                if self.feed is not None:
-                    self.feed.is_fed = False
-                    self.feed.ring()
-                    if self.feed.has_pushes:
-                        self._pushes.wake()
+        if self._telling is None:  # so far nothing follows it; a store that has the end takes no beginning
+            await self._finish(settled)
+            return
+        async with self._telling:
+            await self._finish(settled)
 
     async def refuse(self, event: StatusEvent) -> None:
         """The ask was refused: the task ends, or asks again, as the event says."""
@@ -227,12 +219,13 @@ class TaskRun:
     def _record_soon(self) -> None:
         if not self._is_recording:
             self._is_recording = True
-            self._recording.start(self._record(), name=f"record {self.task.id}")
+            self._feeds.recording.start(self._record(), name=f"record {self.task.id}")
 
     async def _record(self) -> None:
         """Commit what came, in order; while the store is away it waits for the next piece, or the end."""
         try:
-            async with self._lock:
+            assert self._telling is not None  # noqa: S101  for the type checker: what is recorded was told
+            async with self._telling:
                 while plan := self._planned():
                     await self._store.append(plan.task, plan.events)
                     await self._push(plan.task, plan.events)
@@ -248,9 +241,8 @@ class TaskRun:
             if self._end is not None:
                 return None
             if not self._plan.events:
-                task, taken, _ = self._plan
-                events = self._new(task, taken)
-                self._plan = Plan(after(task, events), len(self.pieces), events)
+                events = self._new(self._plan.task, self._plan.taken)
+                self._plan = Plan(after(self._plan.task, events), len(self.pieces), events)
             return self._plan if self._plan.events else None
 
     def _new(self, task: Task, taken: int) -> list[TaskEvent]:
@@ -267,15 +259,17 @@ class TaskRun:
     def _ending(self, settled: SettledTurn) -> "End":
         """The same each time it is asked for one end."""
         with self._planning:
-            if self._end is None or self._end.settled != settled:
-                self._end = self._end_by(settled)
-            return self._end
+            end = self._end
+            if end is None or (end.settled is not settled and end.settled != settled):
+                end = self._end = self._end_by(settled)
+            return end
 
     def _end_by(self, settled: SettledTurn) -> End:
-        (task, taken, coming), at = self._plan, timestamp()
+        plan, at = self._plan, timestamp()
+        task = plan.task
         if self.feed is None and not task.seq and self._is_plain(settled):
             return End(settled, plain_end(task, settled.text, at))
-        events = [*coming, *self._new(task, taken)]
+        events = [*plan.events, *self._new(task, plan.taken)]
         so_far = after(task, events)
         events += end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=at)
         is_whole = settled.outcome is Outcome.COMPLETED
@@ -300,19 +294,25 @@ class TaskRun:
         is_direct = self.running is not None and self.running.is_direct and task.state is State.COMPLETED
         return self.feed is not None or not is_direct
 
-    async def _finish(self, end: End, *, was_written: bool) -> None:
+    async def _finish(self, settled: SettledTurn) -> None:
+        before, end = self._end, self._ending(settled)
+        was_written = self._is_written and end is before
         try:
             if not was_written and self._is_kept(end.task):  # it may be told since the turn ended
                 await self._keep(end.task, end.events if self.feed is not None else end.written or ())
-            if not end.settled.has_also and self.feed is not None:
+            if not settled.has_also and self.feed is not None:
                 await self._push(end.task, [*end.closed, *end.events])
-        finally:
-            self._task = end.task
+        finally:  # whatever happened: followers look into the store themselves now
+            self.task = end.task
             if self.feed is not None:
                 self.feed.add(end.task, end.events)
+                self.feed.is_fed = False
+                self.feed.ring()
+                if self.feed.has_pushes:
+                    self._pushes.wake()
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
-        self._task, self._plan = task, Plan(task, taken)
+        self.task, self._plan = task, Plan(task, taken)
         self._open_at = left_open(self._open_at, events)
         if self.feed is not None:
             self.feed.add(task, events)

@@ -6,6 +6,8 @@ The caller who asked drives the session until its turn is over (section 6.3).
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from agents.links.channel import frames
 from agents.links.channel.frames import Saying
 from agents.links.channel.protocol import ChannelProtocol, Report, TooLarge
@@ -20,8 +22,7 @@ LONGEST_TURN_S = seconds(900.0)
 FORGETS_EVERY_S = 1.0
 
 
-@dataclass(slots=True)
-class Drive:
+class Drive(Struct):
     """A prompt the agent may still be working on. `waited_until`: when its caller stops waiting.
 
     `turn`: the chat id of its turn; empty when that turn ended before the agent came back to it.

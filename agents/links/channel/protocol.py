@@ -5,7 +5,8 @@ refused with a non-fatal error frame and never reaches a caller.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from agents.links.channel import frames
 from agents.links.channel.frames import BadFrame, ChatEvent, Saying
@@ -27,8 +28,7 @@ class TooLarge(BadFrame):
         self.is_finished = is_finished
 
 
-@dataclass(slots=True)
-class Expected:
+class Expected(Struct):
     """A prompt this socket got and has not answered: who waits, and what has come so far.
 
     `tells`: the end of the agent's turn ends it.
@@ -43,7 +43,7 @@ class Expected:
     is_wanted: bool = True
     pieces: int = 0
     size_bytes: int = 0
-    open_artifacts: set[str] = field(default_factory=set)
+    open_artifacts: set[str] = set()
 
     def has_open(self, artifact_id: str) -> bool:
         """Whether parts may still be added to that artifact."""
@@ -68,8 +68,7 @@ class Expected:
         return self.pieces - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """Something for the process that waits."""
 
     home: str
