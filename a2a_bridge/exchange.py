@@ -8,7 +8,7 @@ import msgspec
 
 from a2a_bridge.errors import denied_text, not_continuable, refused
 from a2a_bridge.idempotency import Claim, let_go
-from a2a_bridge.open_runs import Key, OpenRuns, key_of
+from a2a_bridge.joining import Key, OpenRuns, key_of
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
 from a2a_bridge.requests import PushTarget, Send
 from a2a_bridge.tasks.chosen import new_task_id

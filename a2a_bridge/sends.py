@@ -9,8 +9,7 @@ from a2a_bridge.calls import Call, Done, Outcome, Services, Told, Waiting
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.errors import not_continuable, other_context
 from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
-from a2a_bridge.joining import join
-from a2a_bridge.open_runs import Key, digest_of, key_of
+from a2a_bridge.joining import Key, digest_of, join, key_of
 from a2a_bridge.own_tasks import again, find
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.requests import Send

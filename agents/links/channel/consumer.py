@@ -241,20 +241,18 @@ class AgentSocket(FrameSocket):
         try:
             if text is None:
                 raise BadFrame("bad_frame", "want JSON text")
-            await self._handle(frames.decode(text))
+            frame = frames.decode(text)
+            if isinstance(frame, Register):
+                await self._register(frame)
+            elif self._incoming is None:
+                raise BadFrame("not_registered", "the first frame must be register")
+            else:
+                await self._incoming.take(frame)
         except TooLarge as large:
             await self._prompts.too_large(large)
             await self._send(large.error)
         except BadFrame as bad:
             await self._send(bad.error)
-
-    async def _handle(self, frame: Frame) -> None:
-        if isinstance(frame, Register):
-            await self._register(frame)
-        elif self._incoming is None:
-            raise BadFrame("not_registered", "the first frame must be register")
-        else:
-            await self._incoming.take(frame)
 
     async def _cancel(self, chat_id: str) -> None:
         """Nobody wants that answer any more; an agent that knows the word is told."""
