@@ -1,8 +1,8 @@
-"""Named places at which a process can be told to die, for the fault suite; nothing at all without `FAIL_POINTS`.
+"""Named places at which a process can be told to die, for the fault suite.
 
 `FAIL_POINTS=after-admission:3` kills the process (SIGKILL, so nothing is cleaned up) the third time it gets there.
-Several are separated by commas. The names are the arguments of `reach`, wherever it is called; `reach` is None in
-every hub that runs for real.
+Several are separated by commas. The names are the arguments of `reach`, wherever it is called. Without
+`FAIL_POINTS` it is None, and calls nothing: `if reach: reach("after-admission")`.
 """
 
 import os
