@@ -49,7 +49,7 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
         if not send.takes_direct:
             return Told(streaming.of_turn(run), run)
         is_direct = send.plain_is_direct
-        return Told(streaming.of_direct(run) if is_direct else streaming.of_undecided(run), run)
+        return Told(streaming.of_direct(run) if is_direct else streaming.of_turn(run, may_be_direct=True), run)
     if send.waits or run.running is None:
         return Waiting(run, call)
     run.outlives_followers = True

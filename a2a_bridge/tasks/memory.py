@@ -42,13 +42,16 @@ class _Shelf:
 
     def add(self, kept: _Kept, task: Task, events: Sequence[TaskEvent], expires: float) -> int:
         """Keep what happened to a task, and what its caller said to it; by how many bytes the shelf grew."""
-        old = kept.task
-        new = [event for event in events if event.seq > old.seq]
-        said = [one for one in task.history[len(old.history) :] if one.role is Role.USER]
+        old, grown = kept.task, 0
         kept.task, kept.expires = task, expires
-        kept.events += new
         self.tasks.move_to_end(task.id)
-        grown = sum(_weight(event) for event in new) + sum(size_of(one) for one in said)
+        for event in events:
+            if event.seq > old.seq:
+                kept.events.append(event)
+                grown += _weight(event)
+        for said in task.history[len(old.history) :]:
+            if said.role is Role.USER:
+                grown += size_of(said)
         kept.size_bytes += grown
         self.size_bytes += grown
         return grown

@@ -184,7 +184,10 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def artifact(self, artifact_id: str) -> Artifact | None:
         """One of its artifacts."""
-        return next((one for one in self.artifacts if one.id == artifact_id), None)
+        for one in self.artifacts:
+            if one.id == artifact_id:
+                return one
+        return None
 
     @property
     def size_bytes(self) -> int:

@@ -144,8 +144,10 @@ class TaskRun:
                     await self._store.put(self.task)
                 self.feed = self._feeds.of(self.task)
                 self.feed.is_fed = self._end is None
-                if self.running is not None:
-                    self.begin(self.running)
+                if self.running is not None and self._end is None:
+                    self.running.listen(self._record_soon)
+                    if not self.running.in_line:
+                        await self._record_now()
         return self.feed
 
     def begin(self, running: RunningTurn) -> None:
@@ -222,14 +224,18 @@ class TaskRun:
             self._feeds.recording.start(self._record(), name=f"record {self.task.id}")
 
     async def _record(self) -> None:
+        assert self._telling is not None  # noqa: S101  for the type checker: what is recorded was told
+        async with self._telling:
+            await self._record_now()
+
+    async def _record_now(self) -> None:
         """Commit what came, in order; while the store is away it waits for the next piece, or the end."""
+        self._is_recording = True
         try:
-            assert self._telling is not None  # noqa: S101  for the type checker: what is recorded was told
-            async with self._telling:
-                while plan := self._planned():
-                    await self._store.append(plan.task, plan.events)
-                    await self._push(plan.task, plan.events)
-                    self._become(plan.task, plan.taken, plan.events)
+            while plan := self._planned():
+                await self._store.append(plan.task, plan.events)
+                await self._push(plan.task, plan.events)
+                self._become(plan.task, plan.taken, plan.events)
         except Unavailable:
             logger.warning("task.not_recorded", extra={"chat_id": self.task.chat_id})
         finally:
