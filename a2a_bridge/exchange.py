@@ -8,9 +8,9 @@ import msgspec
 
 from a2a_bridge.errors import denied_text, not_continuable, refused
 from a2a_bridge.idempotency import Claim, let_go
-from a2a_bridge.open_runs import Key, OpenRuns, key_of
+from a2a_bridge.joining import Key, OpenRuns, key_of
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
-from a2a_bridge.requests import Send
+from a2a_bridge.requests import PushTarget, Send
 from a2a_bridge.tasks.chosen import new_task_id
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.pieces import agent_message
@@ -60,7 +60,8 @@ class Exchanges:
 
         async def begin() -> TaskRun:
             run = self._run_of(self._new_task(identity, agent, send, claim), agent, send, claim)
-            await self._keep_push(run, send)
+            if send.push is not None:
+                await self._keep_push(run, send.push)
             try:
                 message_key = "" if claim else key[2].hex()
                 ask = self._ask_of(run.task, agent, identity, send, traceparent, message_key, queues=True)
@@ -132,7 +133,8 @@ class Exchanges:
         feed = await run.tell()
         feed.add(begun, [working])
         try:
-            await self._keep_push(run, send)
+            if send.push is not None:
+                await self._keep_push(run, send.push)
             feed.has_pushes = await self._pushes.go_on(begun, [working], traceparent)
             await self._ask(run, key, self._ask_of(begun, agent, identity, send, traceparent, goes_on=True))
         except BaseException:
@@ -152,11 +154,10 @@ class Exchanges:
             feed.add(canceled, [event])
         return True
 
-    async def _keep_push(self, run: TaskRun, send: Send) -> None:
-        """The address that came with a message is kept before anybody is asked, and told from the start."""
-        if send.push is not None:
-            await self._pushes.keep(run.task, send.push, IN_SEND)
-            (await run.tell()).has_pushes = True
+    async def _keep_push(self, run: TaskRun, push: PushTarget) -> None:
+        """The address that came with a message is kept before its agent is asked, and told from the start."""
+        await self._pushes.keep(run.task, push, IN_SEND)
+        (await run.tell()).has_pushes = True
 
     async def _ask(self, run: TaskRun, key: Key, ask: Ask, claim: Claim | None = None) -> None:
         """Ask; `key`: under which others may join, until it has ended. `claim`: let go when it was not asked."""

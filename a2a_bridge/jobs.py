@@ -5,7 +5,7 @@ from celery import shared_task
 from a2a_bridge import idempotency
 from a2a_bridge.pushes import sweeping
 from a2a_bridge.pushes.queue import PUSHES
-from a2a_bridge.tasks import journal_keeping
+from a2a_bridge.tasks import journal
 from webhooks.sending import Sender, client
 
 
@@ -18,13 +18,13 @@ def forget_keys() -> int:
 @shared_task(name="a2a.forget_tasks", ignore_result=True)
 def forget_tasks(tasks_kept_days: int) -> int:
     """Delete tasks of the journal whose state was set longer ago than that; how many went."""
-    return journal_keeping.forget_old(tasks_kept_days)
+    return journal.forget_old(tasks_kept_days)
 
 
 @shared_task(name="a2a.trim_tasks", ignore_result=True)
 def trim_tasks() -> int:
     """Delete the oldest finished tasks of callers who have too many in the journal; how many went."""
-    return journal_keeping.trim()
+    return journal.trim()
 
 
 @shared_task(name="a2a.push_due", ignore_result=True)

@@ -1,24 +1,89 @@
-"""A message that another process answers already: who sends it again joins its task (docs/adr/0062)."""
+"""A message that is being answered already: sent again it joins its task, here or in another process.
+
+See docs/adr/0011 and docs/adr/0062.
+"""
 
 import asyncio
+import hashlib
 import time
+from collections.abc import Awaitable, Callable
 
+import msgspec
+
+from a2a_bridge.idempotency import Claim
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.feed import Feed
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader, is_queued
 from a2a_bridge.tasks.record import Task
-from a2a_bridge.tasks.run import is_promoted
+from a2a_bridge.tasks.run import TaskRun, is_promoted
+from accounts.authn import Identity
 from agents.errors import AlreadyAsked, Unavailable
 from agents.models import Turn
 from agents.post import Join, Post
+from agents.types import Target
 from kit.async_db import db_call
 
 SHOWN_WITHIN_S = 3.0
 SHOWN_EVERY_S = 0.05
 
+Key = tuple[int, int, bytes]
+Begin = Callable[[], Awaitable[TaskRun]]
+
+
+class OpenRuns:
+    """The turns of these messages, each from before it begins until it has ended."""
+
+    def __init__(self) -> None:
+        self._runs: dict[Key, asyncio.Future[TaskRun]] = {}
+
+    def find(self, key: Key) -> asyncio.Future[TaskRun] | None:
+        """What is being begun or answered under a key; not to be cancelled."""
+        return self._runs.get(key)
+
+    async def once(self, key: Key, begin: Begin) -> TaskRun:
+        """Begin, or get what the same message began; it fails for all of them alike."""
+        if (same := self._runs.get(key)) is not None:
+            return await asyncio.shield(same)
+        self._runs[key] = started = asyncio.get_running_loop().create_future()
+        try:
+            run = await begin()
+        except BaseException as failure:
+            self.leave(key)
+            _pass_on(failure, started)
+            raise
+        started.set_result(run)
+        return run
+
+    def leave(self, key: Key) -> None:
+        """It has ended: who sends it now asks anew."""
+        self._runs.pop(key, None)
+
+
+def key_of(identity: Identity, agent: Target, send: Send, claim: Claim | None) -> Key:
+    """Under which a message that is being answered is found."""
+    return identity.user_id, agent.session_id, claim.chat_id.encode() if claim else digest_of(send)
+
+
+def digest_of(send: Send) -> bytes:
+    """What tells one message from another: all of it, but for how its answer is to be shown."""
+    is_direct = send.takes_direct and send.plain_is_direct
+    besides = [one for one in (send.metadata, send.output_modes) if one]
+    said = (send.message, send.task_id, send.context_id, is_direct, send.push, *besides)
+    body = msgspec.json.encode(said)
+    return hashlib.blake2b(body, digest_size=16).digest()
+
+
+def _pass_on(failure: BaseException, joined: asyncio.Future[TaskRun]) -> None:
+    """Those who joined get the same failure; when nobody did, asyncio must not complain."""
+    if isinstance(failure, Exception):
+        joined.set_exception(failure)
+        joined.exception()
+    else:
+        joined.cancel()
+
 
 class Joined:
-    """The answer that somebody else waits for too: a `TaskRun` to whoever waits for it."""
+    """Follows a task that another process runs; same interface as `TaskRun`."""
 
     def __init__(self, feed: Feed, send: Send, reader: TaskReader) -> None:
         self.feed = feed
@@ -37,10 +102,6 @@ class Joined:
             return True
         return is_promoted(self.task, ()) or any(one.id != self.task.reply_id for one in self.task.artifacts)
 
-    async def answered(self, within_s: float) -> bool:
-        """The same as `ended`: a task that asks is not open."""
-        return await self.ended(within_s)
-
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time."""
         until = time.monotonic() + within_s
@@ -52,6 +113,8 @@ class Joined:
             if not await self._reader.refresh(self.feed):
                 raise Unavailable("the task is gone")
         return True
+
+    answered = ended  # a task that asks is not open
 
 
 async def join(same: AlreadyAsked, caller_id: int, send: Send, post: Post, reader: TaskReader) -> Joined | None:

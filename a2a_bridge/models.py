@@ -40,7 +40,7 @@ class StoredTask(models.Model):
     """A task in the database journal: its latest snapshot, what it is found by, and the seq of its last event.
 
     `snapshot` is JSON in the form of `schema_version` (`tasks.stored`): the task as it was at `snapshot_seq`; what
-    happened since is in its events. Written by SQL (`tasks.journal_sql`), its end in the transaction that settles.
+    happened since is in its events. SQL writes it (`tasks.journal_rows`), its end in the transaction that settles.
     """
 
     id = models.CharField(max_length=64, primary_key=True)

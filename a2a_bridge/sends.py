@@ -9,8 +9,7 @@ from a2a_bridge.calls import Call, Done, Outcome, Services, Told, Waiting
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.errors import not_continuable, other_context
 from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
-from a2a_bridge.joining import join
-from a2a_bridge.open_runs import Key, digest_of, key_of
+from a2a_bridge.joining import Key, digest_of, join, key_of
 from a2a_bridge.own_tasks import again, find
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.requests import Send
@@ -50,7 +49,7 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
         if not send.takes_direct:
             return Told(streaming.of_turn(run), run)
         is_direct = send.plain_is_direct
-        return Told(streaming.of_direct(run) if is_direct else streaming.of_undecided(run), run)
+        return Told(streaming.of_direct(run) if is_direct else streaming.of_turn(run, may_be_direct=True), run)
     if send.waits or run.running is None:
         return Waiting(run, call)
     run.outlives_followers = True

@@ -16,7 +16,6 @@ from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
 from agents.pieces import ArtifactPiece, Json
-from kit.waits import done_within
 
 WHOLE_WITHIN_S = 10.0  # of a reply's first piece: one that takes longer is told as it comes
 
@@ -31,8 +30,18 @@ class Streaming:
     request: Request
     reader: TaskReader
 
-    async def of_turn(self, run: TaskRun) -> AsyncIterator[Frame | None]:
-        """A turn that was just started, from its beginning to its end."""
+    async def of_turn(self, run: TaskRun, *, may_be_direct: bool = False) -> AsyncIterator[Frame | None]:
+        """A turn that was just started, from its beginning to its end.
+
+        `may_be_direct`: it is a task unless its agent, or a remote server, answers with a message. Most agents
+        never do, and are known not to as soon as they were asked. For others the first frame waits.
+        """
+        if may_be_direct and run.running is not None:
+            if not run.running.is_decided:
+                await run.running.until_decided.wait(KEEPALIVE_S)
+            if run.running.is_settled and not run.is_promoted:
+                yield "", self.dialect.direct(run.task.context_id, answer_message(run.task))
+                return
         if run.running is None:
             for frame in self._opening(run.task):
                 yield frame
@@ -69,19 +78,6 @@ class Streaming:
                 yield frame
         else:
             yield "", self.dialect.direct(run.task.context_id, answer_message(run.task))
-
-    async def of_undecided(self, run: TaskRun) -> AsyncIterator[Frame | None]:
-        """A turn that is a task unless its agent, or a remote server, answers with a message.
-
-        Most agents never do, and are known not to as soon as they were asked. For others the first frame waits.
-        """
-        if run.running is not None:
-            await done_within(run.running.decided, KEEPALIVE_S)
-        if run.running is not None and await run.ended(0) and not run.is_promoted:
-            yield "", self.dialect.direct(run.task.context_id, answer_message(run.task))
-            return
-        async for told in self.of_turn(run):
-            yield told
 
     async def of_repeat(self, repeat: Repeat | Joined) -> AsyncIterator[Frame | None]:
         """What an earlier send came to, once it has."""

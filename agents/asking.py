@@ -20,7 +20,6 @@ from kit import trace
 from kit.durations import seconds
 from kit.ids import time_ordered
 from kit.tasks import TaskSet
-from kit.waits import done_within
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +94,7 @@ class Asking:
 
     async def _mirror_end(self, running: RunningTurn, source: Source) -> None:
         """Tell the session that asked: its agent the reply, its transcript that none came in time."""
-        in_time = await done_within(running.settled, PEER_TIMEOUT_S)
+        in_time = running.is_settled or await running.until_settled.wait(PEER_TIMEOUT_S)
         if not in_time or not _is_answered(running.settled.result()):
             peer = payload_of(peerLogin=source.peer_login, peerSessionId=source.peer_session_id)
             with suppress(Unavailable):  # the session may be gone; a reply is told all the same

@@ -14,6 +14,7 @@ from agents.types import NO_CONNECTION, Ask, Ending, Failure, OpenTurn, Outcome,
 from agents.waiting import OnChunk, RunningTurn, WaitingTurns
 from kit.failpoints import reach
 from kit.tasks import TaskSet
+from kit.waits import within
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +79,8 @@ class Dispatcher:
             return self._begin_to_wait(ask, waits, on_settled, also)
         finally:
             self._admitting -= 1
-        reach("after-admission")
+        if reach:
+            reach("after-admission")
         running = RunningTurn(turn, self._show_chunk(turn) if turn.watchers else None)
         self._tasks.start(self._see_through(running, started, on_settled, also), name=f"turn {ask.chat_id}")
         return running
@@ -105,7 +107,7 @@ class Dispatcher:
         It may end otherwise all the same: the first ending stands.
         """
         running = self._waiting.find(chat_id) or self._line.find(chat_id)
-        if running is None or running.reply.done():
+        if running is None or running.ending is not None:
             return False
         running.end(ending)
         if running.in_line:
@@ -116,7 +118,7 @@ class Dispatcher:
     @property
     def parents(self) -> set[str]:
         """The turns, of any process, in which agents asked what is open here."""
-        asks = (running.turn.ask for running in self._waiting if not running.reply.done())
+        asks = (running.turn.ask for running in self._waiting if running.ending is None)
         return {ask.parent for ask in asks if ask.parent}
 
     def cancel_begun_in(self, ended: Collection[str]) -> None:
@@ -150,7 +152,8 @@ class Dispatcher:
         self._draining = True
         deadline = self._clock() + within_s
         while self.open_turns:
-            reach("while-draining")
+            if reach:
+                reach("while-draining")
             for running in self._line:
                 running.end(SHUTDOWN)
             if self._clock() >= deadline:
@@ -177,9 +180,11 @@ class Dispatcher:
             ending = await self._reach_end(running)
         finally:
             self._waiting.forget(running)
-        reach("before-settling")
+        if reach:
+            reach("before-settling")
         settled = await self._settle(running, ending, started, also)
-        reach("after-settling")
+        if reach:
+            reach("after-settling")
         self._line.ring(running.turn.ask.target.session_id)
         await self._tell(running, settled, on_settled)
 
@@ -191,16 +196,19 @@ class Dispatcher:
         running.publish(settled)
 
     async def _reach_end(self, running: RunningTurn) -> Ending:
-        if running.reply.done():  # it was canceled while it was admitted
-            return replace(running.reply.result(), keeps_claim=False, gives_back=True)
+        if running.ending is not None:  # it was canceled while it was admitted
+            return replace(running.ending, keeps_claim=False, gives_back=True)
+        wait_s = running.turn.ask.wait_s
+        deadline = self._clock() + wait_s
         try:
-            async with asyncio.timeout(running.turn.ask.wait_s):
-                await self._link.deliver(running.turn)
+            await within(self._link.deliver(running.turn), wait_s)
+            if reach:
                 reach("after-delivery")
-                return await running.reply
+            if running.ending is None:
+                await running.until_replied.wait(deadline - self._clock())
+            return running.ending_or(NO_REPLY)
         except TimeoutError:
-            has_come = running.reply.done() and not running.reply.cancelled()  # in the same turn of the loop
-            return running.reply.result() if has_come else NO_REPLY
+            return running.ending_or(NO_REPLY)
         except NoReceipt:
             return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
         except NotDelivered:

@@ -4,7 +4,6 @@ Their order, over all processes, is that of their rows; admission says who is ne
 first of this process that waits for a session, twice a second, and at once when a turn of the session ends here.
 """
 
-import asyncio
 import logging
 from collections.abc import Iterator
 
@@ -27,18 +26,18 @@ class _Waiter:
 
     def __init__(self, running: RunningTurn) -> None:
         self.running = running
-        self._bell = asyncio.get_running_loop().create_future()
+        self._is_rung = False
 
     def ring(self) -> None:
         """It may be its turn."""
-        if not self._bell.done():
-            self._bell.set_result(None)
+        self._is_rung = True
+        self.running.until_replied.wake()
 
     async def rung(self, within_s: float) -> None:
         """Wait for the bell, the end of the wait, or so long."""
-        await asyncio.wait({self._bell, self.running.reply}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
-        if self._bell.done():
-            self._bell = asyncio.get_running_loop().create_future()
+        if not self._is_rung and self.running.ending is None:
+            await self.running.until_replied.wait(within_s)
+        self._is_rung = False
 
 
 class Line:
@@ -94,8 +93,7 @@ class Line:
         while (left_s := deadline - self._clock()) > 0:
             is_first = next(iter(line)) == ask.chat_id
             await waiter.rung(min(left_s, LOOK_EVERY_S) if is_first else left_s)
-            if running.reply.done():
-                ending = running.reply.result()
+            if (ending := running.ending) is not None:
                 return await self._gave_up(ask, GaveUp(), ending.outcome, ending.reason)
             if self._clock() >= deadline:
                 break

@@ -17,7 +17,7 @@ from agents.pieces import (
 from agents.post import Chunk, Final, Said
 from agents.types import Ending, Failure, Interruption, OpenTurn, Outcome, SettledTurn
 from kit.failpoints import reach
-from kit.waits import done_within
+from kit.waits import Waiters
 
 LATE_KEPT = 256
 
@@ -31,32 +31,55 @@ class RunningTurn:
     """One open turn of this process: its reply so far, and its end.
 
     Links fill it; any number of surfaces follow it, each from the beginning. It is bounded by the caps the
-    link keeps on chunks and reply size. `is_direct`: the agent answered with a message, not with a task;
-    `decided`: done once that is known, or the turn has ended. `due`: done while its caller is due an answer: the
-    turn has ended, or its agent waits for the caller's approval. `in_line`: it waits for a free agent, and `turn`
-    is only what it will be.
+    link keeps on chunks and reply size. `ending`: of the wait for the reply. `is_direct`: the agent answered with
+    a message, not with a task; `is_decided`: that is known, or the turn has ended. `in_line`: it waits for a free
+    agent, and `turn` is only what it will be.
+    `until_replied`, `until_decided`, `until_due`, `until_settled`: who waits for `ending`, `is_decided`, `is_due`,
+    `is_settled`.
     """
 
     def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None, *, in_line: bool = False) -> None:
-        loop = asyncio.get_running_loop()
         self.turn = turn
         self.in_line = in_line
         self.pieces: list[Piece] = []
         self.agent_is_done = False
-        self.reply: asyncio.Future[Ending] = loop.create_future()
-        self.settled: asyncio.Future[SettledTurn] = loop.create_future()
-        self.decided: asyncio.Future[None] = loop.create_future()
-        self.due: asyncio.Future[None] = loop.create_future()
+        self.ending: Ending | None = None
+        self.until_replied = Waiters()
+        self.until_decided = Waiters()
+        self.until_due = Waiters()
+        self.until_settled = Waiters()
         self.is_direct = False
+        self.is_decided = False
+        self._end: SettledTurn | None = None
+        self._settled: asyncio.Future[SettledTurn] | None = None
         self._waits_for: set[str] = set()
         self._on_chunk = on_chunk
         self._on_piece: OnPiece | None = None
-        self._news: asyncio.Future[None] | None = None
+        self._until_more = Waiters()
 
     @property
     def text(self) -> str:
         """The text of the reply so far."""
         return text_of(self.pieces)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the end is durable."""
+        return self._end is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether its caller is due an answer: it has ended, or its agent waits for the caller's approval."""
+        return self._end is not None or bool(self._waits_for)
+
+    @property
+    def settled(self) -> asyncio.Future[SettledTurn]:
+        """The end, once it is durable; made when it is first asked for, shared by all that wait for it."""
+        if self._settled is None:
+            self._settled = asyncio.get_running_loop().create_future()
+            if self._end is not None:
+                self._settled.set_result(self._end)
+        return self._settled
 
     def become(self, turn: OpenTurn, on_chunk: OnChunk | None) -> None:
         """It was admitted: it waits no more, and its agent is asked."""
@@ -66,8 +89,9 @@ class RunningTurn:
 
     def becomes_task(self) -> None:
         """The answer will be no message without a task: a stream need not wait for what it is."""
-        if not self.decided.done():
-            self.decided.set_result(None)
+        if not self.is_decided:
+            self.is_decided = True
+            self.until_decided.wake()
 
     def listen(self, on_piece: OnPiece) -> None:
         """Call this after each piece from now on; it must return at once."""
@@ -77,62 +101,61 @@ class RunningTurn:
         """Add a piece or the end of the reply; what comes after the end only tells that the agent is done."""
         if isinstance(message, Final) and message.reason != Failure.REPLY_TOO_LARGE:
             self.agent_is_done = True
-        if self.reply.done():
+        if self.ending is not None:
             return
         if isinstance(message, Final):
             self.is_direct = message.direct
-            self.reply.set_result(self._ending(message))
+            self.end(self._ending(message))
         else:
             self._add(message)
 
     def end(self, ending: Ending) -> None:
-        """End the wait for a reason of the hub's own."""
-        if not self.reply.done():
-            self.reply.set_result(ending)
+        """End the wait for the reply; the first ending stands."""
+        if self.ending is None:
+            self.ending = ending
+            self.until_replied.wake()
+
+    def ending_or(self, other: Ending) -> Ending:
+        """How the wait for the reply ended; `other` while it has not."""
+        return self.ending or other
 
     def publish(self, settled: SettledTurn) -> None:
-        """Tell every follower the end, once it is durable."""
-        self.settled.set_result(settled)
-        self._fall_due()
-        self.becomes_task()
-        self._ring()
+        """The end is durable: tell every follower."""
+        self._end = settled
+        if self._settled is not None:
+            self._settled.set_result(settled)
+        self.is_decided = True
+        for waiters in (self.until_settled, self.until_due, self.until_decided, self._until_more):
+            if waiters:
+                waiters.wake()
 
     async def more_than(self, told: int, within_s: float) -> bool:
         """Wait until there are more than so many pieces, or the end; False when neither came in time."""
-        if len(self.pieces) > told or self.settled.done():
-            return True
-        if self._news is None:
-            self._news = asyncio.get_running_loop().create_future()
-        return await done_within(self._news, within_s)
+        return len(self.pieces) > told or self.is_settled or await self._until_more.wait(within_s)
 
     def _add(self, message: Chunk | Said) -> None:
         if message.seq != len(self.pieces):
-            self.reply.set_result(_failed(Failure.REPLY_LOST, keeps_claim=True))
+            self.end(_failed(Failure.REPLY_LOST, keeps_claim=True))
             return
         self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
         if isinstance(self.pieces[-1], ApprovalAsked | ApprovalDecided):
             self._ask_or_go_on(self.pieces[-1])
-        if not self.turn.is_remote:
+        if not self.is_decided and not self.turn.is_remote:
             self.becomes_task()
-        reach("first-chunk")
+        if reach:
+            reach("first-chunk")
         if self._on_chunk is not None and (text := _text_added(self.pieces[-1])):
             self._on_chunk(text)
         if self._on_piece is not None:
             self._on_piece()
-        self._ring()
+        self._until_more.wake()
 
     def _ask_or_go_on(self, piece: ApprovalAsked | ApprovalDecided) -> None:
         if isinstance(piece, ApprovalAsked):
             self._waits_for.add(piece.request_id)
-            self._fall_due()
-            return
-        self._waits_for.discard(piece.request_id)
-        if not self._waits_for and self.due.done():
-            self.due = asyncio.get_running_loop().create_future()
-
-    def _fall_due(self) -> None:
-        if not self.due.done():
-            self.due.set_result(None)
+            self.until_due.wake()
+        else:
+            self._waits_for.discard(piece.request_id)
 
     def _ending(self, final: Final) -> Ending:
         reason = REASONS.get(final.reason)
@@ -142,11 +165,6 @@ class RunningTurn:
             return _failed(Failure.REPLY_LOST)
         text = final.text if final.text is not None else self.text
         return Ending(outcome=Outcome.COMPLETED, reason=reason or "", text=text)
-
-    def _ring(self) -> None:
-        if self._news is not None:
-            self._news.set_result(None)
-            self._news = None
 
 
 def text_of(pieces: Sequence[Piece]) -> str:

@@ -25,7 +25,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("hub.estate.urls")),
     path("api/v1/", include("agents.urls")),
     path("api/v1/", include("webhooks.urls")),
-    path("api/channel/", include("agents.links.channel.urls")),
+    path("api/channel/", include("agents.links.channel.files")),
     path("admin/", site.urls),
 ]
 

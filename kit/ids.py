@@ -17,12 +17,12 @@ class _Pool(threading.local):
         self._bytes = b""
         self._used = 0
 
-    def take(self, size: int) -> bytes:
-        """So many random bytes."""
+    def hex(self, size: int) -> str:
+        """So many random bytes (at most POOL_BYTES) in hex, good for what nobody may guess."""
         if self._used + size > len(self._bytes):
             self._bytes, self._used = os.urandom(POOL_BYTES), 0
         start, self._used = self._used, self._used + size
-        return self._bytes[start : self._used]
+        return self._bytes[start : self._used].hex()
 
     def clear(self) -> None:
         """Give nothing of what is left."""
@@ -33,9 +33,7 @@ _pool = _Pool()
 os.register_at_fork(after_in_child=_pool.clear)
 
 
-def random_hex(size: int) -> str:
-    """So many random bytes (at most POOL_BYTES) in hex, good for what nobody may guess."""
-    return _pool.take(size).hex()
+random_hex = _pool.hex
 
 
 def time_ordered() -> str:

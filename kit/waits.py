@@ -44,22 +44,30 @@ class _Rest(Generic[T]):
                 return result
 
 
-async def done_within(future: asyncio.Future[Any], within_s: float) -> bool:
-    """Whether the future is done in time; it is not cancelled. Lighter than `asyncio.wait` for one future."""
-    if future.done():
-        return True
-    loop = asyncio.get_running_loop()
-    waiter = loop.create_future()
+class Waiters(list[asyncio.Future[bool]]):
+    """Coroutines that wait for the same thing, each for its own time. Without any it costs nothing."""
 
-    def wake(_: object = None) -> None:
-        if not waiter.done():
-            waiter.set_result(None)
+    __slots__ = ()
 
-    timer = loop.call_later(within_s, wake)
-    future.add_done_callback(wake)
-    try:
-        await waiter
-    finally:
-        timer.cancel()
-        future.remove_done_callback(wake)
-    return future.done()
+    async def wait(self, within_s: float) -> bool:
+        """Wait for the next `wake`; False when none came in time."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_later(within_s, _give_up, waiter)
+        self.append(waiter)
+        try:
+            return await waiter
+        finally:
+            timer.cancel()
+            self.remove(waiter)
+
+    def wake(self) -> None:
+        """It happened: all that wait now go on."""
+        for waiter in self:
+            if not waiter.done():
+                waiter.set_result(True)
+
+
+def _give_up(waiter: asyncio.Future[bool]) -> None:
+    if not waiter.done():
+        waiter.set_result(False)

@@ -13,7 +13,7 @@ from a2a_bridge.reference.shapes import Field, fields_of, summary
 from a2a_bridge.reference.spoken import Spoken, spoken
 from a2a_bridge.tasks.record import State
 from a2a_bridge.versions import V1
-from agents.links.channel import frames, task_frames
+from agents.links.channel import frames, payloads
 from agents.live import FROM_LIVE
 
 SUMMARIES = {
@@ -41,10 +41,10 @@ STATES = {
 }
 
 PAYLOADS: Mapping[str, type[Struct]] = {
-    "reply": frames.Reply,
-    "reply_chunk": frames.ReplyChunk,
-    "task_status": task_frames.TaskStatus,
-    "task_artifact": task_frames.TaskArtifact,
+    "reply": payloads.Reply,
+    "reply_chunk": payloads.ReplyChunk,
+    "task_status": payloads.TaskStatus,
+    "task_artifact": payloads.TaskArtifact,
 }
 
 

@@ -79,7 +79,4 @@ class ChosenStores:
 
     def _of(self, task_id: str) -> TaskStore:
         """The store of a task; ids of other forms are the hub's own."""
-        for prefix, store in self._by_prefix.items():
-            if task_id.startswith(prefix):
-                return store
-        return self._own
+        return self._by_prefix.get(task_id[: task_id.rfind("-") + 1], self._own)

@@ -1,11 +1,11 @@
 """One task's events as this process knows them: what every stream of it follows."""
 
-import asyncio
 from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
 from a2a_bridge.tasks.record import Task, TaskEvent, after
-from kit.waits import done_within
+from kit.tasks import TaskSet
+from kit.waits import Waiters
 
 
 class Feed:
@@ -23,7 +23,7 @@ class Feed:
         self.looked_at = 0.0
         self._first = task.seq
         self._events: list[TaskEvent] = []
-        self._news: asyncio.Future[None] | None = None
+        self._followers = Waiters()
 
     def add(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """These were committed; `task` is what it became. What is known already changes nothing.
@@ -54,24 +54,19 @@ class Feed:
 
     async def news(self, seq: int, within_s: float) -> bool:
         """Wait for an event after that one, or for a ring; False when none came in time."""
-        if self.task.seq > seq:
-            return True
-        if self._news is None:
-            self._news = asyncio.get_running_loop().create_future()
-        return await done_within(self._news, within_s)
+        return self.task.seq > seq or await self._followers.wait(within_s)
 
     def ring(self) -> None:
-        """Wake everybody who waits for news."""
-        if self._news is not None:
-            self._news.set_result(None)
-            self._news = None
+        """Wake all streams that wait for news."""
+        self._followers.wake()
 
 
 class Feeds:
-    """The feeds of this process."""
+    """The feeds of this process. `recording`: what keeps events of its turns as they come."""
 
     def __init__(self) -> None:
         self._feeds: WeakValueDictionary[str, Feed] = WeakValueDictionary()
+        self.recording = TaskSet()
 
     def find(self, task_id: str) -> Feed | None:
         """The feed of a task, if anybody holds one."""

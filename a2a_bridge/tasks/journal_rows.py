@@ -1,4 +1,9 @@
-"""The journal's transactions: what is decided about its rows, and how they are read. In a database thread."""
+"""The journal's rows: what is decided about them, how they are read, and the SQL that writes them.
+
+Run in a database thread, on SQLite and PostgreSQL alike. Each statement says itself when it must do nothing, so
+that a batch that is tried again, or one that comes late, changes nothing: a task that ended, one that is further
+on, and one that a later release wrote stay as they are.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -14,10 +19,9 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Collate
 
 from a2a_bridge.models import StoredEvent, StoredTask
-from a2a_bridge.tasks import journal_sql
 from a2a_bridge.tasks.record import Task, TaskEvent, snapshot_is_due
 from a2a_bridge.tasks.store import TaskPage, TaskQuery
-from a2a_bridge.tasks.stored import VERSION, read_events, read_task, written_by_a_later_release
+from a2a_bridge.tasks.stored import VERSION, encode, read_events, read_task, written_by_a_later_release
 from agents.errors import Unavailable
 from kit import sql
 
@@ -26,6 +30,31 @@ logger = logging.getLogger(__name__)
 LOCK_TRIES = 3
 LOCK_FAILURES = frozenset({"40P01", "55P03", "SQLITE_BUSY"})
 BY_CODE_POINT = {"postgresql": "C", "sqlite": "BINARY"}
+
+_OURS = f"a2a_bridge_storedtask.schema_version <= {VERSION} AND NOT a2a_bridge_storedtask.has_ended"
+_LOCK = "SELECT 1 FROM a2a_bridge_storedtask WHERE id = %s FOR UPDATE"
+_BEGIN = """
+INSERT INTO a2a_bridge_storedtask (id, caller_id, handle, context_id, chat_id, home, state, has_ended, updated_at,
+  seq, snapshot, snapshot_seq, snapshot_bytes, events_bytes, schema_version)
+SELECT %s, accounts_user.id, %s, %s, '', '', '', {no}, %s, %s, '', 0, 0, 0, {version}
+FROM accounts_user WHERE accounts_user.id = %s {hold} ON CONFLICT (id) DO NOTHING
+"""
+_EVENTS = f"""
+INSERT INTO a2a_bridge_storedevent (task_id, seq, body)
+SELECT a2a_bridge_storedtask.id, v.column2, v.column3 FROM (VALUES {{rows}}) AS v
+JOIN a2a_bridge_storedtask ON a2a_bridge_storedtask.id = v.column1
+WHERE v.column2 > a2a_bridge_storedtask.seq AND {_OURS} ON CONFLICT (task_id, seq) DO NOTHING
+"""
+_BECOME = f"""
+UPDATE a2a_bridge_storedtask SET chat_id = %s, home = %s, state = %s, has_ended = %s, updated_at = %s,
+  seq = %s, snapshot = %s, snapshot_seq = %s, snapshot_bytes = %s, events_bytes = events_bytes + %s,
+  schema_version = {VERSION}
+WHERE id = %s AND (seq < %s OR snapshot = '') AND {_OURS}
+"""
+_GROW = f"""
+UPDATE a2a_bridge_storedtask SET state = %s, updated_at = %s, seq = %s, events_bytes = events_bytes + %s
+WHERE id = %s AND seq < %s AND {_OURS}
+"""
 
 
 @dataclass(slots=True)
@@ -102,7 +131,7 @@ def page(query: TaskQuery, since: datetime) -> TaskPage:
     if query.state is not None:
         meant = meant.filter(state=query.state)
     if query.since:
-        meant = meant.filter(updated_at__gte=journal_sql.moment(query.since))
+        meant = meant.filter(updated_at__gte=moment(query.since))
     if query.prefixes:
         meant = meant.filter(_begins_with(query.prefixes))
     if query.other_prefixes:
@@ -153,14 +182,14 @@ def _statements(one: Write, kept: _Kept | None) -> list[sql.Query]:
     events = [event for event in one.events if kept is None or event.seq > kept.seq]
     fits = kept is not None and kept.schema_version == VERSION and events and events[0].seq == kept.seq + 1
     whole = not fits or one.expected_seq is not None or snapshot_is_due(events)
-    return journal_sql.writing(one.task, events, begins=kept is None, whole=whole)
+    return writing(one.task, events, begins=kept is None, whole=whole)
 
 
 def _from(rows: QuerySet[StoredTask], before: tuple[str, str] | None) -> QuerySet[StoredTask]:
     """The last set first, of the same moment the greater id; after that position."""
     named = rows.annotate(name=Collate(F("id"), BY_CODE_POINT[connection.vendor]))
     if before is not None:
-        at, task_id = journal_sql.moment(before[0]), before[1]
+        at, task_id = moment(before[0]), before[1]
         named = named.filter(Q(updated_at__lt=at) | Q(updated_at=at, name__lt=task_id))
     return named.order_by("-updated_at", "-name")
 
@@ -180,3 +209,61 @@ def _task(row: StoredTask, later: Sequence[tuple[int, str]]) -> Task | None:
     """A newer snapshot may have come between two looks: what this one knows of is enough."""
     bodies = [body for seq, body in later if row.snapshot_seq < seq <= row.seq]
     return read_task(row.id, row.schema_version, row.snapshot, bodies)
+
+
+def moment(timestamp: str) -> datetime:
+    """A task's timestamp as a time."""
+    return datetime.fromisoformat(timestamp)
+
+
+def writing(task: Task, events: Sequence[TaskEvent], *, begins: bool, whole: bool) -> list[sql.Query]:
+    """What keeps a task and what happened to it.
+
+    `begins`: it may not be there yet; it is never written for a caller who is gone. `whole`: with its snapshot.
+    """
+    bodies = [(task.id, event.seq, encode(event).decode()) for event in events]
+    added_bytes = sum(len(body) for _, _, body in bodies)
+    writes = [_begin(task, events[0].seq - 1 if events else task.seq)] if begins else []
+    if bodies:
+        marks = ", ".join(["(%s, %s, %s)"] * len(bodies))
+        writes.append(sql.Query(_EVENTS.format(rows=marks), [value for row in bodies for value in row]))
+    return [*writes, _become(task, added_bytes) if whole else _grow(task, added_bytes)]
+
+
+def locking(task: Task) -> list[sql.Query]:
+    """Waits for whoever else writes to the task. SQLite already holds its one write lock."""
+    return [sql.Query(_LOCK, [task.id])] if connection.vendor == "postgresql" else []
+
+
+def _begin(task: Task, seq: int) -> sql.Query:
+    """An empty row, as the task was before these events."""
+    is_grown = connection.vendor == "postgresql"
+    statement = _BEGIN.format(
+        no="false" if is_grown else "0", hold="FOR KEY SHARE" if is_grown else "", version=VERSION
+    )
+    at = sql.moment(moment(task.updated_at))
+    return sql.Query(statement, [task.id, task.handle, task.context_id, at, seq, task.caller_id])
+
+
+def _become(task: Task, added_bytes: int) -> sql.Query:
+    snapshot = encode(task).decode()
+    values = [
+        task.chat_id,
+        task.home,
+        task.state,
+        task.is_terminal,
+        sql.moment(moment(task.updated_at)),
+        task.seq,
+        snapshot,
+        task.seq,
+        len(snapshot),
+        added_bytes,
+        task.id,
+        task.seq,
+    ]
+    return sql.Query(_BECOME, values)
+
+
+def _grow(task: Task, added_bytes: int) -> sql.Query:
+    at = sql.moment(moment(task.updated_at))
+    return sql.Query(_GROW, [task.state, at, task.seq, added_bytes, task.id, task.seq])

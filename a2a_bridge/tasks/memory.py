@@ -1,9 +1,9 @@
 """Tasks in this process: the default of a hub that is one process."""
 
-import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from a2a_bridge.tasks.record import ArtifactEvent, Role, Task, TaskEvent, size_of
 from a2a_bridge.tasks.store import TaskPage, TaskQuery, ttl_s
@@ -14,14 +14,13 @@ MAX_BYTES_A_CALLER = 16 * 1024 * 1024
 EVENT_BYTES = 300
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     """A task, its events since it was first kept, and when it expires."""
 
     task: Task
     expires: float
     size_bytes: int
-    events: list[TaskEvent] = field(default_factory=list)
+    events: list[TaskEvent] = []
 
 
 class _Shelf:
@@ -43,13 +42,16 @@ class _Shelf:
 
     def add(self, kept: _Kept, task: Task, events: Sequence[TaskEvent], expires: float) -> int:
         """Keep what happened to a task, and what its caller said to it; by how many bytes the shelf grew."""
-        old = kept.task
-        new = [event for event in events if event.seq > old.seq]
-        said = [one for one in task.history[len(old.history) :] if one.role is Role.USER]
+        old, grown = kept.task, 0
         kept.task, kept.expires = task, expires
-        kept.events += new
         self.tasks.move_to_end(task.id)
-        grown = sum(_weight(event) for event in new) + sum(size_of(one) for one in said)
+        for event in events:
+            if event.seq > old.seq:
+                kept.events.append(event)
+                grown += _weight(event)
+        for said in task.history[len(old.history) :]:
+            if said.role is Role.USER:
+                grown += size_of(said)
         kept.size_bytes += grown
         self.size_bytes += grown
         return grown
@@ -65,13 +67,16 @@ class _Shelf:
         """The task to give up first: one that no agent works on."""
         return next((task_id for task_id, kept in self.tasks.items() if not kept.task.is_running), None)
 
-    def expired(self, now: float) -> list[str]:
-        """The tasks whose time is over, looked for from the oldest."""
-        return list(itertools.takewhile(lambda task_id: self.tasks[task_id].expires <= now, self.tasks))
+    def sweep(self, now: float) -> int:
+        """Forget the tasks whose time is over, looked for from the oldest; how many bytes that freed."""
+        before = self.size_bytes
+        while self.tasks and next(iter(self.tasks.values())).expires <= now:
+            self.drop(next(iter(self.tasks)))
+        return before - self.size_bytes
 
 
 class MemoryTaskStore:
-    """See `TaskStore`. Expired tasks go when their shelf is touched, and all shelves are swept in turn."""
+    """See `TaskStore`. Expired tasks are not found; they go as others come, all shelves are swept in turn."""
 
     def __init__(
         self,
@@ -91,15 +96,19 @@ class MemoryTaskStore:
         kept = self._kept(task.id, task.caller_id)
         if kept and (kept.task.is_terminal or task.seq <= kept.task.seq):
             return
-        shelf = self._shelves.setdefault(task.caller_id, _Shelf())
-        self._grow(task, shelf, shelf.put(task, self._clock() + ttl_s(task)))
+        shelf = self._shelves.get(task.caller_id)
+        if shelf is None:
+            shelf = self._shelves[task.caller_id] = _Shelf()
+        now = self._clock()
+        self._grow(task, shelf, shelf.put(task, now + ttl_s(task)), now)
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """See `TaskStore`."""
         kept = self._kept(task.id, task.caller_id)
         if kept and task.seq > kept.task.seq and not kept.task.is_terminal:
             shelf = self._shelves[task.caller_id]
-            self._grow(task, shelf, shelf.add(kept, task, events, self._clock() + ttl_s(task)))
+            now = self._clock()
+            self._grow(task, shelf, shelf.add(kept, task, events, now + ttl_s(task)), now)
 
     async def replace(self, task: Task, events: Sequence[TaskEvent], *, expected_seq: int) -> bool:
         """See `TaskStore`."""
@@ -124,7 +133,6 @@ class MemoryTaskStore:
 
     async def page(self, query: TaskQuery) -> TaskPage:
         """See `TaskStore`."""
-        self._sweep(query.caller_id)
         shelf = self._shelves.get(query.caller_id)
         now = self._clock()
         kept = [one.task for one in shelf.tasks.values() if one.expires > now] if shelf else []
@@ -146,34 +154,28 @@ class MemoryTaskStore:
         self._shelves.clear()
 
     def _kept(self, task_id: str, caller_id: int) -> _Kept | None:
-        self._sweep(caller_id)
         shelf = self._shelves.get(caller_id)
         kept = shelf.tasks.get(task_id) if shelf else None
         return kept if kept and kept.expires > self._clock() else None
 
-    def _grow(self, task: Task, shelf: _Shelf, by_bytes: int) -> None:
+    def _grow(self, task: Task, shelf: _Shelf, by_bytes: int, now: float) -> None:
         """Count what came, and give up what is too much."""
         self._size_bytes += by_bytes
         self._shelves.move_to_end(task.caller_id)
         while shelf.size_bytes > self._max_bytes_a_caller and (victim := shelf.oldest_finished()):
             self._size_bytes -= shelf.drop(victim)
-        self._sweep(next(iter(self._shelves)))
-        self._shrink()
-
-    def _sweep(self, caller_id: int) -> None:
-        """Drop a caller's expired tasks."""
-        shelf = self._shelves.get(caller_id)
-        if shelf is None:
-            return
-        for victim in shelf.expired(self._clock()):
-            self._size_bytes -= shelf.drop(victim)
-        if not shelf.tasks:
-            del self._shelves[caller_id]
+        self._size_bytes -= shelf.sweep(now)
+        oldest = next(iter(self._shelves))
+        if oldest != task.caller_id:
+            self._size_bytes -= self._shelves[oldest].sweep(now)
+            if not self._shelves[oldest].tasks:
+                del self._shelves[oldest]
+        if self._size_bytes > self._max_bytes:
+            self._shrink()
 
     def _shrink(self) -> None:
         """Give up finished tasks of those who asked least recently until all fits."""
-        for caller_id in list(self._shelves) if self._size_bytes > self._max_bytes else ():
-            shelf = self._shelves[caller_id]
+        for shelf in self._shelves.values():
             while self._size_bytes > self._max_bytes and (victim := shelf.oldest_finished()):
                 self._size_bytes -= shelf.drop(victim)
             if self._size_bytes <= self._max_bytes:

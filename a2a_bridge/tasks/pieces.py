@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from a2a_bridge.errors import denied_text, failure_text
 from a2a_bridge.tasks.record import (
     Artifact,
@@ -152,6 +154,19 @@ def end_of(
     reply = [] if words else _whole_reply(task, settled.text, at)
     seq = task.seq + len(reply) + 1
     return [*reply, StatusEvent(seq, at, State.COMPLETED, _message(task, seq, words) if words else None)]
+
+
+def plain_end(task: Task, text: str, at: str) -> Task:
+    """A new task that its agent answered with a text and nothing else; its events follow from it."""
+    reply = (Artifact(task.reply_id, (_text(task, text),)),) if text else ()
+    return msgspec.structs.replace(task, state=State.COMPLETED, updated_at=at, artifacts=reply, seq=len(reply) + 2)
+
+
+def events_of_plain(task: Task) -> list[TaskEvent]:
+    """What happened to such a task: its agent worked, gave the reply, and was done."""
+    at = task.updated_at
+    replies = [ArtifactEvent(2, at, reply, last_chunk=True) for reply in task.artifacts]
+    return [StatusEvent(1, at, State.WORKING), *replies, StatusEvent(task.seq, at, State.COMPLETED)]
 
 
 def left_open(open_at: Mapping[str, int], events: Iterable[TaskEvent]) -> dict[str, int]:

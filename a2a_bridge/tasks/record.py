@@ -12,7 +12,6 @@ from msgspec import UNSET, Struct, UnsetType
 
 from agents.pieces import ApprovalAsked, Json, Part, joined_texts, plain_text_in
 from kit.clock import near_now
-from kit.iso import iso
 
 
 class State(StrEnum):
@@ -185,13 +184,16 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def artifact(self, artifact_id: str) -> Artifact | None:
         """One of its artifacts."""
-        return next((one for one in self.artifacts if one.id == artifact_id), None)
+        for one in self.artifacts:
+            if one.id == artifact_id:
+                return one
+        return None
 
     @property
     def size_bytes(self) -> int:
         """About what it weighs in memory."""
-        held = (*self.history, *([self.message] if self.message else ()), *self.artifacts)
-        return 800 + sum(size_of(one) for one in held) + _weight(self.metadata)
+        messages = (*self.history, self.message) if self.message else self.history
+        return 800 + _weight(self.metadata) + sum(map(size_of, messages)) + sum(map(size_of, self.artifacts))
 
 
 def after(task: Task, events: Iterable[TaskEvent]) -> Task:
@@ -212,11 +214,19 @@ def snapshot_is_due(events: Iterable[TaskEvent]) -> bool:
 
 def size_of(held: Message | Artifact) -> int:
     """About what it weighs in memory."""
+    besides: tuple[object, ...]
     if isinstance(held, Message):
-        named = sum(map(_weight, (*held.extensions, *held.reference_task_ids)))
+        besides = (held.metadata, *held.extensions, *held.reference_task_ids)
     else:
-        named = sum(map(_weight, (held.name, held.description, *held.extensions)))
-    return named + _weight(held.metadata) + sum(map(_size_of_part, held.parts))
+        besides = (held.metadata, held.name, held.description, *held.extensions)
+    size = sum(map(_weight, besides)) if any(besides) else 0
+    for part in held.parts:
+        if part == Part(text=part.text):  # as nearly all are
+            size += 200 + sys.getsizeof(part.text)
+        else:
+            values = (part.text, part.raw, part.url, part.data, part.filename, part.media_type, part.metadata)
+            size += 200 + sum(map(_weight, values))
+    return size
 
 
 def text_in(parts: Iterable[Part]) -> str:
@@ -226,7 +236,7 @@ def text_in(parts: Iterable[Part]) -> str:
 
 def timestamp() -> str:
     """Now, as A2A writes it: UTC, milliseconds, Z. Later ones sort behind."""
-    return iso(near_now())
+    return f"{near_now().isoformat('T', 'milliseconds')[:-6]}Z"  # it is in UTC: no +00:00
 
 
 def _with_status(task: Task, event: StatusEvent) -> Task:
@@ -262,13 +272,6 @@ def _merged(old: Artifact, new: Artifact) -> Artifact:
     return msgspec.structs.replace(
         old, parts=(*old.parts, *new.parts), metadata=metadata, turn=new.turn or old.turn, since=since
     )
-
-
-def _size_of_part(part: Part) -> int:
-    if part == Part(text=part.text):  # as nearly all are
-        return 200 + _weight(part.text)
-    held = (part.text, part.raw, part.url, part.data, part.filename, part.media_type, part.metadata)
-    return 200 + sum(map(_weight, held))
 
 
 def _weight(value: object) -> int:

@@ -5,13 +5,23 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.pushes.telling import telling
 from a2a_bridge.tasks.feed import Feed, Feeds
-from a2a_bridge.tasks.pieces import closing, end_of, events_of, last_words, left_open, with_joined_text
+from a2a_bridge.tasks.pieces import (
+    closing,
+    end_of,
+    events_of,
+    events_of_plain,
+    last_words,
+    left_open,
+    plain_end,
+    with_joined_text,
+)
 from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, text_in, timestamp
 from a2a_bridge.tasks.store import TaskStore
 from agents.errors import Unavailable
@@ -19,8 +29,6 @@ from agents.pieces import Piece
 from agents.types import Outcome, SettledTurn
 from agents.waiting import RunningTurn
 from kit import sql
-from kit.tasks import TaskSet
-from kit.waits import done_within
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +44,7 @@ class Keeper(Protocol):
         """What to write in the transaction that settles it."""
 
 
-class Plan(NamedTuple):
+class Plan(Struct, frozen=True):
     """What the task is once `events` are kept, and how many pieces are in it then."""
 
     task: Task
@@ -44,15 +52,21 @@ class Plan(NamedTuple):
     events: Sequence[TaskEvent] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """What the end of a turn makes of its task. `told`: what pushes tell, with artifacts that are whole now."""
+class End(Struct, frozen=True):
+    """What the end of a turn makes of its task. `written`: its events; None of a plain reply.
+
+    `closed`: the artifacts that are whole now, for pushes.
+    """
 
     settled: SettledTurn
     task: Task
-    events: Sequence[TaskEvent]
-    told: Sequence[TaskEvent]
-    is_kept: bool
+    written: Sequence[TaskEvent] | None = None
+    closed: Sequence[TaskEvent] = ()
+
+    @property
+    def events(self) -> Sequence[TaskEvent]:
+        """What it did to the task."""
+        return events_of_plain(self.task) if self.written is None else self.written
 
 
 class TaskRun:
@@ -61,8 +75,8 @@ class TaskRun:
     Until `tell` nobody knows the task but who waits for its end, and the store does not have it. `keeps_plain`: it
     is a task even if a message answers it: a plain reply where `plain_is_direct`, else what its agent says is one.
     `joins_text`: its caller waits for the end, so a reply that is not shown in pieces is kept as one text.
-    `keeper`: keeps its end besides. `followers`: how many wait for its answer while it waits for a free agent; it
-    gives up its place when the last of them leaves, unless it `outlives_followers`.
+    `keeper`: keeps its end besides. `task`: as it is now. `followers`: how many wait for its answer while it waits
+    for a free agent; it gives up its place when the last of them leaves, unless it `outlives_followers`.
     """
 
     def __init__(
@@ -89,15 +103,14 @@ class TaskRun:
         self._keeps_plain = keeps_plain
         self._plain_is_direct = plain_is_direct
         self._joins_text = joins_text
-        self._task = task
+        self.task = task
         self._plan = Plan(task, 0)
         self._end: End | None = None
         self._open_at: dict[str, int] = {}
         self._planning = threading.Lock()  # the loop's thread makes plans, the ledger's the end
         self._is_written = False
-        self._lock = asyncio.Lock()
+        self._telling: asyncio.Lock | None = None
         self._is_recording = False
-        self._recording = TaskSet()
         self.followers = 0
         self.outlives_followers = False
 
@@ -105,11 +118,6 @@ class TaskRun:
     def is_in_line(self) -> bool:
         """Whether it waits for a free agent."""
         return self.running is not None and self.running.in_line
-
-    @property
-    def task(self) -> Task:
-        """As it is now."""
-        return self._task
 
     @property
     def is_promoted(self) -> bool:
@@ -128,14 +136,18 @@ class TaskRun:
 
     async def tell(self) -> Feed:
         """From now on it is kept and told as it happens."""
-        async with self._lock:
+        if self._telling is None:
+            self._telling = asyncio.Lock()
+        async with self._telling:
             if self.feed is None:
                 if self.task.turns == 1:
                     await self._store.put(self.task)
                 self.feed = self._feeds.of(self.task)
                 self.feed.is_fed = self._end is None
-                if self.running is not None:
-                    self.begin(self.running)
+                if self.running is not None and self._end is None:
+                    self.running.listen(self._record_soon)
+                    if not self.running.in_line:
+                        await self._record_now()
         return self.feed
 
     def begin(self, running: RunningTurn) -> None:
@@ -148,18 +160,20 @@ class TaskRun:
 
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time. Leaving does not stop it."""
-        return self.running is None or await done_within(self.running.settled, within_s)
+        running = self.running
+        return running is None or running.is_settled or await running.until_settled.wait(within_s)
 
     async def answered(self, within_s: float) -> bool:
         """Wait for the end of the turn, or until its task asks its caller to approve something."""
-        if self.running is None:
+        running = self.running
+        if running is None:
             return True
         until = time.monotonic() + within_s
-        if not await done_within(self.running.due, within_s):
+        if not running.is_due and not await running.until_due.wait(within_s):
             return False
-        if not self.running.settled.done():
+        if not running.is_settled:
             feed = await self.tell()
-            while self.task.is_open and self.running.due.done() and not self.running.settled.done():
+            while self.task.is_open and running.is_due and not running.is_settled:
                 left_s = until - time.monotonic()  # the store may be away for longer
                 if left_s <= 0:
                     return False
@@ -173,25 +187,21 @@ class TaskRun:
         What the store keeps; and what addresses are told, of which a task nobody was told of has none.
         """
         end = self._ending(settled)
-        writes = self._store.writes(end.task, end.events) if end.is_kept else ()
+        writes = [*self._store.writes(end.task, end.written or ())] if self._is_kept(end.task) else []
         self._is_written = bool(writes)
-        is_plain = not self._is_promoted(end.task)
-        kept = self.keeper.writes(end.task, is_plain=is_plain) if self.keeper else ()
-        told = telling(end.task, end.told, self._traceparent) if self.feed is not None else ()
-        return [*writes, *kept, *told]
+        if self.keeper is not None:
+            writes += self.keeper.writes(end.task, is_plain=not self._is_promoted(end.task))
+        if self.feed is not None:
+            writes += telling(end.task, [*end.closed, *end.events], self._traceparent)
+        return writes
 
     async def keep_end(self, settled: SettledTurn) -> None:
         """The turn's end is durable: so is the task's, before anybody is told."""
-        async with self._lock:
-            was_written = self._is_written and self._end is not None and self._end.settled == settled
-            try:
-                await self._finish(self._ending(settled), was_written=was_written)
-            finally:  # whatever happened: followers look into the store themselves now
-                if self.feed is not None:
-                    self.feed.is_fed = False
-                    self.feed.ring()
-                    if self.feed.has_pushes:
-                        self._pushes.wake()
+        if self._telling is None:  # so far nothing follows it; a store that has the end takes no beginning
+            await self._finish(settled)
+            return
+        async with self._telling:
+            await self._finish(settled)
 
     async def refuse(self, event: StatusEvent) -> None:
         """The ask was refused: the task ends, or asks again, as the event says."""
@@ -211,16 +221,21 @@ class TaskRun:
     def _record_soon(self) -> None:
         if not self._is_recording:
             self._is_recording = True
-            self._recording.start(self._record(), name=f"record {self.task.id}")
+            self._feeds.recording.start(self._record(), name=f"record {self.task.id}")
 
     async def _record(self) -> None:
+        assert self._telling is not None  # noqa: S101  for the type checker: what is recorded was told
+        async with self._telling:
+            await self._record_now()
+
+    async def _record_now(self) -> None:
         """Commit what came, in order; while the store is away it waits for the next piece, or the end."""
+        self._is_recording = True
         try:
-            async with self._lock:
-                while plan := self._planned():
-                    await self._store.append(plan.task, plan.events)
-                    await self._push(plan.task, plan.events)
-                    self._become(plan.task, plan.taken, plan.events)
+            while plan := self._planned():
+                await self._store.append(plan.task, plan.events)
+                await self._push(plan.task, plan.events)
+                self._become(plan.task, plan.taken, plan.events)
         except Unavailable:
             logger.warning("task.not_recorded", extra={"chat_id": self.task.chat_id})
         finally:
@@ -232,9 +247,8 @@ class TaskRun:
             if self._end is not None:
                 return None
             if not self._plan.events:
-                task, taken, _ = self._plan
-                events = self._new(task, taken)
-                self._plan = Plan(after(task, events), len(self.pieces), events)
+                events = self._new(self._plan.task, self._plan.taken)
+                self._plan = Plan(after(self._plan.task, events), len(self.pieces), events)
             return self._plan if self._plan.events else None
 
     def _new(self, task: Task, taken: int) -> list[TaskEvent]:
@@ -251,18 +265,34 @@ class TaskRun:
     def _ending(self, settled: SettledTurn) -> "End":
         """The same each time it is asked for one end."""
         with self._planning:
-            if self._end is None or self._end.settled != settled:
-                task, taken, coming = self._plan
-                events = [*coming, *self._new(task, taken)]
-                so_far = after(task, events)
-                events += end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=timestamp())
-                task = after(so_far, events)
-                is_kept = self._keeps_plain or self.feed is not None or self._is_promoted(task)
-                is_whole = settled.outcome is Outcome.COMPLETED
-                open_at = left_open(self._open_at, events) if is_whole else {}
-                told = [*closing(open_at, timestamp()), *events]
-                self._end = End(settled, task, events, told, is_kept)
-            return self._end
+            end = self._end
+            if end is None or (end.settled is not settled and end.settled != settled):
+                end = self._end = self._end_by(settled)
+            return end
+
+    def _end_by(self, settled: SettledTurn) -> End:
+        plan, at = self._plan, timestamp()
+        task = plan.task
+        if self.feed is None and not task.seq and self._is_plain(settled):
+            return End(settled, plain_end(task, settled.text, at))
+        events = [*plan.events, *self._new(task, plan.taken)]
+        so_far = after(task, events)
+        events += end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=at)
+        is_whole = settled.outcome is Outcome.COMPLETED
+        open_at = left_open(self._open_at, events) if is_whole else {}
+        return End(settled, after(so_far, events), events, closing(open_at, at))
+
+    def _is_plain(self, settled: SettledTurn) -> bool:
+        """Whether a reply is a text and no more, of which its caller sees the whole alone."""
+        if settled.outcome is not Outcome.COMPLETED or settled.reason:
+            return False
+        pieces = self.pieces
+        return not pieces or (
+            self._joins_text and bool(settled.text) and all(isinstance(one, str) for one in pieces)
+        )
+
+    def _is_kept(self, task: Task) -> bool:
+        return self._keeps_plain or self.feed is not None or self._is_promoted(task)
 
     def _is_promoted(self, task: Task) -> bool:
         if self._plain_is_direct:
@@ -270,17 +300,25 @@ class TaskRun:
         is_direct = self.running is not None and self.running.is_direct and task.state is State.COMPLETED
         return self.feed is not None or not is_direct
 
-    async def _finish(self, end: End, *, was_written: bool) -> None:
+    async def _finish(self, settled: SettledTurn) -> None:
+        before, end = self._end, self._ending(settled)
+        was_written = self._is_written and end is before
         try:
-            if not was_written and (end.is_kept or self.feed is not None):  # it may be told since the turn ended
-                await self._keep(end.task, end.events)
-            if not end.settled.has_also:
-                await self._push(end.task, end.told)
-        finally:
-            self._become(end.task, len(self.pieces), end.events)
+            if not was_written and self._is_kept(end.task):  # it may be told since the turn ended
+                await self._keep(end.task, end.events if self.feed is not None else end.written or ())
+            if not settled.has_also and self.feed is not None:
+                await self._push(end.task, [*end.closed, *end.events])
+        finally:  # whatever happened: followers look into the store themselves now
+            self.task = end.task
+            if self.feed is not None:
+                self.feed.add(end.task, end.events)
+                self.feed.is_fed = False
+                self.feed.ring()
+                if self.feed.has_pushes:
+                    self._pushes.wake()
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
-        self._task, self._plan = task, Plan(task, taken)
+        self.task, self._plan = task, Plan(task, taken)
         self._open_at = left_open(self._open_at, events)
         if self.feed is not None:
             self.feed.add(task, events)

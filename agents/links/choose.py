@@ -1,5 +1,8 @@
 """One link for the dispatcher: a turn goes by its agent's own."""
 
+from collections.abc import Coroutine
+from typing import Any
+
 from agents.ports import Link
 from agents.types import OpenTurn
 
@@ -11,13 +14,10 @@ class ChooseLink:
         self._channel = channel
         self._remote = remote
 
-    async def deliver(self, turn: OpenTurn) -> None:
+    def deliver(self, turn: OpenTurn) -> Coroutine[Any, Any, None]:
         """See `agents.ports.Link`."""
-        await self._of(turn).deliver(turn)
+        return (self._remote if turn.is_remote else self._channel).deliver(turn)
 
-    async def withdraw(self, turn: OpenTurn) -> None:
+    def withdraw(self, turn: OpenTurn) -> Coroutine[Any, Any, None]:
         """See `agents.ports.Link`."""
-        await self._of(turn).withdraw(turn)
-
-    def _of(self, turn: OpenTurn) -> Link:
-        return self._remote if turn.is_remote else self._channel
+        return (self._remote if turn.is_remote else self._channel).withdraw(turn)

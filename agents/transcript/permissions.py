@@ -13,8 +13,7 @@ from django.db.models import Q, QuerySet
 
 from accounts.models import User
 from agents.announcing import announce, tell_agent
-from agents.links.channel.frames import encode
-from agents.links.channel.request_frames import PermissionResponse
+from agents.links.channel.frames import PermissionResponse, encode
 from agents.live import PermissionRequested, PermissionResolved
 from agents.models import PermissionRequest, Session, Turn
 from agents.pieces import ApprovalAsked, ApprovalDecided

@@ -7,6 +7,7 @@ import pytest
 
 from agents.errors import Busy, Cycle, Denied, FileGone, NotPublished, Unavailable
 from agents.links.channel import refusals
+from agents.links.channel.frames import ProbeRequest, Request
 from agents.links.channel.refusals import (
     DENIED_TEXT,
     FAILURE_TEXT,
@@ -15,7 +16,6 @@ from agents.links.channel.refusals import (
     refusal_text,
     refuse,
 )
-from agents.links.channel.request_frames import ProbeRequest, Request
 from agents.targets import AmbiguousPeer, NoSuchTarget
 from agents.types import Failure
 

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from agents.links.channel import frames
-from agents.links.channel.expected import MAX_CHUNK_BYTES, TooLarge
 from agents.links.channel.frames import BadFrame, ChatEvent
-from agents.links.channel.protocol import ChannelProtocol
+from agents.links.channel.protocol import MAX_CHUNK_BYTES, ChannelProtocol, TooLarge
 from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES
 from agents.post import Chunk, Final, Said
 

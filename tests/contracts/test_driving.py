@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.links.channel.driving import LONGEST_TURN_S, Driving
+from agents.links.channel.prompts import LONGEST_TURN_S, Driving
 from agents.post import Prompt
 
 

@@ -12,7 +12,7 @@ from a2a_bridge import answering
 from a2a_bridge.pushes.queue import PUSHES
 from a2a_bridge.quiet import KEEPALIVE_S
 from agents.ledger.statements import GRACE
-from agents.links.channel import consumer, driving, link, prompts
+from agents.links.channel import consumer, link, prompts
 from agents.models.presence import PROCESS_DEAD_S
 from hub import heads, patience, runtime, sockets
 from kit.asgi import BODY_WITHIN_S
@@ -47,7 +47,7 @@ SHIPPED = [
     (sockets.PING_EVERY_S, 25),
     (sockets.PONG_WITHIN_S, 20),
     (link.RECEIPT_WITHIN_S, 4),
-    (driving.REPLY_GRACE_S, 5),
+    (prompts.REPLY_GRACE_S, 5),
     (prompts.LATE_REPLY_S, 60),
     (GRACE.total_seconds(), 60),
     (runtime.BEAT_EVERY_S, 5),

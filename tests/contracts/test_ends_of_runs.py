@@ -9,8 +9,9 @@ from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.requests import PushTarget
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.memory import MemoryTaskStore
+from a2a_bridge.tasks.pieces import events_of_plain, plain_end
 from a2a_bridge.tasks.reader import TaskReader
-from a2a_bridge.tasks.record import State, Task, TaskEvent
+from a2a_bridge.tasks.record import State, Task, TaskEvent, after
 from a2a_bridge.tasks.run import TaskRun
 from agents.errors import Unavailable
 from agents.pieces import ApprovalAsked
@@ -19,7 +20,7 @@ from agents.types import Ask, OpenTurn, Outcome, SettledTurn, Surface, Target
 from agents.waiting import RunningTurn
 from kit.async_db import db_call
 from tests.contracts.house import admitted, ask, end, published
-from tests.contracts.stored_tasks import Clock, task
+from tests.contracts.stored_tasks import Clock, at, task
 
 REPLIED = SettledTurn(Outcome.COMPLETED, "", "hi")
 
@@ -48,6 +49,22 @@ async def test_a_task_that_is_told_of_while_its_turn_is_settled_is_kept_with_its
     assert kept is not None
     assert kept == feed.task
     assert kept.state is State.COMPLETED
+
+
+@pytest.mark.parametrize("text", ["hi", ""])
+def test_the_events_of_a_plain_reply_make_the_task_that_was_kept(text: str) -> None:
+    made = task(text_type="text/markdown")
+    ended = plain_end(made, text, at(5))
+    assert after(made, events_of_plain(ended)) == ended
+    assert [event.seq for event in events_of_plain(ended)] == list(range(1, ended.seq + 1))
+
+
+async def test_a_plain_reply_is_told_as_it_was_kept_to_those_who_come_after_it() -> None:
+    run = run_on(MemoryTaskStore(Clock()), keeps_plain=True)
+    run.writes(REPLIED)
+    await run.keep_end(REPLIED)
+    assert [event.seq for event in run.last_events] == [1, 2, 3]
+    assert after(run.opening, run.last_events) == run.task
 
 
 async def test_an_end_that_cannot_be_kept_leaves_nobody_waiting() -> None:

@@ -11,7 +11,7 @@ from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.protocol import Report
 from agents.pieces import ArtifactPiece, Part, StatusNote
 from agents.post import Chunk, Evict, Final, Message, Post, Prompt, Said, Withdrawn
-from agents.types import Ask, OpenTurn, Outcome, Surface, Target
+from agents.types import Ask, Ending, OpenTurn, Outcome, Surface, Target
 from agents.waiting import RunningTurn, WaitingTurns
 from hub.redis_post import RedisPost
 from tests.homes import GrownHomes
@@ -99,6 +99,14 @@ def turn(chat_id: str = "chat", *, connection_id: int = 7, process: str = "far")
     return OpenTurn(ask=ask, connection_id=connection_id, link_process=process, text="what?")
 
 
+async def replied(running: RunningTurn) -> Ending:
+    """How the wait for the reply ends."""
+    if running.ending is None:
+        await running.until_replied.wait(10)
+    assert running.ending is not None
+    return running.ending
+
+
 async def test_a_prompt_and_its_reply_cross_and_arrive_whole(ends: tuple[End, End]) -> None:
     home, far = ends
     desk = Desk()
@@ -109,7 +117,7 @@ async def test_a_prompt_and_its_reply_cross_and_arrive_whole(ends: tuple[End, En
     assert [(one.chat_id, one.text, one.home) for one in desk.prompts] == [("chat", "what?", "home")]
     pieces = [Report("home", Chunk("chat", number, str(number))) for number in range(50)]
     await far.link.report([*pieces, Report("home", Final("chat", 50))])
-    ending = await asyncio.wait_for(running.reply, 5)
+    ending = await replied(running)
     assert (ending.outcome, ending.text) == (Outcome.COMPLETED, "".join(map(str, range(50))))
 
 
@@ -122,7 +130,7 @@ async def test_pieces_of_all_kinds_cross_in_order_with_what_the_agent_asks(ends:
     said = [Said("chat", 0, StatusNote("hm")), Chunk("chat", 1, "text"), Said("chat", 2, artifact)]
     await far.link.report([Report("home", one) for one in said])
     await far.link.report([Report("home", Final("chat", 3, "which?", "input_required"))])
-    ending = await asyncio.wait_for(running.reply, 5)
+    ending = await replied(running)
     assert (ending.outcome, ending.reason, ending.text) == (Outcome.COMPLETED, "input_required", "which?")
     assert running.pieces == [StatusNote("hm"), "text", artifact]
 
@@ -132,7 +140,7 @@ async def test_a_missing_piece_is_an_error(ends: tuple[End, End]) -> None:
     running = RunningTurn(turn())
     home.waiting.expect(running)
     await far.link.report([Report("home", Said("chat", 1, StatusNote("second")))])
-    assert (await asyncio.wait_for(running.reply, 5)).reason == "reply_lost"
+    assert (await replied(running)).reason == "reply_lost"
 
 
 async def test_the_parts_of_a_question_cross_and_so_does_its_cancel(ends: tuple[End, End]) -> None:
@@ -195,9 +203,9 @@ async def test_a_final_is_sent_again_until_its_home_listens(ends: tuple[End, End
     await home.post.close()
     await far.link.report([Report("home", Final("chat", 0, "so"))])
     await asyncio.sleep(0.2)
-    assert not running.reply.done()
+    assert running.ending is None
     await home.post.start("home", home.link.take)
-    assert (await asyncio.wait_for(running.reply, 10)).text == "so"
+    assert (await replied(running)).text == "so"
 
 
 async def test_a_final_that_comes_late_frees_the_claim_at_its_home(ends: tuple[End, End]) -> None:
@@ -215,7 +223,7 @@ async def test_a_missing_chunk_is_an_error_not_a_shorter_reply() -> None:
     running.take(Chunk("chat", 0, "a"))
     running.take(Chunk("chat", 2, "c"))
     running.take(Final("chat", 3))
-    ending = running.reply.result()
+    ending = await replied(running)
     assert (ending.outcome, ending.reason, ending.keeps_claim) == (Outcome.FAILED, "reply_lost", True)
     assert running.agent_is_done
 
@@ -224,7 +232,7 @@ async def test_a_missing_last_chunk_is_an_error_too() -> None:
     running = RunningTurn(turn())
     running.take(Chunk("chat", 0, "a"))
     running.take(Final("chat", 2))
-    ending = running.reply.result()
+    ending = await replied(running)
     assert (ending.outcome, ending.reason, ending.keeps_claim) == (Outcome.FAILED, "reply_lost", False)
 
 

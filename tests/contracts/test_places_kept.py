@@ -10,7 +10,7 @@ import pytest
 from a2a_bridge.calls import Call, Caller, Services, Waiting
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.idempotency import Repeat
-from a2a_bridge.open_runs import digest_of
+from a2a_bridge.joining import digest_of
 from a2a_bridge.requests import Send
 from a2a_bridge.sends import take_send
 from a2a_bridge.tasks.record import Message, Role

@@ -7,10 +7,9 @@ from typing import Any, cast
 import pytest
 
 from agents.links.channel import frames
-from agents.links.channel.expected import TooLarge
 from agents.links.channel.frames import BadFrame
-from agents.links.channel.protocol import ChannelProtocol
-from agents.links.channel.task_frames import MAX_WORDS_BYTES, TaskArtifact, kept_of
+from agents.links.channel.payloads import MAX_WORDS_BYTES, TaskArtifact, kept_of
+from agents.links.channel.protocol import ChannelProtocol, TooLarge
 from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, Part, StatusNote
 from agents.post import Chunk, Final, Said
 from tests.contracts.test_channel_protocol import event, said

@@ -12,10 +12,10 @@ from django.db import IntegrityError, connection, transaction
 
 from a2a_bridge import jobs
 from a2a_bridge.models import StoredEvent, StoredTask
-from a2a_bridge.tasks import journal_keeping
+from a2a_bridge.tasks import journal
 from a2a_bridge.tasks.journal import JournalTaskStore
 from a2a_bridge.tasks.record import State, Task, after
-from a2a_bridge.tasks.redis_listing import Line, spent
+from a2a_bridge.tasks.redis import Line, spent
 from a2a_bridge.tasks.store import TaskQuery
 from accounts.models import User
 from agents.errors import Unavailable
@@ -105,7 +105,7 @@ async def test_a_callers_oldest_finished_tasks_go_when_there_are_too_many(store:
     await keep(store, task("open"))
     await change("open", updated_at=days_ago(5))
     await keep(store, ended("other", caller_id=2))
-    trim: Callable[[], int] = lambda: journal_keeping.trim(tasks_a_caller=10)  # noqa: E731
+    trim: Callable[[], int] = lambda: journal.trim(tasks_a_caller=10)  # noqa: E731
     assert await in_database(trim) == 2
     assert await in_database(trim) == 0
     kept = await in_database(lambda: set(StoredTask.objects.values_list("pk", flat=True)))
@@ -119,7 +119,7 @@ async def test_a_callers_oldest_finished_tasks_go_when_they_weigh_too_much(store
         await change(f"task-{number}", updated_at=days_ago(3 - number / 10))
     held = await in_database(row)
     assert 20_000 < held.snapshot_bytes + held.events_bytes < 24_000
-    assert await in_database(lambda: journal_keeping.trim(bytes_a_caller=75_000)) == 2
+    assert await in_database(lambda: journal.trim(bytes_a_caller=75_000)) == 2
     assert await store.find("task-1", caller_id=1) is None
     assert await store.find("task-2", caller_id=1) is not None
     assert await in_database(jobs.trim_tasks) == 0
@@ -129,7 +129,7 @@ async def test_a_task_that_may_wait_for_an_approval_is_not_given_up(store: Journ
     await keep(store, task(), story(end=State.INPUT_REQUIRED))
     for age, gone in ((timedelta(minutes=74), 0), (timedelta(minutes=76), 1)):
         await change(updated_at=datetime.now(UTC) - age)
-        assert await in_database(lambda: journal_keeping.trim(tasks_a_caller=0)) == gone
+        assert await in_database(lambda: journal.trim(tasks_a_caller=0)) == gone
 
 
 def test_redis_gives_up_no_task_that_may_wait_for_an_approval() -> None:
@@ -159,9 +159,7 @@ def resumed_meanwhile() -> Iterator[None]:
     assert is_resumed
 
 
-@pytest.mark.parametrize(
-    "forget", [lambda: journal_keeping.trim(tasks_a_caller=0), lambda: journal_keeping.forget_old(7)]
-)
+@pytest.mark.parametrize("forget", [lambda: journal.trim(tasks_a_caller=0), lambda: journal.forget_old(7)])
 async def test_a_task_that_goes_on_while_old_ones_go_stays(
     store: JournalTaskStore, forget: Callable[[], int]
 ) -> None:

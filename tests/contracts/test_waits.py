@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kit.waits import within
+from kit.waits import Waiters, within
 
 
 async def test_what_never_waits_is_done_without_a_timer() -> None:
@@ -74,3 +74,24 @@ async def test_one_that_was_cancelled_may_still_return() -> None:
     await asyncio.sleep(0)
     waiting.cancel()
     assert await waiting == "kept"
+
+
+async def test_each_that_waits_is_woken_or_gives_up_after_its_own_time() -> None:
+    waiters = Waiters()
+    patient = [asyncio.ensure_future(waiters.wait(5)) for _ in range(3)]
+    assert not await waiters.wait(0.01)
+    waiters.wake()
+    waiters.wake()
+    assert await asyncio.gather(*patient) == [True] * 3
+    assert not waiters
+
+
+async def test_one_that_is_cancelled_while_it_waits_leaves_the_others_waiting() -> None:
+    waiters = Waiters()
+    one, other = (asyncio.ensure_future(waiters.wait(5)) for _ in range(2))
+    await asyncio.sleep(0)
+    one.cancel()
+    await asyncio.sleep(0)
+    assert len(waiters) == 1
+    waiters.wake()
+    assert await other

@@ -12,16 +12,13 @@ from agents import presence
 from agents.errors import NotDelivered, Unavailable
 from agents.ledger import Ledger
 from agents.links.channel import frames
-from agents.links.channel.expected import TooLarge
-from agents.links.channel.frame import Frame
-from agents.links.channel.frame_socket import FrameSocket
-from agents.links.channel.frames import BadFrame, Error, Register
-from agents.links.channel.hearing import Hearing
+from agents.links.channel.frames import BadFrame, Error, Frame, Register
+from agents.links.channel.incoming import Incoming
 from agents.links.channel.link import ChannelLink, ToSocket
-from agents.links.channel.onward import Onward
-from agents.links.channel.prompts import Prompts
+from agents.links.channel.prompts import Prompts, prompt_frame
+from agents.links.channel.protocol import TooLarge
 from agents.links.channel.registering import Arrival, arrive, digest_in, registration_of
-from agents.links.channel.requests import Requests
+from agents.links.channel.requests import OpenRequests, Requests
 from agents.pieces import ApprovalDecided
 from agents.ports import Clock
 from agents.post import Dismiss, Evict, Hook, Prompt, Tell, Withdrawn
@@ -31,18 +28,69 @@ from agents.transcript.storage import StorageMeter
 from kit.asgi import headers_of
 from kit.async_db import db_call
 from kit.durations import seconds
-from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER
+from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
 
 logger = logging.getLogger(__name__)
 
 REGISTER_WITHIN_S = seconds(10.0, at_least_s=2.5)
 PING_EVERY_S = seconds(25.0)
 SILENT_AFTER_S = seconds(60.0, at_least_s=12.0)
+SEND_WITHIN_S = seconds(10.0, at_least_s=3.0)
 FEATURES = ["cancel", "direct_message", "task_artifact", "task_status"]
 
 NORMAL = 1000
 GOING_AWAY = 1001
 SUPERSEDED = frames.Bye(reason="superseded", retry=False)
+
+
+class FrameSocket(SocketConsumer):
+    """`_over`: nothing from it counts any more. `_closed`: nothing can be sent any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._over = False
+        self._closed = False
+
+    async def _say(self, frame: Frame) -> None:
+        """Answer a request, if the agent is still there."""
+        if not self._over:
+            with suppress(OSError):
+                await self._send(frame)
+
+    async def _send(self, frame: Frame) -> None:
+        if self._closed:
+            return
+        async with asyncio.timeout(SEND_WITHIN_S):
+            await self._send_text(frame)
+
+    async def _send_bytes(self, frame: bytes) -> None:
+        if not self._over:
+            async with asyncio.timeout(SEND_WITHIN_S):
+                await self._send_encoded(frame)
+
+    async def _send_text(self, frame: Frame) -> None:
+        await self._send_encoded(frames.encode(frame))
+
+    async def _send_encoded(self, frame: bytes) -> None:
+        try:
+            await self.base_send({"type": "websocket.send", "text": str(frame, "utf-8")})
+        except RuntimeError:  # the peer's close was answered, but not yet told to us
+            raise ConnectionResetError from None
+
+    async def _part(self, code: int, last: Frame | None) -> None:
+        """Send a last frame if the agent takes it, and close either way."""
+        with suppress(OSError):
+            if last is not None:
+                await self._send(last)
+        with suppress(OSError):
+            await self._end(code)
+
+    async def _end(self, code: int) -> None:
+        self._over = True
+        if not self._closed:
+            self._closed = True
+            async with asyncio.timeout(SEND_WITHIN_S):
+                await self.close(code)
 
 
 class AgentSocket(FrameSocket):
@@ -65,10 +113,10 @@ class AgentSocket(FrameSocket):
         self._process_id = process_id
         self._clock = clock
         self._prompts = Prompts(link.report, clock)
-        self._onward = Onward(requests=requests, start=link.start, say=self._say)
+        self._requests = OpenRequests(requests=requests, start=link.start, say=self._say)
         self._identity: Identity | None = None
         self._registered: Registered | None = None
-        self._hearing: Hearing | None = None
+        self._incoming: Incoming | None = None
         self._deletes_session = False
         self._hears_cancel = False
         self.may_be_direct = False
@@ -103,7 +151,7 @@ class AgentSocket(FrameSocket):
     async def disconnect(self, code: int) -> None:
         """The socket is over, from whichever side."""
         self._closed = True
-        self._onward.end()
+        self._requests.end()
         if self._timer is not None:
             self._timer.cancel()
         await self._lose()
@@ -193,20 +241,18 @@ class AgentSocket(FrameSocket):
         try:
             if text is None:
                 raise BadFrame("bad_frame", "want JSON text")
-            await self._handle(frames.decode(text))
+            frame = frames.decode(text)
+            if isinstance(frame, Register):
+                await self._register(frame)
+            elif self._incoming is None:
+                raise BadFrame("not_registered", "the first frame must be register")
+            else:
+                await self._incoming.take(frame)
         except TooLarge as large:
             await self._prompts.too_large(large)
             await self._send(large.error)
         except BadFrame as bad:
             await self._send(bad.error)
-
-    async def _handle(self, frame: Frame) -> None:
-        if isinstance(frame, Register):
-            await self._register(frame)
-        elif self._hearing is None:
-            raise BadFrame("not_registered", "the first frame must be register")
-        else:
-            await self._hearing.take(frame)
 
     async def _cancel(self, chat_id: str) -> None:
         """Nobody wants that answer any more; an agent that knows the word is told."""
@@ -258,11 +304,11 @@ class AgentSocket(FrameSocket):
 
     async def _welcome(self, arrival: Arrival, identity: Identity) -> None:
         registered = arrival.registered
-        self._hearing = Hearing(
+        self._incoming = Incoming(
             identity=identity,
             session_id=registered.session_id,
             prompts=self._prompts,
-            onward=self._onward,
+            requests=self._requests,
             ledger=self._ledger,
             meter=self._meter,
             send=self._send,
@@ -303,17 +349,3 @@ class AgentSocket(FrameSocket):
 
     def _expire(self) -> None:
         self._link.start(self.leave(POLICY_VIOLATION, bye="register_timeout"), "register timeout")
-
-
-def prompt_frame(prompt: Prompt) -> frames.Prompt:
-    """A question as its agent gets it."""
-    return frames.Prompt(
-        chat_id=prompt.chat_id,
-        text=prompt.text,
-        asker_user=prompt.asker,
-        task_id=prompt.task_id,
-        context_id=prompt.context_id,
-        parts=list(prompt.parts),
-        traceparent=prompt.traceparent,
-        message_id=prompt.message_id,
-    )

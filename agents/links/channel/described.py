@@ -1,8 +1,8 @@
 """`/channel` and the REST beside it for the hub's public descriptions."""
 
 from agents.links.channel.events import EVENT_PATH, HookEvent
-from agents.links.channel.frames import FROM_AGENT, TO_AGENT, ChatEvent, Reply, ReplyChunk
-from agents.links.channel.task_frames import TaskArtifact, TaskStatus
+from agents.links.channel.frames import FROM_AGENT, TO_AGENT, ChatEvent
+from agents.links.channel.payloads import Reply, ReplyChunk, TaskArtifact, TaskStatus
 from kit.describe import CHANNEL_TOKEN, Answer, Done, ErrorBody, Operation, Socket
 
 SOCKET = Socket(

@@ -1,28 +1,53 @@
 """`/api/channel/files`: what an agent hands out and fetches (section 4.8 of the channel's wire)."""
 
 import unicodedata
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 from urllib.parse import quote
 from uuid import UUID
 
 from django.http import HttpResponseBase
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import NotFound
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.authn import Identity, identify, presented
+from accounts.models import Credential, User
 from accounts.rest import caller_of
 from agents.access import NotAllowed, Role, find_session
-from agents.links.channel.authentication import ChannelAuthentication, token_of
 from agents.models import File, Session
 from agents.rest.files import AT_THE_DOOR, DOWNLOAD, AnyType, download
 from agents.rest.paging import read_query
 from agents.rest.uploads import FileForm, read_form
 from agents.transcript import files
 from kit.describe import CHANNEL_TOKEN, ErrorBody, Uuid
+
+
+class ChannelAuthentication(BaseAuthentication):
+    """By Bearer alone: an agent has no cookie."""
+
+    def authenticate(self, request: Request) -> tuple[User, Identity] | None:
+        """The owner and the identity of the token; None without a live one, which is then a 401."""
+        token = presented({"authorization": request.headers.get("Authorization", "")})
+        identity = identify({token.digest}).get(token.digest) if token else None
+        if identity is None or identity.kind != Credential.Kind.CHANNEL:
+            return None
+        user = User.objects.filter(pk=identity.user_id).first()
+        return (user, identity) if user else None
+
+    def authenticate_header(self, request: Request) -> str:
+        """Makes a missing caller a 401 instead of a 403."""
+        return "Bearer"
+
+
+def token_of(request: Request) -> Identity:
+    """The channel token of an authenticated request."""
+    return cast(Identity, request.auth)
 
 
 class ChannelFile(TypedDict):
@@ -90,6 +115,12 @@ class OneChannelFile(APIView):
         response["x-clawborrator-file-mime"] = file.mime
         response["x-clawborrator-file-size"] = str(file.size)
         return response
+
+
+urlpatterns = [
+    path("files", ChannelFiles.as_view(), name="channel-files"),
+    path("files/<int:file_id>", OneChannelFile.as_view(), name="channel-file"),
+]
 
 
 def _header_text(name: str) -> str:

@@ -1,22 +1,38 @@
 """The frames of `/channel`, one JSON text message each (docs/reference/frames.md).
 
-Unknown fields are ignored: clients are newer and older than the hub.
+Unknown fields are ignored: clients are newer and older than the hub. `correlationId` ties what an agent asks of
+the hub to the hub's answer.
 """
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from agents.links.channel import request_frames
-from agents.links.channel.frame import Frame, Id, Name
-from agents.links.channel.task_frames import TaskArtifact, TaskStatus, read_artifact, read_status
+from agents.links.channel.payloads import (
+    Id,
+    Name,
+    Reply,
+    ReplyChunk,
+    TaskArtifact,
+    TaskStatus,
+    read_artifact,
+    read_status,
+)
 from agents.pieces import Part
+from agents.ports import RouteOrigin
 from kit import strict_json
 from kit.iso import iso
 from kit.strict_json import BadShape, NotJson
+
+Mode = Literal["ask", "tell"]
+ChatId = Id | None
+
+
+class Frame(Struct, frozen=True, rename="camel", tag_field="type"):
+    """Any frame; its class says its `type`."""
 
 
 class Register(Frame, frozen=True, tag="register"):
@@ -60,22 +76,6 @@ class TailEvent(Frame, frozen=True, tag="tail_event"):
     event_type: Name
     payload: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"null"))
     ts: Any = None
-
-
-class Reply(Struct, frozen=True, rename="camel"):
-    """Payload of a whole reply. `direct`: no more than an answer, for callers who take one without a task."""
-
-    chat_id: Id
-    text: str
-    direct: bool = False
-
-
-class ReplyChunk(Struct, frozen=True, rename="camel"):
-    """Payload of a piece of a reply; the last one is `done`."""
-
-    chat_id: Id
-    text: str
-    done: bool = False
 
 
 class Welcome(Frame, frozen=True, tag="welcome"):
@@ -131,14 +131,158 @@ class Error(Frame, frozen=True, tag="error"):
     message: str
 
 
+class AgentsRequest(Frame, frozen=True, tag="list_agents_request"):
+    """Which published agents are there? `q`: part of a handle, name or tagline."""
+
+    correlation_id: Id
+    q: Name | None = None
+
+
+class PeersRequest(Frame, frozen=True, tag="list_peers_request"):
+    """Which other sessions may be asked?"""
+
+    correlation_id: Id
+
+
+class RouteRequest(Frame, frozen=True, tag="route_request"):
+    """Ask another session, or a published agent, by any spelling of its name. `chatId`: the prompt it is for."""
+
+    correlation_id: Id
+    peer: Name
+    prompt: str
+    mode: Mode = "ask"
+    chat_id: ChatId = None
+
+
+class DispatchRequest(Frame, frozen=True, tag="dispatch_request"):
+    """Ask a published agent by its handle. `chatId`: the prompt it is for."""
+
+    correlation_id: Id
+    handle: Name
+    prompt: str
+    mode: Mode = "ask"
+    chat_id: ChatId = None
+
+
+class ProbeRequest(Frame, frozen=True, tag="probe_request"):
+    """Ask several sessions at once; `peers` null: all that are connected. `chatId`: the prompt it is for."""
+
+    correlation_id: Id
+    prompt: str
+    peers: Annotated[list[Name], Meta(max_length=500)] | None = None
+    chat_id: ChatId = None
+
+
+class PermissionRequest(Frame, frozen=True, tag="permission_request"):
+    """The agent's program wants leave for a tool call. `chat_id`: the prompt that it is for."""
+
+    request_id: Id
+    tool: Name = ""
+    input_preview: str = ""
+    ts: Any = None
+    chat_id: ChatId = None
+
+
+class ListedAgent(msgspec.Struct, frozen=True, rename="camel"):
+    """An agent the caller may ask."""
+
+    handle: str
+    owner_login: str
+    name: str
+    tagline: str
+    online: bool
+    mine: bool
+    isolated: bool
+
+
+class AgentsResponse(Frame, frozen=True, tag="list_agents_response"):
+    """The agents that `callerLogin` may ask."""
+
+    correlation_id: str
+    caller_login: str
+    agents: list[ListedAgent]
+
+
+class ListedPeer(msgspec.Struct, frozen=True, rename="camel"):
+    """A session the caller may ask. `login`: `owner/slug`, as a route takes it; `name`: its own, `@slug`."""
+
+    login: str
+    name: str
+    online: bool
+
+
+class PeersResponse(Frame, frozen=True, tag="list_peers_response"):
+    """The sessions that may be asked."""
+
+    correlation_id: str
+    peers: list[ListedPeer]
+
+
+class RouteResponse(Frame, frozen=True, tag="route_response"):
+    """The answer to a route or a dispatch; a `reply` that begins with `error: ` says why there is none."""
+
+    correlation_id: str
+    peer_login: str
+    reply: str
+
+
+class ProbeResponse(Frame, frozen=True, omit_defaults=True, tag="probe_response"):
+    """One peer's answer; the last frame is `done`, without a peer."""
+
+    correlation_id: str
+    peer_login: str | None
+    answer: str | None
+    done: bool = False
+
+
+class RouteReply(Frame, frozen=True, tag="route_reply"):
+    """What came back on a question that was sent elsewhere without waiting; there is nothing to reply to.
+
+    `origin`: `operator` when an operator of the session asked, `mcp` when its agent did (mode `tell`).
+    """
+
+    route_id: str
+    from_name: str
+    text: str
+    ts: str
+    origin: RouteOrigin
+
+
+class PermissionResponse(Frame, frozen=True, tag="permission_response"):
+    """What became of a permission request."""
+
+    request_id: str
+    decision: Literal["allow", "deny", "expired"]
+    message: str | None
+
+
+Request = AgentsRequest | PeersRequest | RouteRequest | DispatchRequest | ProbeRequest
 FROM_AGENT: dict[str, type[Frame]] = {
     "register": Register,
     "pong": Pong,
     "chat_event": ChatEvent,
     "tail_event": TailEvent,
-    **{str(frame.__struct_config__.tag): frame for frame in request_frames.FROM_AGENT},
+    "list_agents_request": AgentsRequest,
+    "list_peers_request": PeersRequest,
+    "route_request": RouteRequest,
+    "dispatch_request": DispatchRequest,
+    "probe_request": ProbeRequest,
+    "permission_request": PermissionRequest,
 }
-TO_AGENT: tuple[type[Frame], ...] = (Welcome, Ping, Prompt, Cancel, *request_frames.TO_AGENT, Bye, Error)
+TO_AGENT: tuple[type[Frame], ...] = (
+    Welcome,
+    Ping,
+    Prompt,
+    Cancel,
+    AgentsResponse,
+    PeersResponse,
+    RouteResponse,
+    ProbeResponse,
+    RouteReply,
+    PermissionResponse,
+    Bye,
+    Error,
+)
 
 
 class BadFrame(Exception):

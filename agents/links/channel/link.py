@@ -9,9 +9,8 @@ from typing import Any, Protocol
 from accounts.sealing import pseudonym
 from agents.announcing import tell_agent
 from agents.errors import NoReceipt, NotDelivered
-from agents.links.channel.frames import encode, now
+from agents.links.channel.frames import RouteReply, encode, now
 from agents.links.channel.protocol import Report
-from agents.links.channel.request_frames import RouteReply
 from agents.ports import Release, RouteOrigin
 from agents.post import (
     Chunk,

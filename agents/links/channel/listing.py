@@ -4,7 +4,7 @@ from django.db.models import Q
 
 from agents.access import NotAllowed, Role
 from agents.directory import online_sessions
-from agents.links.channel.request_frames import ListedAgent, ListedPeer
+from agents.links.channel.frames import ListedAgent, ListedPeer
 from agents.models import Agent
 from agents.targets import NoSuchTarget, find_agent, get_peer, peers_of
 from agents.types import Target

@@ -1,17 +1,167 @@
-"""The prompts of one connection: what its agent owes, to whom it is reported, and on whose behalf it works."""
+"""The prompts of one connection: what its agent owes, to whom it is reported, and on whose behalf it works.
+
+The caller who asked drives the session until its turn is over (section 6.3).
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
-from agents.links.channel.driving import Driver, Driving
-from agents.links.channel.expected import TooLarge
+from msgspec import Struct
+
+from agents.links.channel import frames
 from agents.links.channel.frames import Saying
-from agents.links.channel.protocol import ChannelProtocol, Report
+from agents.links.channel.protocol import ChannelProtocol, Report, TooLarge
 from agents.pieces import ApprovalAsked, ApprovalDecided
 from agents.ports import Clock
 from agents.post import Final, Prompt
 from kit.durations import seconds
 
 LATE_REPLY_S = seconds(60.0)
+REPLY_GRACE_S = seconds(5.0, at_least_s=1.25)
+LONGEST_TURN_S = seconds(900.0)
+FORGETS_EVERY_S = 1.0
+
+
+class Drive(Struct):
+    """A prompt the agent may still be working on. `waited_until`: when its caller stops waiting.
+
+    `turn`: the chat id of its turn; empty when that turn ended before the agent came back to it.
+
+    `stops`: how many ends of turns there are until its own, those of what the program was given before among them.
+    """
+
+    prompt: Prompt
+    waited_until: float
+    until: float
+    turn: str = ""
+    stops: int = 1
+    is_answered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """For whom the agent works now. `isolated`: it may not reach other sessions meanwhile.
+
+    `is_certain`: the agent said for which prompt it asks, or its hooks say that it works on this prompt and on
+    nothing else.
+
+    `chain`: the sessions that led here, this one last. `turn`, `traceparent`: of the turn it works on.
+    """
+
+    user_id: int
+    login: str
+    isolated: bool
+    chain: tuple[int, ...]
+    traceparent: str = ""
+    turn: str = ""
+    is_certain: bool = True
+
+
+class Driving:
+    """The drives of one connection.
+
+    A drive begins with delivery. It ends when the agent's program reports the end of its turn and nobody waits for
+    the reply any more; with a program that has no hooks, a moment after the reply; at the latest after 15 minutes.
+    A program queues what it is given while it works: the end of an earlier turn ends no drive without a reply.
+    """
+
+    def __init__(self) -> None:
+        self._drives: dict[str, Drive] = {}
+        self._has_hooks = False
+        self._knows_turns = False  # a hook of this connection said where a turn begins or ends
+        self._is_at_work = False  # as far as hooks say: its owner types, too
+        self._forgets_at = 0.0
+
+    def begin(self, prompt: Prompt, now: float) -> None:
+        """A prompt goes out."""
+        if now >= self._forgets_at:
+            self._forgets_at = now + FORGETS_EVERY_S
+            self._forget_old(now)
+        until = now + max(prompt.wait_s, LONGEST_TURN_S)
+        self._drives[prompt.chat_id] = Drive(
+            prompt, now + prompt.wait_s, until, turn=prompt.chat_id, stops=self._stops_ahead() + 1
+        )
+
+    def resume(self, prompt: Prompt, for_s: float, now: float) -> None:
+        """It went out over an earlier connection, and the agent may be at it still; its turn ended with that."""
+        self._drives[prompt.chat_id] = Drive(prompt, now, now + for_s)
+
+    def withdraw(self, chat_id: str) -> None:
+        """It did not go out."""
+        self._drives.pop(chat_id, None)
+
+    def unwanted(self, chat_id: str, now: float) -> None:
+        """Its caller waits no more; the agent may be at it still."""
+        if drive := self._drives.get(chat_id):
+            drive.waited_until = min(drive.waited_until, now)
+
+    def answered(self, chat_id: str, now: float) -> None:
+        """The whole reply came."""
+        if drive := self._drives.get(chat_id):
+            drive.is_answered = True
+            if not self._has_hooks:
+                drive.until = now + REPLY_GRACE_S
+
+    def hooked(self, *, begins: bool = False) -> None:
+        """The program reported something: its ends of turns can be relied on. `begins`: it set to work."""
+        self._has_hooks = True
+        self._knows_turns = self._knows_turns or begins
+        self._is_at_work = self._is_at_work or begins
+
+    def stopped(self, now: float) -> list[str]:
+        """The program reported the end of a turn; the chat ids of the drives that are over with it."""
+        self._has_hooks = self._knows_turns = True
+        self._is_at_work = False
+        for drive in self._drives.values():
+            drive.stops -= 1
+        over = [one for one, drive in self._drives.items() if _is_over(drive, now)]
+        for chat_id in over:
+            del self._drives[chat_id]
+        return over
+
+    def find(self, now: float, chat_id: str = "") -> Driver | None:
+        """Who drives the session; None when it works for its owner alone.
+
+        `chat_id`: the prompt for which the agent says that it asks. Without one it is that which a program with
+        hooks works on, or the last that is waited for.
+        Prompts of different callers at once, of which one is not over: nobody can tell for whom the agent
+        reaches out, so it is isolated.
+        """
+        self._forget_old(now)
+        prompts = [drive.prompt for drive in self._drives.values()]
+        if not prompts:
+            return None
+        at_work = self._drives.get(chat_id) or self._at_work(now)
+        prompt = at_work.prompt
+        is_alone = all(one.asker_id == prompt.asker_id for one in prompts)
+        isolated = any(one.isolated for one in prompts) or not is_alone
+        is_its_turn = self._knows_turns and at_work.stops == 1  # 2: another turn goes on; 0: its own has ended
+        deepest = max(prompts, key=lambda one: len(one.chain))
+        return Driver(
+            prompt.asker_id,
+            prompt.asker,
+            isolated,
+            deepest.chain,
+            prompt.traceparent,
+            turn=at_work.turn,
+            is_certain=chat_id in self._drives or (is_alone and is_its_turn),
+        )
+
+    def _at_work(self, now: float) -> Drive:
+        """The drive that the agent most likely works on, of one or more."""
+        drives = list(self._drives.values())
+        if self._has_hooks:  # such a program takes one prompt after the other
+            return drives[0]
+        waited_for = [one for one in drives if not one.is_answered and one.waited_until > now]
+        return (waited_for or drives)[-1]
+
+    def _stops_ahead(self) -> int:
+        """Ends of turns before one that begins now: stops grow from drive to drive, so the last has the most."""
+        last = next(reversed(self._drives.values()), None)
+        return max(int(self._is_at_work), last.stops if last else 0)
+
+    def _forget_old(self, now: float) -> None:
+        self._drives = {one: drive for one, drive in self._drives.items() if drive.until > now}
 
 
 class Prompts:
@@ -104,3 +254,22 @@ class Prompts:
     def forget_old(self, now: float) -> None:
         """Expect no more what nobody has waited for in a minute."""
         self._protocol.forget_before(now - LATE_REPLY_S)
+
+
+def prompt_frame(prompt: Prompt) -> frames.Prompt:
+    """A question as its agent gets it."""
+    return frames.Prompt(
+        chat_id=prompt.chat_id,
+        text=prompt.text,
+        asker_user=prompt.asker,
+        task_id=prompt.task_id,
+        context_id=prompt.context_id,
+        parts=list(prompt.parts),
+        traceparent=prompt.traceparent,
+        message_id=prompt.message_id,
+    )
+
+
+def _is_over(drive: Drive, now: float) -> bool:
+    is_its_own = drive.stops <= 0 and (drive.prompt.tells or drive.waited_until <= now)
+    return drive.is_answered or is_its_own

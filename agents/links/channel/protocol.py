@@ -5,21 +5,70 @@ refused with a non-fatal error frame and never reaches a caller.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agents.links.channel import frames
-from agents.links.channel.expected import MAX_CHUNK_BYTES, Expected, TooLarge, size_of
-from agents.links.channel.frames import BadFrame, ChatEvent, Reply, ReplyChunk, Saying
-from agents.links.channel.task_frames import TaskArtifact, TaskStatus, size_of_json
-from agents.pieces import MAX_REPLY_BYTES, Extra
+from agents.links.channel.frames import BadFrame, ChatEvent, Saying
+from agents.links.channel.payloads import Reply, ReplyChunk, TaskArtifact, TaskStatus, size_of_json
+from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES, Extra
 from agents.post import Chunk, Final, Said
 from agents.types import Failure
 
 MAX_FRAME_BYTES = 4 * 1_048_576  # kept by the server: a reply of 1 MiB is longer once JSON escapes it
+MAX_CHUNK_BYTES = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class TooLarge(BadFrame):
+    """A reply passed a cap; it ends as failed. `is_finished`: nothing more of it will come."""
+
+    def __init__(self, chat_id: str, message: str, *, is_finished: bool) -> None:
+        super().__init__("reply_too_large", message)
+        self.chat_id = chat_id
+        self.is_finished = is_finished
+
+
+class Expected(Struct):
+    """A prompt this socket got and has not answered: who waits, and what has come so far.
+
+    `tells`: the end of the agent's turn ends it.
+    `is_over`: the reply passed a cap and was reported as failed, but the agent has not finished it.
+    `is_wanted`: its caller has not canceled it.
+    """
+
+    home: str
+    until: float
+    tells: bool = False
+    is_over: bool = False
+    is_wanted: bool = True
+    pieces: int = 0
+    size_bytes: int = 0
+    open_artifacts: set[str] = set()
+
+    def has_open(self, artifact_id: str) -> bool:
+        """Whether parts may still be added to that artifact."""
+        return artifact_id in self.open_artifacts
+
+    def keep_open(self, artifact_id: str, is_open: bool) -> None:
+        """An artifact came: parts may follow, or not."""
+        (self.open_artifacts.add if is_open else self.open_artifacts.discard)(artifact_id)
+
+    def count(self, chat_id: str, size: int, *, is_finished: bool = False) -> int:
+        """Take one more piece of that size into account; its number.
+
+        Raises:
+            TooLarge: the reply passes a cap with it.
+        """
+        self.size_bytes += size
+        if self.pieces >= MAX_PIECES:
+            raise TooLarge(chat_id, f"a reply has at most {MAX_PIECES} pieces", is_finished=is_finished)
+        if self.size_bytes > MAX_REPLY_BYTES:
+            raise TooLarge(chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=is_finished)
+        self.pieces += 1
+        return self.pieces - 1
+
+
+class Report(Struct, frozen=True):
     """Something for the process that waits."""
 
     home: str
@@ -173,3 +222,8 @@ def _final(
 ) -> Report:
     is_direct = direct and not expected.pieces
     return Report(expected.home, Final(chat_id, expected.pieces, text, str(reason), direct=is_direct))
+
+
+def size_of(text: str) -> int:
+    """Bytes of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -25,12 +25,12 @@ from agents.errors import (
     RateLimited,
     TooDeep,
 )
-from agents.links.channel.frame import Frame
-from agents.links.channel.frames import Error
-from agents.links.channel.request_frames import (
+from agents.links.channel.frames import (
     AgentsRequest,
     AgentsResponse,
     DispatchRequest,
+    Error,
+    Frame,
     PeersRequest,
     PeersResponse,
     ProbeRequest,

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from accounts.authn import Identity, presented
-from agents.links.channel.driving import LONGEST_TURN_S, REPLY_GRACE_S
 from agents.links.channel.frames import Register
+from agents.links.channel.prompts import LONGEST_TURN_S, REPLY_GRACE_S
 from agents.models import Event, Turn
 from agents.post import Prompt
 from agents.registration import Registered, Registration, register

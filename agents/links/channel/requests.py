@@ -6,7 +6,7 @@ with their access, and asks go through the core like any other.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -17,15 +17,11 @@ from agents.access import NotAllowed
 from agents.asking import TURN_WAIT_S, Asker, Asking
 from agents.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.links.channel import refusals
-from agents.links.channel.driving import Driver
-from agents.links.channel.expected import size_of
-from agents.links.channel.frame import Frame
-from agents.links.channel.listing import askable_agents, askable_peers, find_routed, get_agent
-from agents.links.channel.refusals import as_reply, failure_text, named_in, refusal_text
-from agents.links.channel.request_frames import (
+from agents.links.channel.frames import (
     AgentsRequest,
     AgentsResponse,
     DispatchRequest,
+    Frame,
     ListedPeer,
     PeersRequest,
     PeersResponse,
@@ -35,6 +31,10 @@ from agents.links.channel.request_frames import (
     RouteRequest,
     RouteResponse,
 )
+from agents.links.channel.listing import askable_agents, askable_peers, find_routed, get_agent
+from agents.links.channel.prompts import Driver
+from agents.links.channel.protocol import size_of
+from agents.links.channel.refusals import as_reply, failure_text, named_in, refusal_text
 from agents.ports import Notifier
 from agents.targets import AmbiguousPeer, NoSuchTarget
 from agents.transcript.mentions import MAX_FILES, mentions
@@ -46,6 +46,7 @@ from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
+AT_ONCE = 20  # requests of one agent
 PROBE_WAIT_S = seconds(30.0)
 MAX_PROBED = 50
 MAX_PROMPT_BYTES = 1_048_576
@@ -56,6 +57,7 @@ ENDED = "(the turn ended without a reply)"
 
 Find = Callable[[str, int], Target]  # by a name, for a user; or NoSuchTarget, NotAllowed, AmbiguousPeer
 Say = Callable[[Frame], Awaitable[None]]
+Start = Callable[[Coroutine[Any, Any, None], str], None]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -234,6 +236,42 @@ class Requests:
     async def _read(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         async with self._reading:
             return await db_call(function)(*args, **kwargs)
+
+
+class OpenRequests:
+    """The requests of one connection: admitted in the order in which they came, and waited for all at once.
+
+    A request stops waiting when the agent is gone.
+    """
+
+    def __init__(self, *, requests: Requests, start: Start, say: Say) -> None:
+        self._requests = requests
+        self._start = start
+        self._say = say
+        self._open = 0
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._in_order = asyncio.Lock()
+
+    def take(self, request: Request, behalf: Behalf) -> list[Frame]:
+        """Begin to serve a request; the frames that refuse it when it may not be served now."""
+        if behalf.isolated and not isinstance(request, AgentsRequest):
+            return refusals.refuse(request, "isolated", refusals.ISOLATED, login=behalf.asker.login)
+        if self._open >= AT_ONCE:
+            return refusals.refuse(request, "too_many_requests", refusals.TOO_MANY, login=behalf.asker.login)
+        self._open += 1
+        self._start(self._serve(request, behalf), "request of an agent")
+        return []
+
+    def end(self) -> None:
+        """The agent is gone. What it asked for its owner goes on; the rest ends with the turns it was asked in."""
+        if not self._gone.done():
+            self._gone.set_result(None)
+
+    async def _serve(self, request: Request, behalf: Behalf) -> None:
+        try:
+            await self._requests.serve(request, Errand(behalf, self._say, self._gone, self._in_order))
+        finally:
+            self._open -= 1
 
 
 async def _reply(begun: Begun, errand: Errand) -> str:

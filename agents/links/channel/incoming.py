@@ -1,4 +1,4 @@
-"""What a registered agent says, and what becomes of it: a reply, an event that is kept, a request."""
+"""What a registered agent sends, and what becomes of it: a reply, an event that is kept, a request."""
 
 from dataclasses import dataclass
 
@@ -8,21 +8,23 @@ from accounts.authn import Identity
 from agents.errors import Unavailable
 from agents.ledger import Ledger
 from agents.links.channel import frames
-from agents.links.channel.frame import Frame
-from agents.links.channel.frames import BadFrame, ChatEvent, Error, TailEvent
-from agents.links.channel.onward import Onward
-from agents.links.channel.prompts import Prompts
-from agents.links.channel.request_frames import (
+from agents.links.channel.frames import (
     AgentsRequest,
+    BadFrame,
+    ChatEvent,
     DispatchRequest,
+    Error,
+    Frame,
     PeersRequest,
     PermissionRequest,
     ProbeRequest,
     Request,
     RouteRequest,
+    TailEvent,
 )
-from agents.links.channel.requests import Say, on_behalf
-from agents.links.channel.task_frames import TaskArtifact, TaskStatus, kept_of
+from agents.links.channel.payloads import TaskArtifact, TaskStatus, kept_of
+from agents.links.channel.prompts import Prompts
+from agents.links.channel.requests import OpenRequests, Say, on_behalf
 from agents.transcript import permissions
 from agents.transcript.permissions import NoSuchRequest, TooManyPending
 from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean
@@ -31,13 +33,13 @@ from kit.async_db import db_call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hearing:
-    """Of one connection. `send`: a frame to the agent; it raises OSError when there is nobody any more."""
+class Incoming:
+    """Of one connection. `send`: a frame to the agent; it raises OSError when the agent is gone."""
 
     identity: Identity
     session_id: int
     prompts: Prompts
-    onward: Onward
+    requests: OpenRequests
     ledger: Ledger
     meter: StorageMeter
     send: Say
@@ -89,7 +91,7 @@ class Hearing:
         """Serve what the agent asks for in a task of its own: on whose behalf is decided now."""
         named = request.chat_id if isinstance(request, RouteRequest | DispatchRequest | ProbeRequest) else None
         behalf = on_behalf(self.prompts.driver(named or ""), self.identity, self.session_id)
-        for refusal in self.onward.take(request, behalf):
+        for refusal in self.requests.take(request, behalf):
             await self.send(refusal)
 
     async def _ask_leave(self, frame: PermissionRequest) -> None:

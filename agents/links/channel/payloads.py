@@ -1,4 +1,4 @@
-"""Payloads by which an agent says more than text: how far it is, what it needs, what it made."""
+"""Payloads of a chat event: a reply or a piece of it; how far its agent is, what it needs, what it made."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -6,13 +6,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from agents.links.channel.frame import Id, Name
 from agents.part_checks import check_parts
 from agents.pieces import ArtifactPiece, Json, Part, StatusNote
 from agents.types import Failure, Interruption
 from kit import strict_json
 from kit.strict_json import Unsound
 
+Name = Annotated[str, Meta(max_length=1024)]
+Id = Annotated[str, Meta(min_length=1, max_length=128)]
 MAX_WORDS_BYTES = 16_384
 OWN_PREFIX = "reply-"  # the hub's own artifacts, see docs/reference/frames.md
 ARTIFACT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -27,6 +28,22 @@ REASONS: dict[str, str] = {
 }
 WANTS_WORDS = frozenset({"working", "input_required", "auth_required"})
 KEPT_STATES = frozenset({"working", "failed", "rejected"})  # the text of the others is kept as the reply
+
+
+class Reply(Struct, frozen=True, rename="camel"):
+    """Payload of a whole reply. `direct`: no more than an answer, for callers who take one without a task."""
+
+    chat_id: Id
+    text: str
+    direct: bool = False
+
+
+class ReplyChunk(Struct, frozen=True, rename="camel"):
+    """Payload of a piece of a reply; the last one is `done`."""
+
+    chat_id: Id
+    text: str
+    done: bool = False
 
 
 class TaskStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
