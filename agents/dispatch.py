@@ -78,7 +78,8 @@ class Dispatcher:
             return self._begin_to_wait(ask, waits, on_settled, also)
         finally:
             self._admitting -= 1
-        reach("after-admission")
+        if reach:
+            reach("after-admission")
         running = RunningTurn(turn, self._show_chunk(turn) if turn.watchers else None)
         self._tasks.start(self._see_through(running, started, on_settled, also), name=f"turn {ask.chat_id}")
         return running
@@ -150,7 +151,8 @@ class Dispatcher:
         self._draining = True
         deadline = self._clock() + within_s
         while self.open_turns:
-            reach("while-draining")
+            if reach:
+                reach("while-draining")
             for running in self._line:
                 running.end(SHUTDOWN)
             if self._clock() >= deadline:
@@ -177,9 +179,11 @@ class Dispatcher:
             ending = await self._reach_end(running)
         finally:
             self._waiting.forget(running)
-        reach("before-settling")
+        if reach:
+            reach("before-settling")
         settled = await self._settle(running, ending, started, also)
-        reach("after-settling")
+        if reach:
+            reach("after-settling")
         self._line.ring(running.turn.ask.target.session_id)
         await self._tell(running, settled, on_settled)
 
@@ -196,7 +200,8 @@ class Dispatcher:
         try:
             async with asyncio.timeout(running.turn.ask.wait_s):
                 await self._link.deliver(running.turn)
-                reach("after-delivery")
+                if reach:
+                    reach("after-delivery")
                 return await running.reply
         except TimeoutError:
             has_come = running.reply.done() and not running.reply.cancelled()  # in the same turn of the loop

@@ -114,7 +114,8 @@ class RunningTurn:
             self._ask_or_go_on(self.pieces[-1])
         if not self.turn.is_remote:
             self.becomes_task()
-        reach("first-chunk")
+        if reach:
+            reach("first-chunk")
         if self._on_chunk is not None and (text := _text_added(self.pieces[-1])):
             self._on_chunk(text)
         if self._on_piece is not None:

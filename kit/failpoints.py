@@ -1,17 +1,14 @@
-"""Named places at which a process can be told to die, for the fault suite; nothing at all without `FAIL_POINTS`.
+"""Named places at which a process can be told to die, for the fault suite.
 
 `FAIL_POINTS=after-admission:3` kills the process (SIGKILL, so nothing is cleaned up) the third time it gets there.
-Several are separated by commas. The names are the arguments of `reach`, wherever it is called.
+Several are separated by commas. The names are the arguments of `reach`, wherever it is called. Without
+`FAIL_POINTS` it is None, and calls nothing: `if reach: reach("after-admission")`.
 """
 
 import os
 import signal
 import sys
 from collections.abc import Callable
-
-
-def _nothing(name: str) -> None:
-    """What `reach` is in every hub that runs for real."""
 
 
 def _read(points: str) -> dict[str, int]:
@@ -33,10 +30,10 @@ def armed(points: str) -> Callable[[str], None]:
     return reach
 
 
-def _chosen() -> Callable[[str], None]:
+def _chosen() -> Callable[[str], None] | None:
     points = os.environ.get("FAIL_POINTS", "")
     if not points:
-        return _nothing
+        return None
     sys.stderr.write(f"FAIL_POINTS={points}: this process will kill itself\n")
     return armed(points)
 
