@@ -19,16 +19,17 @@ V1 = V1Dialect()
 DIALECTS: tuple[Dialect, ...] = (HUB, V03, V1)
 V1_VERSIONS = frozenset({"1", "1.0"})
 OLD_VERSIONS = frozenset({"", "0.3"})
+KNOWN = V1_VERSIONS | OLD_VERSIONS
 EXTENSION_HEADERS = ("a2a-extensions", "x-a2a-extensions")
 
 
 def version_of(request: HttpRequest) -> str | None:
     """Major and minor of the version in the headers, else in the query; None: the request contradicts itself."""
     named = request.values("a2a-version") or request.query_values("A2A-Version")
-    if not named:
-        return ""
-    versions = {version.strip() for version in named}
-    return ".".join(versions.pop().split(".")[:2]) if len(versions) == 1 else None
+    if len(named) > 1 and len({version.strip() for version in named}) > 1:
+        return None
+    version = named[0].strip() if named else ""
+    return version if version in KNOWN else ".".join(version.split(".")[:2])
 
 
 def of_errors(version: str | None) -> Dialect:
@@ -59,13 +60,10 @@ def no_method(method: str) -> RpcError:
 
 def activated(request: HttpRequest, public_url: str) -> list[Header]:
     """The headers that say which extensions are active, under the names they were asked for by."""
-    ours, headers = f"{public_url}{EXTENSION_PATH}", request.headers
-    return [
-        (name.encode(), ours.encode())
-        for name in EXTENSION_HEADERS
-        if name in headers and ours in _asked(request, name)
-    ]
-
-
-def _asked(request: HttpRequest, name: str) -> set[str]:
-    return {uri.strip() for value in request.values(name) for uri in value.split(",")}
+    found: list[Header] = []
+    for name in EXTENSION_HEADERS:
+        if name in request.headers:
+            asked = {uri.strip() for value in request.values(name) for uri in value.split(",")}
+            if (ours := f"{public_url}{EXTENSION_PATH}") in asked:
+                found.append((name.encode(), ours.encode()))
+    return found

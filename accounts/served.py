@@ -7,7 +7,7 @@ from typing import Any
 class Served:
     """The answers of this process that wait for an agent, by the credential they were asked with.
 
-    Whoever answers enters before the wait, and leaves in a `finally`; lighter than a timeout scope, on every ask.
+    A task enters before it waits, and leaves in a `finally`: lighter than a timeout scope, on every ask.
     """
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from a2a_bridge.addresses import split  # noqa: E402
 from a2a_bridge.asgi import handle_of  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from hub import wiring  # noqa: E402
-from hub.django_door import DjangoDoor  # noqa: E402
+from hub.bounded_django import BoundedDjango  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
 from hub.watch.door import PATHS as WATCHED  # noqa: E402
@@ -37,7 +37,7 @@ watch_door = WatchDoor(
     settings.METRICS_TOKEN,
     runtime.ensure_started,
 )
-django_door = DjangoDoor(
+bounded_django = BoundedDjango(
     django_application,
     path_prefix=PATH_PREFIX,
     max_body_bytes=MAX_BODY_BYTES,
@@ -73,7 +73,7 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return house.operators(request, send)
     if path == EVENT_PATH:
         return house.hook_events(request, send)
-    return django_door.serve(request, send)
+    return bounded_django.serve(request, send)
 
 
 async def _serve_once_started(request: HttpRequest, send: Send) -> None:

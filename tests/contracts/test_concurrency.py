@@ -13,7 +13,7 @@ from accounts.middleware import LongAnswerMiddleware
 from accounts.models import User
 from agents.links.remote.access import NO_AUTH
 from agents.links.remote.card import BadCard, fetch_card
-from hub.django_door import DjangoDoor
+from hub.bounded_django import BoundedDjango
 from kit.asgi import HttpRequest, Message, Receive, Scope, Send
 from kit.async_db import stream_slices
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots, TooManyAtOnce
@@ -84,9 +84,11 @@ async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
     async def send(message: object) -> None:
         raise AssertionError(message)
 
-    door = DjangoDoor(application, path_prefix="", max_body_bytes=1, max_upload_bytes=1, limits={KIND: counted})
+    bounded = BoundedDjango(
+        application, path_prefix="", max_body_bytes=1, max_upload_bytes=1, limits={KIND: counted}
+    )
     scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-    request = asyncio.create_task(door.serve(HttpRequest(scope, receive), send))
+    request = asyncio.create_task(bounded.serve(HttpRequest(scope, receive), send))
     await taken.wait()
     assert counted.running() == {1: 1}
     if end == "is cancelled":

@@ -40,9 +40,7 @@ def test_a_sound_text_is_what_json_says(text: str) -> None:
     assert repr(parse(text)) == repr(json.loads(text))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "NaN", "[1,]", "01", '"\x01"', "{}x", "-Infinity", '{"a" 1}', "\x0b1", "1."]
-)
+@pytest.mark.parametrize("text", ["", "NaN", "[1,]", "01", '"\x01"', "{}x", "-Infinity", '{"a" 1}', "\x0b1", "1."])
 def test_what_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(NotJson):
         parse(text)

@@ -44,7 +44,7 @@ BROKEN = {BodyTooLarge: (413, TOO_LARGE), BodyTooSlow: (408, TOO_SLOW)}
 RETRY_SOON = [(b"retry-after", b"2")]
 
 
-class DjangoDoor:
+class BoundedDjango:
     """Passes requests on to Django within their bounds. `path_prefix`: with which Django expects their paths."""
 
     def __init__(
