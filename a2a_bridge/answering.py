@@ -25,7 +25,7 @@ from accounts.served import Served
 from agents.errors import NotPublished, Unavailable
 from agents.pieces import Json
 from kit import sql, sse
-from kit.asgi import ClientLeft, Header, Receive, Send
+from kit.asgi import ClientLeft, Header, Message, Receive, Send
 from kit.durations import seconds
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 from kit.waits import within
@@ -39,6 +39,8 @@ EXTRA_HEADERS = {
     401: [(b"www-authenticate", b"Bearer")],
     503: [(b"retry-after", b"2")],
 }
+
+Sending = Coroutine[Any, Any, None]
 
 logger = logging.getLogger(__name__)
 encode = msgspec.json.Encoder().encode
@@ -80,7 +82,7 @@ class Answer:
         self._extra = [*CORS, *extra]
         self._has_begun = self._is_stream = False
 
-    def at_once(self, result: object) -> Coroutine[Any, Any, None]:
+    def at_once(self, result: object) -> Sending:
         """A result that is there."""
         return self._whole(self._wire.result(result))
 
@@ -147,34 +149,33 @@ class Answer:
         with suppress(ClientLeft):
             await self.refuse(error)
 
-    async def end(self) -> None:
+    def end(self) -> Sending:
         """Nothing more comes, though more was due."""
-        await self._say(b"", is_last=True)
+        return self._say(b"", is_last=True)
 
-    async def _whole(self, body: bytes, status: int = 200, headers: Iterable[Header] = ()) -> None:
-        """An answer in one piece. The server bounds how long its client may leave it there."""
+    def _whole(self, body: bytes, status: int = 200, more: Iterable[Header] = ()) -> Sending:
         self._has_begun = True
-        head = [
+        headers = [
             (b"content-type", self._wire.media_type),
             (b"content-length", b"%d" % len(body)),
             *self._extra,
-            *headers,
+            *more,
         ]
-        try:
-            await self._send({"type": "http.response.start", "status": status, "headers": head})
-            await self._send({"type": "http.response.body", "body": body})
-        except OSError:
-            raise ClientLeft from None
+        start = {"type": "http.response.start", "status": status, "headers": headers}
+        return self._out(start, {"type": "http.response.body", "body": body})
 
-    async def _begin(self, headers: Iterable[Header]) -> None:
+    def _begin(self, headers: Iterable[Header]) -> Sending:
         self._has_begun = True
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*headers, *self._extra]})
+        return self._out({"type": "http.response.start", "status": 200, "headers": [*headers, *self._extra]})
 
-    async def _say(self, body: bytes, *, is_last: bool = False) -> None:
+    def _say(self, body: bytes, *, is_last: bool = False) -> Sending:
+        return self._out({"type": "http.response.body", "body": body, "more_body": not is_last})
+
+    async def _out(self, *messages: Message) -> None:
         """Send to a client that must take it in time."""
         try:
-            message = {"type": "http.response.body", "body": body, "more_body": not is_last}
-            await within(self._send(message), SEND_WITHIN_S)
+            for message in messages:
+                await within(self._send(message), SEND_WITHIN_S)
         except OSError:  # TimeoutError is one
             raise ClientLeft from None
 

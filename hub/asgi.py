@@ -26,7 +26,7 @@ from hub.watch.door import WatchDoor  # noqa: E402
 from hub.watch.metrics import registry  # noqa: E402
 from kit.asgi import MAX_BODY_BYTES, HttpRequest, Receive, Scope, Send, below, respond  # noqa: E402
 from kit.sockets import refuse_upgrade  # noqa: E402
-from operators.asgi import serves  # noqa: E402
+from operators.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
 STARTING = b'{"error":"unavailable","message":"the hub is starting"}'
@@ -69,8 +69,8 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
     if request.contradicted:
         message = f"the header {request.contradicted} came with two values"
         return respond(send, 400, json.dumps({"error": "validation_failed", "message": message}).encode())
-    if serves(request):
-        return house.operators(request, send)
+    if request.method != "OPTIONS" and (asked := find_call(path)) is not None:
+        return house.operators(request, *asked, send)
     if path == EVENT_PATH:
         return house.hook_events(request, send)
     return bounded_django.serve(request, send)

@@ -42,7 +42,7 @@ from kit.asgi import (
     respond,
 )
 from operators.bodies import BadBody, read
-from operators.calls import Pending, TurnFailed, find_call
+from operators.calls import Call, Names, Pending, TurnFailed
 from operators.errors import REFUSED, told
 from operators.switchboard import Switchboard
 
@@ -70,11 +70,6 @@ class Broken(Exception):
         self.answer = _error(status, code or CODES[status], message, *headers)
 
 
-def serves(request: HttpRequest) -> bool:
-    """Whether a request is for this room; preflights are not."""
-    return request.method != "OPTIONS" and find_call(request.path) is not None
-
-
 @dataclass(frozen=True, slots=True)
 class Operators:
     """Serves `CALLS`. `public_url`: whose pages may use the cookie; `app_origins`: whose may read answers."""
@@ -85,11 +80,11 @@ class Operators:
     public_url: str
     app_origins: Sequence[str]
 
-    async def __call__(self, request: HttpRequest, send: Send) -> None:
-        """Answer one request; nothing a client sends makes this raise."""
+    async def __call__(self, request: HttpRequest, call: Call, names: Names, send: Send) -> None:
+        """Answer one request for a call; nothing a client sends makes this raise."""
         span = request.enter_trace()
         try:
-            answer = await self._answer(request)
+            answer = await self._answer(request, call, names)
         except ClientLeft:
             return
         except Broken as broken:
@@ -106,15 +101,12 @@ class Operators:
         cors = allowing(request.headers.get("origin"), self.app_origins)
         await respond(send, answer.status, _encode(answer.body), [*answer.headers, span, *cors])
 
-    async def _answer(self, request: HttpRequest) -> Answer:
-        found = find_call(request.path)
-        assert found is not None  # noqa: S101  for the type checker: `serves` said so
+    async def _answer(self, request: HttpRequest, call: Call, names: Names) -> Answer:
         if request.method != "POST":
             raise Broken(405, "want POST", (b"allow", b"POST"))
         identity = await self._identify(request.headers)
         if media_type_of(request.headers.get("content-type", "")) != JSON_TYPE:
             raise Broken(415, f"want Content-Type: {JSON_TYPE}")
-        call, names = found
         try:
             wanted = read(await request.read_body(), call.body)
         except BodyTooLarge:
