@@ -1,24 +1,33 @@
-"""Answers on their way out: at once, after a wait, or frame by frame.
+"""Calls are run and answered: at once, after a wait, or frame by frame; and never left without an answer.
 
 Clients give up after 5 s of silence, so a waiting answer is padded with a space, and a waiting stream with a
 comment, every 3 s (docs/adr/0010).
 """
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
-from a2a_bridge.calls import Done, Waiting
-from a2a_bridge.quiet import KEEPALIVE_S
-from a2a_bridge.streams import Frame
+from a2a_bridge import errors
+from a2a_bridge.calls import Call, Done, Told, Waiting
+from a2a_bridge.dialects.dialect import STREAMS
+from a2a_bridge.operations import Operations
+from a2a_bridge.streams import KEEPALIVE_S, Frame
+from a2a_bridge.tasks.run import TaskRun
+from accounts.served import Served
+from agents.errors import NotPublished, Unavailable
 from agents.pieces import Json
-from kit import sse
-from kit.asgi import ClientLeft, Header, Receive, Send
+from kit import sql, sse
+from kit.asgi import ClientLeft, Header, Message, Receive, Send
 from kit.durations import seconds
-from kit.jsonrpc import RpcError
+from kit.jsonrpc import INTERNAL_ERROR, RpcError
 from kit.waits import within
 
 SEND_WITHIN_S = seconds(30.0)
@@ -31,17 +40,22 @@ EXTRA_HEADERS = {
     503: [(b"retry-after", b"2")],
 }
 
+Sending = Coroutine[Any, Any, None]
+
+logger = logging.getLogger(__name__)
 encode = msgspec.json.Encoder().encode
 
 
 class Wire(Protocol):
     """How a binding wraps what a dialect says.
 
-    `media_type`: of an answer that is no stream. `allow`: the HTTP methods its address takes.
+    `media_type`: of an answer that is no stream. `allow`: the HTTP methods its address takes. `streams_errors`: a
+    refusal on HTTP 200 is a stream.
     """
 
     media_type: bytes
     allow: bytes
+    streams_errors: bool
 
     def result(self, result: object) -> bytes:
         """A whole answer."""
@@ -57,27 +71,25 @@ class Wire(Protocol):
 
 
 class Answer:
-    """A `send` that knows whether the answer has begun, and gives up on a client that takes nothing."""
+    """The answer to one request. It knows whether it has begun, and gives up on a client that takes nothing."""
 
-    __slots__ = ("_extra", "_is_stream", "_receive", "_send", "_wire", "has_begun")
+    __slots__ = ("_extra", "_has_begun", "_is_stream", "_receive", "_send", "_wire")
 
     def __init__(self, receive: Receive, send: Send, wire: Wire, extra: Iterable[Header] = ()) -> None:
         self._receive = receive
         self._send = send
         self._wire = wire
         self._extra = [*CORS, *extra]
-        self.has_begun = self._is_stream = False
+        self._has_begun = self._is_stream = False
 
-    async def at_once(self, done: Done) -> None:
+    def at_once(self, result: object) -> Sending:
         """A result that is there."""
-        self.has_begun = True
-        headers = [(b"content-type", self._wire.media_type), *self._extra]
-        await self._respond(200, self._wire.result(done.result), headers)
+        return self._whole(self._wire.result(result))
 
     async def wait(self, waiting: Waiting) -> None:
         """A result that comes; spaces before its JSON keep an impatient client waiting."""
         if await waiting.run.answered(KEEPALIVE_S):
-            await self.at_once(Done(waiting.result))
+            await self.at_once(waiting.result)
             return
         await self._begin([(b"content-type", self._wire.media_type)])
         left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
@@ -90,7 +102,7 @@ class Answer:
                     break
         finally:
             left.cancel()
-        await self._last(self._wire.result(waiting.result))
+        await self._say(self._wire.result(waiting.result), is_last=True)
 
     async def stream(self, frames: AsyncIterator[Frame | None], max_age_s: float) -> None:
         """Frames as they come, comments between them. The server takes them even when the client has left."""
@@ -102,60 +114,156 @@ class Answer:
             async for frame in frames:
                 if left.done():
                     raise ClientLeft
-                await self._say(self._framed(frame))
+                await self._say(sse.event(self._wire.frame(frame[1]), frame[0]) if frame else sse.KEEPALIVE)
                 if time.monotonic() > ends_at:
                     break
         finally:
             left.cancel()
-        await self._last(b"")
+        await self.end()
 
-    async def refuse(self, error: RpcError, *, as_stream: bool = False) -> None:
+    async def refuse(self, error: RpcError) -> None:
         """End with an error, whichever half of the answer is out."""
-        body = self._wire.error(error)
-        if self.has_begun:
-            await self._last(sse.event(body) if self._is_stream else body)
-        elif as_stream and self._wire.status(error) == 200:
+        body, status = self._wire.error(error), self._wire.status(error)
+        if self._has_begun:
+            await self._say(sse.event(body) if self._is_stream else body, is_last=True)
+        elif self._wire.streams_errors and status == 200:
             await self._begin(sse.HEADERS)
-            await self._last(sse.event(body))
+            await self._say(sse.event(body), is_last=True)
         else:
-            status = self._wire.status(error)
-            headers = [(b"content-type", self._wire.media_type), *self._extra, *EXTRA_HEADERS.get(status, ())]
-            if status == 405:
-                headers.append((b"allow", self._wire.allow))
-            await self._respond(status, body, headers)
+            allow = [(b"allow", self._wire.allow)] if status == 405 else []
+            await self._whole(body, status, [*EXTRA_HEADERS.get(status, ()), *allow])
 
-    async def end(self) -> None:
+    async def fail(self, failure: Exception) -> None:
+        """End with what a failure is to the client; one of the hub's own is logged."""
+        if isinstance(failure, ClientLeft):
+            return
+        if isinstance(failure, RpcError):
+            error = failure
+        elif isinstance(failure, NotPublished):
+            error = errors.agent_not_found()
+        elif isinstance(failure, (Unavailable, *sql.AWAY)):  # what reads, out of the ledger's sight
+            error = errors.unavailable()
+        else:
+            logger.error("bridge.failed", exc_info=failure)
+            error = RpcError(INTERNAL_ERROR, "internal error", status=500)
+        with suppress(ClientLeft):
+            await self.refuse(error)
+
+    def end(self) -> Sending:
         """Nothing more comes, though more was due."""
-        await self._last(b"")
+        return self._say(b"", is_last=True)
 
-    def _framed(self, frame: Frame | None) -> bytes:
-        if frame is None:
-            return sse.KEEPALIVE
-        event_id, shown = frame
-        return sse.event(self._wire.frame(shown), event_id)
+    def _whole(self, body: bytes, status: int = 200, more: Iterable[Header] = ()) -> Sending:
+        self._has_begun = True
+        headers = [
+            (b"content-type", self._wire.media_type),
+            (b"content-length", b"%d" % len(body)),
+            *self._extra,
+            *more,
+        ]
+        start = {"type": "http.response.start", "status": status, "headers": headers}
+        return self._out(start, {"type": "http.response.body", "body": body})
 
-    async def _begin(self, headers: Iterable[Header]) -> None:
-        self.has_begun = True
-        await self._out({"type": "http.response.start", "status": 200, "headers": [*headers, *self._extra]})
+    def _begin(self, headers: Iterable[Header]) -> Sending:
+        self._has_begun = True
+        return self._out({"type": "http.response.start", "status": 200, "headers": [*headers, *self._extra]})
 
-    async def _say(self, body: bytes) -> None:
-        await self._out({"type": "http.response.body", "body": body, "more_body": True})
+    def _say(self, body: bytes, *, is_last: bool = False) -> Sending:
+        return self._out({"type": "http.response.body", "body": body, "more_body": not is_last})
 
-    async def _last(self, body: bytes) -> None:
-        await self._out({"type": "http.response.body", "body": body})
-
-    async def _out(self, *messages: Mapping[str, Any]) -> None:
+    async def _out(self, *messages: Message) -> None:
         """Send to a client that must take it in time."""
         try:
-            await within(self._send_each(messages), SEND_WITHIN_S)
+            for message in messages:
+                await within(self._send(message), SEND_WITHIN_S)
         except OSError:  # TimeoutError is one
             raise ClientLeft from None
 
-    async def _send_each(self, messages: Iterable[Mapping[str, Any]]) -> None:
-        for message in messages:
-            await self._send(message)
 
-    async def _respond(self, status: int, body: bytes, headers: Iterable[Header]) -> None:
-        length = (b"content-length", b"%d" % len(body))
-        start = {"type": "http.response.start", "status": status, "headers": [length, *headers]}
-        await self._out(start, {"type": "http.response.body", "body": body})
+class OpenStreams:
+    """How many streams each caller holds open in this process, at most `per_caller`."""
+
+    def __init__(self, per_caller: int) -> None:
+        self._per_caller = per_caller
+        self._open: Counter[int] = Counter()
+
+    @property
+    def total(self) -> int:
+        """All that are open in this process."""
+        return self._open.total()
+
+    def enter(self, caller_id: int) -> None:
+        """Count a stream that opens; `leave` when it ends.
+
+        Raises:
+            RpcError: the caller holds as many as it may.
+        """
+        if self._open[caller_id] >= self._per_caller:
+            raise errors.too_many_streams(self._per_caller)
+        self._open[caller_id] += 1
+
+    def leave(self, caller_id: int) -> None:
+        """A stream has ended."""
+        self._open[caller_id] -= 1
+        if not self._open[caller_id]:
+            del self._open[caller_id]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRunner:
+    """Runs calls of every binding and answers them.
+
+    `stream_max_age_s`: after which a stream ends, whatever its task does.
+    """
+
+    operations: Operations
+    streams: OpenStreams
+    callers: Served
+    stream_max_age_s: float
+
+    async def run(self, call: Call, answer: Answer) -> None:
+        """Run a call and answer it; a stream counts as open from before anything is asked."""
+        caller_id, is_stream = call.caller.identity.user_id, call.operation in STREAMS
+        if is_stream:
+            self.streams.enter(caller_id)
+        try:
+            outcome = await self.operations.run(call)
+            if isinstance(outcome, Done):
+                await answer.at_once(outcome.result)
+            else:
+                await self._follow(call, outcome, answer)
+        finally:
+            if is_stream:
+                self.streams.leave(caller_id)
+
+    async def _follow(self, call: Call, outcome: Waiting | Told, answer: Answer) -> None:
+        """Answer what may take long, until its end or until the caller's credential is revoked.
+
+        An ask that waits for a free agent gives up its place when the last who follows it leaves.
+        """
+        in_line = outcome.run if isinstance(outcome.run, TaskRun) and outcome.run.is_in_line else None
+        if in_line is not None:
+            in_line.followers += 1
+        is_answered = False
+        task = self.callers.enter(call.caller.identity.credential_id)
+        try:
+            if isinstance(outcome, Waiting):
+                await answer.wait(outcome)
+            else:
+                await answer.stream(outcome.frames, self.stream_max_age_s)
+            is_answered = True
+        except asyncio.CancelledError:
+            if not self.callers.was_dismissed(task):
+                raise
+        finally:
+            self.callers.leave(call.caller.identity.credential_id, task)
+            if in_line is not None:
+                in_line.followers -= 1
+                if not is_answered:
+                    self._leave(in_line)
+        if not is_answered:
+            await (answer.end() if isinstance(outcome, Told) else answer.refuse(errors.unauthenticated()))
+
+    def _leave(self, run: TaskRun) -> None:
+        if run.is_in_line and not run.followers and not run.outlives_followers:
+            self.operations.services.dispatcher.cancel(run.task.chat_id)

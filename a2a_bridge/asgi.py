@@ -3,40 +3,117 @@
 A plain ASGI callable, because a Django view costs a thread per request (docs/adr/0002).
 """
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from a2a_bridge.answering import Answer, encode
-from a2a_bridge.counter import Counter, call_of
+from a2a_bridge import errors
+from a2a_bridge.answering import Answer, CallRunner, encode
+from a2a_bridge.calls import Caller, call_of
 from a2a_bridge.dialects.dialect import STREAMS, Dialect
-from a2a_bridge.door import Door, preflight
-from a2a_bridge.extensions import activated
-from a2a_bridge.versions import HUB, choose, no_method, of_errors, versions_of
+from a2a_bridge.versions import activated, choose, no_method, of_errors, version_of
+from accounts.authn import CALLER_KINDS, ForeignOrigin, TokenScope, check_origin, presented
+from agents.ledger import Ledger
 from agents.pieces import Json
-from kit.asgi import Receive, Scope, Send, traced
-from kit.jsonrpc import RpcError, RpcId, read_call
+from kit.asgi import (
+    BODY_WITHIN_S,
+    MAX_BODY_BYTES,
+    BodyTooLarge,
+    BodyTooSlow,
+    Header,
+    HttpRequest,
+    Send,
+    media_type_of,
+)
+from kit.jsonrpc import INVALID_REQUEST, RpcError, RpcId, read_call
 
 PREFIX = "/api/a2a/v1/agents/"
+ENDPOINT = re.compile(PREFIX + "@?+([^/]+/[^/]+)/?")  # the name people write is @owner/slug
+MEDIA_TYPES = frozenset({"", "application/json", "application/a2a+json"})
+PREFLIGHT = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
+    (
+        b"access-control-allow-headers",
+        b"Authorization, Content-Type, A2A-Version, A2A-Extensions, X-A2A-Extensions, Last-Event-ID,"
+        b" Idempotency-Key, traceparent, tracestate",
+    ),
+    (b"access-control-max-age", b"86400"),
+]
 
 
 def handle_of(path: str) -> str | None:
     """The agent's handle when a path is its endpoint (a slash at the end is tolerated), else None."""
-    if not path.startswith(PREFIX):
-        return None
-    handle = path[len(PREFIX) :].removesuffix("/")
-    handle = handle.removeprefix("@")  # the name people write is @owner/slug
-    owner, _, slug = handle.partition("/")
-    return handle if owner and slug and "/" not in slug and handle.isprintable() else None
+    found = ENDPOINT.fullmatch(path)
+    return found[1] if found and found[1].isprintable() else None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may call agents, and what requests may bring. `public_url`: whose pages may use the cookie."""
+
+    ledger: Ledger
+    public_url: str
+
+    async def check(
+        self, request: HttpRequest, handle: str | None, methods: Sequence[str]
+    ) -> tuple[Caller, bytes]:
+        """Check a request in the order: agent, HTTP method, media type, size, caller. The caller, and the body.
+
+        Raises:
+            RpcError, Unavailable: it is refused.
+        """
+        wrong, body = _wrong_form(request, methods), b""
+        if wrong is None:
+            try:
+                body = await request.read_body()
+            except BodyTooLarge:
+                wrong = _too_large(MAX_BODY_BYTES)
+            except BodyTooSlow:
+                wrong = RpcError(INVALID_REQUEST, f"the body took over {BODY_WITHIN_S:g} s", status=408)
+        token = presented(request.headers)
+        found = await self.ledger.look_up(token.digest if token else None, handle)
+        identity, agent = found.identity, found.agent
+        if agent is None:
+            raise errors.agent_not_found()
+        if wrong is not None:
+            raise wrong
+        if agent.max_body_bytes is not None and len(body) > agent.max_body_bytes:
+            raise _too_large(agent.max_body_bytes)
+        if token is None or identity is None or identity.kind not in CALLER_KINDS:
+            raise errors.unauthenticated()
+        if token.by_cookie:
+            try:
+                check_origin(request.method, request.headers, public_url=self.public_url)
+            except ForeignOrigin:
+                raise errors.foreign_origin() from None
+        if not identity.may(TokenScope.ASK, agent=agent.handle):
+            raise errors.out_of_scope()
+        return Caller(identity, agent), body
+
+    def headers(self, request: HttpRequest) -> list[Header]:
+        """What each answer to a request says of its extensions and its trace."""
+        return [*activated(request, self.public_url), request.enter_trace()]
+
+
+async def answer_preflight(send: Send) -> None:
+    """What a browser may send from another origin: everything but a cookie."""
+    await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
+    await send({"type": "http.response.body", "body": b""})
+
+
 class RpcWire:
     """JSON-RPC: every answer has an envelope with the request's id. See `a2a_bridge.answering.Wire`."""
 
-    dialect: Dialect = HUB
-    rpc_id: RpcId = None
-    streams_errors: bool = False
-    media_type: bytes = field(default=b"application/json", init=False)
-    allow: bytes = field(default=b"POST, OPTIONS", init=False)
+    __slots__ = ("dialect", "rpc_id", "streams_errors")
+
+    media_type = b"application/json"
+    allow = b"POST, OPTIONS"
+
+    def __init__(self, dialect: Dialect, rpc_id: RpcId = None) -> None:
+        self.dialect = dialect
+        self.rpc_id = rpc_id
+        self.streams_errors = False
 
     def result(self, result: object) -> bytes:
         return encode({"jsonrpc": "2.0", "result": result, "id": self.rpc_id})
@@ -57,27 +134,42 @@ class RpcWire:
 class Bridge:
     """The JSON-RPC endpoint of every published agent."""
 
-    door: Door
-    counter: Counter
+    access: Access
+    runner: CallRunner
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, request: HttpRequest, handle: str, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
-        if scope["method"] == "OPTIONS":
-            await preflight(send)
+        if request.method == "OPTIONS":
+            await answer_preflight(send)
             return
-        wire = RpcWire(of_errors(versions_of(scope)))
-        extra = [*activated(scope, self.door.public_url), traced(scope)]
-        answer = Answer(receive, send, wire, extra)
-        await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: wire.streams_errors)
+        version = version_of(request)
+        wire = RpcWire(of_errors(version))
+        answer = Answer(request.receive, send, wire, self.access.headers(request))
+        try:
+            caller, body = await self.access.check(request, handle, ("POST",))
+            rpc = read_call(body)
+            wire.rpc_id = rpc.rpc_id
+            wire.dialect = dialect = choose(rpc.method, version)
+            operation = dialect.methods.get(rpc.method)
+            if operation is None:
+                raise no_method(rpc.method)
+            wire.streams_errors = dialect.streams_errors and operation in STREAMS
+            wanted = dialect.read(operation, rpc.params)
+            await self.runner.run(call_of(request, caller, dialect, operation, wanted), answer)
+        except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
+            await answer.fail(failure)
 
-    async def _take(self, scope: Scope, receive: Receive, answer: Answer, wire: RpcWire) -> None:
-        caller, body = await self.door.enter(scope, receive, handle_of(scope["path"]), ("POST",))
-        call = read_call(body)
-        wire.rpc_id = call.rpc_id
-        wire.dialect = dialect = choose(call.method, versions_of(scope))
-        operation = dialect.methods.get(call.method)
-        if operation is None:
-            raise no_method(call.method)
-        wire.streams_errors = dialect.streams_errors and operation in STREAMS
-        request = dialect.read(operation, call.params)
-        await self.counter.give(call_of(scope, caller, dialect, operation, request), answer)
+
+def _too_large(limit_bytes: int) -> RpcError:
+    return RpcError(INVALID_REQUEST, f"the body is over {limit_bytes} bytes", status=413)
+
+
+def _wrong_form(request: HttpRequest, methods: Sequence[str]) -> RpcError | None:
+    if request.method not in methods:
+        return RpcError(INVALID_REQUEST, f"want {' or '.join(methods)}", status=405)
+    if request.contradicted:
+        return RpcError(INVALID_REQUEST, f"the header {request.contradicted} came with two values", status=400)
+    kind = request.headers.get("content-type", "")
+    if request.method == "POST" and kind not in MEDIA_TYPES and media_type_of(kind) not in MEDIA_TYPES:
+        return RpcError(errors.CONTENT_TYPE_NOT_SUPPORTED, "want Content-Type: application/json", status=415)
+    return None

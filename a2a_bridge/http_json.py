@@ -1,24 +1,30 @@
 """The HTTP+JSON binding of A2A 1.0: what JSON-RPC does at an agent's address, as paths below it.
 
-A plain ASGI callable beside `a2a_bridge.asgi.Bridge`, with the same door, handlers and answers.
+A plain ASGI callable beside `a2a_bridge.asgi.Bridge`, with the same checks, operations and answers. Parameters
+come from path, query and body, and are those of JSON-RPC.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
 
 from a2a_bridge import errors
-from a2a_bridge.addresses import find_address, split
-from a2a_bridge.answering import Answer, encode
-from a2a_bridge.counter import Counter, call_of
-from a2a_bridge.door import Door, preflight
-from a2a_bridge.extensions import activated
-from a2a_bridge.http_params import params_of
-from a2a_bridge.versions import V1, speaks_v1, versions_of
+from a2a_bridge.addresses import find_address
+from a2a_bridge.answering import Answer, CallRunner, encode
+from a2a_bridge.asgi import Access, answer_preflight
+from a2a_bridge.calls import call_of
+from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.dialects.reading import invalid
+from a2a_bridge.versions import V1, V1_VERSIONS, version_of
 from agents.pieces import Json
 from kit import jsonrpc
-from kit.asgi import Receive, Scope, Send, traced
-from kit.jsonrpc import RpcError
+from kit.asgi import HttpRequest, Send
+from kit.jsonrpc import INVALID_PARAMS, RpcError, parse
+from kit.strict_json import ForbiddenText, check_strings, is_forbidden
 
+MAX_QUERY_PARAMETERS = 64
+FLAGS = ("includeArtifacts", "include_artifacts")
+MAY_BE_EMPTY = frozenset({Operation.CANCEL, Operation.SUBSCRIBE})
 STATUSES: Mapping[int, int] = {
     jsonrpc.METHOD_NOT_FOUND: 404,
     errors.TASK_NOT_FOUND: 404,
@@ -45,12 +51,16 @@ NAMES: Mapping[int, str] = {
 }
 
 
-@dataclass(slots=True)
 class HttpJsonWire:
     """Bare results and frames; errors as google.rpc.Status has them. See `a2a_bridge.answering.Wire`."""
 
-    allow: bytes = b""
-    media_type: bytes = field(default=b"application/json", init=False)
+    __slots__ = ("allow",)
+
+    media_type = b"application/json"
+    streams_errors = False
+
+    def __init__(self) -> None:
+        self.allow = b""
 
     def result(self, result: object) -> bytes:
         return encode(result)
@@ -72,26 +82,78 @@ class HttpJsonWire:
 class HttpJson:
     """The addresses below every published agent's own."""
 
-    door: Door
-    counter: Counter
+    access: Access
+    runner: CallRunner
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; nothing a client sends makes this raise."""
-        if scope["method"] == "OPTIONS":
-            await preflight(send)
+    async def __call__(self, request: HttpRequest, handle: str, rest: str, send: Send) -> None:
+        """Answer one request for `rest` below an agent's address; nothing a client sends makes this raise."""
+        if request.method == "OPTIONS":
+            await answer_preflight(send)
             return
         wire = HttpJsonWire()
-        extra = [*activated(scope, self.door.public_url), traced(scope)]
-        answer = Answer(receive, send, wire, extra)
-        await self.counter.serve(answer, self._take(scope, receive, answer, wire), lambda: False)
+        answer = Answer(request.receive, send, wire, self.access.headers(request))
+        try:
+            address, names = find_address(rest)
+            wire.allow = ", ".join([*address.verbs, "OPTIONS"]).encode()
+            caller, body = await self.access.check(request, handle, address.verbs)
+            if version_of(request) not in V1_VERSIONS:
+                raise RpcError(errors.VERSION_NOT_SUPPORTED, "want A2A-Version: 1.0, as a header or in the query")
+            operation = address.operation(request.method)
+            wanted = V1.read(operation, params_of(request, operation, names, body))
+            await self.runner.run(call_of(request, caller, V1, operation, wanted), answer)
+        except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
+            await answer.fail(failure)
 
-    async def _take(self, scope: Scope, receive: Receive, answer: Answer, wire: HttpJsonWire) -> None:
-        handle, rest = split(scope["path"]) or (None, "")
-        address, names = find_address(rest)
-        wire.allow = ", ".join([*address.verbs, "OPTIONS"]).encode()
-        caller, body = await self.door.enter(scope, receive, handle, address.verbs)
-        if not speaks_v1(versions_of(scope)):
-            raise RpcError(errors.VERSION_NOT_SUPPORTED, "want A2A-Version: 1.0, as a header or in the query")
-        operation = address.operation(scope["method"])
-        request = V1.read(operation, params_of(scope, operation, names, body))
-        await self.counter.give(call_of(scope, caller, V1, operation, request), answer)
+
+def params_of(request: HttpRequest, operation: Operation, names: dict[str, str], body: bytes) -> Json:
+    """Parameters of an operation. What the path says counts.
+
+    Raises:
+        RpcError: query or body are no parameters at all.
+    """
+    if request.method in ("GET", "HEAD"):
+        return read_query(request.scope.get("query_string", b"")) | names
+    if request.method == "DELETE" or (operation in MAY_BE_EMPTY and not body.strip()):
+        return dict(names)
+    return read_object(body) | names
+
+
+def read_object(body: bytes) -> Json:
+    """A body that holds parameters.
+
+    Raises:
+        RpcError: -32700 when it is not JSON, -32600 when no sound program sends it, -32602 else.
+    """
+    text, value = parse(body)
+    if not isinstance(value, dict):
+        raise invalid("body", "the body must be an object")
+    try:
+        check_strings(text, value)
+    except ForbiddenText as wrong:
+        raise RpcError(INVALID_PARAMS, str(wrong)) from None
+    return value
+
+
+def read_query(query: bytes) -> Json:
+    """The parameters of a query; empty ones count as absent.
+
+    Raises:
+        RpcError: -32602, it is not UTF-8, holds too much, or contradicts itself.
+    """
+    try:
+        pairs = parse_qsl(query.decode("ascii"), errors="strict", max_num_fields=MAX_QUERY_PARAMETERS)
+    except ValueError:
+        raise invalid("query", f"query: want UTF-8, at most {MAX_QUERY_PARAMETERS} parameters") from None
+    told: Json = {}
+    for name, value in pairs:
+        if told.setdefault(name, value) != value:
+            raise invalid(name, f"{name}: told twice, and differently")
+        if is_forbidden(value):
+            raise invalid(name, f"{name}: text may not hold NUL")
+    return {name: _flag(name, value) if name in FLAGS else value for name, value in told.items()}
+
+
+def _flag(name: str, value: str) -> bool:
+    if value not in ("true", "false"):
+        raise invalid(name, f"{name}: want true or false")
+    return value == "true"

@@ -2,17 +2,18 @@
 
 import asyncio
 import base64
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
-from a2a_bridge.calls import Call, Caller, Done, Outcome, Services, Told
+from a2a_bridge.calls import Call, Caller, Done, Outcome, Services, Told, again, find
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import not_cancelable, not_followable, out_of_reach
-from a2a_bridge.own_tasks import again, find
-from a2a_bridge.requests import Cancel, CreatePush, Get, List, ListPush, NamePush, Send, ShowCard, Subscribe
+from a2a_bridge.requests import Cancel, CreatePush, Get, List, ListPush, NamePush, Send, Subscribe
 from a2a_bridge.sends import take_send
 from a2a_bridge.streams import Streaming
 from a2a_bridge.tasks.reader import LOOK_EVERY_S
@@ -33,26 +34,31 @@ class Operations:
 
     services: Services
 
-    async def run(self, call: Call) -> Outcome:
+    def run(self, call: Call) -> Coroutine[Any, Any, Outcome]:
         """Do what is asked."""
         match call.request:
             case Send() as send:
-                return await take_send(self.services, call, send)
+                return take_send(self.services, call, send)
+            case Subscribe() as subscribe:
+                return self._subscribe(call, subscribe)
+            case _:
+                return self._result(call)
+
+    async def _result(self, call: Call) -> Done:
+        match call.request:
             case Get() as get:
                 return Done(call.dialect.task(await find(self.services, call, get.task_id), get.history_length))
             case List() as wanted:
                 return Done(await self._page(call, wanted))
             case Cancel() as cancel:
                 return Done(call.dialect.task(await self._cancel(call, cancel.task_id), None))
-            case Subscribe() as subscribe:
-                return await self._subscribe(call, subscribe)
             case CreatePush() as create:
                 return Done(await self._create_push(call, create))
             case NamePush() as named:
                 return Done(await self._one_push(call, named))
             case ListPush() as page:
                 return Done(await self._list_pushes(call, page))
-            case ShowCard():
+            case _:  # ShowCard
                 return Done(await self._show_card(call.caller))
 
     async def _page(self, call: Call, wanted: List) -> Json:

@@ -1,15 +1,12 @@
 """What callers want, whichever dialect they said it in."""
 
-from dataclasses import dataclass
-
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from a2a_bridge.tasks.record import Message, State
 from agents.pieces import Json, Part
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushTarget:
+class PushTarget(Struct, frozen=True, kw_only=True):
     """Where to tell a task's changes. `scheme`, `credentials`: what the Authorization header shall hold."""
 
     url: str
@@ -19,8 +16,7 @@ class PushTarget:
     credentials: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
+class Send(Struct, frozen=True, kw_only=True):
     """A message. `question`: its text as an agent gets it; `parts`: its parts, where they are more than text.
 
     `question` is empty when there is nothing in it for an agent: then the hub itself says so.
@@ -45,16 +41,14 @@ class Send:
     metadata: Json | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Get:
+class Get(Struct, frozen=True, kw_only=True):
     """One task."""
 
     task_id: str
     history_length: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class List:
+class List(Struct, frozen=True, kw_only=True):
     """A page of the caller's tasks with this agent. `since`: a timestamp, inclusive."""
 
     context_id: str = ""
@@ -66,38 +60,33 @@ class List:
     with_artifacts: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel:
+class Cancel(Struct, frozen=True, kw_only=True):
     """End a task."""
 
     task_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscribe:
+class Subscribe(Struct, frozen=True, kw_only=True):
     """Follow a task."""
 
     task_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePush:
+class CreatePush(Struct, frozen=True, kw_only=True):
     """Tell a task's changes to this address."""
 
     task_id: str
     target: PushTarget
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamePush:
+class NamePush(Struct, frozen=True, kw_only=True):
     """One of a task's push addresses."""
 
     task_id: str
     config_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListPush:
+class ListPush(Struct, frozen=True, kw_only=True):
     """A task's push addresses."""
 
     task_id: str
@@ -105,8 +94,7 @@ class ListPush:
     page_token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ShowCard:
+class ShowCard(Struct, frozen=True):
     """The agent's card for who is signed in."""
 
 

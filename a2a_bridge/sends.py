@@ -1,16 +1,16 @@
 """Sends: asked once, joined, repeated or gone on with, and answered at once, at the end, or as it happens."""
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
+from msgspec.structs import replace
+
 from a2a_bridge.approvals import AsksApproval, answer
-from a2a_bridge.calls import Call, Done, Outcome, Services, Told, Waiting
+from a2a_bridge.calls import Call, Done, Outcome, Services, Told, Waiting, again, find
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.errors import not_continuable, other_context
 from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
 from a2a_bridge.joining import Key, digest_of, join, key_of
-from a2a_bridge.own_tasks import again, find
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.requests import Send
 from a2a_bridge.streams import Streaming

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from a2a_bridge.dialects.dialect import Dialect
 from a2a_bridge.idempotency import Repeat
 from a2a_bridge.joining import Joined
-from a2a_bridge.quiet import KEEPALIVE_S, Quiet
 from a2a_bridge.requests import Request, Send, Subscribe
 from a2a_bridge.tasks.feed import Feed
 from a2a_bridge.tasks.pieces import answer_message
@@ -16,10 +15,30 @@ from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
 from agents.pieces import ArtifactPiece, Json
+from kit.durations import seconds
 
+KEEPALIVE_S = seconds(3.0, at_least_s=0.75)  # clients in use give up after 5 s of silence
 WHOLE_WITHIN_S = 10.0  # of a reply's first piece: one that takes longer is told as it comes
 
 Frame = tuple[str, Json]  # an id, or none; and what it shows
+
+
+class Quiet:
+    """A stream's silence since it last put something out, whatever it was told meanwhile."""
+
+    __slots__ = ("_since",)
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+
+    @property
+    def left_s(self) -> float:
+        """How long it may go on; nothing once a comment is due."""
+        return max(self._since + KEEPALIVE_S - time.monotonic(), 0.0)
+
+    def end(self) -> None:
+        """Something went out."""
+        self._since = time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)

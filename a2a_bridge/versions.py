@@ -1,16 +1,16 @@
-"""Which dialect a request speaks: by its `A2A-Version` and the shape of its method's name.
+"""Which dialect a request speaks, by its `A2A-Version` and the shape of its method's name; and its extensions.
 
-Methods of A2A 0.3 hold a slash; A2A 1.0 and the hub share PascalCase names, so the version tells them apart.
+Methods of A2A 0.3 hold a slash; A2A 1.0 and the hub share PascalCase names, so the version tells them apart. Of
+the extensions a request asks for, what the card has of them is active; others are ignored.
 """
 
-from collections.abc import Sequence
-
+from a2a_bridge.cards.strict import EXTENSION_PATH
 from a2a_bridge.dialects.dialect import Dialect
 from a2a_bridge.dialects.hub import HubDialect
 from a2a_bridge.dialects.v03 import V03Dialect
 from a2a_bridge.dialects.v1 import V1Dialect
 from a2a_bridge.errors import VERSION_NOT_SUPPORTED
-from kit.asgi import Scope, headers_named, query_values
+from kit.asgi import Header, HttpRequest
 from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 
 HUB = HubDialect()
@@ -19,40 +19,35 @@ V1 = V1Dialect()
 DIALECTS: tuple[Dialect, ...] = (HUB, V03, V1)
 V1_VERSIONS = frozenset({"1", "1.0"})
 OLD_VERSIONS = frozenset({"", "0.3"})
+KNOWN = V1_VERSIONS | OLD_VERSIONS
+EXTENSION_HEADERS = ("a2a-extensions", "x-a2a-extensions")
 
 
-def versions_of(scope: Scope) -> list[str]:
-    """What a request says of its version: its headers, else its query."""
-    return headers_named(scope, b"a2a-version") or query_values(scope, "A2A-Version")
+def version_of(request: HttpRequest) -> str | None:
+    """Major and minor of the version in the headers, else in the query; None: the request contradicts itself."""
+    named = request.values("a2a-version") or request.query_values("A2A-Version")
+    if len(named) > 1 and len({version.strip() for version in named}) > 1:
+        return None
+    version = named[0].strip() if named else ""
+    return version if version in KNOWN else ".".join(version.split(".")[:2])
 
 
-def speaks_v1(versions: Sequence[str]) -> bool:
-    """Whether the version is 1.0; the patch does not count."""
-    return _named(versions) in V1_VERSIONS
-
-
-def of_errors(versions: Sequence[str]) -> Dialect:
+def of_errors(version: str | None) -> Dialect:
     """The dialect of an error that comes before there is a method. -32009 is one of 1.0, which has details."""
-    return HUB if _named(versions) in OLD_VERSIONS else V1
+    return HUB if version in OLD_VERSIONS else V1
 
 
-def choose(method: str, versions: Sequence[str]) -> Dialect:
+def choose(method: str, version: str | None) -> Dialect:
     """The dialect of a method's name.
 
     Raises:
         RpcError: -32009 for a version not spoken here.
     """
-    named = _named(versions)
-    if named in V1_VERSIONS:
+    if version in V1_VERSIONS:
         return V1
-    if named in OLD_VERSIONS:
+    if version in OLD_VERSIONS:
         return V03 if "/" in method else HUB
-    raise unsupported()
-
-
-def unsupported() -> RpcError:
-    """-32009."""
-    return RpcError(VERSION_NOT_SUPPORTED, "want A2A-Version 1.0 or 0.3, or none")
+    raise RpcError(VERSION_NOT_SUPPORTED, "want A2A-Version 1.0 or 0.3, or none")
 
 
 def no_method(method: str) -> RpcError:
@@ -63,7 +58,12 @@ def no_method(method: str) -> RpcError:
     )
 
 
-def _named(versions: Sequence[str]) -> str | None:
-    """Major and minor; None when a request contradicts itself."""
-    asked = {version.strip() for version in versions} or {""}
-    return ".".join(asked.pop().split(".")[:2]) if len(asked) == 1 else None
+def activated(request: HttpRequest, public_url: str) -> list[Header]:
+    """The headers that say which extensions are active, under the names they were asked for by."""
+    found: list[Header] = []
+    for name in EXTENSION_HEADERS:
+        if name in request.headers:
+            asked = {uri.strip() for value in request.values(name) for uri in value.split(",")}
+            if (ours := f"{public_url}{EXTENSION_PATH}") in asked:
+                found.append((name.encode(), ours.encode()))
+    return found

@@ -1,13 +1,13 @@
 """One way to know a caller, for HTTP and for sockets: a Bearer token, or the cookie `cw_session`."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from urllib.parse import urlsplit
 
 from django.db import connection
 from django.http import parse_cookie
+from msgspec import Struct
 
 from accounts.tokens import digest
 from kit import sql
@@ -57,8 +57,7 @@ def scope_text(scope: TokenScope) -> str:
     return f"this token is not for this: it takes the scope {scope}, and may not be for one agent alone"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Who a live credential speaks for, and what for. `is_stale`: its last use should be noted again.
 
     `scopes`: separated by spaces; empty: all. `only_agent`: the handle, in lower case, of the one agent it asks.
@@ -86,8 +85,7 @@ class Identity:
         return not self.scopes or scope in self.scopes.split()
 
 
-@dataclass(frozen=True, slots=True)
-class Presented:
+class Presented(Struct, frozen=True):
     """A token as a request presented it; `by_cookie` when the browser sent it by itself."""
 
     digest: str

@@ -1,12 +1,14 @@
 """Which credentials are being served at this moment, so that a revoked one can be cut off."""
 
 import asyncio
-from collections.abc import Coroutine
 from typing import Any
 
 
 class Served:
-    """The answers of this process that wait for an agent, by the credential they were asked with."""
+    """The answers of this process that wait for an agent, by the credential they were asked with.
+
+    A task enters before it waits, and leaves in a `finally`: lighter than a timeout scope, on every ask.
+    """
 
     def __init__(self) -> None:
         self._open: dict[int, set[asyncio.Task[Any]]] = {}
@@ -24,23 +26,22 @@ class Served:
                 self._cut_off.add(task)
                 task.cancel()
 
-    async def serve(self, credential_id: int, answer: Coroutine[Any, Any, None]) -> bool:
-        """Run an answer to its end; False when it was cut off. Lighter than a timeout scope, on every ask."""
+    def enter(self, credential_id: int) -> asyncio.Task[Any]:
+        """The task that runs now answers that credential, until it leaves."""
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101  for the type checker: a coroutine runs in a task
+        assert task is not None  # noqa: S101  for the type checker: answers run in tasks
         self._open.setdefault(credential_id, set()).add(task)
-        try:
-            await answer
-        except asyncio.CancelledError:
-            if task not in self._cut_off:
-                raise
-            task.uncancel()
+        return task
+
+    def was_dismissed(self, task: asyncio.Task[Any]) -> bool:
+        """Whether a task was cancelled because its answer was cut off; the cancellation is taken back then."""
+        if task not in self._cut_off:
             return False
-        finally:
-            self._leave(credential_id, task)
+        task.uncancel()
         return True
 
-    def _leave(self, credential_id: int, task: asyncio.Task[Any]) -> None:
+    def leave(self, credential_id: int, task: asyncio.Task[Any]) -> None:
+        """The task answers no more."""
         self._cut_off.discard(task)
         held = self._open[credential_id]
         held.discard(task)

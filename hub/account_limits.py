@@ -19,7 +19,7 @@ from accounts.oauth.pages import signed_in
 from accounts.quotas import TOKENS
 from agents.models import Agent, Connection, Event, File, RemoteServer, Session
 from agents.transcript.storage import MEBIBYTE, Bytes
-from hub.django_door import UPLOADS_AT_ONCE
+from hub.bounded_django import UPLOADS_AT_ONCE
 from hub.wiring import CARD_LOOKUPS_AT_ONCE
 from webhooks.models import Subscription
 

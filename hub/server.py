@@ -14,7 +14,7 @@ from django.conf import settings
 from agents.links.channel.protocol import MAX_FRAME_BYTES
 from hub.asgi import runtime
 from hub.demo import Demo
-from hub.heads import BoundedHeads, look_after
+from hub.http_protocol import HubHttpProtocol, end_overdue
 from hub.sockets import PING_EVERY_S, PONG_WITHIN_S, HubSockets
 from kit.tasks import TaskSet
 
@@ -32,7 +32,8 @@ def config() -> uvicorn.Config:
         host=settings.HOST,
         port=settings.PORT,
         loop="uvloop",
-        http=BoundedHeads,
+        interface="asgi3",
+        http=HubHttpProtocol,
         ws=HubSockets,
         ws_max_size=MAX_FRAME_BYTES,
         ws_ping_interval=PING_EVERY_S,
@@ -67,9 +68,9 @@ class HubServer(uvicorn.Server):
             self._tasks.start(self._say_ready(), name="ready")
 
     async def on_tick(self, counter: int) -> bool:
-        """uvicorn's, and once a second an end to patience with slow clients."""
+        """uvicorn's; and once a second connections that are overdue are ended."""
         if counter % TICKS_A_SECOND == 0:
-            look_after(self.server_state.connections, asyncio.get_running_loop().time(), self._looked_at)
+            end_overdue(self.server_state.connections, asyncio.get_running_loop().time(), self._looked_at)
             self._looked_at = asyncio.get_running_loop().time()
         return await super().on_tick(counter)
 

@@ -1,5 +1,7 @@
 """uvicorn's sockets, with protocol pings where no JSON frame shows life: on `/cli` (docs/adr/0010)."""
 
+import asyncio
+from collections import deque
 from typing import Any
 
 from django.conf import settings
@@ -13,8 +15,45 @@ PONG_WITHIN_S = seconds(20.0, at_least_s=10.0)
 PINGED = frozenset({"/cli"})
 
 
+class MessageQueue:
+    """What a socket received, for its one reader: as much of `asyncio.Queue` as uvicorn uses.
+
+    uvicorn bounds it: it reads no more while anything waits.
+    """
+
+    __slots__ = ("_messages", "_reader")
+
+    def __init__(self) -> None:
+        self._messages: deque[Any] = deque()
+        self._reader: asyncio.Future[None] | None = None
+
+    def empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._messages
+
+    def put_nowait(self, message: Any) -> None:
+        """Add a message, and wake the reader."""
+        self._messages.append(message)
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    async def get(self) -> Any:
+        """The next message, once there is one."""
+        while not self._messages:
+            self._reader = asyncio.get_running_loop().create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        return self._messages.popleft()
+
+
 class HubSockets(WebSocketsSansIOProtocol):
     """Agents get JSON pings from their consumer; an operator who vanished would stay attached for ever."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.queue = MessageQueue()  # type: ignore[assignment]
 
     def start_keepalive(self) -> None:
         """Called by uvicorn once a socket is accepted."""

@@ -7,14 +7,12 @@ from importlib import import_module
 
 from django.conf import settings
 
-from a2a_bridge.asgi import Bridge
+from a2a_bridge.answering import CallRunner, OpenStreams
+from a2a_bridge.asgi import Access, Bridge
 from a2a_bridge.calls import Services
 from a2a_bridge.cards.strict import find_extended_card
-from a2a_bridge.counter import Counter
-from a2a_bridge.door import Door
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.http_json import HttpJson
-from a2a_bridge.open_streams import OpenStreams
 from a2a_bridge.operations import Operations
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.tasks.chosen import ChosenStores
@@ -194,8 +192,8 @@ def build() -> House:
     )
     callers = Served()
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
-    counter = Counter(Operations(services), streams, callers, settings.STREAM_MAX_AGE_S)
-    door = Door(ledger, settings.PUBLIC_URL)
+    runner = CallRunner(Operations(services), streams, callers, settings.STREAM_MAX_AGE_S)
+    access = Access(ledger, settings.PUBLIC_URL)
     switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
         process_id=process_id,
@@ -210,8 +208,8 @@ def build() -> House:
         tasks=tasks,
         exchanges=exchanges,
         callers=callers,
-        bridge=Bridge(door, counter),
-        http_json=HttpJson(door, counter),
+        bridge=Bridge(access, runner),
+        http_json=HttpJson(access, runner),
         asking=asking,
         requests=requests,
         meter=meter,

@@ -1,7 +1,7 @@
-"""What a plain ASGI callable needs: reading a bounded body, answering in one go."""
+"""What a plain ASGI callable needs: a request whose headers are read once, a bounded body, an answer in one go."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -12,16 +12,14 @@ from kit.waits import within
 Scope = dict[str, Any]
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Send = Callable[[Mapping[str, Any]], Coroutine[Any, Any, None]]
 Header = tuple[bytes, bytes]
 
 MAX_BODY_BYTES = 1_048_576  # of every request but uploads
 BODY_WITHIN_S = seconds(30.0, at_least_s=5.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 ALLOW_ALL = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
-SINGLE_HEADERS = frozenset(
-    {b"authorization", b"content-type", b"host", b"idempotency-key", b"last-event-id", b"origin"}
-)
+SINGLE_HEADERS = frozenset({"authorization", "content-type", "host", "idempotency-key", "last-event-id", "origin"})
 
 
 class BodyTooLarge(Exception):
@@ -36,65 +34,99 @@ class ClientLeft(Exception):
     """The client went away, or takes nothing any more."""
 
 
-def header(scope: Scope, name: bytes) -> str:
-    """The first value of a header (name in lower case), or the empty string."""
-    for key, value in scope["headers"]:
-        if key == name:
-            return str(value, "latin-1")
-    return ""
+class HttpRequest:
+    """One HTTP request, its headers read once.
 
-
-def headers_named(scope: Scope, name: bytes) -> list[str]:
-    """Every value of a header (name in lower case)."""
-    return [str(value, "latin-1") for key, value in scope["headers"] if key == name]
-
-
-def contradicted_header(scope: Scope) -> str:
-    """The name of a header that has one value and came with two; empty when there is none.
-
-    Which of the two counts would depend on the reader: a proxy, Django, or the hub. Case does not count.
+    `headers`: by name in lower case; of one that came twice the last value. `contradicted`: the name of a header
+    that has one value and came with two; empty when there is none. Which of the two counts would depend on the
+    reader: a proxy, Django, or the hub. `traceparent`: the span of the request, once `enter_trace` made it.
     """
-    seen: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
-        if name in SINGLE_HEADERS and seen.setdefault(name, value) != value:
-            return str(name, "latin-1")
-    return ""
 
+    __slots__ = ("_repeated", "contradicted", "headers", "method", "path", "receive", "scope", "traceparent")
 
-def query_values(scope: Scope, name: str) -> list[str]:
-    """Every value of a query parameter."""
-    query = scope.get("query_string", b"")
-    return parse_qs(str(query, "latin-1")).get(name, []) if query else []
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.headers: dict[str, str] = {}
+        self.contradicted = self.traceparent = ""
+        self._repeated: dict[str, list[str]] = {}
+        for name, value in scope["headers"]:
+            self.headers[str(name, "latin-1")] = str(value, "latin-1")
+        if len(self.headers) < len(scope["headers"]):
+            self._read_repeated(scope["headers"])
+
+    def values(self, name: str) -> Sequence[str]:
+        """Every value of a header (name in lower case)."""
+        if name in self._repeated:
+            return self._repeated[name]
+        return (self.headers[name],) if name in self.headers else ()
+
+    def query_values(self, name: str) -> Sequence[str]:
+        """Every value of a query parameter."""
+        query = self.scope.get("query_string", b"")
+        return parse_qs(str(query, "latin-1")).get(name, ()) if query else ()
+
+    def enter_trace(self) -> Header:
+        """From now on the request is part of a trace (`kit.trace`); the header that says so in its answer."""
+        self.traceparent = trace.enter(self.values("traceparent"))
+        return b"traceparent", self.traceparent.encode("ascii")
+
+    def check_length(self, limit_bytes: int) -> None:
+        """Refuse a body before it comes.
+
+        Raises:
+            BodyTooLarge: its Content-Length says so.
+        """
+        declared = self.headers.get("content-length", "")
+        if declared.isdigit() and int(declared[:20]) > limit_bytes:
+            raise BodyTooLarge
+
+    async def read_body(self) -> bytes:
+        """The whole body, at most MAX_BODY_BYTES.
+
+        Raises:
+            BodyTooLarge: by its Content-Length, or while reading.
+            BodyTooSlow: it took longer than BODY_WITHIN_S.
+            ClientLeft: it disconnected.
+        """
+        self.check_length(MAX_BODY_BYTES)
+        try:
+            return await within(self._collect(), BODY_WITHIN_S)
+        except TimeoutError:
+            raise BodyTooSlow from None
+
+    async def _collect(self) -> bytes:
+        body = bytearray()
+        more = True
+        while more:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            body += message.get("body", b"")
+            if len(body) > MAX_BODY_BYTES:
+                raise BodyTooLarge
+            more = message.get("more_body", False)
+        return bytes(body)
+
+    def _read_repeated(self, headers: Iterable[Header]) -> None:
+        for raw, value in headers:
+            name = str(raw, "latin-1")
+            values = self._repeated.setdefault(name, [])
+            values.append(str(value, "latin-1"))
+            if name in SINGLE_HEADERS and values[-1] != values[0]:
+                self.contradicted = self.contradicted or name
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
-    """Headers by lower-case name; of one sent twice the last value."""
+    """The headers of a socket's upgrade by lower-case name; of one sent twice the last value."""
     return {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
 
 
 def media_type_of(content_type: str) -> str:
     """A `Content-Type` without its parameters, in lower case."""
     return content_type.partition(";")[0].strip().lower()
-
-
-def traced(scope: Scope) -> Header:
-    """From now on the request is part of a trace (`kit.trace`); the header that says so in its answer."""
-    return b"traceparent", trace.enter(headers_named(scope, b"traceparent")).encode("ascii")
-
-
-async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int, within_s: float) -> bytes:
-    """The whole request body.
-
-    Raises:
-        BodyTooLarge: by its Content-Length, or while reading.
-        BodyTooSlow: it took longer than `within_s`.
-        ClientLeft: it disconnected.
-    """
-    check_length(scope, limit_bytes)
-    try:
-        return await within(_collect(receive, limit_bytes), within_s)
-    except TimeoutError:
-        raise BodyTooSlow from None
 
 
 class BoundedBody:
@@ -128,17 +160,6 @@ class BoundedBody:
         return {"type": "http.disconnect"}
 
 
-def check_length(scope: Scope, limit_bytes: int) -> None:
-    """Refuse a body before it comes.
-
-    Raises:
-        BodyTooLarge: its Content-Length says so.
-    """
-    declared = header(scope, b"content-length")
-    if declared.isdigit() and int(declared[:20]) > limit_bytes:
-        raise BodyTooLarge
-
-
 def bodiless(receive: Receive) -> Receive:
     """A `receive` without the body, whatever the client sends: for who is refused without reading it."""
     begun = False
@@ -153,20 +174,6 @@ def bodiless(receive: Receive) -> Receive:
         return message
 
     return empty
-
-
-async def _collect(receive: Receive, limit_bytes: int) -> bytes:
-    body = bytearray()
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientLeft
-        body += message.get("body", b"")
-        if len(body) > limit_bytes:
-            raise BodyTooLarge
-        more = message.get("more_body", False)
-    return bytes(body)
 
 
 async def respond(send: Send, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:

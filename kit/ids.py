@@ -8,32 +8,30 @@ POOL_BYTES = 4096
 
 
 class _Pool(threading.local):
-    """The system's randomness, fetched for many names at once: each fetch lets other threads take the interpreter.
+    """The system's randomness in hex, for many names at once: each fetch lets other threads take the interpreter.
 
     A byte is given once; a forked child starts with none of its parent's.
     """
 
-    def __init__(self) -> None:
-        self._bytes = b""
-        self._used = 0
-
-    def hex(self, size: int) -> str:
-        """So many random bytes (at most POOL_BYTES) in hex, good for what nobody may guess."""
-        if self._used + size > len(self._bytes):
-            self._bytes, self._used = os.urandom(POOL_BYTES), 0
-        start, self._used = self._used, self._used + size
-        return self._bytes[start : self._used].hex()
+    text = ""
+    used = 2 * POOL_BYTES  # characters of the text
 
     def clear(self) -> None:
         """Give nothing of what is left."""
-        self._bytes, self._used = b"", 0
+        self.text, self.used = "", 2 * POOL_BYTES
 
 
 _pool = _Pool()
 os.register_at_fork(after_in_child=_pool.clear)
 
 
-random_hex = _pool.hex
+def random_hex(size: int) -> str:
+    """So many random bytes (at most POOL_BYTES) in hex, good for what nobody may guess."""
+    start, end = _pool.used, _pool.used + 2 * size
+    if end > 2 * POOL_BYTES:
+        _pool.text, start, end = os.urandom(POOL_BYTES).hex(), 0, 2 * size
+    _pool.used = end
+    return _pool.text[start:end]
 
 
 def time_ordered() -> str:

@@ -3,7 +3,6 @@
 Implements the checks of rows 1 to 16 of the hostile-input table in docs/reference/errors.md.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -51,8 +50,7 @@ class RpcError(Exception):
         return msgspec.json.encode(self.envelope())
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One request whose envelope is sound; `params` is still whatever JSON the caller sent."""
 
     rpc_id: RpcId

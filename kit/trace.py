@@ -20,7 +20,7 @@ SAMPLED = 0x01
 
 _current: ContextVar[str] = ContextVar("traceparent", default="")
 _step: ContextVar[tuple[str, str]] = ContextVar("step", default=("", ""))  # the last span made, and its parent
-_sampled_share = 0.0
+_sampled_share: float | None = None  # None: no spans are exported
 
 
 def read(values: Sequence[str]) -> str:
@@ -38,23 +38,27 @@ def read(values: Sequence[str]) -> str:
 
 
 def follow(parent: str) -> str:
-    """A new span: in the parent's trace, with its flags; in a new trace, that nobody samples, without a parent."""
-    if not parent:
-        made = f"00-{_id(16, NO_TRACE)}-{_id(8, NO_SPAN)}-{_new_flags()}"
-    else:
-        made = f"{parent[:36]}{_id(8, NO_SPAN)}{parent[52:]}"
-    _step.set((made, parent))
+    """A new span: in the parent's trace, with its flags; without a parent in a new trace."""
+    ids = random_hex(8 if parent else 24)
+    made = f"{parent[:36]}{ids}{parent[52:]}" if parent else f"00-{ids[:32]}-{ids[32:]}-00"
+    if _sampled_share is not None:
+        if not parent and random.random() < _sampled_share:  # noqa: S311  chooses, guards nothing
+            made = f"{made[:53]}01"
+        _step.set((made, parent))
     return made
 
 
 def parent_of(span: str) -> str:
-    """The parent of the span that was made last for what is being done; empty for none, and for any other span."""
+    """The parent of the span that was made last for what is being done; empty for none, and for any other span.
+
+    Only known where spans are exported.
+    """
     made, parent = _step.get()
     return parent if made == span else ""
 
 
 def sample_new(share: float) -> None:
-    """From now on so many of the traces that begin here are sampled, 0 to 1."""
+    """Spans are exported: from now on so many of the traces that begin here are sampled, 0 to 1."""
     global _sampled_share
     _sampled_share = share
 
@@ -66,7 +70,7 @@ def is_sampled(traceparent: str) -> bool:
 
 def enter(values: Sequence[str]) -> str:
     """The span of a request with these headers, for all that is done for it; log lines name its trace."""
-    _current.set(span := follow(read(values)))
+    _current.set(span := follow(read(values) if values else ""))
     return span
 
 
@@ -78,15 +82,3 @@ def current() -> str:
 def trace_id(traceparent: str) -> str:
     """The trace it names; empty for none."""
     return traceparent[3:35]
-
-
-def _new_flags() -> str:
-    if not _sampled_share:
-        return "00"
-    return f"{int(random.random() < _sampled_share):02x}"  # noqa: S311  chooses, guards nothing
-
-
-def _id(size: int, none: str) -> str:
-    while (made := random_hex(size)) == none:
-        pass
-    return made

@@ -3,6 +3,7 @@
 A request is checked in the order: HTTP method, caller, media type, size, JSON, members; then what it asks for.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from agents.asking import Asker
 from agents.errors import Unavailable
 from agents.ledger import Ledger
 from agents.types import Failure
-from kit import sql, trace
+from kit import sql
 from kit.asgi import (
     BODY_WITHIN_S,
     MAX_BODY_BYTES,
@@ -35,17 +36,13 @@ from kit.asgi import (
     BodyTooSlow,
     ClientLeft,
     Header,
-    Receive,
-    Scope,
+    HttpRequest,
     Send,
-    headers_of,
     media_type_of,
-    read_body,
     respond,
-    traced,
 )
 from operators.bodies import BadBody, read
-from operators.calls import Call, Names, Pending, TurnFailed, find_call
+from operators.calls import Call, Names, Pending, TurnFailed
 from operators.errors import REFUSED, told
 from operators.switchboard import Switchboard
 
@@ -73,11 +70,6 @@ class Broken(Exception):
         self.answer = _error(status, code or CODES[status], message, *headers)
 
 
-def serves(scope: Scope) -> bool:
-    """Whether a request is for this room; preflights are not."""
-    return scope["method"] != "OPTIONS" and find_call(scope["path"]) is not None
-
-
 @dataclass(frozen=True, slots=True)
 class Operators:
     """Serves `CALLS`. `public_url`: whose pages may use the cookie; `app_origins`: whose may read answers."""
@@ -88,11 +80,11 @@ class Operators:
     public_url: str
     app_origins: Sequence[str]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; nothing a client sends makes this raise."""
-        headers, span = headers_of(scope), traced(scope)
+    async def __call__(self, request: HttpRequest, call: Call, names: Names, send: Send) -> None:
+        """Answer one request for a call; nothing a client sends makes this raise."""
+        span = request.enter_trace()
         try:
-            answer = await self._answer(scope, receive, headers)
+            answer = await self._answer(request, call, names)
         except ClientLeft:
             return
         except Broken as broken:
@@ -104,41 +96,40 @@ class Operators:
         except TurnFailed as failed:
             answer = _failure(failed)
         except Exception:
-            logger.exception("operators.failed", extra={"path": scope["path"]})
+            logger.exception("operators.failed", extra={"path": request.path})
             answer = _error(500, INTERNAL, INTERNAL_TEXT)
-        cors = allowing(headers.get("origin"), self.app_origins)
+        cors = allowing(request.headers.get("origin"), self.app_origins)
         await respond(send, answer.status, _encode(answer.body), [*answer.headers, span, *cors])
 
-    async def _answer(self, scope: Scope, receive: Receive, headers: dict[str, str]) -> Answer:
-        found = find_call(scope["path"])
-        assert found is not None  # noqa: S101  for the type checker: `serves` said so
-        if scope["method"] != "POST":
+    async def _answer(self, request: HttpRequest, call: Call, names: Names) -> Answer:
+        if request.method != "POST":
             raise Broken(405, "want POST", (b"allow", b"POST"))
-        identity = await self._identify(headers)
-        if media_type_of(headers.get("content-type", "")) != JSON_TYPE:
+        identity = await self._identify(request.headers)
+        if media_type_of(request.headers.get("content-type", "")) != JSON_TYPE:
             raise Broken(415, f"want Content-Type: {JSON_TYPE}")
-        body = await _body(scope, receive)
-        return Answer(200, await self._run(*found, identity, body))
-
-    async def _run(self, call: Call, names: Names, identity: Identity, body: bytes) -> Any:
         try:
-            wanted = read(body, call.body)
+            wanted = read(await request.read_body(), call.body)
+        except BodyTooLarge:
+            raise Broken(413, f"the body is over {MAX_BODY_BYTES} bytes") from None
+        except BodyTooSlow:
+            raise Broken(408, f"the body took over {BODY_WITHIN_S:g} s", code="request_timeout") from None
         except BadBody as bad:
             raise Broken(400, str(bad)) from None
-        asker = Asker(user_id=identity.user_id, login=identity.login, traceparent=trace.current())
-        answer = await call.run(self.switchboard, asker, names, wanted)
-        return await self._follow(identity, answer) if isinstance(answer, Pending) else answer
+        asker = Asker(user_id=identity.user_id, login=identity.login, traceparent=request.traceparent)
+        body = await call.run(self.switchboard, asker, names, wanted)
+        return Answer(200, await self._follow(identity, body) if isinstance(body, Pending) else body)
 
     async def _follow(self, identity: Identity, pending: Pending) -> Any:
         """Wait for an answer, for as long as the caller's credential is good."""
-        answers: list[Any] = []
-
-        async def wait() -> None:
-            answers.append(await pending.answer)
-
-        if not await self.callers.serve(identity.credential_id, wait()):
-            raise _unauthorized()
-        return answers[0]
+        task = self.callers.enter(identity.credential_id)
+        try:
+            return await pending.answer
+        except asyncio.CancelledError:
+            if self.callers.was_dismissed(task):
+                raise _unauthorized() from None
+            raise
+        finally:
+            self.callers.leave(identity.credential_id, task)
 
     async def _identify(self, headers: dict[str, str]) -> Identity:
         token = presented(headers)
@@ -155,15 +146,6 @@ class Operators:
             header = (b"www-authenticate", challenge)
             raise Broken(403, scope_text(TokenScope.ASK), header, code=INSUFFICIENT_SCOPE)
         return found.identity
-
-
-async def _body(scope: Scope, receive: Receive) -> bytes:
-    try:
-        return await read_body(scope, receive, limit_bytes=MAX_BODY_BYTES, within_s=BODY_WITHIN_S)
-    except BodyTooLarge:
-        raise Broken(413, f"the body is over {MAX_BODY_BYTES} bytes") from None
-    except BodyTooSlow:
-        raise Broken(408, f"the body took over {BODY_WITHIN_S:g} s", code="request_timeout") from None
 
 
 def _unauthorized() -> Broken:

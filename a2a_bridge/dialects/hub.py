@@ -9,12 +9,15 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.dialects.reading import MAX_ID_CHARS, MAX_PARTS, check_base64, invalid, question_of, read_params
+from a2a_bridge.dialects.reading import MAX_ID_CHARS, MAX_PARTS, check_content, invalid, question_of, read_params
 from a2a_bridge.requests import Get, List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import ArtifactEvent, Message, Role, State, Task, TaskEvent, text_in
 from a2a_bridge.tasks.store import TaskPage
 from agents.pieces import Json, Part, plain_text_in
 from kit.jsonrpc import RpcError
+
+STATE_NAMES = {state: state.name for state in State}
+ROLE_NAMES = {role: f"ROLE_{role.name}" for role in Role}
 
 
 class HubPart(Struct, frozen=True):
@@ -70,8 +73,7 @@ class HubDialect:
         if operation is Operation.GET:
             return Get(task_id=read_params(GetTaskParams, params).id)
         message = read_params(SendMessageParams, params, role="ROLE_USER").message
-        texts = _texts(message)
-        said = Message(message.message_id, Role.USER, tuple(Part(text=text) for text in texts))
+        said = Message(message.message_id, Role.USER, _read_parts(message))
         return Send(
             message=said,
             question=question_of(said.parts, "\n"),
@@ -135,31 +137,27 @@ class HubDialect:
         return error
 
 
-def _texts(message: HubMessage) -> tuple[str, ...]:
+def _read_parts(message: HubMessage) -> tuple[Part, ...]:
+    """The parts with text, after all were checked."""
+    found, has_words = [], False
     for i, part in enumerate(message.parts):
-        _check_part(part, f"message.parts[{i}]")
-    found = tuple(part.text for part in message.parts if isinstance(part.text, str) and part.text)
-    if not any(text.strip() for text in found):
+        check_content(part, f"message.parts[{i}]")
+        if isinstance(part.text, str) and part.text:
+            found.append(Part(text=part.text))
+            has_words = has_words or not part.text.isspace()
+    if not has_words:
         raise invalid("message.parts", "message.parts: at least one part must hold text")
-    return found
-
-
-def _check_part(part: HubPart, where: str) -> None:
-    contents = [one for one in (part.text, part.raw, part.url, part.data) if one is not UNSET]
-    if len(contents) != 1:
-        raise invalid(where, f"{where}: want exactly one of text, raw, url, data")
-    if isinstance(part.raw, str):
-        check_base64(part.raw, f"{where}.raw")
+    return tuple(found)
 
 
 def _state(task: Task) -> str:
     """What has not begun is WORKING here: there is no state before it."""
-    return State.WORKING.name if task.state is State.SUBMITTED else task.state.name
+    return STATE_NAMES[State.WORKING if task.state is State.SUBMITTED else task.state]
 
 
 def _message(message: Message) -> Json:
     parts = [{"text": part.text} for part in message.parts if isinstance(part.text, str)]
-    return {"messageId": message.id, "role": f"ROLE_{message.role.name}", "parts": parts}
+    return {"messageId": message.id, "role": ROLE_NAMES[message.role], "parts": parts}
 
 
 def _asking(message: Message) -> Json:

@@ -63,11 +63,30 @@ def check_base64(raw: str, where: str) -> str:
     return standard
 
 
+def check_content(part: Any, where: str) -> None:
+    """Check what a part holds; `text`, `raw`, `url` and `data` are UNSET where it has none.
+
+    Raises:
+        RpcError: -32602, it holds not exactly one thing, or what is not base64.
+    """
+    has_bytes = part.raw is not UNSET
+    if has_bytes + (part.text is not UNSET) + (part.url is not UNSET) + (part.data is not UNSET) != 1:
+        raise invalid(where, f"{where}: want exactly one of text, raw, url, data")
+    if has_bytes:
+        check_base64(part.raw, f"{where}.raw")
+
+
 def question_of(parts: Iterable[Part], between: str) -> str:
     """What an agent that reads only text gets: the texts, and of each data part its JSON, marked as such."""
-    texts = [part.text for part in parts if isinstance(part.text, str) and part.text]
-    notes = [_note(i, part.data) for i, part in enumerate(parts, 1) if part.data is not UNSET]
-    return "\n\n".join([*([between.join(texts)] if texts else []), *notes])
+    texts: list[str] = []
+    notes: list[str] = []
+    for number, part in enumerate(parts, 1):
+        if isinstance(part.text, str) and part.text:
+            texts.append(part.text)
+        if part.data is not UNSET:
+            notes.append(_note(number, part.data))
+    text = between.join(texts)
+    return "\n\n".join([text, *notes] if texts else notes) if notes else text
 
 
 def _note(number: int, data: Any) -> str:

@@ -1,10 +1,12 @@
 """Requests of A2A 1.0, checked. ProtoJSON: snake_case names, numbers for enums, null for absent are accepted."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from msgspec import UNSET, convert
+from msgspec.json import encode
 
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import OUTPUT_MODES, check_printable, invalid, question_of, read_params
@@ -63,10 +65,14 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     """SendMessage and SendStreamingMessage."""
     sent: SendParams = _read(SendParams, params)
     message, wanted = sent.message, sent.configuration
-    parts = tuple(check_part(part, f"message.parts[{i}]") for i, part in enumerate(message.parts))
+    parts, has_content, is_text = tuple(message.parts), False, True
+    for i, part in enumerate(parts):
+        check_part(part, f"message.parts[{i}]")
+        has_content = has_content or part.data is not UNSET or bool(str(part.text).strip())
+        is_text = is_text and part.text is not UNSET
     if message.role not in ROLES:
         raise invalid("message.role", "message.role: want ROLE_USER")
-    if not any(part.data is not UNSET or str(part.text).strip() for part in parts):
+    if not has_content:
         raise invalid("message.parts", "message.parts: at least one part must hold text or data")
     _check_modes(wanted.accepted_output_modes)
     push = wanted.task_push_notification_config
@@ -80,7 +86,7 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
             message.reference_task_ids,
         ),
         question=question_of(parts, "\n"),
-        parts=parts if any(part.text is UNSET for part in parts) else (),
+        parts=() if is_text else parts,
         task_id=message.task_id,
         context_id=check_printable(message.context_id, "message.contextId"),
         waits=not is_stream and not wanted.return_immediately,
@@ -169,6 +175,7 @@ READERS: Mapping[Operation, Callable[[Any], Request]] = {
     Operation.SHOW_CARD: read_show_card,
 }
 NEED_NO_PARAMS = frozenset({Operation.LIST, Operation.SHOW_CARD})
+NOT_PLAIN = re.compile(rb'_[^"\\]*":|null')  # a name in snake_case, or null, may be in it
 NESTED: Mapping[str, Mapping[str, Any]] = {
     "message": {"parts": {}},
     "configuration": {"taskPushNotificationConfig": {"authentication": {}}},
@@ -177,7 +184,8 @@ NESTED: Mapping[str, Mapping[str, Any]] = {
 
 
 def _read(kind: type[Any], params: Any) -> Any:
-    return read_params(kind, _plain(params, NESTED))
+    is_plain = NOT_PLAIN.search(encode(params)) is None
+    return read_params(kind, params if is_plain else _plain(params, NESTED))
 
 
 def _plain(value: Any, nested: Mapping[str, Any]) -> Any:

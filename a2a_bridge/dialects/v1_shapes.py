@@ -4,8 +4,11 @@ from msgspec import UNSET
 
 from a2a_bridge.dialects.reading import last
 from a2a_bridge.requests import PushTarget
-from a2a_bridge.tasks.record import Artifact, ArtifactEvent, Message, StatusEvent, Task
+from a2a_bridge.tasks.record import Artifact, ArtifactEvent, Message, Role, State, StatusEvent, Task
 from agents.pieces import Json, Part
+
+STATE_NAMES = {state: f"TASK_STATE_{state.name}" for state in State}
+ROLE_NAMES = {role: f"ROLE_{role.name}" for role in Role}
 
 
 def task_json(task: Task, history_length: int | None, *, with_artifacts: bool = True) -> Json:
@@ -30,7 +33,7 @@ def direct_json(context_id: str, message: Message) -> Json:
     shown: Json = {
         "messageId": message.id,
         "contextId": context_id,
-        "role": f"ROLE_{message.role.name}",
+        "role": ROLE_NAMES[message.role],
         "parts": [part_json(part) for part in message.parts],
     }
     if message.metadata is not UNSET:
@@ -58,8 +61,10 @@ def artifact_json(artifact: Artifact) -> Json:
 
 def part_json(part: Part) -> Json:
     """A Part."""
-    members = (("text", part.text), ("raw", part.raw), ("url", part.url), ("data", part.data))
-    shown: Json = {name: value for name, value in members if value is not UNSET}
+    shown: Json = {}
+    for name, value in (("text", part.text), ("raw", part.raw), ("url", part.url), ("data", part.data)):
+        if value is not UNSET:
+            shown[name] = value
     if part.media_type:
         shown["mediaType"] = part.media_type
     if part.filename:
@@ -97,14 +102,14 @@ def push_json(task_id: str, target: PushTarget) -> Json:
 
 
 def _status(task: Task) -> Json:
-    shown: Json = {"state": f"TASK_STATE_{task.state.name}", "timestamp": task.updated_at}
+    shown: Json = {"state": STATE_NAMES[task.state], "timestamp": task.updated_at}
     if task.message is not None:
         shown["message"] = message_json(task, task.message)
     return shown
 
 
 def _status_of(task: Task, event: StatusEvent) -> Json:
-    shown: Json = {"state": f"TASK_STATE_{event.state.name}", "timestamp": event.at}
+    shown: Json = {"state": STATE_NAMES[event.state], "timestamp": event.at}
     if event.message is not None:
         shown["message"] = message_json(task, event.message)
     return shown

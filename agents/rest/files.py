@@ -32,7 +32,7 @@ from kit.describe import ErrorBody, Page
 INERT = "sandbox; default-src 'none'"  # should a browser show it after all
 ANY_BYTES = (200, ANY_MIME)
 DOWNLOAD = {ANY_BYTES: bytes, 429: ErrorBody, 503: ErrorBody}
-AT_THE_DOOR = {408: ErrorBody, 429: ErrorBody, 503: ErrorBody}  # what hub/django_door.py says to an upload
+OF_UPLOADS = {408: ErrorBody, 429: ErrorBody, 503: ErrorBody}  # what hub/bounded_django.py says to an upload
 
 
 class FileDeleted(TypedDict):
@@ -68,7 +68,7 @@ class SessionFiles(APIView):
         found = File.objects.filter(session=session).select_related("session", "uploader")
         return page(request, found.order_by("-pk"), lambda rows: [{**show_file(row)} for row in rows])
 
-    @extend_schema(request={"multipart/form-data": FileForm}, responses={201: ApiFile, **AT_THE_DOOR})
+    @extend_schema(request={"multipart/form-data": FileForm}, responses={201: ApiFile, **OF_UPLOADS})
     def post(self, request: Request, public_id: uuid.UUID) -> Response:
         """Upload a file, up to 10 MiB."""
         session = get_session(request, public_id, at_least=Role.PROMPTER)

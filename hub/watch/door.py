@@ -19,7 +19,7 @@ from hub.health import draining
 from hub.watch.figures import hub_figures
 from hub.watch.looking import Look
 from hub.watch.metrics import HubWide
-from kit.asgi import Header, Receive, Scope, Send, header, respond
+from kit.asgi import Header, HttpRequest, Send, respond
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ EnsureStarted = Callable[[], Awaitable[None]]
 
 ANSWER_WITHIN_S = 1.0
 PATHS = frozenset({"/livez", "/readyz", "/metrics"})
-FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via")
+FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip", "via")
 NO_STORE: list[Header] = [(b"cache-control", b"no-store")]
 ABSENT = b'{"error":"not_found","message":"There is nothing at this address."}'
 NOT_THIS_VERB = b'{"error":"method_not_allowed","message":"want GET or HEAD"}'
@@ -53,15 +53,15 @@ class WatchDoor:
         self._probe = Look(probe, "readyz", within_s=ANSWER_WITHIN_S)
         self._figures = Look(hub_figures, "metrics", within_s=ANSWER_WITHIN_S)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, request: HttpRequest, send: Send) -> None:
         """One request for one of PATHS."""
-        if scope["path"] == "/metrics" and not self._may_read(scope):
+        if request.path == "/metrics" and not self._may_read(request):
             await respond(send, 404, ABSENT)
-        elif scope["method"] not in ("GET", "HEAD"):
+        elif request.method not in ("GET", "HEAD"):
             await respond(send, 405, NOT_THIS_VERB, [(b"allow", b"GET, HEAD")])
-        elif scope["path"] == "/livez":
+        elif request.path == "/livez":
             await _tell(send, {"ok": True})
-        elif scope["path"] == "/readyz":
+        elif request.path == "/readyz":
             await _tell(send, await self._readiness())
         else:
             await _show(send, await self._metrics())
@@ -106,11 +106,11 @@ class WatchDoor:
         wide.register(HubWide(found))
         return generate_latest(self._registry) + generate_latest(wide)
 
-    def _may_read(self, scope: Scope) -> bool:
-        given = header(scope, b"authorization").removeprefix("Bearer ").encode()
+    def _may_read(self, request: HttpRequest) -> bool:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
         if self._token and hmac.compare_digest(given, self._token):
             return True
-        return _is_local(scope) and not any(header(scope, name) for name in FORWARDED)
+        return _is_local(request) and not any(request.headers.get(name) for name in FORWARDED)
 
 
 async def _tell(send: Send, state: dict[str, object]) -> None:
@@ -123,10 +123,10 @@ async def _show(send: Send, text: bytes) -> None:
     await send({"type": "http.response.body", "body": text})
 
 
-def _is_local(scope: Scope) -> bool:
+def _is_local(request: HttpRequest) -> bool:
     """Whether it comes from this machine and names this machine: not by a page that a browser here has open."""
-    client = scope.get("client") or ("", 0)
-    name = header(scope, b"host").rpartition(":")[0] or header(scope, b"host")
+    client, host = request.scope.get("client") or ("", 0), request.headers.get("host", "")
+    name = host.rpartition(":")[0] or host
     return _is_loopback(str(client[0])) and (name == "localhost" or _is_loopback(name.strip("[]")))
 
 

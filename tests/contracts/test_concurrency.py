@@ -5,15 +5,16 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from asgiref.sync import sync_to_async  # noqa: TID251  the thread that Django runs views in
+from django import http
 from django.db import connection
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpResponseBase, StreamingHttpResponse
 
 from accounts.middleware import LongAnswerMiddleware
 from accounts.models import User
 from agents.links.remote.access import NO_AUTH
 from agents.links.remote.card import BadCard, fetch_card
-from hub.django_door import DjangoDoor
-from kit.asgi import Message, Receive, Scope, Send
+from hub.bounded_django import BoundedDjango
+from kit.asgi import HttpRequest, Message, Receive, Scope, Send
 from kit.async_db import stream_slices
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots, TooManyAtOnce
 from tests.remote.cards import serving_card
@@ -83,9 +84,11 @@ async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
     async def send(message: object) -> None:
         raise AssertionError(message)
 
-    door = DjangoDoor(application, path_prefix="", max_body_bytes=1, max_upload_bytes=1, limits={KIND: counted})
+    bounded = BoundedDjango(
+        application, path_prefix="", max_body_bytes=1, max_upload_bytes=1, limits={KIND: counted}
+    )
     scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-    request = asyncio.create_task(door.serve(scope, receive, send))
+    request = asyncio.create_task(bounded.serve(HttpRequest(scope, receive), send))
     await taken.wait()
     assert counted.running() == {1: 1}
     if end == "is cancelled":
@@ -107,12 +110,12 @@ async def test_a_long_answer_holds_no_connection_while_it_is_taken() -> None:
     def is_idle() -> bool:
         return connection.connection is None
 
-    async def view(request: HttpRequest) -> HttpResponseBase:
+    async def view(request: http.HttpRequest) -> HttpResponseBase:
         await User.objects.acount()
         idle.append(await sync_to_async(is_idle)())
         return StreamingHttpResponse(stream_slices(slices()))
 
-    response = await LongAnswerMiddleware(view)(HttpRequest())  # type: ignore[arg-type, misc]
+    response = await LongAnswerMiddleware(view)(http.HttpRequest())  # type: ignore[arg-type, misc]
     content: AsyncIterator[bytes] = aiter(response)
     async for piece in content:
         assert piece == b"0"

@@ -10,11 +10,11 @@ from django.core.exceptions import ImproperlyConfigured
 
 from a2a_bridge import answering
 from a2a_bridge.pushes.queue import PUSHES
-from a2a_bridge.quiet import KEEPALIVE_S
+from a2a_bridge.streams import KEEPALIVE_S
 from agents.ledger.statements import GRACE
 from agents.links.channel import consumer, link, prompts
 from agents.models.presence import PROCESS_DEAD_S
-from hub import heads, patience, runtime, sockets
+from hub import http_protocol, runtime, sockets
 from kit.asgi import BODY_WITHIN_S
 from kit.durations import TIME_SCALE, read_scale, seconds
 from kit.safe_http.client import TOTAL_S
@@ -52,10 +52,10 @@ SHIPPED = [
     (GRACE.total_seconds(), 60),
     (runtime.BEAT_EVERY_S, 5),
     (PROCESS_DEAD_S, 20),
-    (heads.HEAD_WITHIN_S, 10),
+    (http_protocol.HEAD_WITHIN_S, 10),
     (BODY_WITHIN_S, 30),
     (answering.SEND_WITHIN_S, 30),
-    (patience.TAKEN_WITHIN_S, 45),
+    (http_protocol.TAKEN_WITHIN_S, 45),
     (TOTAL_S, 10),
     (LEASE.total_seconds(), 60),
     (settings.REPLY_WAIT_S, 60),

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from a2a_bridge.answering import Answer
-from a2a_bridge.asgi import RpcWire
-from a2a_bridge.calls import Done
-from a2a_bridge.door import Door
+from a2a_bridge.asgi import Access, RpcWire
+from a2a_bridge.versions import HUB
 from agents.ledger import Ledger
 from agents.links.channel.events import EVENT_PATH, HookEvents
 from hub.wiring import House, build
-from kit.asgi import ClientLeft
+from kit.asgi import ClientLeft, HttpRequest
 
 AGENT = "/api/a2a/v1/agents/ada/desk"
 
@@ -26,9 +26,13 @@ class Overdue(Ledger):
 
 
 OVERDUE = Overdue(home="test")
+ACCESS = Access(OVERDUE, "")
 SURFACES: dict[str, tuple[str, Callable[[House], Any]]] = {
-    "JSON-RPC": (AGENT, lambda house: replace(house.bridge, door=Door(OVERDUE, ""))),
-    "HTTP+JSON": (f"{AGENT}/message:send", lambda house: replace(house.http_json, door=Door(OVERDUE, ""))),
+    "JSON-RPC": (AGENT, lambda house: partial(replace(house.bridge, access=ACCESS), handle="ada/desk")),
+    "HTTP+JSON": (
+        f"{AGENT}/message:send",
+        lambda house: partial(replace(house.http_json, access=ACCESS), handle="ada/desk", rest="message:send"),
+    ),
     "hooks": (EVENT_PATH, lambda house: HookEvents(ledger=OVERDUE, link=house.link, meter=house.meter)),
 }
 
@@ -46,7 +50,7 @@ async def test_it_is_a_500_and_stands_in_the_log(
         sent.append(message)
 
     scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
-    await surface(build())(scope, receive, send)
+    await surface(build())(HttpRequest(scope, receive), send=send)
     assert sent[0]["status"] == 500
     assert b"internal error" in sent[-1]["body"]
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [TimeoutError]
@@ -61,4 +65,4 @@ async def test_a_client_that_cannot_be_sent_to_has_left(failure: type[OSError]) 
         raise failure
 
     with pytest.raises(ClientLeft):
-        await Answer(nothing, gone, RpcWire()).at_once(Done({}))
+        await Answer(nothing, gone, RpcWire(HUB)).at_once({})

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvicorn
 
-from hub.corked import HubHttp
+from hub.http_protocol import HubHttpProtocol
 from kit.asgi import Receive, Scope, Send
 from tests.servers import free_port
 from tests.waiting import eventually
@@ -16,7 +16,7 @@ MUCH = 32 * 1_048_576  # more than any kernel keeps for who does not read
 PIECE = b"x" * 65_536
 
 
-class Impatient(HubHttp):
+class Impatient(HubHttpProtocol):
     """The hub's own, in a hurry."""
 
     taken_within_s = 0.5

@@ -65,7 +65,7 @@ async def sent(services: Services, call: Call) -> TaskRun | Repeat:
 async def test_an_ask_that_another_process_joins_keeps_its_place() -> None:
     async with at_work() as (house, agent):
         call = await call_of(agent)
-        run = await sent(house.bridge.counter.operations.services, call)
+        run = await sent(house.bridge.runner.operations.services, call)
         assert isinstance(run, TaskRun)
         assert (run.is_in_line, run.outlives_followers) == (True, False)
         await house.take(Join(call.caller.identity.user_id, agent.ref.session_id, digest_of(SEND).hex()))
@@ -75,7 +75,7 @@ async def test_an_ask_that_another_process_joins_keeps_its_place() -> None:
 
 async def test_an_ask_whose_key_comes_again_keeps_its_place() -> None:
     async with at_work() as (house, agent):
-        services, call = house.bridge.counter.operations.services, await call_of(agent, "k")
+        services, call = house.bridge.runner.operations.services, await call_of(agent, "k")
         run, repeat = await sent(services, call), await sent(services, call)
         assert isinstance(run, TaskRun)
         assert isinstance(repeat, Repeat)

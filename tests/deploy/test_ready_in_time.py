@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from faults.proxy import proxied
 from hub.watch.door import WatchDoor
+from kit.asgi import HttpRequest
 from tests.callers import web
 from tests.homes import GrownHomes, MakeHome
 from tests.hub_process import StartHub
@@ -63,7 +64,8 @@ async def test_a_process_that_cannot_start_is_alive_and_not_ready() -> None:
         raise AssertionError
 
     for path in ("/readyz", "/livez"):
-        await door({"type": "http", "method": "GET", "path": path, "headers": []}, receive, send)
+        scope = {"type": "http", "method": "GET", "path": path, "headers": []}
+        await door(HttpRequest(scope, receive), send)
     assert [one["status"] for one in told[::2]] == [503, 200]
     assert json.loads(told[1]["body"]) == {"ok": False, "starting": True}
     await door.close()

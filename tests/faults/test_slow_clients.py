@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from hub.heads import HEAD_WITHIN_S
+from hub.http_protocol import HEAD_WITHIN_S
 from tests.callers import bearer, envelope, question, rpc_path, web
 from tests.homes import MakeHome
 from tests.hub_process import HubProcess, StartHub

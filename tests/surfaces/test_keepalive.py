@@ -6,7 +6,7 @@ import time
 import httpx
 import pytest
 
-from a2a_bridge.quiet import KEEPALIVE_S
+from a2a_bridge.streams import KEEPALIVE_S
 from tests.callers import Json, bearer, envelope, open_stream, question, reply_text, rpc_path
 from tests.hub_process import HubProcess
 from tests.openclaw.caller import message

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from a2a_bridge.quiet import KEEPALIVE_S
+from a2a_bridge.streams import KEEPALIVE_S
 from tests.callers import Json
 from tests.hub_process import HubProcess
 from tests.peers import Chunker, Echo, Held, Slow, TaskPeer, online

@@ -32,12 +32,9 @@ from kit.asgi import (
     BodyTooLarge,
     BodyTooSlow,
     ClientLeft,
-    Receive,
-    Scope,
+    HttpRequest,
     Send,
-    header,
     media_type_of,
-    read_body,
     respond,
 )
 from kit.async_db import db_call
@@ -91,10 +88,10 @@ class HookEvents:
         self._link = link
         self._hooked: OrderedDict[int, None] = OrderedDict()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
         try:
-            await self._take(*await self._read(scope, receive))
+            await self._take(*await self._read(request))
         except _Refusal as refusal:
             await _refuse(send, refusal.status, str(refusal), refusal.code)
         except Unavailable:
@@ -107,18 +104,18 @@ class HookEvents:
         else:
             await respond(send, 202, TAKEN)
 
-    async def _read(self, scope: Scope, receive: Receive) -> tuple[int, HookedSession, HookEvent, str]:
+    async def _read(self, request: HttpRequest) -> tuple[int, HookedSession, HookEvent, str]:
         """A sound event: whose it is, its session, and its payload as it is kept."""
-        _check_form(scope)
+        _check_form(request)
         try:
-            body = await read_body(scope, receive, limit_bytes=MAX_BODY_BYTES, within_s=BODY_WITHIN_S)
+            body = await request.read_body()
         except BodyTooLarge:
             raise _Refusal(413, f"the body is over {MAX_BODY_BYTES} bytes") from None
         except BodyTooSlow:
             raise _Refusal(408, f"the body took over {BODY_WITHIN_S:g} s") from None
         event = _event(body)
         wanted = event.session_id if isinstance(event, HookEvent) else None
-        token = presented({"authorization": header(scope, b"authorization")})
+        token = presented({"authorization": request.headers.get("authorization", "")})
         found = await self._ledger.look_up(token.digest if token else None, None, wanted)
         if found.identity is None or found.identity.kind != Credential.Kind.CHANNEL:
             raise _Refusal(401, "want a live channel token")
@@ -159,10 +156,10 @@ class HookEvents:
 _decode = msgspec.json.Decoder(HookEvent).decode
 
 
-def _check_form(scope: Scope) -> None:
-    if scope["method"] != "POST":
+def _check_form(request: HttpRequest) -> None:
+    if request.method != "POST":
         raise _Refusal(405, "want POST")
-    if media_type_of(header(scope, b"content-type")) not in ("", "application/json"):
+    if media_type_of(request.headers.get("content-type", "")) not in ("", "application/json"):
         raise _Refusal(415, "want Content-Type: application/json")
 
 

@@ -21,7 +21,7 @@ from accounts.models import Credential, User
 from accounts.rest import caller_of
 from agents.access import NotAllowed, Role, find_session
 from agents.models import File, Session
-from agents.rest.files import AT_THE_DOOR, DOWNLOAD, AnyType, download
+from agents.rest.files import DOWNLOAD, OF_UPLOADS, AnyType, download
 from agents.rest.paging import read_query
 from agents.rest.uploads import FileForm, read_form
 from agents.transcript import files
@@ -82,7 +82,7 @@ class ChannelFiles(APIView):
     @extend_schema(
         auth=[CHANNEL_TOKEN],
         request={"multipart/form-data": ChannelFileForm},
-        responses={201: ChannelFile, 404: ErrorBody, **AT_THE_DOOR},
+        responses={201: ChannelFile, 404: ErrorBody, **OF_UPLOADS},
     )
     def post(self, request: Request) -> Response:
         """Add a file to a session of the token's owner, or to one they may prompt; up to 10 MiB."""

@@ -20,12 +20,11 @@ from kit.asgi import (
     BodyTooLarge,
     BodyTooSlow,
     BoundedBody,
+    HttpRequest,
     Receive,
     Scope,
     Send,
     bodiless,
-    check_length,
-    headers_of,
     respond,
 )
 from kit.async_db import db_call
@@ -45,7 +44,7 @@ BROKEN = {BodyTooLarge: (413, TOO_LARGE), BodyTooSlow: (408, TOO_SLOW)}
 RETRY_SOON = [(b"retry-after", b"2")]
 
 
-class DjangoDoor:
+class BoundedDjango:
     """Passes requests on to Django within their bounds. `path_prefix`: with which Django expects their paths."""
 
     def __init__(
@@ -64,45 +63,44 @@ class DjangoDoor:
         self._max_upload_bytes = max_upload_bytes
         self._uploads: Counter[int] = Counter()  # under way, by user
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(self, request: HttpRequest, send: Send) -> None:
         """One request."""
-        if scope["method"] not in METHODS:
+        if request.method not in METHODS:
             await respond(send, 405, NO_SUCH_METHOD, [(b"allow", ALLOW_ALL)])
-        elif is_upload(scope):
-            await self._upload(scope, receive, send)
+        elif is_upload(request):
+            await self._upload(request, send)
         else:
-            await self._pass(scope, receive, send, self._max_body_bytes, BODY_WITHIN_S)
+            await self._pass(request, send, self._max_body_bytes, BODY_WITHIN_S)
 
-    async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _upload(self, request: HttpRequest, send: Send) -> None:
         try:
-            user_id = await db_call(_find_uploader)(scope)
+            user_id = await db_call(_find_uploader)(request)
         except DatabaseDown:
             await respond(send, 503, DOWN, RETRY_SOON)
             return
         if user_id is None:
-            await self._pass(scope, bodiless(receive), send, self._max_upload_bytes, UPLOAD_WITHIN_S)
+            request.receive = bodiless(request.receive)
+            await self._pass(request, send, self._max_upload_bytes, UPLOAD_WITHIN_S)
         elif self._uploads[user_id] >= UPLOADS_AT_ONCE:
             await respond(send, 429, TOO_MANY, RETRY_SOON)
         else:
-            await self._upload_of(user_id, scope, receive, send)
+            self._uploads[user_id] += 1
+            try:
+                await self._pass(request, send, self._max_upload_bytes, UPLOAD_WITHIN_S)
+            finally:
+                self._uploads -= Counter([user_id])  # forgets who is at none
 
-    async def _upload_of(self, user_id: int, scope: Scope, receive: Receive, send: Send) -> None:
-        self._uploads[user_id] += 1
+    async def _pass(self, request: HttpRequest, send: Send, limit_bytes: int, within_s: float) -> None:
         try:
-            await self._pass(scope, receive, send, self._max_upload_bytes, UPLOAD_WITHIN_S)
-        finally:
-            self._uploads -= Counter([user_id])  # forgets who is at none
-
-    async def _pass(self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, within_s: float) -> None:
-        try:
-            check_length(scope, limit_bytes)
+            request.check_length(limit_bytes)
         except BodyTooLarge:
             await respond(send, 413, TOO_LARGE)
             return
-        body = BoundedBody(receive, limit_bytes=limit_bytes, within_s=within_s)
-        slots = scope[SLOTS_KEY] = RequestSlots(self._limits)
+        body = BoundedBody(request.receive, limit_bytes=limit_bytes, within_s=within_s)
+        slots = RequestSlots(self._limits)
+        scope = {**request.scope, "path": self._path_prefix + request.path, SLOTS_KEY: slots}
         try:
-            await self._application({**scope, "path": self._path_prefix + scope["path"]}, body.receive, send)
+            await self._application(scope, body.receive, send)
         finally:
             slots.release()
         if body.broken is not None:  # Django believes that the client left
@@ -110,13 +108,13 @@ class DjangoDoor:
             await respond(send, status, text, [(b"connection", b"close")])
 
 
-def is_upload(scope: Scope) -> bool:
+def is_upload(request: HttpRequest) -> bool:
     """Whether a request brings a file."""
-    return scope["method"] == "POST" and UPLOAD.fullmatch(scope["path"]) is not None
+    return request.method == "POST" and UPLOAD.fullmatch(request.path) is not None
 
 
-def _find_uploader(scope: Scope) -> int | None:
+def _find_uploader(request: HttpRequest) -> int | None:
     """The user whose live token a request carries; whether it is of a fitting kind is the view's to say."""
-    token = presented(headers_of(scope))
+    token = presented(request.headers)
     identity = identify({token.digest}).get(token.digest) if token else None
     return identity.user_id if identity else None

@@ -1,0 +1,202 @@
+"""uvicorn's HTTP, with bounds on what clients may keep waiting, and with an answer's writes put together.
+
+uvicorn waits for ever for the rest of a head, for a client to take an answer, and for the last of it to be taken
+before it closes; and an answer that waits in the server's buffer holds its connection. Bodies have bounds of their
+own (`kit.asgi`).
+"""
+
+import asyncio
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any, cast
+
+from httptools import HttpParserInvalidMethodError
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from kit.asgi import ALLOW_ALL
+from kit.durations import seconds
+
+HEAD_WITHIN_S = seconds(10.0, at_least_s=2.5)
+MAX_HEAD_BYTES = 65_536
+LEAVE_WITHIN_S = seconds(10.0, at_least_s=2.5)
+STOOD_STILL_S = seconds(3.0, at_least_s=2.0)  # longer than the second from one look to the next
+TAKEN_WITHIN_S = seconds(45.0)  # a stream gives up on its reader after 30
+TAKEN_S = seconds(6.0)  # gained by emptying the buffer of about 48 KiB: 8 KiB a second may be taken for ever
+MAX_WAITING_BYTES = 16_384
+REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} /\S* HTTP/1\.[01]\r?\n")
+NO_SUCH_METHOD = (
+    b"HTTP/1.1 405 Method Not Allowed\r\nallow: "
+    + ALLOW_ALL
+    + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+)
+LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class HeadTooLarge(Exception):
+    """Ends the parsing of a request; the client is told by `send_400_response`."""
+
+
+class BufferedTransport:
+    """A transport that writes once in each turn of the loop, or when MAX_WAITING_BYTES wait (docs/adr/0064).
+
+    uvloop gives each `write` to the system at once, and a packet over loopback costs more than the answer in it.
+    All but writing and closing is the transport's own.
+    """
+
+    __slots__ = ("_loop", "_size", "_transport", "_waiting", "is_closing", "pause_reading", "resume_reading")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self.is_closing = transport.is_closing
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = transport.resume_reading
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Keep it for the end of this turn of the loop."""
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
+        self._waiting.append(data)
+        self._size += len(data)
+        if self._size >= MAX_WAITING_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what waits, then close."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            data, self._waiting, self._size = b"".join(self._waiting), [], 0
+            self._transport.write(data)
+
+
+class HubHttpProtocol(HttpToolsProtocol):
+    """One connection of HTTP, or a socket until it is upgraded: uvicorn hands the transport on.
+
+    It notes since when it waits for a head, or to be closed (0.0: it does not wait), and `end_overdue` ends it. It
+    is torn down when its buffer stays full for `taken_within_s`, or nearly so for longer.
+    """
+
+    taken_within_s = TAKEN_WITHIN_S
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.head_since = self.closing_since = 0.0
+        self._head_bytes = 0  # of a head that is not whole
+        self._is_too_large = False
+        self._received = b""  # what is being parsed
+        self._giving_up: asyncio.TimerHandle | None = None
+        self._left_s = self.taken_within_s
+        self._paused_at = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client connected; its first head is awaited."""
+        super().connection_made(cast(asyncio.Transport, BufferedTransport(transport, self.loop)))
+        self.head_since = self.loop.time()
+
+    def data_received(self, data: bytes) -> None:
+        """What comes after an answer and begins no request, such as the rest of a body, is awaited like a head.
+
+        Only a head is bounded in bytes: a client that sends the rest of a refused body must read the refusal.
+        """
+        self._received = data
+        super().data_received(data)
+        self._received = b""
+        if "method" not in (self.scope or ()):  # uvicorn adds it when a head is whole
+            if not self._head_bytes:
+                self.head_since = self.loop.time()
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+                self._refuse()
+        elif not self.head_since and self._has_answered:
+            self.head_since = self.loop.time()
+
+    def on_headers_complete(self) -> None:
+        """A head is whole; one that came at once is no larger than one in pieces may be."""
+        may_be_large = self._head_bytes + len(self._received) > MAX_HEAD_BYTES
+        self.head_since, self._head_bytes = 0.0, 0
+        if may_be_large and _size_of(self.url, self.headers) > MAX_HEAD_BYTES:
+            self._is_too_large = True
+            raise HeadTooLarge
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is no request, its head is too large, or the server knows no such HTTP method."""
+        is_unknown = isinstance(sys.exc_info()[1], HttpParserInvalidMethodError)
+        if self._is_too_large:
+            self._refuse()
+        elif is_unknown and REQUEST_LINE.match(self._received):
+            self.transport.write(NO_SUCH_METHOD)
+            self.transport.close()
+        else:
+            super().send_400_response(msg)
+
+    def pause_writing(self) -> None:
+        """The buffer is full."""
+        super().pause_writing()
+        self._paused_at = self.loop.time()
+        self._giving_up = self.loop.call_later(self._left_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """There is room again."""
+        self._stay()
+        used_s = self.loop.time() - self._paused_at
+        self._left_s = min(self._left_s - used_s + TAKEN_S, self.taken_within_s)
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over, from whichever side."""
+        self._stay()
+        super().connection_lost(exc)
+
+    def forgive(self, time_s: float) -> None:
+        """The process stood still for so long, and could receive nothing: that is not waited for."""
+        self.head_since += time_s if self.head_since else 0.0
+        self.closing_since += time_s if self.closing_since else 0.0
+
+    def end_overdue(self, now: float) -> None:
+        """End it when it was waited for too long; call it about once a second."""
+        if self.transport.is_closing():
+            self.closing_since = self.closing_since or now
+            if now - self.closing_since > LEAVE_WITHIN_S:
+                self.transport.abort()
+        elif self.head_since and now - self.head_since > HEAD_WITHIN_S:
+            self.transport.close()
+
+    @property
+    def _has_answered(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle  # none before the first request
+        return cycle is not None and cycle.response_complete and not self.pipeline
+
+    def _refuse(self) -> None:
+        self.transport.write(LARGE)
+        self.transport.close()
+
+    def _stay(self) -> None:
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+
+
+def end_overdue(connections: Iterable[object], now: float, before: float) -> None:
+    """End what is overdue of a server's connections, as was done `before`, a second ago or at 0.0 never.
+
+    When that is long ago the process stood still, with its machine perhaps.
+    """
+    stood_still_s = now - before if before and now - before > STOOD_STILL_S else 0.0
+    for connection in list(connections):
+        if isinstance(connection, HubHttpProtocol):
+            connection.forgive(stood_still_s)
+            connection.end_overdue(now)
+
+
+def _size_of(url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> int:
+    return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)

@@ -1,0 +1,53 @@
+"""What a server writes leaves in order and as one; flow control and closing see it all."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from hub.http_protocol import MAX_WAITING_BYTES, BufferedTransport
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[tuple[BufferedTransport, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+    yield BufferedTransport(transport, loop), theirs
+    transport.abort()
+    theirs.close()
+
+
+def arrived(end: socket.socket) -> bytes:
+    try:
+        return end.recv(1_000_000)
+    except BlockingIOError:
+        return b"nothing"
+
+
+async def test_writes_of_one_turn_leave_together(pair: tuple[BufferedTransport, socket.socket]) -> None:
+    ours, far = pair
+    ours.write(b"head ")
+    ours.write(b"body")
+    assert arrived(far) == b"nothing"
+    await asyncio.sleep(0)
+    assert arrived(far) == b"head body"
+
+
+async def test_much_does_not_wait(pair: tuple[BufferedTransport, socket.socket]) -> None:
+    ours, far = pair
+    ours.write(b"a")
+    ours.write(b"b" * MAX_WAITING_BYTES)
+    assert arrived(far) == b"a" + b"b" * MAX_WAITING_BYTES
+    await asyncio.sleep(0)
+    assert arrived(far) == b"nothing"
+
+
+async def test_closing_writes_what_waits(pair: tuple[BufferedTransport, socket.socket]) -> None:
+    ours, far = pair
+    ours.write(b"the end")
+    ours.close()
+    assert ours.is_closing()
+    assert arrived(far) == b"the end"
