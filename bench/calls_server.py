@@ -1,8 +1,8 @@
 """`python -m bench.calls_server FILE`: `manage.py serve` that counts its calls between two SIGUSR1.
 
 Each signal adds a line of JSON to the file: an empty list when it begins to count, the counts when it ends. A
-count is `[thread, file, function, C function, times]`: calls of the function where `C function` is empty, else calls
-of that C function in it. Files of the project are named from its root, others begin with a slash.
+count is `[thread, file, function, C function, times]`: calls of the function where `C function` is empty, else
+calls of that C function in it. Files of the project are named from its root, others begin with a slash.
 """
 
 import json

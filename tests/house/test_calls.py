@@ -18,7 +18,7 @@ ASKS = 60
 
 @dataclass(frozen=True)
 class Limit:
-    """Of one unary ask that is alone, on SQLite. `calls`: of Python and C functions, by the loop and the ledger."""
+    """Of one unary ask that is alone, on SQLite. `calls`: of Python and C functions, on loop and ledger thread."""
 
     calls: int
     modules: int
