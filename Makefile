@@ -53,6 +53,7 @@ screenshots: $(VENV)/.dev ## Take pictures of every page into ./screenshots
 
 bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench.calls
 	@$(BIN)/python -m bench.directory
 	@$(BIN)/python -m bench.events
 	@$(BIN)/python -m bench.relay

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.children import ROOT, SERVER_CORE, Child, child, python
 from bench.databases import databases
@@ -20,6 +21,7 @@ QUESTION = "what is the status of the build on the main branch, and who broke it
 SDK = "a2a-sdk"
 HOMES = ("embedded", "postgres")
 DIALECTS = tuple(f"{home}{version}" for home in HOMES for version in ("", " 1.0"))
+V03_METHODS = {"SendMessage": "message/send", "SendStreamingMessage": "message/stream"}
 COUNTER_DIGITS = 10
 SERVE = ("manage.py", "serve")
 
@@ -28,10 +30,11 @@ _folders = itertools.count(1)
 
 @dataclass(frozen=True)
 class Caller:
-    """One user's way in: where they ask, and the headers that say who they are."""
+    """One user's way in: where they ask, the headers that say who they are, and the version of A2A in these."""
 
     path: str
     headers: str
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,11 @@ class Target:
 
     def _template(self, caller: Caller, method: str, kind: str) -> Template:
         mark = secrets.token_hex(6)
-        message = {"messageId": f"{mark}-", "role": "ROLE_USER", "parts": [{"text": f"{kind}: {QUESTION}"}]}
+        text = f"{kind}: {QUESTION}"
+        message: dict[str, Any] = {"messageId": f"{mark}-", "role": "ROLE_USER", "parts": [{"text": text}]}
+        if caller.version == "0.3":
+            method = V03_METHODS[method]
+            message |= {"kind": "message", "role": "user", "parts": [{"kind": "text", "text": text}]}
         call = {"jsonrpc": "2.0", "id": "1", "method": method, "params": {"message": message}}
         before, _, after = json.dumps(call).partition(f"{mark}-")
         head = (
@@ -148,7 +155,7 @@ def caller_of(user: Mapping[str, str], version: str = "") -> Caller:
     """The way in of one seeded user; `version`: of A2A, empty for the hub's own dialect."""
     spoken = f"A2A-Version: {version}\r\n" if version else ""
     path = f"/api/a2a/v1/agents/{user['asks']}"
-    return Caller(path, f"Authorization: Bearer {user['session_token']}\r\n{spoken}")
+    return Caller(path, f"Authorization: Bearer {user['session_token']}\r\n{spoken}", version)
 
 
 @contextmanager

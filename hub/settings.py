@@ -46,6 +46,7 @@ QUESTIONS_KEPT_DAYS = env.whole("QUESTIONS_KEPT_DAYS", 90, least=1, most=36_500)
 EVENTS_KEPT_DAYS = env.whole("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
 FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
 DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
+TASKS_MEMORY_MB = env.whole("TASKS_MEMORY_MB", 64, least=16)
 TASKS_KEPT_DAYS = env.whole("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
 TEST_TIME_SCALE = TIME_SCALE
 FORMATTERS = {"TEXT": "EventFormatter", "JSON": "JsonFormatter"}

@@ -63,5 +63,7 @@ class HubSockets(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         """Called by the application. An upgrade that it refused by an HTTP response is answered, too."""
         await super().send(message)
+        if message["type"] == "websocket.accept" and self.handshake_complete:
+            del self.request, self.response  # 3 KiB of headers, which uvicorn needs only to accept
         if self.initial_response is not None and self.close_sent:
             self.handshake_complete = True  # else uvicorn logs an error

@@ -242,7 +242,11 @@ def _post() -> Post:
 def _tasks() -> TaskStore:
     """The hub's own store, and the two kinds that agents may choose."""
     journal = JournalTaskStore(kept_days=settings.TASKS_KEPT_DAYS)
-    memory = MemoryTaskStore(time.monotonic) if settings.IS_EMBEDDED else RedisTaskStore(settings.REDIS_URL)
+    memory: TaskStore
+    if settings.IS_EMBEDDED:
+        memory = MemoryTaskStore(time.monotonic, max_bytes=settings.TASKS_MEMORY_MB * 1_048_576)
+    else:
+        memory = RedisTaskStore(settings.REDIS_URL)
     own = journal if settings.TASK_STORE == "journal" else memory
     return ChosenStores(own, {Agent.TaskStore.MEMORY: memory, Agent.TaskStore.JOURNAL: journal})
 

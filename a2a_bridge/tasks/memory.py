@@ -9,7 +9,7 @@ from a2a_bridge.tasks.record import ArtifactEvent, Role, Task, TaskEvent, size_o
 from a2a_bridge.tasks.store import TaskPage, TaskQuery, ttl_s
 from kit import sql
 
-MAX_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 MAX_BYTES_A_CALLER = 16 * 1024 * 1024
 EVENT_BYTES = 300
 

@@ -1,13 +1,18 @@
 """Tasks in this process: what expires, and what goes first when there are too many."""
 
+import json
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import pytest
 
 from a2a_bridge.tasks.memory import MemoryTaskStore
-from a2a_bridge.tasks.record import State, Task
+from a2a_bridge.tasks.record import Artifact, Message, Role, State, Task
 from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S
 from agents.pieces import Part
+from kit.ids import unguessable
 from tests.contracts.stored_tasks import Clock, ended, keep, story, task
 
 
@@ -61,3 +66,25 @@ async def test_all_tasks_together_stay_within_the_memory() -> None:
     kept = [caller_id for caller_id in range(40) if await store.find("task-1", caller_id=caller_id)]
     assert kept == list(range(kept[0], 40))
     assert len(kept) * ended(text="x" * 900).size_bytes <= 40_000
+
+
+REPLIES: dict[str, Callable[[], Part]] = {
+    "short": lambda: Part(text=f"yes {unguessable()}"),
+    "long": lambda: Part(text=unguessable() * 300),
+    "data": lambda: Part(data=json.loads(json.dumps({"rows": [{"id": n, "name": str(n)} for n in range(40)]}))),
+}
+
+
+@pytest.mark.parametrize("kind", REPLIES)
+async def test_tasks_take_no_more_memory_than_they_may(kind: str) -> None:
+    store = MemoryTaskStore(Clock(), max_bytes=2_000_000)
+    tracemalloc.start()
+    try:
+        for number in range(2_000):
+            said = Message(unguessable(), Role.USER, (Part(text=unguessable() * 4),))
+            artifact = Artifact("reply-1", (REPLIES[kind](),))
+            await store.put(ended(unguessable(), caller_id=number % 20, history=(said,), artifacts=(artifact,)))
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 2_400_000

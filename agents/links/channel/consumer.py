@@ -131,6 +131,7 @@ class AgentSocket(FrameSocket):
         await self.accept()
         self._timer = asyncio.get_running_loop().call_later(REGISTER_WITHIN_S, self._expire)
         headers = headers_of(self.scope)
+        self.scope["headers"].clear()  # the socket stays for long, and so would the token
         headers.pop("cookie", None)
         if token := presented(headers):
             await self._authenticate(token.digest)

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from hub.data_lock import DataDirInUse, lock
 from hub.server import HubServer
+from kit.malloc import bound_malloc
 
 
 class Command(BaseCommand):
@@ -28,6 +29,7 @@ class Command(BaseCommand):
                 raise CommandError(str(taken)) from None
             call_command("migrate", verbosity=0, interactive=False)
         sys.setswitchinterval(SWITCH_INTERVAL_S)
+        bound_malloc()
         server = HubServer()
         server.run()
         if not server.started:
