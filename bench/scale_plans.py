@@ -86,7 +86,7 @@ def plans(users: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
         delattr(database, "send")
     big = _big_tables()
     if database.is_postgresql:  # plans depend on the moment, which is a transaction's
-        connection.connection.execute(READ_CLOCK.postgresql.replace(", true)", ", false)"))
+        connection.connection.execute("SELECT " + READ_CLOCK.replace(", true)", ", false)"))
     described = [(statement, _plan(statement, values)) for statement, values in heard]
     return [
         {"statement": " ".join(statement.split())[:200], "plan": plan, "scans": sorted(_read_whole(*each) & big)}

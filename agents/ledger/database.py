@@ -34,11 +34,9 @@ class Statement(NamedTuple):
     postgresql: str
 
 
-# PostgreSQL's clock is read once, under the locks, and kept for the transaction.
+# PostgreSQL's clock is read once, after the locks, and kept for the transaction.
+READ_CLOCK = "CAST(set_config('clawbridge.now', CAST(clock_timestamp() AS text), true) AS timestamptz)"
 NOW = Statement(":now", "CAST(current_setting('clawbridge.now') AS timestamptz)")
-READ_CLOCK = Statement(
-    "", "SELECT CAST(set_config('clawbridge.now', CAST(clock_timestamp() AS text), true) AS timestamptz)"
-)
 _PARTS = {
     "now": NOW,
     "day": Statement(":day", f"CAST({NOW.postgresql} AT TIME ZONE 'UTC' AS date)"),
@@ -273,11 +271,12 @@ class PostgresqlDatabase(Database):
         sent = self._send(f"{insert.postgresql} RETURNING id", {"rows": _as_json(rows)})
         return [row[0] for row in sent.fetchall()]
 
-    def list_of(self, values: Collection[object]) -> list[object]:
-        return list(values)
+    def list_of(self, values: Collection[object]) -> str:
+        """As text, whose type the statement says: psycopg's type of a list differs with its numbers."""
+        return "{" + ",".join(["NULL" if one is None else _quoted(str(one)) for one in values]) + "}"
 
     def table_of(self, name: str, rows: Sequence[Sequence[object]]) -> dict[str, Any]:
-        return {f"{name}{n}": list(column) for n, column in enumerate(zip(*rows, strict=True), 1)}
+        return {f"{name}{n}": self.list_of(column) for n, column in enumerate(zip(*rows, strict=True), 1)}
 
     def moment(self, when: datetime) -> datetime:
         return when
@@ -329,6 +328,11 @@ class PostgresqlDatabase(Database):
             self._home.connection.execute(nested if self._is_nested else "ROLLBACK")
         except psycopg.Error:
             self._home.close()
+
+
+def _quoted(element: str) -> str:
+    """An element of an array, as PostgreSQL reads it."""
+    return '"' + element.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _as_json(rows: Sequence[Any]) -> str:

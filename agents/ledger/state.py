@@ -1,4 +1,4 @@
-"""What the ledger reads: who asks and what for (`look_up`), and what decides about a batch, after its locks."""
+"""What the ledger reads: a request's caller and agent (`look_up`), and what decides about a batch, after its locks."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -112,7 +112,7 @@ Grants = frozenset[tuple[int, int]]
 def look_up(wanted: Sequence[LookUp]) -> list[Found]:
     """Identities and published agents for a whole batch; nothing is ever cached.
 
-    One round trip for all, a second where an agent is not open to everybody.
+    One round trip for all, a second where an agent is not open to all.
     """
     database = of_thread()
     with database.django_errors:

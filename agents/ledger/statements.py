@@ -134,7 +134,13 @@ RETURNING chat_id, agent_id, usage_day
     grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
 )
 _LOCK_SESSIONS = statement(
-    "SELECT id FROM agents_session WHERE id = ANY(:ids)", postgresql_lock="ORDER BY id FOR NO KEY UPDATE"
+    """
+WITH locked AS MATERIALIZED (
+  SELECT id FROM agents_session WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE
+)
+SELECT {clock}, locked_all.count FROM (SELECT count(*) AS count FROM locked) AS locked_all
+""",
+    clock=Statement("", READ_CLOCK),
 )
 _HOLD_SESSIONS = statement(
     "SELECT id FROM agents_session WHERE id = ANY(:ids)", postgresql_lock="ORDER BY id FOR KEY SHARE"
@@ -179,9 +185,7 @@ class Moment:
         self._database = database
         self._leases: dict[float, object] = {}
         if database.is_postgresql:
-            if session_ids:
-                database.send(_LOCK_SESSIONS, {"ids": sorted(set(session_ids))})
-            self._clock = database.send(READ_CLOCK, {})
+            self._clock = database.send(_LOCK_SESSIONS, {"ids": database.list_of(set(session_ids))})
             self.values: dict[str, Any] = {}
             return
         self.now = now = datetime.now(UTC)

@@ -45,7 +45,7 @@ OnBatch = Callable[[int], None]  # how many pieces of work were taken at once; c
 
 @dataclass(slots=True)
 class Item:
-    """A piece of work and whoever waits for it."""
+    """A piece of work, and the future that waits for its result."""
 
     work: Any  # Work | LookUp
     loop: asyncio.AbstractEventLoop
@@ -103,7 +103,7 @@ class Ledger:
             Waits: it has a place in the line of its agent.
             Unavailable: nothing was decided; a place it had (`in_line`) may be there still.
 
-        When this is cancelled nobody will see the turn through: what is admitted all the same is withdrawn.
+        When this is cancelled no task sees the turn through: what is admitted all the same is withdrawn.
         """
         decided = self._submit(Admit(ask, in_line))
         try:
@@ -238,7 +238,7 @@ class _Worker:
         return items
 
     def _serve(self, items: list[Item]) -> None:
-        """Look up, then commit: whoever was just found asks at once, and that goes into this batch."""
+        """Look up, then commit: a caller that was just found asks at once, and that goes into this batch."""
         looks, works = _parted(items)
         if looks:
             _answer(looks, self._look_up(looks))

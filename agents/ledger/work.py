@@ -31,7 +31,7 @@ Also = Callable[[SettledTurn], Sequence[sql.Query | sql.Insert]]
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """End a turn. Result: SettledTurn, as stored, whoever ended it.
+    """End a turn. Result: SettledTurn, as stored, whichever ending was first.
 
     `also`: what a surface writes in the same transaction, given that result; it is called in the ledger's thread,
     again when the batch is tried again. `has_also`: not given up, see `SettledTurn`.

@@ -111,3 +111,21 @@ def test_an_agent_of_a_viewer_is_told_the_role_that_asking_takes() -> None:
     share.role = "prompter"
     share.save()
     assert find_routed("owner/desk", viewer.pk).session_id == session.pk
+
+
+@pytest.mark.parametrize(
+    "odd", ['"', '","', '"},{"', "\\", '\\"', ",", "{", "}", "'", "\n", "%s", ":now", " ", "NULL"]
+)
+def test_a_handle_is_looked_up_as_it_is_written(odd: str) -> None:
+    agent, other = published(), published()
+    handle = f"{odd}{agent.ref.handle}"
+    assert look_up([LookUp(None, handle), LookUp(None, odd), LookUp(None, other.ref.handle)])[1].agent is None
+    Agent.objects.filter(pk=agent.agent.pk).update(handle=handle, handle_key=handle.lower())
+    found = look_up([LookUp(None, handle), LookUp(None, agent.ref.handle), LookUp(None, other.ref.handle)])
+    assert [one.agent and one.agent.agent_id for one in found] == [agent.agent.pk, None, other.agent.pk]
+
+
+def test_a_question_is_kept_letter_by_letter() -> None:
+    agent = published()
+    turn = admitted(replace(ask(agent), question='{"a": [1, "\\n"]}, \'x\' "é😀" \\ %s :now $1'))
+    assert Turn.objects.get().question == turn.text
