@@ -12,7 +12,7 @@ from a2a_bridge.requests import Request, Send, Subscribe
 from a2a_bridge.tasks.feed import Feed
 from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
-from a2a_bridge.tasks.record import Task, TaskEvent
+from a2a_bridge.tasks.record import OPEN, Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
 from agents.pieces import ArtifactPiece, Json
 from kit.durations import seconds
@@ -184,6 +184,8 @@ class Streaming:
 
     def _is_over(self, task: Task) -> bool:
         """A send's stream is over when the task asks, too; who subscribed stays until its end."""
+        if task.state in OPEN:
+            return False
         stays = isinstance(self.request, Subscribe) and not self.dialect.passes_ended
         return task.is_terminal or (task.is_interrupted and not stays)
 

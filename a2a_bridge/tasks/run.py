@@ -253,14 +253,15 @@ class TaskRun:
 
     def _new(self, task: Task, taken: int) -> list[TaskEvent]:
         """The events of what came since; the first is that the agent is at work."""
-        at = timestamp()
-        working: list[TaskEvent] = []
-        if task.state is State.SUBMITTED and not self.is_in_line:
-            working = [StatusEvent(task.seq + 1, at, State.WORKING)]
+        begins = task.state is State.SUBMITTED and not self.is_in_line
         pieces = self.pieces[taken:]
+        if not begins and not pieces:
+            return []
         if self._joins_text and self.feed is None:
             pieces = with_joined_text(pieces)
-        return [*working, *events_of(after(task, working), pieces, at)]
+        at = timestamp()
+        working = [StatusEvent(task.seq + 1, at, State.WORKING)] if begins else []
+        return [*working, *events_of(after(task, working), pieces, at)] if pieces else [*working]
 
     def _ending(self, settled: SettledTurn) -> "End":
         """The same each time it is asked for one end."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from a2a_bridge.tasks.record import OPEN, State, Task, TaskEvent
+from a2a_bridge.tasks.record import OPEN, TERMINAL, State, Task, TaskEvent
 from kit import sql
 
 ENDED_TTL_S = 30 * 60
@@ -16,9 +16,9 @@ MAY_RUN = timedelta(seconds=OPEN_TTL_S)
 
 def ttl_s(task: Task) -> int:
     """How long a memory keeps a task that nothing happens to."""
-    if task.is_terminal:
-        return ENDED_TTL_S
-    return ASKING_TTL_S if task.is_interrupted else OPEN_TTL_S
+    if task.state in OPEN:
+        return OPEN_TTL_S
+    return ENDED_TTL_S if task.state in TERMINAL else ASKING_TTL_S
 
 
 def may_run(state: str, updated_at: datetime, now: datetime) -> bool:

@@ -15,7 +15,7 @@ from a2a_bridge.tasks.record import State, Task, TaskEvent, after
 from a2a_bridge.tasks.run import TaskRun
 from agents.errors import Unavailable
 from agents.pieces import ApprovalAsked
-from agents.post import LocalPost, Said
+from agents.post import Chunk, LocalPost, Said
 from agents.types import Ask, OpenTurn, Outcome, SettledTurn, Surface, Target
 from agents.waiting import RunningTurn
 from kit.async_db import db_call
@@ -83,9 +83,8 @@ class Away(MemoryTaskStore):
         raise Unavailable
 
 
-async def test_a_request_for_approval_that_cannot_be_kept_leaves_the_wait_its_time() -> None:
-    """The answer tells the client meanwhile that the hub is there."""
-    run = run_on(Away(Clock()), keeps_plain=True)
+def running() -> RunningTurn:
+    """A turn that was just admitted."""
     asked = Ask(
         chat_id="c",
         target=Target(1, 1, "a/b"),
@@ -95,9 +94,33 @@ async def test_a_request_for_approval_that_cannot_be_kept_leaves_the_wait_its_ti
         question="what?",
         wait_s=60,
     )
-    run.begin(RunningTurn(OpenTurn(ask=asked, connection_id=1, link_process="p", text="what?")))
-    assert run.running is not None
-    run.running.take(Said("c", 0, ApprovalAsked("r1", "Bash", "ls")))
+    return RunningTurn(OpenTurn(ask=asked, connection_id=1, link_process="p", text="what?"))
+
+
+async def test_a_task_is_followed_with_all_that_happened_to_it_so_far() -> None:
+    store = MemoryTaskStore(Clock())
+    run, turn = run_on(store, keeps_plain=True), running()
+    run.begin(turn)
+    turn.take(Chunk("c", 0, "hi"))
+    feed = await run.tell()
+    assert [event.seq for event in feed.since(0) or ()] == [1, 2]
+    assert await store.find(run.task.id, caller_id=1) == feed.task
+    assert (feed.task.state, feed.task.reply_text) == (State.WORKING, "hi")
+
+
+async def test_a_task_whose_beginning_cannot_be_kept_is_followed_all_the_same() -> None:
+    run = run_on(Away(Clock()), keeps_plain=True)
+    run.begin(running())
+    feed = await run.tell()
+    assert feed.is_fed
+    assert feed.task == run.opening
+
+
+async def test_a_request_for_approval_that_cannot_be_kept_leaves_the_wait_its_time() -> None:
+    """The answer tells the client meanwhile that the hub is there."""
+    run, turn = run_on(Away(Clock()), keeps_plain=True), running()
+    run.begin(turn)
+    turn.take(Said("c", 0, ApprovalAsked("r1", "Bash", "ls")))
     async with asyncio.timeout(3):
         assert not await run.answered(0.2)
 

@@ -14,6 +14,7 @@ from a2a_bridge import jobs
 from a2a_bridge.models import StoredEvent, StoredTask
 from a2a_bridge.tasks import journal
 from a2a_bridge.tasks.journal import JournalTaskStore
+from a2a_bridge.tasks.pieces import plain_end
 from a2a_bridge.tasks.record import State, Task, after
 from a2a_bridge.tasks.redis import Line, spent
 from a2a_bridge.tasks.store import TaskQuery
@@ -26,7 +27,7 @@ from agents.types import SettledTurn
 from kit.async_db import db_call
 from kit.iso import iso
 from tests.contracts.house import COMPLETED, HOME, admitted, ask, published
-from tests.contracts.stored_tasks import HANDLE, chunk, ended, keep, make_callers, state, story, task
+from tests.contracts.stored_tasks import HANDLE, at, chunk, ended, keep, make_callers, state, story, task
 from tests.contracts.test_task_store_redis import written_before
 
 pytestmark = [pytest.mark.ledger, pytest.mark.django_db(transaction=True)]
@@ -331,6 +332,14 @@ async def test_a_task_nobody_was_told_of_is_written_whole_with_its_end(store: Jo
     await in_database(lambda: _settled_with(store, after(task(), story()), story()))
     assert await store.find("task-1", caller_id=1) == after(task(), story())
     assert await store.events_after(task(), 0) == story()
+
+
+async def test_a_plain_reply_is_one_row_and_can_be_read(store: JournalTaskStore) -> None:
+    replied = plain_end(task(), "so", at(9))
+    await in_database(lambda: _settled_with(store, replied, ()))
+    assert await store.find("task-1", caller_id=1) == replied
+    assert await store.events_after(replied, 0) is None
+    assert await in_database(StoredEvent.objects.count) == 0
 
 
 async def test_an_end_written_again_or_late_changes_nothing(store: JournalTaskStore) -> None:
