@@ -155,7 +155,9 @@ class Bridge:
                 raise no_method(rpc.method)
             wire.streams_errors = dialect.streams_errors and operation in STREAMS
             wanted = dialect.read(operation, rpc.params)
-            await self.runner.run(call_of(request, caller, dialect, operation, wanted), answer)
+            call = call_of(request, caller, dialect, operation, wanted)
+            del request, body, rpc, wanted  # an answer may take long; a stream need not hold them
+            await self.runner.run(call, answer)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
             await answer.fail(failure)
 

@@ -100,7 +100,9 @@ class HttpJson:
                 raise RpcError(errors.VERSION_NOT_SUPPORTED, "want A2A-Version: 1.0, as a header or in the query")
             operation = address.operation(request.method)
             wanted = V1.read(operation, params_of(request, operation, names, body))
-            await self.runner.run(call_of(request, caller, V1, operation, wanted), answer)
+            call = call_of(request, caller, V1, operation, wanted)
+            del request, body, wanted  # an answer may take long; a stream need not hold them
+            await self.runner.run(call, answer)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
             await answer.fail(failure)
 

@@ -1,4 +1,4 @@
-"""The door of a hub process: what waits or streams goes straight to its callable, the rest to Django."""
+"""What a hub process serves: what waits or streams goes straight to its callable, the rest to Django."""
 
 import asyncio
 import json
@@ -21,8 +21,8 @@ from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango  # noqa: E402
 from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
-from hub.watch.door import PATHS as WATCHED  # noqa: E402
-from hub.watch.door import WatchDoor  # noqa: E402
+from hub.watch.endpoints import PATHS as WATCHED  # noqa: E402
+from hub.watch.endpoints import WatchEndpoints  # noqa: E402
 from hub.watch.metrics import registry  # noqa: E402
 from kit.asgi import MAX_BODY_BYTES, HttpRequest, Receive, Scope, Send, below, respond  # noqa: E402
 from kit.sockets import refuse_upgrade  # noqa: E402
@@ -32,7 +32,7 @@ PATH_PREFIX = settings.PATH_PREFIX
 STARTING = b'{"error":"unavailable","message":"the hub is starting"}'
 
 runtime = Runtime(wiring.build())
-watch_door = WatchDoor(
+watching = WatchEndpoints(
     registry(str(settings.SPECTACULAR_SETTINGS["VERSION"]), runtime.house.counts, runtime.house.gauges()),
     settings.METRICS_TOKEN,
     runtime.ensure_started,
@@ -56,7 +56,7 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
         return _websocket(scope, receive, send)
     request = HttpRequest(scope, receive)
     if request.path in WATCHED:
-        return watch_door(request, send)
+        return watching(request, send)
     return _serve(request, send) if runtime.is_started else _serve_once_started(request, send)
 
 
@@ -78,7 +78,7 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
 
 async def _serve_once_started(request: HttpRequest, send: Send) -> None:
     """Answers 503 for a process that is starting, or whose start failed."""
-    if await watch_door.has_started():
+    if await watching.has_started():
         await _serve(request, send)
     else:
         await respond(send, 503, STARTING, [(b"retry-after", b"2")])
@@ -86,7 +86,7 @@ async def _serve_once_started(request: HttpRequest, send: Send) -> None:
 
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     house, path = runtime.house, scope["path"]
-    if not runtime.is_started and not await watch_door.has_started():
+    if not runtime.is_started and not await watching.has_started():
         await refuse_upgrade(receive, send, 503, "unavailable", "the hub is starting")
     elif path == "/channel" and draining.is_set():
         await refuse_upgrade(receive, send, 503, "unavailable", "the hub takes no agents now")
@@ -104,6 +104,6 @@ async def _lifespan(receive: Receive, send: Send) -> None:
             if message["type"] == "lifespan.startup":
                 await runtime.ensure_started()
                 await send({"type": "lifespan.startup.complete"})
-        await watch_door.close()
+        await watching.close()
         await runtime.stop()
         await send({"type": "lifespan.shutdown.complete"})

@@ -1,4 +1,4 @@
-"""Whether this process still takes new work. `/livez` and `/readyz` are in hub/watch/door.py."""
+"""Whether this process still takes new work. `/livez` and `/readyz` are in hub/watch/endpoints.py."""
 
 import threading
 

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from faults.proxy import proxied
-from hub.watch.door import WatchDoor
+from hub.watch.endpoints import WatchEndpoints
 from kit.asgi import HttpRequest
 from tests.callers import web
 from tests.homes import GrownHomes, MakeHome
@@ -54,7 +54,7 @@ async def test_a_process_that_cannot_start_is_alive_and_not_ready() -> None:
     async def fail() -> None:
         raise ConnectionError
 
-    door = WatchDoor(CollectorRegistry(), "", fail)
+    watching = WatchEndpoints(CollectorRegistry(), "", fail)
     told: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -65,7 +65,7 @@ async def test_a_process_that_cannot_start_is_alive_and_not_ready() -> None:
 
     for path in ("/readyz", "/livez"):
         scope = {"type": "http", "method": "GET", "path": path, "headers": []}
-        await door(HttpRequest(scope, receive), send)
+        await watching(HttpRequest(scope, receive), send)
     assert [one["status"] for one in told[::2]] == [503, 200]
     assert json.loads(told[1]["body"]) == {"ok": False, "starting": True}
-    await door.close()
+    await watching.close()

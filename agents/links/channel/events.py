@@ -80,7 +80,7 @@ class _Refusal(Exception):
 
 
 class HookEvents:
-    """The door for hooks. It tells each connection once that its program has hooks, and of each turn's ends."""
+    """Serves the hooks. It tells each connection once that its program has hooks, and of each turn's ends."""
 
     def __init__(self, *, ledger: Ledger, link: ChannelLink, meter: StorageMeter) -> None:
         self._ledger = ledger

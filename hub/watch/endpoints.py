@@ -43,7 +43,7 @@ def probe() -> None:
         cursor.execute("SELECT 1")
 
 
-class WatchDoor:
+class WatchEndpoints:
     """Answers those who watch. `token`: what opens `/metrics` from elsewhere than this machine."""
 
     def __init__(self, registry: CollectorRegistry, token: str, ensure_started: EnsureStarted) -> None:
