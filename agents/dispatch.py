@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agents.errors import NoReceipt, NotDelivered, RateLimited, Unavailable, Waits
 from agents.ledger import Also, Ledger

@@ -1,7 +1,8 @@
 """What passes between surfaces, admission, dispatch and links: frozen, plain, no JSON."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from accounts.authn import Identity
 from agents.errors import Denied
@@ -56,8 +57,7 @@ NO_CONNECTION = 0  # of a turn whose agent is a remote server; ids of connection
 AGENTS_OWN_WORDS = frozenset({Failure.AGENT_FAILED, Failure.REJECTED})  # such an end carries the agent's text
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """Whom to ask: a published agent by its handle, or, without an agent, a session by its name.
 
     `wait_s`: how long who does not wait in line may wait for it; None is the hub's own REPLY_WAIT_S.
@@ -76,8 +76,7 @@ class Target:
     text_type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """The session an ask came from. `mirrors`: its transcript shows the question and what became of it.
 
     `reports`: its transcript shows the answer alone; its agent asked, and does not wait. `peer_login`,
@@ -91,8 +90,7 @@ class Source:
     peer_session_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HookedSession:
+class HookedSession(Struct, frozen=True):
     """A session as its program's hooks find it; without a connection while its agent is away."""
 
     session_id: int
@@ -101,8 +99,7 @@ class HookedSession:
     process_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a request's token and path stand for; None where there is nothing live.
 
     `session`: only with the token it last registered with.
@@ -113,8 +110,7 @@ class Found:
     session: HookedSession | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Struct, frozen=True, kw_only=True):
     """One question to one agent or session, before anything was decided. `wait_s`: how long its caller waits.
 
     `tells`: nobody waits for the reply, and the end of the agent's turn ends it too. `source`: where it was asked
@@ -155,8 +151,7 @@ class Ask:
         return len(self.chain)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTurn:
+class OpenTurn(Struct, frozen=True, kw_only=True):
     """An admitted ask: durable, counted, holding its claim; `text` is to be delivered over `connection_id`.
 
     `isolated`: while it lasts, its agent may not reach other sessions. `watchers`: the processes with operators
@@ -173,8 +168,7 @@ class OpenTurn:
     is_remote: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(Struct, frozen=True, kw_only=True):
     """How dispatch wants a turn to end; the ledger's row says how it did."""
 
     outcome: Outcome
@@ -185,8 +179,7 @@ class Ending:
     gives_back: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SettledTurn:
+class SettledTurn(Struct, frozen=True):
     """The one end of a turn, as stored. `text` is the reply, or the agent's own words for why there is none.
 
     `has_also`: what its surface wants written with it is written, if anything. `refused`: why it was never asked,

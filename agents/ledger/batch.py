@@ -1,9 +1,10 @@
 """One batch of the ledger: everything that waited, decided in order, in one transaction."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.db.models import F, Q
+from msgspec.structs import replace
 
 from accounts.models import Credential
 from agents.admission import AdmissionState, admit

@@ -1,4 +1,4 @@
-"""What the ledger reads: a request's caller and agent (`look_up`), and what decides about a batch, after its locks."""
+"""What the ledger reads: whom a request names (`look_up`), and what decides about a batch, after its locks."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple

@@ -11,12 +11,13 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connection
+from msgspec.structs import replace
 
 from agents.announcing import Addressed, Carrier
 from agents.errors import Denied, Unavailable, Waits

@@ -1,7 +1,8 @@
 """What the ledger is asked to do, and what it answers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agents.errors import Denied
 from agents.transcript.recording import NewEvent
@@ -9,16 +10,14 @@ from agents.types import Ask, Ending, OpenTurn, SettledTurn
 from kit import sql
 
 
-@dataclass(frozen=True, slots=True)
-class Admit:
+class Admit(Struct, frozen=True):
     """Decide this ask. Result: OpenTurn; or Denied, NotPublished, Waits, raised. `in_line`: it waits already."""
 
     ask: Ask
     in_line: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Deny:
+class Deny(Struct, frozen=True):
     """Audit an ask refused elsewhere: over its rate, or one that waits no more (`in_line`). Result: None."""
 
     ask: Ask
@@ -29,8 +28,7 @@ class Deny:
 Also = Callable[[SettledTurn], Sequence[sql.Query | sql.Insert]]
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(Struct, frozen=True):
     """End a turn. Result: SettledTurn, as stored, whichever ending was first.
 
     `also`: what a surface writes in the same transaction, given that result; it is called in the ledger's thread,
@@ -43,15 +41,13 @@ class Settle:
     has_also: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Withdraw:
+class Withdraw(Struct, frozen=True):
     """End an ask unsent, and delete its place, where a commit whose answer was lost wrote them. Result: None."""
 
     ask: Ask
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """Free the lingering claim of one ended turn, or all of a session's. Result: None.
 
     `late`: the reply that came after the end; the transcript keeps it.
@@ -62,15 +58,13 @@ class Release:
     late: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """Write an event of a session. Result: None."""
 
     event: NewEvent
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(Struct, frozen=True):
     """Note that a credential was just used. Result: None."""
 
     credential_id: int

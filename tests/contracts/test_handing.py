@@ -1,9 +1,8 @@
 """Files that questions and replies name are handed on, and nothing else is."""
 
-from dataclasses import replace
-
 import pytest
 from django.db import connection
+from msgspec.structs import replace
 
 from agents.errors import FileGone
 from agents.models import File, Session

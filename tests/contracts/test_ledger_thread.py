@@ -8,10 +8,10 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 
 import pytest
 from django.db import connection
+from msgspec.structs import replace
 
 from agents.dispatch import CANCELED
 from agents.errors import Offline, Unavailable, Waits

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from agents.errors import NoReceipt, NotDelivered
 from agents.links.channel.link import ChannelLink, ToSocket

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from a2a_bridge.calls import Call, Caller, Services, Waiting
 from a2a_bridge.dialects.dialect import Operation

@@ -1,12 +1,12 @@
 """Asks that wait for a free agent: who is next, how many wait, and what is left of those who wait no more."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from msgspec.structs import replace
 
 from a2a_bridge.tasks.reader import end_of_turn
 from accounts.models import User

@@ -1,8 +1,7 @@
 """Who may ask what: sessions without an agent, access, blocks, and asks that agents pass on."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from agents.access import NotAllowed
 from agents.admission import MAX_DEPTH

@@ -1,11 +1,11 @@
 """What a batch writes to transcripts, and whom it tells."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from agents.ledger.batch import commit
 from agents.ledger.work import Admit, Record, Release, Settle
