@@ -1,4 +1,4 @@
-"""What the ledger reads: whom a request names (`look_up`), and what decides about a batch, after its locks."""
+"""Reads: a request's caller and agent (`look_up`), and what decides about a batch, behind its locks."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
