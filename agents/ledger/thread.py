@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import UUID
@@ -52,6 +53,7 @@ class Item:
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     tries: int = field(default=0)
+    when_cancelled: Callable[[object], None] | None = None  # takes the result that no task waits for any more
 
 
 class _DiskFull(Exception):
@@ -106,11 +108,12 @@ class Ledger:
 
         When this is cancelled no task sees the turn through: what is admitted all the same is withdrawn.
         """
-        decided = self._submit(Admit(ask, in_line))
+        decided = self._submit(Admit(ask, in_line), partial(self._withdraw_admitted, ask))
         try:
-            turn: OpenTurn = await asyncio.shield(decided)
+            turn: OpenTurn = await decided
         except asyncio.CancelledError:
-            decided.add_done_callback(lambda _: self._withdraw(ask, decided))
+            if not decided.cancelled():  # it was decided in the same turn of the loop
+                self._withdraw_admitted(ask, decided.exception() or decided.result())
             raise
         return turn
 
@@ -163,22 +166,26 @@ class Ledger:
                 logger.error("ledger.unfinished", extra={"waiting": waiting})
             self._thread = None
 
-    def _withdraw(self, ask: Ask, decided: asyncio.Future[Any]) -> None:
-        if not decided.cancelled() and isinstance(decided.exception(), Waits | None):
+    def _withdraw_admitted(self, ask: Ask, result: object) -> None:
+        if isinstance(result, OpenTurn | Waits):
             self.withdraw(ask)
 
-    def _submit(self, work: Work | LookUp) -> asyncio.Future[Any]:
+    def _submit(
+        self, work: Work | LookUp, when_cancelled: Callable[[object], None] | None = None
+    ) -> asyncio.Future[Any]:
         if self._queue.qsize() >= MAX_WAITING:
             raise Unavailable("too many asks wait")
-        return self._post(work)
+        return self._post(work, when_cancelled)
 
-    def _post(self, work: Work | LookUp) -> asyncio.Future[Any]:
+    def _post(
+        self, work: Work | LookUp, when_cancelled: Callable[[object], None] | None = None
+    ) -> asyncio.Future[Any]:
         if self._thread is None:
             self._thread = threading.Thread(target=self._worker.run, name="ledger", daemon=True)
             self._thread.start()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._queue.put(Item(work, loop, future))
+        self._queue.put(Item(work, loop, future, when_cancelled=when_cancelled))
         return future
 
 
@@ -366,9 +373,9 @@ def _recover(event: str, failure: Exception, attempt: int) -> None:
 
 def _answer(items: Sequence[Item], results: Sequence[object]) -> None:
     """Wake the waiters of each loop by one call."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], object]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Item, object]]] = {}
     for item, result in zip(items, results, strict=True):
-        by_loop.setdefault(item.loop, []).append((item.future, result))
+        by_loop.setdefault(item.loop, []).append((item, result))
     for loop, pairs in by_loop.items():
         try:
             loop.call_soon_threadsafe(_resolve, pairs)
@@ -376,11 +383,13 @@ def _answer(items: Sequence[Item], results: Sequence[object]) -> None:
             logger.warning("ledger.loop_gone", extra={"answers": len(pairs)})
 
 
-def _resolve(pairs: Sequence[tuple[asyncio.Future[Any], object]]) -> None:
-    for future, result in pairs:
-        if future.done():
-            continue
-        if isinstance(result, Exception):
+def _resolve(pairs: Sequence[tuple[Item, object]]) -> None:
+    for item, result in pairs:
+        future = item.future
+        if future.cancelled():
+            if item.when_cancelled is not None:
+                item.when_cancelled(result)
+        elif isinstance(result, Exception):
             future.set_exception(result)
         else:
             future.set_result(result)
