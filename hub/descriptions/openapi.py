@@ -1,5 +1,6 @@
 """The OpenAPI document: what drf-spectacular reads from the views, and the rooms' tables beside it."""
 
+import threading
 from functools import cache
 from typing import Any
 
@@ -23,8 +24,16 @@ def add_operations(result: Json, **about: Any) -> Json:
     return result
 
 
-@cache
+_lock = threading.Lock()  # drf-spectacular resolves its extensions when first used, and fails when two threads do
+
+
 def openapi() -> Json:
     """The whole document; it is the same as long as the process lives."""
+    with _lock:
+        return _document()
+
+
+@cache
+def _document() -> Json:
     document: Json = SchemaGenerator().get_schema(request=None, public=True)
     return document

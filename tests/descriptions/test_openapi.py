@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jsonschema
@@ -17,6 +18,7 @@ from a2a_bridge.asgi import handle_of
 from a2a_bridge.described import OPERATIONS as BRIDGE
 from a2a_bridge.described_http import OPERATIONS as HTTP_JSON
 from accounts.oauth.queries import APP_START, CLI_START
+from hub.descriptions import openapi as written
 from hub.descriptions.openapi import openapi
 from hub.descriptions.rooms import OPERATIONS
 from tests.descriptions.seeded import NOT_OFFERED
@@ -72,6 +74,13 @@ def test_every_address_of_http_json_is_described_and_nothing_else() -> None:
     told = {(IN_BRACES.sub("{}", one.path.partition("{slug}/")[2]), one.method.upper()) for one in HTTP_JSON}
     there = {(IN_BRACES.sub("{}", one.path), verb) for one in ADDRESSES for verb in one.operations}
     assert told == there
+
+
+def test_threads_that_want_it_at_once_get_one_document() -> None:
+    written._document.cache_clear()
+    with ThreadPoolExecutor(4) as pool:
+        documents = list(pool.map(lambda _: openapi(), range(4)))
+    assert all(document is documents[0] for document in documents)
 
 
 def test_the_document_is_valid_openapi() -> None:
