@@ -26,8 +26,8 @@ class Limit:
 
 
 LIMITS = {
-    "hub": Limit(calls=2_390, modules=80, functions=404),
-    "1.0": Limit(calls=2_440, modules=84, functions=413),
+    "hub": Limit(calls=1_190, modules=63, functions=332),
+    "1.0": Limit(calls=1_195, modules=67, functions=336),
 }
 
 
