@@ -72,36 +72,12 @@ def _for_sqlite(statement: str) -> str:
     return "%".join(part.replace("%s", "?") for part in statement.split("%%"))
 
 
-class Insert(NamedTuple):
-    """Rows to add: `into` names table and columns, `ending` may say ON CONFLICT and RETURNING."""
-
-    into: str
-    rows: Sequence[Sequence[Any]]
-    ending: str = ""
-
-
-def shares_round_trips() -> bool:
-    """Whether statements sent together are cheaper than one by one."""
-    return connection.vendor == "postgresql"
-
-
-def write_each(writes: Sequence[Query | Insert]) -> list[list[Row]]:
-    """Run several statements in their order, PostgreSQL in one round trip; what each returns, if anything."""
-    return rows_of_each([_as_query(write) if isinstance(write, Insert) else write for write in writes])
-
-
-def _as_query(insert: Insert) -> Query:
-    values = [value for row in insert.rows for value in row]
-    row = f"({marks(insert.rows[0])})"
-    return Query(f"{insert.into} VALUES {', '.join([row] * len(insert.rows))} {insert.ending}", values)
-
-
 def rows_of_each(queries: Sequence[Query]) -> list[list[Row]]:
-    """The rows of several statements, in their order; PostgreSQL is asked them all in one round trip.
+    """What each statement returns, if anything, in their order; PostgreSQL runs them in one round trip.
 
     Each still sees what was committed before it ran, not before the first.
     """
-    if not shares_round_trips():
+    if connection.vendor != "postgresql":
         return [rows(query.statement, query.values) for query in queries]
     with connection.cursor() as cursor:
         values = [value for query in queries for value in query.values]

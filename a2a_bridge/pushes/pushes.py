@@ -135,7 +135,7 @@ class Pushes:
 
 def _run(writes: Sequence[sql.Query]) -> None:
     with transaction.atomic():
-        sql.write_each(writes)
+        sql.rows_of_each(writes)
 
 
 def _move(task: Task) -> int:

@@ -60,7 +60,7 @@ class ChosenStores:
         """See `TaskStore`."""
         await self._of(task.id).drop(task)
 
-    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query | sql.Insert]:
+    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query]:
         """See `TaskStore`."""
         return self._of(task.id).writes(task, events)
 

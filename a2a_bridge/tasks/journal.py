@@ -85,7 +85,7 @@ class JournalTaskStore:
         except Unavailable:
             logger.warning("task.not_dropped", extra={"task_id": task.id})
 
-    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query | sql.Insert]:
+    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query]:
         """See `TaskStore`."""
         return [*journal_rows.locking(task), *journal_rows.writing(task, events, begins=True, whole=True)]
 

@@ -100,7 +100,7 @@ def _commit(writes: Sequence[Write]) -> None:
                 statements += _statements(one, found)
                 kept[one.task.id] = _Kept(one.task.seq, one.task.is_terminal, VERSION)
         if statements:
-            sql.write_each(statements)
+            sql.rows_of_each(statements)
 
 
 def find(task_id: str, caller_id: int, since: datetime) -> Task | None:

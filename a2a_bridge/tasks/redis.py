@@ -134,7 +134,7 @@ class RedisTaskStore:
         except Unavailable:
             logger.warning("task.not_dropped", extra={"task_id": task.id})
 
-    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query | sql.Insert]:
+    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query]:
         """See `TaskStore`."""
         return ()
 

@@ -40,7 +40,7 @@ ASKED_WITHIN_S = 0.5  # of a request for approval until its event is kept
 class Keeper(Protocol):
     """Who else wants the end of a turn."""
 
-    def writes(self, task: Task, *, is_plain: bool) -> Sequence[sql.Query | sql.Insert]:
+    def writes(self, task: Task, *, is_plain: bool) -> Sequence[sql.Query]:
         """What to write in the transaction that settles it."""
 
 
@@ -181,7 +181,7 @@ class TaskRun:
             return not self.task.is_open
         return True
 
-    def writes(self, settled: SettledTurn) -> Sequence[sql.Query | sql.Insert]:
+    def writes(self, settled: SettledTurn) -> Sequence[sql.Query]:
         """In the ledger's thread: what the transaction that settles the turn writes besides.
 
         What the store keeps; and what addresses are told, of which a task nobody was told of has none.

@@ -135,7 +135,7 @@ class TaskStore(Protocol):
     async def drop(self, task: Task) -> None:
         """Forget a task that nobody was told of."""
 
-    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query | sql.Insert]:
+    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query]:
         """The same as `append`, or `put`, as SQL for the transaction that settles the turn.
 
         Nothing when the store is not in the database: then `append` is called after the commit.

@@ -298,14 +298,14 @@ class _Batch:
 
     def _write_also(self) -> None:
         """What surfaces keep of the ends of their turns, in one order: that in which others lock those rows."""
-        writes: list[sql.Query | sql.Insert] = []
+        writes: list[sql.Query] = []
         for i, work in sorted(self._settles.items(), key=lambda item: item[1].turn.ask.chat_id):
             settled = self.results[i]
             if work.also is not None and isinstance(settled, SettledTurn):
                 writes += work.also(settled)
         if writes:
             with self._database.for_django():
-                sql.write_each(writes)
+                sql.rows_of_each(writes)
 
 
 def _without_gone_source(ask: Ask, there: Collection[int]) -> Ask:

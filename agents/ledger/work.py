@@ -25,7 +25,7 @@ class Deny(Struct, frozen=True):
     in_line: bool = False
 
 
-Also = Callable[[SettledTurn], Sequence[sql.Query | sql.Insert]]
+Also = Callable[[SettledTurn], Sequence[sql.Query]]
 
 
 class Settle(Struct, frozen=True):

@@ -42,7 +42,7 @@ def ending(task: Task, text: str = "done") -> tuple[Task, list[TaskEvent]]:
 
 def tell(task: Task, *events: TaskEvent) -> None:
     with transaction.atomic():
-        sql.write_each(telling(task, events))
+        sql.rows_of_each(telling(task, events))
 
 
 def queued(config: PushConfig) -> list[int]:
@@ -206,7 +206,7 @@ def test_a_config_kept_while_a_turn_ends_is_seen_by_the_end_or_sees_it(alice: Pe
     with transaction.atomic():
         Turn.objects.filter(pk=turn.pk).update(outcome="completed", settled_at=turn.asked_at)
         ended, events = ending(task)
-        sql.write_each(telling(ended, events))
+        sql.rows_of_each(telling(ended, events))
         keeping.start()
         keeping.join(0.5)
         assert keeping.is_alive(), "it waits for the end to be durable"
