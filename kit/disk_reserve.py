@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -43,4 +44,5 @@ class DiskReserve:
     def spend(self) -> None:
         """See `Reserve`."""
         self._is_kept = False
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):  # a disk that takes no writes gives nothing back
+            self._path.unlink(missing_ok=True)

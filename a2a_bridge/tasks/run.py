@@ -135,7 +135,9 @@ class TaskRun:
         return self.running.pieces if self.running else ()
 
     async def tell(self) -> Feed:
-        """From now on it is kept and told as it happens."""
+        """From now on it is kept and told as it happens; what came before is recorded meanwhile."""
+        if self.feed is not None:
+            return self.feed
         if self._telling is None:
             self._telling = asyncio.Lock()
         async with self._telling:
@@ -145,18 +147,14 @@ class TaskRun:
                 self.feed = self._feeds.of(self.task)
                 self.feed.is_fed = self._end is None
                 if self.running is not None and self._end is None:
-                    self.running.listen(self._record_soon)
-                    if not self.running.in_line:
-                        await self._record_now()
+                    self._listen(self.running)
         return self.feed
 
     def begin(self, running: RunningTurn) -> None:
         """The turn was admitted."""
         self.running = running
         if self.feed is not None and self._end is None:
-            running.listen(self._record_soon)
-            if not running.in_line:
-                self._record_soon()
+            self._listen(running)
 
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time. Leaving does not stop it."""
@@ -187,7 +185,8 @@ class TaskRun:
         What the store keeps; and what addresses are told, of which a task nobody was told of has none.
         """
         end = self._ending(settled)
-        writes = [*self._store.writes(end.task, end.written or ())] if self._is_kept(end.task) else []
+        events = end.written or () if self._telling is None else end.events
+        writes = [*self._store.writes(end.task, events)] if self._is_kept(end.task) else []
         self._is_written = bool(writes)
         if self.keeper is not None:
             writes += self.keeper.writes(end.task, is_plain=not self._is_promoted(end.task))
@@ -218,24 +217,28 @@ class TaskRun:
         if self.feed is not None and self.feed.has_pushes:
             await self._pushes.tell(task, events, self._traceparent)
 
+    def _listen(self, running: RunningTurn) -> None:
+        running.listen(self._record_soon)
+        if not running.in_line:
+            self._record_soon()
+
     def _record_soon(self) -> None:
         if not self._is_recording:
             self._is_recording = True
             self._feeds.recording.start(self._record(), name=f"record {self.task.id}")
 
     async def _record(self) -> None:
-        assert self._telling is not None  # noqa: S101  for the type checker: what is recorded was told
-        async with self._telling:
-            await self._record_now()
+        """Commit what came, in order; while the store is away it waits for the next piece, or the end.
 
-    async def _record_now(self) -> None:
-        """Commit what came, in order; while the store is away it waits for the next piece, or the end."""
-        self._is_recording = True
+        In a task of its own: an agent may go on for longer than who began to follow may wait, or stay.
+        """
+        assert self._telling is not None  # noqa: S101  for the type checker: what is recorded was told
         try:
-            while plan := self._planned():
-                await self._store.append(plan.task, plan.events)
-                await self._push(plan.task, plan.events)
-                self._become(plan.task, plan.taken, plan.events)
+            async with self._telling:
+                while plan := self._planned():
+                    await self._store.append(plan.task, plan.events)
+                    await self._push(plan.task, plan.events)
+                    self._become(plan.task, plan.taken, plan.events)
         except Unavailable:
             logger.warning("task.not_recorded", extra={"chat_id": self.task.chat_id})
         finally:

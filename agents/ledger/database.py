@@ -259,7 +259,6 @@ class PostgresqlDatabase(Database):
             self._home.ensure_connection()
         if self._raw is not self._home.connection:
             self._raw, self._cursors = self._home.connection, {}
-            self._raw.prepare_threshold = 0  # Django's own cursors prepare nothing
 
     def send(self, statement: Statement, values: Values) -> Answer:
         return self._send(statement.postgresql, values)
@@ -294,8 +293,12 @@ class PostgresqlDatabase(Database):
         if not sent:
             return
         self._has_begun = True
-        with self._raw.pipeline():
-            cursors = [self._execute(one) for one in sent]
+        self._raw.prepare_threshold = 0
+        try:
+            with self._raw.pipeline():
+                cursors = [self._execute(one) for one in sent]
+        finally:
+            self._raw.prepare_threshold = None  # else it keeps the texts of Django's statements, values and all
         for one, cursor in zip(sent, cursors, strict=True):
             one.rows = cursor.fetchall() if cursor.pgresult and cursor.pgresult.nfields else []
             self._cursors[one.text] = cursor

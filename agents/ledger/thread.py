@@ -389,6 +389,8 @@ def _resolve(pairs: Sequence[tuple[Item, object]]) -> None:
         if future.cancelled():
             if item.when_cancelled is not None:
                 item.when_cancelled(result)
+        elif future.done():
+            continue  # a look-up of a batch that failed after it
         elif isinstance(result, Exception):
             future.set_exception(result)
         else:

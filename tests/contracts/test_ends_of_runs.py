@@ -103,9 +103,49 @@ async def test_a_task_is_followed_with_all_that_happened_to_it_so_far() -> None:
     run.begin(turn)
     turn.take(Chunk("c", 0, "hi"))
     feed = await run.tell()
+    await feed.news(0, 5)
     assert [event.seq for event in feed.since(0) or ()] == [1, 2]
     assert await store.find(run.task.id, caller_id=1) == feed.task
     assert (feed.task.state, feed.task.reply_text) == (State.WORKING, "hi")
+
+
+class Slow(MemoryTaskStore):
+    """A store that takes longer than its agent from one chunk to the next."""
+
+    async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        await asyncio.sleep(0.02)
+        await super().append(task, events)
+
+
+async def test_an_agent_that_goes_on_keeps_no_follower_waiting() -> None:
+    run, turn = run_on(Slow(Clock()), keeps_plain=True), running()
+    run.begin(turn)
+
+    async def talk() -> None:
+        for number in range(1000):
+            turn.take(Chunk("c", number, "on "))
+            await asyncio.sleep(0.001)
+
+    talking = asyncio.create_task(talk())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(0.8):
+        feed = await run.tell()
+        assert await run.tell() is feed
+        assert await feed.news(0, 1)
+    assert not talking.done()
+    talking.cancel()
+
+
+async def test_a_follower_who_leaves_at_once_stops_no_recording() -> None:
+    run, turn = run_on(Slow(Clock()), keeps_plain=True), running()
+    run.begin(turn)
+    turn.take(Chunk("c", 0, "hi"))
+    leaving = asyncio.create_task(run.tell())
+    await asyncio.sleep(0.001)
+    leaving.cancel()
+    feed = await run.tell()
+    assert await feed.news(0, 5)
+    assert feed.task.reply_text == "hi"
 
 
 async def test_a_task_whose_beginning_cannot_be_kept_is_followed_all_the_same() -> None:

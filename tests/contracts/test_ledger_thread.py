@@ -14,11 +14,11 @@ from django.db import connection
 from msgspec.structs import replace
 
 from agents.dispatch import CANCELED
-from agents.errors import Offline, Unavailable, Waits
+from agents.errors import AlreadyAsked, Offline, Unavailable, Waits
 from agents.ledger import Ledger, thread
 from agents.line import Line
 from agents.models import QueuedAsk, Turn
-from agents.types import NO_CONNECTION, Ask, Failure, OpenTurn, Outcome, SettledTurn
+from agents.types import NO_CONNECTION, Ask, Failure, Found, OpenTurn, Outcome, SettledTurn
 from agents.waiting import RunningTurn
 from kit import sql
 from tests.contracts.house import COMPLETED, HOME, ask, published
@@ -82,6 +82,24 @@ async def test_one_row_the_database_refuses_does_not_fail_its_neighbours(ledger:
     assert isinstance(results[0], OpenTurn)
     assert isinstance(results[1], Unavailable)
     assert await asyncio.to_thread(Turn.objects.count) == 1
+
+
+async def test_what_shares_a_batch_that_breaks_is_answered() -> None:
+    faults = [RuntimeError()] * 3
+
+    def broken(_: int) -> None:
+        if faults:
+            raise faults.pop()
+
+    one = await asyncio.to_thread(lambda: ask(published()))
+    ledger = Ledger(home=HOME, on_batch=broken)
+    asked = [work for _ in range(20) for work in (ledger.look_up(None, one.target.handle), ledger.admit(one))]
+    try:
+        answers = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 5)
+    finally:
+        ledger.close()
+    assert not faults
+    assert {type(answer) for answer in answers} <= {Found, Unavailable, OpenTurn, AlreadyAsked}
 
 
 async def test_a_reply_the_database_refuses_still_ends_its_turn(ledger: Ledger) -> None:

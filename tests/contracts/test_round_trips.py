@@ -41,3 +41,11 @@ def test_an_ask_alone_takes_five_round_trips(tmp_path: Path) -> None:
         with counting(tmp_path / "settle", trips):
             end(turn)
     assert trips == [1, 2, 2] * 2
+
+
+def test_what_django_asks_on_that_connection_is_not_kept_to_be_prepared() -> None:
+    """psycopg would keep the last hundred texts, a file of megabytes in each."""
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite keeps texts without values")
+    end(admitted(ask(published())))
+    assert connection.connection.prepare_threshold is None
