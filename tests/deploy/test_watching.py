@@ -167,11 +167,9 @@ async def test_an_ask_is_four_spans_below_its_callers(watched: Watched) -> None:
 
 
 async def test_a_refused_ask_is_an_error_and_a_trace_of_its_own(watched: Watched) -> None:
-    async with online(watched.hub, Echo) as agent:
-        pass
-    answer = await call(
-        watched.hub.url, agent.handle, watched.hub.mint("bob", "session"), "SendMessage", question("q")
-    )
+    bob = watched.hub.mint("bob", "session")
+    async with online(watched.hub, Echo, agent={"dailyBudgetQueries": 0}) as agent:
+        answer = await call(watched.hub.url, agent.handle, bob, "SendMessage", question("q"))
     trace = answer.headers["traceparent"][3:35]
 
     async def arrived() -> list[Span] | None:
@@ -181,7 +179,7 @@ async def test_a_refused_ask_is_an_error_and_a_trace_of_its_own(watched: Watched
     admission, ask = sorted(await eventually(arrived, "two spans"), key=lambda one: one.name)
     assert (ask.parent, admission.parent) == ("", ask.span)
     assert ask.is_error
-    assert ask.attributes["clawbridge.reason"] == "offline"
+    assert ask.attributes["clawbridge.reason"] == "budget_exhausted"
 
 
 async def test_what_was_said_and_secrets_are_in_none_of_it(watched: Watched) -> None:
