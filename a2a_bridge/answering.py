@@ -1,4 +1,4 @@
-"""Calls are run and answered: at once, after a wait, or frame by frame; and never left without an answer.
+"""Runs calls and answers them: at once, after a wait, or frame by frame. Each call gets an answer.
 
 Clients give up after 5 s of silence, so a waiting answer is padded with a space, and a waiting stream with a
 comment, every 3 s (docs/adr/0010).
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from a2a_bridge import errors
-from a2a_bridge.calls import Call, Done, Told, Waiting
+from a2a_bridge.calls import Call, Done, StreamedAnswer, Waiting
 from a2a_bridge.dialects.dialect import STREAMS
 from a2a_bridge.operations import Operations
 from a2a_bridge.streams import KEEPALIVE_S, Frame
@@ -105,7 +105,7 @@ class Answer:
         await self._say(self._wire.result(waiting.result), is_last=True)
 
     async def stream(self, frames: AsyncIterator[Frame | None], max_age_s: float) -> None:
-        """Frames as they come, comments between them. The server takes them even when the client has left."""
+        """Frames as they come, comments between them. Only `receive` tells that the client has left."""
         self._is_stream = True
         ends_at = time.monotonic() + max_age_s
         await self._begin(sse.HEADERS)
@@ -122,7 +122,7 @@ class Answer:
         await self.end()
 
     async def refuse(self, error: RpcError) -> None:
-        """End with an error, whichever half of the answer is out."""
+        """End with an error, whether or not the answer has begun."""
         body, status = self._wire.error(error), self._wire.status(error)
         if self._has_begun:
             await self._say(sse.event(body) if self._is_stream else body, is_last=True)
@@ -141,7 +141,7 @@ class Answer:
             error = failure
         elif isinstance(failure, NotPublished):
             error = errors.agent_not_found()
-        elif isinstance(failure, (Unavailable, *sql.AWAY)):  # what reads, out of the ledger's sight
+        elif isinstance(failure, (Unavailable, *sql.AWAY)):  # AWAY: from reads that do not go through the ledger
             error = errors.unavailable()
         else:
             logger.error("bridge.failed", exc_info=failure)
@@ -150,7 +150,7 @@ class Answer:
             await self.refuse(error)
 
     def end(self) -> Sending:
-        """Nothing more comes, though more was due."""
+        """End the body of an answer that has begun."""
         return self._say(b"", is_last=True)
 
     def _whole(self, body: bytes, status: int = 200, more: Iterable[Header] = ()) -> Sending:
@@ -236,10 +236,10 @@ class CallRunner:
             if is_stream:
                 self.streams.leave(caller_id)
 
-    async def _follow(self, call: Call, outcome: Waiting | Told, answer: Answer) -> None:
+    async def _follow(self, call: Call, outcome: Waiting | StreamedAnswer, answer: Answer) -> None:
         """Answer what may take long, until its end or until the caller's credential is revoked.
 
-        An ask that waits for a free agent gives up its place when the last who follows it leaves.
+        An ask that waits for a free agent gives up its place when its last follower leaves.
         """
         in_line = outcome.run if isinstance(outcome.run, TaskRun) and outcome.run.is_in_line else None
         if in_line is not None:
@@ -262,7 +262,8 @@ class CallRunner:
                 if not is_answered:
                     self._leave(in_line)
         if not is_answered:
-            await (answer.end() if isinstance(outcome, Told) else answer.refuse(errors.unauthenticated()))
+            is_stream = isinstance(outcome, StreamedAnswer)
+            await (answer.end() if is_stream else answer.refuse(errors.unauthenticated()))
 
     def _leave(self, run: TaskRun) -> None:
         if run.is_in_line and not run.followers and not run.outlives_followers:

@@ -11,7 +11,7 @@ from a2a_bridge import errors
 from a2a_bridge.answering import Answer, CallRunner, encode
 from a2a_bridge.calls import Caller, call_of
 from a2a_bridge.dialects.dialect import STREAMS, Dialect
-from a2a_bridge.versions import activated, choose, no_method, of_errors, version_of
+from a2a_bridge.versions import activated, choose, error_dialect, no_method, version_of
 from accounts.authn import CALLER_KINDS, ForeignOrigin, TokenScope, check_origin, presented
 from agents.ledger import Ledger
 from agents.pieces import Json
@@ -58,7 +58,10 @@ class Access:
     async def check(
         self, request: HttpRequest, handle: str | None, methods: Sequence[str]
     ) -> tuple[Caller, bytes]:
-        """Check a request in the order: agent, HTTP method, media type, size, caller. The caller, and the body.
+        """Check a request; return its caller and its body.
+
+        Of several errors the first of these is raised: agent, HTTP method, media type, size, caller. The body is
+        read before the agent and the caller are looked up.
 
         Raises:
             RpcError, Unavailable: it is refused.
@@ -143,7 +146,7 @@ class Bridge:
             await answer_preflight(send)
             return
         version = version_of(request)
-        wire = RpcWire(of_errors(version))
+        wire = RpcWire(error_dialect(version))
         answer = Answer(request.receive, send, wire, self.access.headers(request))
         try:
             caller, body = await self.access.check(request, handle, ("POST",))

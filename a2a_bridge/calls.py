@@ -65,7 +65,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """An answer that is there."""
+    """An answer that is complete."""
 
     result: object
 
@@ -91,14 +91,14 @@ class Waiting(msgspec.Struct, frozen=True):
         return dialect.sent(run.task, request)
 
 
-class Told(msgspec.Struct, frozen=True):
-    """An answer frame by frame; None where nothing was told for a while. `run`: the turn that it tells."""
+class StreamedAnswer(msgspec.Struct, frozen=True):
+    """An answer frame by frame; a frame of None asks for a keep-alive. `run`: the turn that it shows."""
 
     frames: AsyncIterator[Frame | None]
     run: TaskRun | None = None
 
 
-Outcome = Done | Waiting | Told
+Outcome = Done | Waiting | StreamedAnswer
 
 
 def call_of(request: HttpRequest, caller: Caller, dialect: Dialect, operation: Operation, wanted: Request) -> Call:
@@ -137,4 +137,4 @@ async def again(services: Services, call: Call, streaming: Streaming, task_id: s
     missed = feed.since(seq) if seq <= feed.task.seq else None
     if missed is None:
         missed = await services.tasks.events_after(task, seq)
-    return Told(streaming.again(feed, missed, seq))
+    return StreamedAnswer(streaming.again(feed, missed, seq))

@@ -1,4 +1,4 @@
-"""Starting a task's turns: the first, one that joins, one that goes on; and ending them at their caller's wish."""
+"""Starts the turns of tasks, the first and follow-ups, joins repeated messages, and cancels tasks that wait."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -101,10 +101,10 @@ class Exchanges:
         traceparent: str = "",
         claim: Claim | None = None,
     ) -> TaskRun:
-        """Answer a task that asked for something (its next turn, told from its start), or join who does.
+        """Start the next turn of a task that waits for its caller, or join the same message that did.
 
         Raises:
-            RpcError: `find` raised it, somebody else went on with it first, or the ask was refused: it asks still.
+            RpcError: `find` raised it, another message was first, or the ask was refused: the task still waits.
             NotPublished, Unavailable: nothing was sent.
         """
         key = key_of(identity, agent, send, claim)
@@ -179,7 +179,7 @@ class Exchanges:
             await run.refuse(StatusEvent(1, timestamp(), State.FAILED, message))
 
     async def _asks_still(self, task: Task, begun: Task) -> None:
-        """Its answer was not taken: the task is as it was, two events later."""
+        """The follow-up was not asked: the task waits for its caller again, two events later."""
         event = StatusEvent(begun.seq + 1, timestamp(), task.state, task.message)
         feed = self._feeds.of(task)
         feed.is_fed = False
@@ -202,7 +202,7 @@ class Exchanges:
         )
 
     def wait_s(self, agent: Target, send: Send) -> float:
-        """How long the agent has: who does not wait in line may give it longer."""
+        """How long the agent has: its own `wait_s` for callers who stream or come back for the answer."""
         return self._reply_wait_s if send.waits or agent.wait_s is None else agent.wait_s
 
     def _new_task(self, identity: Identity, agent: Target, send: Send, claim: Claim | None) -> Task:

@@ -1,4 +1,4 @@
-"""A message that is being answered already: sent again it joins its task, here or in another process.
+"""A message that is sent again while it is answered joins its task, in this process or in another.
 
 See docs/adr/0011 and docs/adr/0062.
 """
@@ -41,7 +41,7 @@ class OpenRuns:
         return self._runs.get(key)
 
     async def once(self, key: Key, begin: Begin) -> TaskRun:
-        """Begin, or get what the same message began; it fails for all of them alike."""
+        """Begin a turn, or wait for the one that the same message began. A failure reaches all that wait."""
         if (same := self._runs.get(key)) is not None:
             return await asyncio.shield(same)
         self._runs[key] = started = asyncio.get_running_loop().create_future()
@@ -55,7 +55,7 @@ class OpenRuns:
         return run
 
     def leave(self, key: Key) -> None:
-        """It has ended: who sends it now asks anew."""
+        """The turn has ended: the same message sent now starts a new one."""
         self._runs.pop(key, None)
 
 
@@ -74,7 +74,7 @@ def digest_of(send: Send) -> bytes:
 
 
 def _pass_on(failure: BaseException, joined: asyncio.Future[TaskRun]) -> None:
-    """Those who joined get the same failure; when nobody did, asyncio must not complain."""
+    """Requests that joined get the same failure; reading it here keeps asyncio from logging it when none did."""
     if isinstance(failure, Exception):
         joined.set_exception(failure)
         joined.exception()

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_bridge.calls import Call, Caller, Done, Outcome, Services, Told, again, find
+from a2a_bridge.calls import Call, Caller, Done, Outcome, Services, StreamedAnswer, again, find
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import not_cancelable, not_followable, out_of_reach
@@ -111,8 +111,8 @@ class Operations:
         if task.is_terminal and not call.dialect.passes_ended:
             raise not_followable(task.state)
         if task.is_terminal or (task.is_interrupted and call.dialect.passes_ended):
-            return Told(streaming.of_snapshot(task))
-        return Told(streaming.of_task(await self.services.reader.follow(task)))
+            return StreamedAnswer(streaming.of_snapshot(task))
+        return StreamedAnswer(streaming.of_task(await self.services.reader.follow(task)))
 
     async def _create_push(self, call: Call, create: CreatePush) -> Json:
         task = await find(self.services, call, create.task_id)

@@ -1,4 +1,4 @@
-"""Sends: asked once, joined, repeated or gone on with, and answered at once, at the end, or as it happens."""
+"""SendMessage and SendStreamingMessage: start a turn, join one, repeat an answer, or follow up on a task."""
 
 from contextlib import suppress
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from a2a_bridge.approvals import AsksApproval, answer
-from a2a_bridge.calls import Call, Done, Outcome, Services, Told, Waiting, again, find
+from a2a_bridge.calls import Call, Done, Outcome, Services, StreamedAnswer, Waiting, again, find
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.errors import not_continuable, other_context
 from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
@@ -47,9 +47,10 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
         run.outlives_followers = True
     if call.operation is Operation.STREAM:
         if not send.takes_direct:
-            return Told(streaming.of_turn(run), run)
-        is_direct = send.plain_is_direct
-        return Told(streaming.of_direct(run) if is_direct else streaming.of_turn(run, may_be_direct=True), run)
+            return StreamedAnswer(streaming.of_turn(run), run)
+        if send.plain_is_direct:
+            return StreamedAnswer(streaming.of_direct(run), run)
+        return StreamedAnswer(streaming.of_turn(run, may_be_direct=True), run)
     if send.waits or run.running is None:
         return Waiting(run, call)
     run.outlives_followers = True
@@ -58,21 +59,21 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
 
 
 async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked, streaming: Streaming) -> Outcome:
-    """The answer that another process waits for; when it has just come there, a new question."""
+    """Follow the task that runs in another process; ask anew when it has just ended there."""
     joined = await join(same, call.caller.identity.user_id, send, services.post, services.reader)
     if joined is None:
         return await take_send(services, call, send)
     if call.operation is not Operation.STREAM:
         return Waiting(joined, call) if send.waits else Done(call.dialect.sent(joined.task, send))
     is_direct = send.takes_direct and send.plain_is_direct
-    return Told(streaming.of_repeat(joined) if is_direct else streaming.of_task(joined.feed))
+    return StreamedAnswer(streaming.of_repeat(joined) if is_direct else streaming.of_task(joined.feed))
 
 
 async def _approved(services: Services, call: Call, send: Send, task: Task) -> Outcome:
     """The task as it goes on once its caller has decided."""
     joined = await answer(services, call, send, task)
     if call.operation is Operation.STREAM:
-        return Told(Streaming(call.dialect, send, services.reader).of_task(joined.feed))
+        return StreamedAnswer(Streaming(call.dialect, send, services.reader).of_task(joined.feed))
     return (
         Waiting(joined, replace(call, request=send)) if send.waits else Done(call.dialect.sent(joined.task, send))
     )
@@ -87,12 +88,12 @@ async def _check_approval(services: Services, call: Call, task_id: str) -> None:
 
 
 async def _nothing(services: Services, call: Call, send: Send, streaming: Streaming) -> Outcome:
-    """The hub's own answer to a message without anything an agent could take; nobody is asked."""
+    """The hub's own answer to a message without text or data parts; no agent is asked."""
     task = await _continuable(services, call, send) if send.task_id else None
     context_id = task.context_id if task else send.context_id or unguessable("context-")
     said = Message(unguessable("msg-"), Role.AGENT, (Part(text=NOTHING_TO_ASK),))
     shown = call.dialect.direct(context_id, said)
-    return Told(streaming.of_message(shown)) if call.operation is Operation.STREAM else Done(shown)
+    return StreamedAnswer(streaming.of_message(shown)) if call.operation is Operation.STREAM else Done(shown)
 
 
 async def _keyed(services: Services, call: Call, send: Send) -> TaskRun | Repeat:
@@ -136,11 +137,11 @@ async def _repeated(services: Services, call: Call, send: Send, repeat: Repeat, 
     if not await repeat.ended(0):
         task = await services.reader.find(repeat.task.id, call.caller.identity.user_id)
         if task is not None and call.operation is Operation.STREAM:
-            return Told(streaming.of_task(await services.reader.follow(task)))
+            return StreamedAnswer(streaming.of_task(await services.reader.follow(task)))
         if task is not None:
             return Done(call.dialect.sent(task, send))
     if call.operation is Operation.STREAM:
-        return Told(streaming.of_repeat(repeat))
+        return StreamedAnswer(streaming.of_repeat(repeat))
     return Done(call.dialect.sent(repeat.task, send))
 
 

@@ -67,7 +67,7 @@ class Streaming:
             return
         feed = await run.tell()
         known = feed.since(run.opening.seq)
-        told = run.last_events if known is None else known  # it may have ended before anybody could be told
+        told = run.last_events if known is None else known  # it may have ended before it was followed
         seq = told[-1].seq if told else run.opening.seq
         for frame in (*self._opening(run.opening), *self._events(feed.task, told)):
             yield frame
@@ -163,7 +163,7 @@ class Streaming:
         return self._events(feed.task, events or ()), events[-1].seq if events else seq
 
     def _story(self, run: TaskRun) -> list[Frame]:
-        """A turn that ended before anybody was told of it; a refused one is its end alone."""
+        """A turn that ended before it was followed; of a refused one the end alone."""
         if run.running is None:
             return self._opening(run.task)
         return [*self._opening(run.opening), *self._events(run.task, run.last_events)]
@@ -183,7 +183,7 @@ class Streaming:
                 yield self.dialect.frame_id(task.id, event.seq), shown
 
     def _is_over(self, task: Task) -> bool:
-        """A send's stream is over when the task asks, too; who subscribed stays until its end."""
+        """A send's stream also ends when the task waits for its caller; a subscription only with the task."""
         if task.state in OPEN:
             return False
         stays = isinstance(self.request, Subscribe) and not self.dialect.passes_ended

@@ -32,7 +32,7 @@ def version_of(request: HttpRequest) -> str | None:
     return version if version in KNOWN else ".".join(version.split(".")[:2])
 
 
-def of_errors(version: str | None) -> Dialect:
+def error_dialect(version: str | None) -> Dialect:
     """The dialect of an error that comes before there is a method. -32009 is one of 1.0, which has details."""
     return HUB if version in OLD_VERSIONS else V1
 

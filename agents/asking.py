@@ -118,4 +118,4 @@ def _is_answered(settled: SettledTurn) -> bool:
 
 
 async def _nothing(settled: SettledTurn) -> None:
-    """Nobody has to know before the others."""
+    """Does nothing: this surface needs no callback before the end is published."""

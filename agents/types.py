@@ -113,11 +113,11 @@ class Found(Struct, frozen=True):
 class Ask(Struct, frozen=True, kw_only=True):
     """One question to one agent or session, before anything was decided. `wait_s`: how long its caller waits.
 
-    `tells`: nobody waits for the reply, and the end of the agent's turn ends it too. `source`: where it was asked
+    `tells`: no caller waits for the reply; the end of the agent's turn ends it too. `source`: where it was asked
     from. `chain`: the sessions an onward ask came through, first to last. `files`: ids its text mentions.
     `task_id`, `context_id`, `message_id`: what its surface calls the task, the conversation and the message (A2A's
     `messageId`, the caller's choice). `parts`: the message's parts
-    where they are more than text. `traceparent`: the span it is, in the trace of whoever asked (`kit.trace`).
+    where they are more than text. `traceparent`: the span it is, in the caller's trace (`kit.trace`).
     `message_key`: the same for identical messages; while one is open, another joins it. Empty: joins nothing.
     `parent`: the chat id of the turn in which an agent asks this; empty for a first ask. `queues`: it waits for an
     agent that is at work, if the agent's owner allows it. `goes_on`: it answers what the agent asked in

@@ -1,4 +1,4 @@
-"""Who waits in this process, and for which reply."""
+"""The open turns of this process, their replies so far, and what wakes their followers."""
 
 import asyncio
 from collections import OrderedDict
@@ -34,8 +34,8 @@ class RunningTurn:
     link keeps on chunks and reply size. `ending`: of the wait for the reply. `is_direct`: the agent answered with
     a message, not with a task; `is_decided`: that is known, or the turn has ended. `in_line`: it waits for a free
     agent, and `turn` is only what it will be.
-    `until_replied`, `until_decided`, `until_due`, `until_settled`: who waits for `ending`, `is_decided`, `is_due`,
-    `is_settled`.
+    `until_replied`, `until_decided`, `until_due`, `until_settled`: coroutines that wait for `ending`,
+    `is_decided`, `is_due`, `is_settled`.
     """
 
     def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None, *, in_line: bool = False) -> None:
@@ -230,7 +230,7 @@ class WaitingTurns:
         return self._turns.get(chat_id)
 
     def take(self, message: Chunk | Said | Final) -> bool:
-        """Pass a message to the turn it belongs to; False when nobody waits for it here."""
+        """Pass a message to the turn it belongs to; False when that turn does not wait here."""
         running = self._turns.get(message.chat_id)
         if running is not None:
             running.take(message)

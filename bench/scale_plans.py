@@ -23,7 +23,7 @@ from django.db import connection  # noqa: E402
 
 from accounts.tokens import digest  # noqa: E402
 from agents.ledger.batch import commit  # noqa: E402
-from agents.ledger.database import READ_CLOCK, Statement, of_thread  # noqa: E402
+from agents.ledger.database import READ_CLOCK, Statement, thread_database  # noqa: E402
 from agents.ledger.state import LookUp, look_up  # noqa: E402
 from agents.ledger.work import Admit, Settle  # noqa: E402
 from agents.types import Ask, Ending, OpenTurn, Outcome, Surface  # noqa: E402
@@ -78,7 +78,7 @@ def settle(turns: Sequence[OpenTurn]) -> None:
 def plans(users: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
     """The plan of every statement of one batch."""
     heard: list[Heard] = []
-    database = of_thread()
+    database = thread_database()
     setattr(database, "send", _listener(heard, database.send, database.is_postgresql))  # noqa: B010
     try:
         settle(admit(users))

@@ -1,4 +1,4 @@
-"""Puts the house together. Nobody imports it."""
+"""Puts the parts of a hub together. No other package imports it."""
 
 from hub.celery import app as celery_app
 

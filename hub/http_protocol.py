@@ -1,8 +1,7 @@
 """uvicorn's HTTP, with bounds on what clients may keep waiting, and with an answer's writes put together.
 
-uvicorn waits for ever for the rest of a head, for a client to take an answer, and for the last of it to be taken
-before it closes; and an answer that waits in the server's buffer holds its connection. Bodies have bounds of their
-own (`kit.asgi`).
+uvicorn itself has no deadline for the rest of a request's head, for a client to take an answer, or for the end of
+an answer before it closes a connection. Bodies have bounds of their own (`kit.asgi`).
 """
 
 import asyncio
@@ -38,7 +37,7 @@ class HeadTooLarge(Exception):
 
 
 class BufferedTransport:
-    """A transport that writes once in each turn of the loop, or when MAX_WAITING_BYTES wait (docs/adr/0064).
+    """A transport that writes once in each iteration of the loop, or when MAX_WAITING_BYTES wait (docs/adr/0064).
 
     uvloop gives each `write` to the system at once, and a packet over loopback costs more than the answer in it.
     All but writing and closing is the transport's own.
@@ -59,7 +58,7 @@ class BufferedTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Keep it for the end of this turn of the loop."""
+        """Keep it until the end of this iteration of the loop."""
         if not self._waiting:
             self._loop.call_soon(self._flush)
         self._waiting.append(data)
@@ -87,7 +86,7 @@ class HubHttpProtocol(HttpToolsProtocol):
 
     # With these in uvicorn's dictionary of attributes, Python would keep one for each connection: 1.1 KiB.
     __slots__ = (
-        "_giving_up",
+        "_abort_timer",
         "_head_bytes",
         "_is_too_large",
         "_left_s",
@@ -104,7 +103,7 @@ class HubHttpProtocol(HttpToolsProtocol):
         self._head_bytes = 0  # of a head that is not whole
         self._is_too_large = False
         self._received = b""  # what is being parsed
-        self._giving_up: asyncio.TimerHandle | None = None
+        self._abort_timer: asyncio.TimerHandle | None = None
         self._left_s = self.taken_within_s
         self._paused_at = 0.0
 
@@ -154,22 +153,22 @@ class HubHttpProtocol(HttpToolsProtocol):
         """The buffer is full."""
         super().pause_writing()
         self._paused_at = self.loop.time()
-        self._giving_up = self.loop.call_later(self._left_s, self.transport.abort)
+        self._abort_timer = self.loop.call_later(self._left_s, self.transport.abort)
 
     def resume_writing(self) -> None:
         """There is room again."""
-        self._stay()
+        self._cancel_abort()
         used_s = self.loop.time() - self._paused_at
         self._left_s = min(self._left_s - used_s + TAKEN_S, self.taken_within_s)
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over, from whichever side."""
-        self._stay()
+        self._cancel_abort()
         super().connection_lost(exc)
 
-    def forgive(self, time_s: float) -> None:
-        """The process stood still for so long, and could receive nothing: that is not waited for."""
+    def extend_deadlines(self, time_s: float) -> None:
+        """Extend the deadlines by the time in which the process stood still and could receive nothing."""
         self.head_since += time_s if self.head_since else 0.0
         self.closing_since += time_s if self.closing_since else 0.0
 
@@ -191,21 +190,21 @@ class HubHttpProtocol(HttpToolsProtocol):
         self.transport.write(LARGE)
         self.transport.close()
 
-    def _stay(self) -> None:
-        if self._giving_up is not None:
-            self._giving_up.cancel()
-            self._giving_up = None
+    def _cancel_abort(self) -> None:
+        if self._abort_timer is not None:
+            self._abort_timer.cancel()
+            self._abort_timer = None
 
 
 def end_overdue(connections: Iterable[object], now: float, before: float) -> None:
-    """End what is overdue of a server's connections, as was done `before`, a second ago or at 0.0 never.
+    """End the overdue connections of a server. `before`: when this was last called, 0.0 for never.
 
-    When that is long ago the process stood still, with its machine perhaps.
+    When that is over STOOD_STILL_S ago the process stood still, and all deadlines are extended.
     """
     stood_still_s = now - before if before and now - before > STOOD_STILL_S else 0.0
     for connection in list(connections):
         if isinstance(connection, HubHttpProtocol):
-            connection.forgive(stood_still_s)
+            connection.extend_deadlines(stood_still_s)
             connection.end_overdue(now)
 
 

@@ -1,4 +1,4 @@
-"""Names the parts. The one place where the embedded hub and the grown one differ."""
+"""Builds the parts of a hub process, and chooses those that differ with and without PostgreSQL and Redis."""
 
 import time
 from dataclasses import dataclass
@@ -229,7 +229,7 @@ def build() -> House:
 def _spans() -> Spans | None:
     if not settings.OTEL_ENDPOINT:
         return None
-    telemetry = import_module("hub.watch.telemetry")  # nobody else pays for what it imports
+    telemetry = import_module("hub.watch.telemetry")  # imported only where it is set up: it is large
     trace.sample_new(settings.OTEL_SHARE)
     spans: Spans = telemetry.TurnSpans(settings.SPECTACULAR_SETTINGS["VERSION"])
     return spans

@@ -132,7 +132,7 @@ def media_type_of(content_type: str) -> str:
 class BoundedBody:
     """A `receive` that gives no more of a body than that, and for no longer.
 
-    A body over a bound ends as if the client had left. `broken` then says why: nobody has answered yet.
+    A body over a bound ends as if the client had left. `broken` then says why: no answer was sent yet.
     """
 
     def __init__(self, receive: Receive, *, limit_bytes: int, within_s: float) -> None:

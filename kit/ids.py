@@ -1,4 +1,4 @@
-"""Names nobody can guess."""
+"""Ids that cannot be guessed."""
 
 import os
 import threading
@@ -26,7 +26,7 @@ os.register_at_fork(after_in_child=_pool.clear)
 
 
 def random_hex(size: int) -> str:
-    """So many random bytes (at most POOL_BYTES) in hex, good for what nobody may guess."""
+    """So many random bytes (at most POOL_BYTES) in hex, good for secrets."""
     start, end = _pool.used, _pool.used + 2 * size
     if end > 2 * POOL_BYTES:
         _pool.text, start, end = os.urandom(POOL_BYTES).hex(), 0, 2 * size

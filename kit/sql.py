@@ -1,4 +1,7 @@
-"""Plain SQL for the few statements whose compile time the ORM would charge on every ask."""
+"""Plain SQL on Django's connection, for statements that the ORM would compile anew on every ask.
+
+The ledger has a connection of its own: `agents.ledger.database`.
+"""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -38,7 +41,7 @@ def state_of(failure: Exception) -> str | None:
 
 
 class Query(NamedTuple):
-    """A SELECT and its values."""
+    """A statement and its values."""
 
     statement: str
     values: Sequence[Any] = ()

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import msgspec
 
 MAX_DEPTH = 64
-MAX_BRACKETS = 10_000  # half a million empty arrays in one body would hold up everybody else
+MAX_BRACKETS = 10_000  # half a million empty arrays in one body would hold up all other requests
 
 
 class Unsound(Exception):

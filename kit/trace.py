@@ -64,7 +64,7 @@ def sample_new(share: float) -> None:
 
 
 def is_sampled(traceparent: str) -> bool:
-    """Whether somebody records its trace."""
+    """Whether its trace is recorded."""
     return bool(traceparent) and bool(int(traceparent[53:55], 16) & SAMPLED)
 
 

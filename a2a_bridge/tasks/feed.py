@@ -11,8 +11,8 @@ from kit.waits import Waiters
 class Feed:
     """The events of a task from some moment on. Any number of streams follow it, each at its own pace.
 
-    It lives as long as somebody holds it: the turn that runs here, or a stream. `is_fed`: that turn tells it of
-    each event; else whoever follows it looks into the store (`TaskReader.refresh`). `has_pushes`: as far as is
+    It lives as long as the turn that runs here, or a stream, holds it. `is_fed`: that turn adds each event; else
+    its followers look into the store (`TaskReader.refresh`). `has_pushes`: as far as is
     known here, addresses are told of it too.
     """
 
@@ -28,8 +28,8 @@ class Feed:
     def add(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """These were committed; `task` is what it became. What is known already changes nothing.
 
-        When others came between, in another process, the feed begins anew with these: who has not seen what came
-        between finds it in the store.
+        When others came between, in another process, the feed begins anew with these: followers find what came
+        between in the store.
         """
         new = [event for event in events if event.seq > self.task.seq]
         if not new:
@@ -69,7 +69,7 @@ class Feeds:
         self.recording = TaskSet()
 
     def find(self, task_id: str) -> Feed | None:
-        """The feed of a task, if anybody holds one."""
+        """The feed of a task, if a turn or a stream holds one."""
         return self._feeds.get(task_id)
 
     def of(self, task: Task) -> Feed:

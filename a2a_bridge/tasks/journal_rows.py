@@ -151,9 +151,9 @@ def drop(task_id: str, caller_id: int) -> None:
 
 
 def locked(rows: QuerySet[StoredTask]) -> QuerySet[StoredTask]:
-    """These tasks as they are; nobody else takes them further before the transaction ends.
+    """These tasks, locked until the transaction ends.
 
-    The ledger writes the ends of turns in the order of their chat ids; so does this: nobody waits in a circle.
+    In the order of chat ids, in which the ledger writes the ends of turns: so neither causes a deadlock.
     """
     in_order = Collate(F("chat_id"), BY_CODE_POINT[connection.vendor])
     return rows.order_by(in_order).select_for_update()
@@ -231,7 +231,7 @@ def writing(task: Task, events: Sequence[TaskEvent], *, begins: bool, whole: boo
 
 
 def locking(task: Task) -> list[sql.Query]:
-    """Waits for whoever else writes to the task. SQLite already holds its one write lock."""
+    """Lock the row of a task. SQLite already holds its one write lock."""
     return [sql.Query(_LOCK, [task.id])] if connection.vendor == "postgresql" else []
 
 

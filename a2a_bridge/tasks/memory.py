@@ -23,7 +23,7 @@ class _Kept(Struct):
     events: list[TaskEvent] = []
 
 
-class _Shelf:
+class _CallerTasks:
     """One caller's tasks, oldest first."""
 
     __slots__ = ("size_bytes", "tasks")
@@ -88,7 +88,7 @@ class MemoryTaskStore:
         self._clock = clock
         self._max_bytes = max_bytes
         self._max_bytes_a_caller = max_bytes_a_caller
-        self._shelves: OrderedDict[int, _Shelf] = OrderedDict()
+        self._shelves: OrderedDict[int, _CallerTasks] = OrderedDict()
         self._size_bytes = 0
 
     async def put(self, task: Task) -> None:
@@ -98,7 +98,7 @@ class MemoryTaskStore:
             return
         shelf = self._shelves.get(task.caller_id)
         if shelf is None:
-            shelf = self._shelves[task.caller_id] = _Shelf()
+            shelf = self._shelves[task.caller_id] = _CallerTasks()
         now = self._clock()
         self._grow(task, shelf, shelf.put(task, now + ttl_s(task)), now)
 
@@ -158,7 +158,7 @@ class MemoryTaskStore:
         kept = shelf.tasks.get(task_id) if shelf else None
         return kept if kept and kept.expires > self._clock() else None
 
-    def _grow(self, task: Task, shelf: _Shelf, by_bytes: int, now: float) -> None:
+    def _grow(self, task: Task, shelf: _CallerTasks, by_bytes: int, now: float) -> None:
         """Count what came, and give up what is too much."""
         self._size_bytes += by_bytes
         self._shelves.move_to_end(task.caller_id)

@@ -123,7 +123,7 @@ async def answers(redis: Redis, runs: Sequence[Run]) -> list[Any]:
     """What scripts answer, in their order, in one trip; a failure takes the place of its answer.
 
     Raises:
-        Unavailable: Redis is out of reach; nobody can tell whether they ran.
+        Unavailable: Redis is out of reach; it is unknown whether they ran.
     """
     return await in_time(_evaluate(redis, runs)) if runs else []
 

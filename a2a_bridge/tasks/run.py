@@ -38,7 +38,7 @@ ASKED_WITHIN_S = 0.5  # of a request for approval until its event is kept
 
 
 class Keeper(Protocol):
-    """Who else wants the end of a turn."""
+    """Also writes the end of a turn, in the transaction that settles it: the claim of an Idempotency-Key."""
 
     def writes(self, task: Task, *, is_plain: bool) -> Sequence[sql.Query]:
         """What to write in the transaction that settles it."""
@@ -72,11 +72,12 @@ class End(Struct, frozen=True):
 class TaskRun:
     """A task and its running turn. `running` is None when the ask was refused: then the task has ended already.
 
-    Until `tell` nobody knows the task but who waits for its end, and the store does not have it. `keeps_plain`: it
-    is a task even if a message answers it: a plain reply where `plain_is_direct`, else what its agent says is one.
-    `joins_text`: its caller waits for the end, so a reply that is not shown in pieces is kept as one text.
-    `keeper`: keeps its end besides. `task`: as it is now. `followers`: how many wait for its answer while it waits
-    for a free agent; it gives up its place when the last of them leaves, unless it `outlives_followers`.
+    Until `tell` is called the store does not have the task, and only the request that started it knows it.
+    `keeps_plain`: the task is kept even if its answer is a message. `plain_is_direct`: any plain reply is such a
+    message, else only one that its agent calls a message.
+    `joins_text`: the caller waits for the end, so a reply that is not shown in pieces is kept as one text.
+    `keeper`: also writes its end. `task`: as it is now. `followers`: how many requests wait for it while it
+    waits for a free agent; it gives up its place when the last of them leaves, unless it `outlives_followers`.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class TaskRun:
 
     @property
     def last_events(self) -> Sequence[TaskEvent]:
-        """What the end of the turn did to the task; all that happened to it when nobody was told before."""
+        """The events of the turn's end; all events of the task when nothing followed it before."""
         return self._end.events if self._end else ()
 
     @property
@@ -135,7 +136,7 @@ class TaskRun:
         return self.running.pieces if self.running else ()
 
     async def tell(self) -> Feed:
-        """From now on it is kept and told as it happens; what came before is recorded meanwhile."""
+        """Keep the task and publish its events from now on, those of pieces that came before first."""
         if self.feed is not None:
             return self.feed
         if self._telling is None:
@@ -180,9 +181,9 @@ class TaskRun:
         return True
 
     def writes(self, settled: SettledTurn) -> Sequence[sql.Query]:
-        """In the ledger's thread: what the transaction that settles the turn writes besides.
+        """What the transaction that settles the turn also writes. Called in the ledger's thread.
 
-        What the store keeps; and what addresses are told, of which a task nobody was told of has none.
+        The task, where the store is in the database, and its pushes: a task without a feed has no push configs.
         """
         end = self._ending(settled)
         events = end.written or () if self._telling is None else end.events
@@ -195,8 +196,8 @@ class TaskRun:
         return writes
 
     async def keep_end(self, settled: SettledTurn) -> None:
-        """The turn's end is durable: so is the task's, before anybody is told."""
-        if self._telling is None:  # so far nothing follows it; a store that has the end takes no beginning
+        """The turn's end is durable: keep the task's end too, before followers see it."""
+        if self._telling is None:  # nothing follows it yet; a store ignores `put` of a task whose end it has
             await self._finish(settled)
             return
         async with self._telling:
@@ -230,7 +231,7 @@ class TaskRun:
     async def _record(self) -> None:
         """Commit what came, in order; while the store is away it waits for the next piece, or the end.
 
-        In a task of its own: an agent may go on for longer than who began to follow may wait, or stay.
+        Runs in an asyncio task of its own: the first follower must not wait for it, and may leave before it ends.
         """
         assert self._telling is not None  # noqa: S101  for the type checker: what is recorded was told
         try:
@@ -266,8 +267,8 @@ class TaskRun:
         working = [StatusEvent(task.seq + 1, at, State.WORKING)] if begins else []
         return [*working, *events_of(after(task, working), pieces, at)] if pieces else [*working]
 
-    def _ending(self, settled: SettledTurn) -> "End":
-        """The same each time it is asked for one end."""
+    def _ending(self, settled: SettledTurn) -> End:
+        """What the settled turn makes of the task; computed once for each end."""
         with self._planning:
             end = self._end
             if end is None or (end.settled is not settled and end.settled != settled):
@@ -328,7 +329,7 @@ class TaskRun:
             self.feed.add(task, events)
 
     async def _keep(self, task: Task, events: Sequence[TaskEvent]) -> None:
-        """Keep the end. A store that stays away loses it: whoever asks is told by the turn's row."""
+        """Keep the end. Where the store stays away it is lost: readers then get the end from the turn's row."""
         for _ in range(LAST_TRIES):
             try:
                 if self.feed is None and task.turns == 1:

@@ -89,7 +89,7 @@ class TaskStore(Protocol):
     """
 
     async def put(self, task: Task) -> None:
-        """Keep a new task, or one nobody was told of before its end. It may be lost with what the store is in.
+        """Keep a new task, or one that was not followed before its end. It may be lost with what the store is in.
 
         Raises:
             Unavailable: an ended one is not kept; try again. Not every store says so.
@@ -108,7 +108,7 @@ class TaskStore(Protocol):
         What `task` has besides, such as a new message in its history, is kept too.
 
         Raises:
-            Unavailable: nothing was kept, as far as anybody knows.
+            Unavailable: it is unknown whether it was kept.
         """
 
     async def find(self, task_id: str, *, caller_id: int) -> Task | None:
@@ -133,7 +133,7 @@ class TaskStore(Protocol):
         """
 
     async def drop(self, task: Task) -> None:
-        """Forget a task that nobody was told of."""
+        """Delete a task that was never shown to its caller."""
 
     def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query]:
         """The same as `append`, or `put`, as SQL for the transaction that settles the turn.

@@ -1,4 +1,4 @@
-"""One batch of the ledger: everything that waited, decided in order, in one transaction."""
+"""One batch of the ledger: decides and writes the given work in one transaction."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from agents.announcing import Addressed
 from agents.errors import Denied, FileGone, Unavailable, Waits
 from agents.ledger import statements
 from agents.ledger.batch_events import Announcement, BatchEvents, ask_for_listeners, write_events
-from agents.ledger.database import Answer, Database, of_thread
+from agents.ledger.database import Answer, Database, thread_database
 from agents.ledger.state import StateReader
 from agents.ledger.statements import CallerSpendingRow, EndingRow, Moment, QueuedRow
 from agents.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
@@ -26,7 +26,7 @@ MAX_FILES_LOOKED_UP = 500  # of the numbers a reply of a mebibyte can name
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A batch as it was done: results in the order of the work, and messages to carry now."""
+    """A committed batch: results in the order of the work, and messages to send to processes now."""
 
     results: Sequence[Result]
     messages: Sequence[Addressed]
@@ -37,7 +37,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
 
     Endings go before asks, so that an ask finds the claim free which the same batch releases.
     """
-    database = of_thread()
+    database = thread_database()
     with database.django_errors, database:
         doing = _Batch(database, batch, home, is_retry=is_retry)
         announcement = doing.run()
@@ -93,7 +93,10 @@ class _Batch:
                     self._touches.append(work)
 
     def run(self) -> Announcement:
-        """Send what needs no answer before an answer is waited for: two round trips to PostgreSQL, as a rule."""
+        """Do all work of the batch, in the order that locks and budgets need.
+
+        Statements are sent before any answer is taken, so PostgreSQL mostly needs two round trips.
+        """
         database = self._database
         if self._touches:
             with database.for_django():
@@ -107,20 +110,16 @@ class _Batch:
         held = self._hold_sources()
         ends = self._send_ends()
         gives_back = any(work.ending.gives_back for work in self._settles.values())
-        if gives_back:
-            self._events.heed(listeners)
-            self._drop_gone_sources(held)
-            self._take_ends(ends)
+        if gives_back:  # admission must read what these ends give back
+            self._take_answers(listeners, held, ends)
         self._release()
         if self._withdraws:
             self._withdraw([work.ask for work in self._withdraws])
         if self._is_retry and self._admits:
             self._skip_written()
         reader = StateReader(database, [work.ask for work in self._admits.values()], self._moment)
-        if not gives_back:
-            self._events.heed(listeners)
-            self._drop_gone_sources(held)
-            self._take_ends(ends)
+        if not gives_back:  # else one more round trip
+            self._take_answers(listeners, held, ends)
         self._keep_late_replies(late_sessions)
         refused = self._admit(reader.read()) if self._admits else []
         self._leave_lines()
@@ -133,6 +132,11 @@ class _Batch:
         announcement = write_events(database, self._events, self._moment)
         self._write_also()
         return announcement
+
+    def _take_answers(self, listeners: Answer, held: Answer | None, ends: Answer | None) -> None:
+        self._events.load_listeners(listeners)
+        self._drop_gone_sources(held)
+        self._take_ends(ends)
 
     def _lock(self, late: Iterable[int]) -> Moment:
         """Lock the sessions of all this work, in one order."""
@@ -207,7 +211,7 @@ class _Batch:
                 self._events.late(sessions[work.chat_id], work.chat_id, work.late)
 
     def _withdraw(self, asks: Sequence[Ask]) -> Collection[str]:
-        """End those of the asks that are written and open, and give them back; which are written at all."""
+        """End those of the asks that have an open row, and uncount them. Returns the chat ids that have a row."""
         written = statements.read_ends(self._database, [ask.chat_id for ask in asks])
         unsent = [
             EndingRow(chat_id, Outcome.FAILED, Failure.NOT_DELIVERED, None, 0)
@@ -220,7 +224,7 @@ class _Batch:
         return written
 
     def _skip_written(self) -> None:
-        """A retried batch may find that the commit it lost sight of did happen: those asks are ended unsent."""
+        """End asks unsent whose row an earlier try wrote: its commit happened, but its answer was lost."""
         written = self._withdraw([work.ask for work in self._admits.values()])
         for i, work in list(self._admits.items()):
             if work.ask.chat_id in written:
@@ -285,19 +289,19 @@ class _Batch:
             self._database.insert(statements.SPEND_OF_CALLERS, counted)
 
     def _leave_lines(self) -> None:
-        """Delete the places of asks that waited and were decided, or wait no more.
+        """Delete the queue rows of asks that were decided or withdrawn.
 
-        In a retried batch a new ask may have a place too, of the commit whose answer was lost.
+        In a retried batch a new ask may have one too, from a commit whose answer was lost.
         """
         decided: list[Admit | Deny] = [*self._skipped, *self._denies]
         decided += [work for i, work in self._admits.items() if not isinstance(self.results[i], Waits)]
         left = [work.ask.chat_id for work in decided if work.in_line or (self._is_retry and work.ask.queues)]
         left += [work.ask.chat_id for work in self._withdraws if work.ask.queues]
         if left:
-            statements.leave_lines(self._database, left)
+            statements.delete_places(self._database, left)
 
     def _write_also(self) -> None:
-        """What surfaces keep of the ends of their turns, in one order: that in which others lock those rows."""
+        """Write what surfaces keep of the ends, ordered by chat id: the journal locks its rows in that order."""
         writes: list[sql.Query] = []
         for i, work in sorted(self._settles.items(), key=lambda item: item[1].turn.ask.chat_id):
             settled = self.results[i]

@@ -30,12 +30,12 @@ class BatchEvents:
     events: list[NewEvent] = field(default_factory=list)
     of_agents: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
     is_watched: bool = False
-    is_heard: bool = False
+    is_subscribed: bool = False
 
-    def heed(self, listeners: Answer) -> None:
-        """Learn whether any operator watches a session, and whether there is any subscription to webhooks."""
-        is_watched, is_heard = listeners.fetchall()[0]
-        self.is_watched, self.is_heard = bool(is_watched), bool(is_heard)
+    def load_listeners(self, listeners: Answer) -> None:
+        """Set whether any operator watches any session, and whether any webhook subscription is live."""
+        is_watched, is_subscribed = listeners.fetchall()[0]
+        self.is_watched, self.is_subscribed = bool(is_watched), bool(is_subscribed)
 
     def admitted(self, turn: OpenTurn) -> None:
         """The question goes to the transcript of the session asked, and of the one it was asked from."""
@@ -44,12 +44,12 @@ class BatchEvents:
         self._add(ask, ask.target.session_id, "prompt", source="operator", surface=ask.surface, **members)
         if ask.source is not None and ask.source.mirrors:
             self._add(ask, ask.source.session_id, "prompt", source="operator-route", **members, **_peer(ask))
-        self._say(ask, "agent.dispatched", question=turn.text)
+        self._add_happening(ask, "agent.dispatched", question=turn.text)
 
     def settled(self, turn: OpenTurn, ending: Ending) -> None:
-        """So does the reply. Why an agent did not answer is in its own transcript: it said so by an event."""
+        """The reply goes to the same transcripts; a failure to that of the asking session alone."""
         ok = ending.outcome is Outcome.COMPLETED
-        self._say(
+        self._add_happening(
             turn.ask,
             "agent.replied",
             question=turn.text,
@@ -69,7 +69,7 @@ class BatchEvents:
 
     def denied(self, ask: Ask, denied: Denied) -> None:
         """A refusal is for the agent's owner to hear."""
-        self._say(ask, "agent.denied", question=ask.question, ok=False, deniedReason=denied.reason)
+        self._add_happening(ask, "agent.denied", question=ask.question, ok=False, deniedReason=denied.reason)
 
     def late(self, session_id: int, chat_id: str, text: str) -> None:
         """A reply after the end: kept and shown, nothing else."""
@@ -84,9 +84,9 @@ class BatchEvents:
         traceparent = ask.traceparent if ask else ""
         self.events.append(NewEvent(session_id, "chat", type_, payload_of(**members), traceparent))
 
-    def _say(self, ask: Ask, type_: str, **members: Any) -> None:
+    def _add_happening(self, ask: Ask, type_: str, **members: Any) -> None:
         target = ask.target
-        if self.is_heard and target.agent_id is not None:
+        if self.is_subscribed and target.agent_id is not None:
             who = {"handle": target.handle, "agentId": target.agent_id, "askerLogin": ask.caller_login}
             self.of_agents.append(
                 (target.session_id, type_, ask.traceparent, {**who, "routeId": ask.chat_id, **members})
@@ -103,7 +103,7 @@ class Announcement:
 
 
 def ask_for_listeners(database: Database) -> Answer:
-    """See `BatchEvents.heed`."""
+    """See `BatchEvents.load_listeners`."""
     return database.send(_LISTENERS, {})
 
 
@@ -113,20 +113,22 @@ def write_events(database: Database, events: BatchEvents, moment: Moment) -> Ann
         return Announcement()
     rows = [EventRow(one.session_id, one.kind, one.type, one.payload, moment.stored) for one in events.events]
     ids: list[int] = []
-    if rows and events.is_heard:
+    if rows and events.is_subscribed:
         ids = sorted(database.insert_returning_ids(INSERT_EVENTS, rows))
     elif rows:
         database.insert(INSERT_EVENTS, rows)
-    if not events.is_watched and not events.is_heard:
+    if not events.is_watched and not events.is_subscribed:
         return Announcement()
     with database.for_django():
         known = scenes(events.session_ids)
-        if events.is_heard:
-            outbox.record(_heard(events, ids, known, moment.now))
+        if events.is_subscribed:
+            outbox.record(_happenings(events, ids, known, moment.now))
     return _announcement(database, events.events, known, moment.now) if events.is_watched else Announcement()
 
 
-def _heard(events: BatchEvents, ids: Sequence[int], known: Mapping[int, Scene], now: datetime) -> list[Happening]:
+def _happenings(
+    events: BatchEvents, ids: Sequence[int], known: Mapping[int, Scene], now: datetime
+) -> list[Happening]:
     heard = [
         known[one.session_id].event(event_id, one.kind, one.type, one.payload, now, one.traceparent)
         for event_id, one in zip(ids, events.events, strict=True)

@@ -349,9 +349,9 @@ class _OfThread(threading.local):
         self.database: Database = PostgresqlDatabase(home) if is_postgresql else SqliteDatabase(home)
 
 
-_of_thread = _OfThread()
+_per_thread = _OfThread()
 
 
-def of_thread() -> Database:
+def thread_database() -> Database:
     """The connection of the thread that calls."""
-    return _of_thread.database
+    return _per_thread.database

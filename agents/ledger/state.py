@@ -7,7 +7,7 @@ from uuid import UUID
 from accounts import authn
 from accounts.authn import Identity
 from agents.admission import SESSION_CAP, AdmissionState, AgentState, CallerSpending, Place
-from agents.ledger.database import Answer, Database, Row, Statement, of_thread, statement
+from agents.ledger.database import Answer, Database, Row, Statement, statement, thread_database
 from agents.ledger.statements import Moment
 from agents.types import AGENTS_OWN_WORDS, Ask, Found, HookedSession, Outcome, Target
 
@@ -89,8 +89,8 @@ FROM agents_agent a CROSS JOIN accounts_user u
 LEFT JOIN agents_callerbudget b ON b.agent_id = a.id AND b.caller_id = u.id
 WHERE a.id = ANY(:agents) AND u.id = ANY(:callers) AND COALESCE(b.daily_budget, a.caller_budget) IS NOT NULL
 """)
-# Those that were canceled, failed or deleted are none of these. A turn whose agent itself says that it failed or
-# refuses, and one that was answered, is.
+# Turns that are open, were answered, or that the agent itself failed or rejected. Not those that were canceled,
+# failed otherwise or were deleted.
 _PARENTS_THAT_GO_ON = statement(f"""
 SELECT chat_id FROM agents_turn
 WHERE chat_id = ANY(:parents)
@@ -112,9 +112,9 @@ Grants = frozenset[tuple[int, int]]
 def look_up(wanted: Sequence[LookUp]) -> list[Found]:
     """Identities and published agents for a whole batch; nothing is ever cached.
 
-    One round trip for all, a second where an agent is not open to all.
+    One round trip for all; a second where an agent is limited, for its grants.
     """
-    database = of_thread()
+    database = thread_database()
     with database.django_errors:
         database.open()
         return _look_up(database, wanted)
@@ -148,7 +148,7 @@ def _as_stored(database: Database, session_ids: Collection[UUID]) -> object:
 
 
 def _found(identity: Identity | None, row: Row | None, grants: Grants, session: HookedSession | None) -> Found:
-    """What one asker gets; a session only with the token that it last registered with."""
+    """What one request gets; a session only with the token that it last registered with."""
     agent = _target(row) if row and _is_there_for(identity, row, grants) else None
     is_its_own = session is not None and identity is not None and session.credential_id == identity.credential_id
     return Found(identity, agent, session if is_its_own else None)
@@ -197,7 +197,7 @@ class StateReader:
         self._blocks = self._send(_BLOCKS, callers={ask.caller_id for ask in asks})
 
     def read(self) -> AdmissionState:
-        """One query more each where an agent is limited, has budgets for callers or a line, or asks on."""
+        """One more query each for limited agents, budgets of callers, lines, and asks that agents pass on."""
         agents = self._agents.fetchall() if self._agents else []
         blocks = self._blocks.fetchall()
         state = AdmissionState(
@@ -244,7 +244,7 @@ class StateReader:
 
 def ended_parents(chat_ids: Collection[str]) -> frozenset[str]:
     """Those of these turns that were canceled, failed or deleted: no caller waits for what was asked in them."""
-    database = of_thread()
+    database = thread_database()
     with database.django_errors:
         database.open()
         return _ended(database, chat_ids)

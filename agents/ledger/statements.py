@@ -133,6 +133,7 @@ RETURNING chat_id, agent_id, usage_day
     endings=table("endings", "text", "text", "text", "integer", "integer"),
     grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
 )
+# Run on PostgreSQL alone. `count` makes it lock all sessions before it reads the clock.
 _LOCK_SESSIONS = statement(
     """
 WITH locked AS MATERIALIZED (
@@ -251,7 +252,7 @@ def give_back(database: Database, agent_id: int | None, day: object, chat_id: st
         database.send(one, values)
 
 
-def leave_lines(database: Database, chat_ids: Sequence[str]) -> None:
+def delete_places(database: Database, chat_ids: Sequence[str]) -> None:
     """These asks wait no more."""
     database.send(_LEAVE_LINES, {"ids": database.list_of(chat_ids)})
 

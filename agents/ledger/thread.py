@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 MAX_WAITING = 1024
 CLOSED_WITHIN_S = 10
 MAX_BATCH = 128
-SOON_S = 0.0005  # what was looked up is asked within this, or later
+SOON_S = 0.0005  # a caller that was just found mostly asks within this time
 TRIES = 3
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
@@ -91,7 +91,7 @@ class Ledger:
         """
         found: Found = await self._submit(LookUp(digest, handle, session))
         if found.identity and found.identity.is_stale:
-            # One that is missed is made up by the next.
+            # It may fail: the next look-up of a stale credential writes it again.
             self._post(Touch(found.identity.credential_id)).add_done_callback(read_failure)
         return found
 
@@ -112,7 +112,7 @@ class Ledger:
         try:
             turn: OpenTurn = await decided
         except asyncio.CancelledError:
-            if not decided.cancelled():  # it was decided in the same turn of the loop
+            if not decided.cancelled():  # it was decided in the same iteration of the loop
                 self._withdraw_admitted(ask, decided.exception() or decided.result())
             raise
         return turn
@@ -232,7 +232,7 @@ class _Worker:
         return self._fill(items, MAX_BATCH)
 
     def _fill(self, items: list[Item], most: int, wait_s: float = 0.0) -> list[Item]:
-        """Add what waits until there are so many; for the first of it so long is waited."""
+        """Add what waits, up to `most` items; wait up to `wait_s` for the first."""
         while len(items) < most:
             try:
                 item = self._queue.get(wait_s > 0, wait_s or None)
@@ -337,7 +337,7 @@ class _Worker:
 
 
 def _parted(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
-    """Those that want to be looked up, and those that write."""
+    """Look-ups, and work that writes."""
     looks: list[Item] = []
     works: list[Item] = []
     for item in items:

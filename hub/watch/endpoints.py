@@ -1,6 +1,6 @@
 """`/livez`, `/readyz` and `/metrics`: plain ASGI before Django, so that nothing else can hold them up.
 
-They look at no Host: whoever asks by an address of the machine or the pod is answered.
+They do not check Host: a request to any address of the machine or the pod is answered.
 """
 
 import asyncio

@@ -6,7 +6,7 @@ import pytest
 
 from agents.links.channel import frames
 from agents.links.channel.frames import BadFrame, ChatEvent
-from agents.links.channel.protocol import MAX_CHUNK_BYTES, ChannelProtocol, TooLarge
+from agents.links.channel.protocol import MAX_CHUNK_BYTES, ChannelProtocol, Report, TooLarge
 from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES
 from agents.post import Chunk, Final, Said
 
@@ -17,8 +17,13 @@ def event(kind: str, **payload: object) -> ChatEvent:
     return frame
 
 
+def hear(protocol: ChannelProtocol, frame: ChatEvent) -> list[Report]:
+    saying = frames.saying_of(frame)
+    return [] if saying is None else protocol.hear(saying)
+
+
 def said(protocol: ChannelProtocol, kind: str, **payload: object) -> list[Chunk | Said | Final]:
-    reports = protocol.receive(event(kind, **payload))
+    reports = hear(protocol, event(kind, **payload))
     assert all(report.home == "home" for report in reports)
     return [report.message for report in reports]
 
@@ -163,5 +168,5 @@ def test_a_reply_of_the_wrong_shape_is_refused_and_the_chat_stays_open(
     frame = frames.decode(f'{{"type":"chat_event","eventType":"reply","payload":{payload},"ts":"now"}}')
     assert isinstance(frame, ChatEvent)
     with pytest.raises(BadFrame):
-        protocol.receive(frame)
+        hear(protocol, frame)
     assert said(protocol, "reply", chatId="c", text="so")

@@ -207,7 +207,7 @@ class AgentSocket(FrameSocket):
     # From the hub's clock.
 
     def is_idle(self, now: float) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether no caller waits for its replies any more."""
         return self._prompts.is_idle(now)
 
     async def tend(self, now: float) -> None:
@@ -256,7 +256,7 @@ class AgentSocket(FrameSocket):
             await self._send(bad.error)
 
     async def _cancel(self, chat_id: str) -> None:
-        """Nobody wants that answer any more; an agent that knows the word is told."""
+        """The caller canceled; send a `cancel` frame to an agent that has the feature."""
         if self._prompts.cancel(chat_id) and self._hears_cancel:
             await self._say(frames.Cancel(chat_id=chat_id))
 

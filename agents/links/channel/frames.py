@@ -112,7 +112,7 @@ class Prompt(Frame, frozen=True, omit_defaults=True, tag="prompt"):
 
 
 class Cancel(Frame, frozen=True, tag="cancel"):
-    """Nobody wants the answer to that prompt any more. Only for an agent with the feature `cancel`."""
+    """The caller of that prompt canceled it. Only for an agent with the feature `cancel`."""
 
     chat_id: str
 

@@ -72,7 +72,7 @@ class Socket(Protocol):
         """End it for good."""
 
     def is_idle(self, now: float) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether no caller waits for its replies any more."""
 
     def is_due(self, now: float) -> bool:
         """Whether `tend` has something to do."""
@@ -150,11 +150,11 @@ class ChannelLink:
             running.becomes_task()
 
     async def withdraw(self, turn: OpenTurn) -> None:
-        """Tell the agent that nobody waits any more. See `agents.ports.Link`."""
+        """Tell the agent that its caller canceled. See `agents.ports.Link`."""
         await self.send(turn.link_process, Withdrawn(turn.connection_id, turn.ask.chat_id))
 
     async def report(self, reports: Iterable[Report]) -> None:
-        """Pass replies of this process' sockets to whoever waits for them."""
+        """Pass replies of this process' sockets to the processes that wait for them."""
         for one in reports:
             if one.home == self._me:
                 self._reply_to(one.message)
@@ -222,7 +222,7 @@ class ChannelLink:
             self._early.popitem(last=False)
 
     def _reply_to(self, message: Chunk | Said | Final) -> None:
-        """Pass a reply to who waits here. A final nobody waits for is a late one: the agent is free again."""
+        """Pass a reply to the turn that waits here. A final without such a turn is late: it frees the agent."""
         if not self._waiting.take(message) and isinstance(message, Final):
             late = self._waiting.late_text(message)
             self._tasks.start(self._release(message.chat_id, late), name="release")
@@ -263,7 +263,7 @@ class ChannelLink:
     async def _send_final(self, home: str, final: Final) -> None:
         addressed = Final(final.chat_id, final.chunks, final.text, final.reason, self._me, final.direct)
         got = self._finals[final.chat_id] = asyncio.Event()
-        await self._post.send(home, addressed)  # reaching nobody proves nothing: the home may be resubscribing
+        await self._post.send(home, addressed)  # no receiver proves nothing: the home may be resubscribing
         self._tasks.start(self._until_got(home, addressed, got), name=f"final {final.chat_id}")
 
     async def _until_got(self, home: str, final: Final, got: asyncio.Event) -> None:

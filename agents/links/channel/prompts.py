@@ -60,8 +60,9 @@ class Driver:
 class Driving:
     """The drives of one connection.
 
-    A drive begins with delivery. It ends when the agent's program reports the end of its turn and nobody waits for
-    the reply any more; with a program that has no hooks, a moment after the reply; at the latest after 15 minutes.
+    A drive begins with delivery. It ends when the agent's program reports the end of its turn, and its caller
+    does not wait any more. With a program without hooks it ends a moment after the reply; at the latest after 15
+    minutes.
     A program queues what it is given while it works: the end of an earlier turn ends no drive without a reply.
     """
 
@@ -124,7 +125,7 @@ class Driving:
 
         `chat_id`: the prompt for which the agent says that it asks. Without one it is that which a program with
         hooks works on, or the last that is waited for.
-        Prompts of different callers at once, of which one is not over: nobody can tell for whom the agent
+        Prompts of different callers at once, of which one is not over: it is unknown for whom the agent
         reaches out, so it is isolated.
         """
         self._forget_old(now)
@@ -231,7 +232,7 @@ class Prompts:
         await self._report(self._protocol.too_large(large))
 
     async def stopped(self) -> None:
-        """The agent's program is at the end of a turn: what nobody waits for ends with it."""
+        """The agent's program is at the end of a turn: prompts for which no caller waits end with it."""
         now = self._clock()
         await self._report(self._protocol.stop(self._driving.stopped(now), now))
 
@@ -248,11 +249,11 @@ class Prompts:
         return self._driving.find(self._clock(), chat_id)
 
     def is_idle(self, now: float) -> bool:
-        """Whether nobody waits for a reply any more."""
+        """Whether no caller waits for a reply any more."""
         return self._protocol.is_idle(now)
 
     def forget_old(self, now: float) -> None:
-        """Expect no more what nobody has waited for in a minute."""
+        """Stop expecting replies for which no caller has waited for a minute."""
         self._protocol.forget_before(now - LATE_REPLY_S)
 
 

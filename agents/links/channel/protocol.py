@@ -8,8 +8,7 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from agents.links.channel import frames
-from agents.links.channel.frames import BadFrame, ChatEvent, Saying
+from agents.links.channel.frames import BadFrame, Saying
 from agents.links.channel.payloads import Reply, ReplyChunk, TaskArtifact, TaskStatus, size_of_json
 from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES, Extra
 from agents.post import Chunk, Final, Said
@@ -82,7 +81,7 @@ class ChannelProtocol:
         self._expected: dict[str, Expected] = {}
 
     def is_idle(self, now: float) -> bool:
-        """Whether nobody waits for a reply of this socket any more."""
+        """Whether no caller waits for a reply of this socket any more."""
         return all(one.until < now or not one.is_wanted for one in self._expected.values())
 
     def expect(self, chat_id: str, home: str, *, until: float, tells: bool = False) -> None:
@@ -104,21 +103,12 @@ class ChannelProtocol:
         return True
 
     def forget_before(self, moment: float) -> None:
-        """Stop expecting what nobody has waited for since that moment."""
+        """Stop expecting replies for which no caller has waited since that moment."""
         for chat_id in [one for one, expected in self._expected.items() if expected.until < moment]:
             del self._expected[chat_id]
 
-    def receive(self, event: ChatEvent) -> list[Report]:
-        """What a chat event means for whoever waits; nothing for events that are no reply.
-
-        Raises:
-            BadFrame: it is malformed, or answers what this socket was not asked.
-        """
-        saying = frames.saying_of(event)
-        return [] if saying is None else self.hear(saying)
-
     def hear(self, saying: Saying) -> list[Report]:
-        """What a piece or the end of a reply means for whoever waits.
+        """The reports that a piece or the end of a reply makes.
 
         Raises:
             BadFrame: it answers what this socket was not asked, or passes a cap.
@@ -149,7 +139,7 @@ class ChannelProtocol:
         return [Report(expected.home, Said(chat_id, number, piece))]
 
     def stop(self, over: Collection[str], now: float) -> list[Report]:
-        """The agent is done with these: what nobody waits for ends, replied to or not; a reply may come late."""
+        """The agent is done with these: those that were told end, with or without a reply; one may come late."""
         told = [chat_id for chat_id in over if chat_id in self._expected and self._expected[chat_id].tells]
         return [self._end_told(chat_id, now) for chat_id in told]
 

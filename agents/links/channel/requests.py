@@ -1,6 +1,6 @@
 """What an agent asks of the hub: who is there, and questions to others (sections 4.2, 4.3 and 6.3).
 
-Always on somebody's behalf: that of its driver while it works on a question, else its owner's. Names are looked up
+Always on behalf of a user: its driver while it works on a question, else its owner. Names are looked up
 with their access, and asks go through the core like any other.
 """
 

@@ -12,7 +12,7 @@ from agents.links.channel.payloads import MAX_WORDS_BYTES, TaskArtifact, kept_of
 from agents.links.channel.protocol import ChannelProtocol, TooLarge
 from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, Part, StatusNote
 from agents.post import Chunk, Final, Said
-from tests.contracts.test_channel_protocol import event, said
+from tests.contracts.test_channel_protocol import event, hear, said
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def artifact(protocol: ChannelProtocol, *parts: object, **more: object) -> list[
 def refused(protocol: ChannelProtocol, kind: str, **payload: object) -> str:
     """Why a frame is refused; the chat must stay open."""
     with pytest.raises(BadFrame) as bad:
-        protocol.receive(event(kind, chatId="c", **payload))
+        hear(protocol, event(kind, chatId="c", **payload))
     assert bad.value.error.code == "bad_frame"
     assert not isinstance(bad.value, TooLarge)
     assert said(protocol, "reply", chatId="c", text="so") == [Final("c", 0, "so")]
@@ -210,7 +210,7 @@ def test_what_is_no_status_is_refused_and_the_chat_stays_open(
 def test_a_payload_that_is_no_object_is_refused(protocol: ChannelProtocol, kind: str, payload: str) -> None:
     frame = f'{{"type":"chat_event","eventType":"{kind}","payload":{payload}}}'
     with pytest.raises(BadFrame):
-        protocol.receive(cast(frames.ChatEvent, frames.decode(frame)))
+        hear(protocol, cast(frames.ChatEvent, frames.decode(frame)))
     assert said(protocol, "reply", chatId="c", text="so")
 
 
