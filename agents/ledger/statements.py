@@ -20,7 +20,7 @@ REFUSED_QUESTION_CHARS = 1_000
 
 
 class TurnRow(NamedTuple):
-    """The columns of a new turn."""
+    """The columns of a new turn: those of its ask, and what was decided about it."""
 
     chat_id: str
     agent_id: int | None
@@ -29,20 +29,20 @@ class TurnRow(NamedTuple):
     surface: str
     question: str
     asked_at: object
-    outcome: str | None
-    reason: str
-    settled_at: object
-    usage_day: object
-    released_at: object
-    claim_until: object
-    home: str
-    connection_id: int | None
-    repeats: int
     source_session_id: int | None
     depth: int
     traceparent: str
     message_key: str
     task_id: str
+    outcome: str | None = None
+    reason: str = ""
+    settled_at: object = None
+    usage_day: object = None
+    released_at: object = None
+    claim_until: object = None
+    home: str = ""
+    connection_id: int | None = None
+    repeats: int = 1
 
 
 class EndingRow(NamedTuple):
@@ -148,7 +148,7 @@ _HOLD_SESSIONS = statement(
 )
 _SESSIONS_OF = statement("SELECT chat_id, session_id FROM agents_turn WHERE chat_id = ANY(:ids)")
 _ENDS = statement("SELECT chat_id, outcome, reason FROM agents_turn WHERE chat_id = ANY(:ids)")
-_LEAVE_LINES = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:ids)")
+_DELETE_PLACES = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:ids)")
 _RELEASE = "UPDATE agents_turn SET released_at = {now} WHERE outcome IS NOT NULL AND released_at IS NULL AND "
 _RELEASE_TURNS = statement(f"{_RELEASE} chat_id = ANY(:ids)")
 _RELEASE_SESSIONS = statement(f"{_RELEASE} session_id = ANY(:ids)")
@@ -254,7 +254,7 @@ def give_back(database: Database, agent_id: int | None, day: object, chat_id: st
 
 def delete_places(database: Database, chat_ids: Sequence[str]) -> None:
     """These asks wait no more."""
-    database.send(_LEAVE_LINES, {"ids": database.list_of(chat_ids)})
+    database.send(_DELETE_PLACES, {"ids": database.list_of(chat_ids)})
 
 
 def release_turns(database: Database, chat_ids: Sequence[str], moment: Moment) -> None:
@@ -311,29 +311,45 @@ def _recent_refusals(
 
 def open_row(turn: OpenTurn, home: str, moment: Moment) -> TurnRow:
     """An admitted ask: open, holding its claim; counted on this day when an agent was asked."""
-    ask = turn.ask
+    return _turn_row(
+        turn.ask,
+        turn.text,
+        moment,
+        usage_day=moment.day if turn.ask.target.agent_id is not None else None,
+        claim_until=moment.lease(turn.ask.wait_s),
+        home=home,
+        connection_id=turn.connection_id,
+    )
+
+
+def refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
+    """A refused ask: ended as it began, nothing counted, nothing held; of its question the beginning."""
+    return _turn_row(
+        ask,
+        ask.question[:REFUSED_QUESTION_CHARS],
+        moment,
+        outcome=Outcome.DENIED.value,
+        reason=reason,
+        settled_at=moment.stored,
+        released_at=moment.stored,
+    )
+
+
+def _turn_row(ask: Ask, question: str, moment: Moment, **decided: Any) -> TurnRow:
     return TurnRow(
         chat_id=ask.chat_id,
         agent_id=ask.target.agent_id,
         session_id=ask.target.session_id,
         caller_id=ask.caller_id,
         surface=ask.surface,
-        question=turn.text,
+        question=question,
         asked_at=moment.stored,
-        outcome=None,
-        reason="",
-        settled_at=None,
-        usage_day=moment.day if ask.target.agent_id is not None else None,
-        released_at=None,
-        claim_until=moment.lease(ask.wait_s),
-        home=home,
-        connection_id=turn.connection_id,
-        repeats=1,
         source_session_id=ask.source.session_id if ask.source else None,
         depth=ask.depth,
         traceparent=ask.traceparent,
         message_key=ask.message_key,
         task_id=ask.task_id,
+        **decided,
     )
 
 
@@ -350,31 +366,4 @@ def queued_row(ask: Ask, wait_s: float, home: str, moment: Moment) -> QueuedRow:
         question=ask.question,
         queued_at=moment.stored,
         waits_until=moment.place_until(wait_s),
-    )
-
-
-def refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
-    """A refused ask: ended as it began, nothing counted, nothing held; of its question the beginning."""
-    return TurnRow(
-        chat_id=ask.chat_id,
-        agent_id=ask.target.agent_id,
-        session_id=ask.target.session_id,
-        caller_id=ask.caller_id,
-        surface=ask.surface,
-        question=ask.question[:REFUSED_QUESTION_CHARS],
-        asked_at=moment.stored,
-        outcome=Outcome.DENIED.value,
-        reason=reason,
-        settled_at=moment.stored,
-        usage_day=None,
-        released_at=moment.stored,
-        claim_until=None,
-        home="",
-        connection_id=None,
-        repeats=1,
-        source_session_id=ask.source.session_id if ask.source else None,
-        depth=ask.depth,
-        traceparent=ask.traceparent,
-        message_key=ask.message_key,
-        task_id=ask.task_id,
     )
