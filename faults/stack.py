@@ -20,6 +20,7 @@ from tests.servers import Servers, free_port
 from tests.waiting import eventually
 
 READY_WITHIN_S = 90
+AGAIN_AFTER_S = 2.0  # as deploy/systemd/clawbridge-worker.service has it
 DATABASE = "hub"
 REPLY_WAIT_S = 20.0
 CELERY = [sys.executable, "-m", "celery", "-A", "hub"]
@@ -54,6 +55,7 @@ class Stack:
     tokens: dict[tuple[str, str], str] = field(default_factory=dict)
     _process_ids: dict[int, str] = field(default_factory=dict)
     _logs: int = 0
+    _supervisor: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Start everything; whatever fails, `stop` ends what was started."""
@@ -75,6 +77,7 @@ class Stack:
         self._env = settings | {name: str(value) for name, value in self.env.items()}
         await asyncio.to_thread(manage, self._env, "migrate", "--verbosity", "0")
         await asyncio.gather(self.start_worker(), self.start_beat(), *map(self.serve, range(self.processes)))
+        self._supervisor = asyncio.get_running_loop().create_task(self._restart_worker(), name="supervisor")
 
     def seconds(self, real_s: float, *, at_least_s: float = 0.0) -> float:
         """How long a duration of the contract is in this hub."""
@@ -92,6 +95,8 @@ class Stack:
 
     def stop(self) -> None:
         """End everything, by kill; the folder stays."""
+        if self._supervisor is not None:
+            self._supervisor.cancel()
         for program in [*self.web, self.worker, *self.beats]:
             if program is not None:
                 program.discard()
@@ -145,6 +150,14 @@ class Stack:
         if self.worker is not None:
             self.worker.discard()
             self.worker = None
+
+    async def _restart_worker(self) -> None:
+        """Start a worker that ended by itself again, as systemd and containers do (docs/adr/0098)."""
+        while True:
+            await asyncio.sleep(AGAIN_AFTER_S)
+            if self.worker is not None and self.worker.process.poll() is not None:
+                self.log.write("restart", program="worker")
+                await self.start_worker()
 
     async def start_beat(self) -> None:
         """One more beat, which says when what is due."""
