@@ -57,10 +57,12 @@ class Runtime:
             return
         if self._starting is None or self._starting.done():  # first, or the try before failed
             self._starting = asyncio.get_running_loop().create_task(self._start(), name="start")
+        # All early requests share one start: a client that leaves must not cancel it for the others.
         await asyncio.shield(self._starting)
 
     async def drain(self) -> None:
         """Take no new asks, let the open ones end, send agents and operators elsewhere. At most about DRAIN_S."""
+        # First: from now on `/readyz` answers 503 and new agents are refused, so that other processes get them.
         draining.set()
         goodbyes, deadline = Goodbyes(self.house.link), time.monotonic() + settings.DRAIN_S
         self._tasks.start(self.house.dispatcher.drain(settings.DRAIN_S), name="drain turns")
@@ -80,6 +82,8 @@ class Runtime:
     async def stop(self) -> None:
         """Leave nothing behind: no row of this process, no thread, no connection; as far as each step goes."""
         house = self.house
+        # Each step before those that it still uses: the ledger after
+        # everything that writes through it, spans last.
         await end("loops", self._tasks.cancel())
         await end("asking", house.asking.close())
         await end("requests", house.requests.close())
@@ -99,10 +103,14 @@ class Runtime:
         house = self.house
         if settings.IS_EMBEDDED:
             await db_call(presence.retire_all)()
+        # Listening before the first beat: from then on other processes may address messages to this one.
         await house.post.start(house.process_id, house.take)
         await db_call(presence.beat)(house.process_id, mine={}, others=[])
         if settings.IS_EMBEDDED:
+            # Ends what a crash left open before the first ask is admitted:
+            # its claims would refuse asks as busy.
             await db_call(jobs.reap)()
+        # Nothing below waits or fails: a start that fails is tried again, and a thread starts only once.
         on_queued(self._deliverer.wake)
         for thread in self._threads:
             thread.start()

@@ -70,6 +70,7 @@ def settle(leased: Leased, outcome: Outcome) -> bool:
     """Write down how an attempt ended; False when the lease ran out before, and the row is somebody else's now."""
     now = db_now()
     queue, rows = leased.queue, leased.queue.rows._default_manager
+    # The end of the lease tells leases apart: a sender that took the row over wrote a later one.
     mine = rows.filter(pk=leased.delivery.pk, status=Status.SENDING, next_attempt_at=leased.until)
     changes = _changes(leased.delivery.attempts, outcome, now, queue.retry_after_s)
     is_exhausted = changes["status"] == Status.FAILED
@@ -78,6 +79,7 @@ def settle(leased: Leased, outcome: Outcome) -> bool:
         queue.note(leased.delivery, now, is_success=outcome.is_success, is_exhausted=is_exhausted)
         if mine.update(last_status=outcome.status, last_error=outcome.error[:MAX_ERROR_CHARS], **changes):
             return True
+        # The lease is lost: what `note` wrote of the receiver is taken back with it.
         transaction.set_rollback(True)
     return False
 
@@ -101,6 +103,8 @@ def _lease_some(places: Places, queue: Queue) -> list[Leased]:
         taken = [row for row in rows if places.enter(_id(row, queue.receiver), _id(row, queue.owner))]
         until = db_now() + LEASE
         ids = [row.pk for row in taken]
+        # Counted here, not when it ends: an attempt whose process dies is
+        # used up, so it is not repeated for ever.
         sending = {"status": Status.SENDING, "next_attempt_at": until, "attempts": F("attempts") + 1}
         queue.rows._default_manager.filter(pk__in=ids).update(**sending)
     for row in taken:

@@ -100,6 +100,7 @@ class Sender:
         except Exception:
             logger.exception("webhook.failed", extra={"delivery": str(leased.delivery)})
             outcome = Outcome(None, "the hub could not send it")
+        # Under the lock: between a look at `_has_left` and the `put`, `_leave` would miss this one.
         with self._handing_over:
             if not self._has_left:
                 self._ended.put((leased, outcome))
@@ -114,6 +115,7 @@ class Sender:
                 return
             except OperationalError:  # a Celery child closes its pool after each job, this thread may outlast it
                 logger.warning("webhook.settle_failed", extra={"delivery": str(leased.delivery)})
+            # Each thread has a connection of its own, which Django does not close when the thread ends.
             finally:
                 connection.close()
             time.sleep(SETTLE_AGAIN_S)

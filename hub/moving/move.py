@@ -49,6 +49,8 @@ def move(tell: Tell) -> list[Moved]:
     with transaction.atomic(), transaction.atomic(using=TARGET):  # nobody writes on either side meanwhile
         _take(models)
         copied = [_copy(model, tell) for model in models]
+        # Tables are copied by name, so rows may refer to tables that come
+        # later; foreign keys are checked only here.
         connections[TARGET].check_constraints()
         _set_sequences(models)
         moved = [

@@ -31,6 +31,7 @@ class Look(Generic[T]):
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._thread.call(self._function), name="look")
             self._running.add_done_callback(read_failure)
+        # `wait` does not cancel: the thread cannot be stopped, and the next caller joins this run.
         done, _ = await asyncio.wait({self._running}, timeout=self._within_s)
         if not done:
             raise TimeoutError

@@ -107,6 +107,7 @@ def addresses_of(target: Target, rules: Rules, resolve: Resolve, *, within_s: fl
         TimeoutError: the resolver did not answer in time.
     """
     found = _within(within_s, resolve, target.host, target.port)
+    # One private address among public ones refuses the name: any of them may be the one that is connected to.
     refused = not rules.allows_private and not all(map(is_public, found))
     if not found and rules.allows_private:
         raise NotSent(f"{target.host} cannot be found")
