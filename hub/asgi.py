@@ -12,6 +12,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
+# Before the imports below, which import models: this sets Django up.
 django_application = get_asgi_application()
 
 from a2a_bridge.addresses import split  # noqa: E402
@@ -31,6 +32,7 @@ from operators.calls import find_call  # noqa: E402
 PATH_PREFIX = settings.PATH_PREFIX
 STARTING = b'{"error":"unavailable","message":"the hub is starting"}'
 
+# Built when the module is imported, without an event loop; `ensure_started` starts it in the one that serves.
 runtime = Runtime(wiring.build())
 watching = WatchEndpoints(
     registry(str(settings.SPECTACULAR_SETTINGS["VERSION"]), runtime.house.counts, runtime.house.gauges()),
@@ -55,6 +57,7 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
     if scope["type"] == "websocket":
         return _websocket(scope, receive, send)
     request = HttpRequest(scope, receive)
+    # Before `is_started`: a process is asked for its health while it starts, too.
     if request.path in WATCHED:
         return watching(request, send)
     return _serve(request, send) if runtime.is_started else _serve_once_started(request, send)
@@ -66,6 +69,7 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return house.bridge(request, handle, send)
     if (found := split(path)) is not None:
         return house.http_json(request, *found, send)
+    # After the bridge, which checks this itself and answers in the form of its wire.
     if request.contradicted:
         message = f"the header {request.contradicted} came with two values"
         return respond(send, 400, json.dumps({"error": "validation_failed", "message": message}).encode())

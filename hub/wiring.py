@@ -96,6 +96,7 @@ class House:
             self.dispatcher.cancel(message.chat_id)
         elif isinstance(message, Attend):
             self.pushes.attend(message.task_id)
+        # In a task: it waits for a turn to begin, and the post hands over one message at a time.
         elif isinstance(message, Join):
             self.link.start(self.exchanges.join(message), "join")
         else:
@@ -222,6 +223,7 @@ def build() -> House:
         counts=counts,
         spans=spans,
     )
+    # Last: the ledger carries by the courier, and the courier delivers to the parts built above.
     courier.address(process_id, house.take, post)
     return house
 

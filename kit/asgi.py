@@ -54,6 +54,7 @@ class HttpRequest:
         self._repeated: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             self.headers[str(name, "latin-1")] = str(value, "latin-1")
+        # Fewer names than fields: one came more than once, which is rare and looked at only then.
         if len(self.headers) < len(scope["headers"]):
             self._read_repeated(scope["headers"])
 
@@ -80,6 +81,7 @@ class HttpRequest:
             BodyTooLarge: its Content-Length says so.
         """
         declared = self.headers.get("content-length", "")
+        # Cut, because Python refuses to read numbers of over 4300 digits.
         if declared.isdigit() and int(declared[:20]) > limit_bytes:
             raise BodyTooLarge
 
@@ -144,6 +146,7 @@ class BoundedBody:
 
     async def receive(self) -> Message:
         """The next message of the request."""
+        # After the body only the end of the connection can come, and an answer may take as long as it likes.
         if self._is_whole:
             return await self._receive()
         try:

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from hub.data_lock import lock
-from hub.moving.sums import Sum
+from hub.moving.move import Sum
 from tests.callers import bearer, inbound, reply_text, send, web
 from tests.homes import ROOT, GrownHomes, Home, MakeHome, embedded_home, hub_env, manage
 from tests.hub_process import HubProcess, StartHub

@@ -162,7 +162,6 @@ def _recording(app: Any, seen: Seen) -> Any:
 async def serving(app: Any, port: int) -> AsyncIterator[None]:
     """An ASGI application on a port of this loop."""
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off"))
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
 
     async def started() -> bool:
         return server.started

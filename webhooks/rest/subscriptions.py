@@ -1,4 +1,4 @@
-"""A user's own webhooks. Others' and absent ones are the same 404."""
+"""A user's own webhooks and their deliveries. Others' and absent ones are the same 404."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import NotFound
@@ -12,15 +12,17 @@ from accounts.rest import Conflict, caller_of
 from kit.describe import ErrorBody, Items, Page
 from webhooks import subscribing
 from webhooks.catalog import CATALOG
-from webhooks.models import Subscription
+from webhooks.leases import send_again
+from webhooks.models import Delivery, Subscription
 from webhooks.rest.serializers import (
     SubscriptionBody,
+    show_deliveries,
     show_event,
     show_subscription,
     show_subscriptions,
     show_with_secret,
 )
-from webhooks.rest.shapes import QueuedEvent, Webhook, WebhookEvent, WebhookWithSecret
+from webhooks.rest.shapes import QueuedEvent, Webhook, WebhookDelivery, WebhookEvent, WebhookWithSecret
 
 NO_STORE = {"Cache-Control": "no-store"}
 
@@ -99,6 +101,31 @@ class RollSecret(APIView):
         if made is None:
             raise NotFound("no such webhook")
         return Response(show_with_secret(made), headers=NO_STORE)
+
+
+class Deliveries(APIView):
+    """`/webhooks/{id}/deliveries`"""
+
+    @extend_schema(parameters=[PageQuery], responses=Page[WebhookDelivery])
+    def get(self, request: Request, webhook_id: int) -> Response:
+        """Its deliveries, newest first."""
+        own = get_own(webhook_id, caller_of(request))
+        return page(request, Delivery.objects.filter(subscription=own).order_by("-pk"), show_deliveries)
+
+
+class Replay(APIView):
+    """`/webhooks/{id}/deliveries/{deliveryId}/replay`"""
+
+    @extend_schema(request=None, responses={202: QueuedEvent, 409: ErrorBody})
+    def post(self, request: Request, webhook_id: int, delivery_id: int) -> Response:
+        """Send it again under the same id, with all its retries; 409 while it is being sent."""
+        own = get_own(webhook_id, caller_of(request))
+        delivery = Delivery.objects.filter(subscription=own, pk=delivery_id).first()
+        if delivery is None:
+            raise NotFound("no such delivery")
+        if not send_again(delivery):
+            raise Conflict("it is being sent at this moment")
+        return Response({"eventId": delivery.event_id}, status=202)
 
 
 def get_own(webhook_id: int, owner: User) -> Subscription:

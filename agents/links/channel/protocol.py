@@ -42,6 +42,7 @@ class Expected(Struct):
     is_wanted: bool = True
     pieces: int = 0
     size_bytes: int = 0
+    # No shared default: msgspec gives each struct an empty set of its own.
     open_artifacts: set[str] = set()
 
     def has_open(self, artifact_id: str) -> bool:
@@ -198,6 +199,7 @@ class ChannelProtocol:
 
     def _end_told(self, chat_id: str, now: float) -> Report:
         expected = self._expected[chat_id]
+        # Kept, and forgotten after LATE_REPLY_S: a reply may still follow the end of the turn.
         expected.tells, expected.until = False, now
         return _final(chat_id, expected)
 
