@@ -11,7 +11,7 @@ import pytest
 
 from tests.homes import ROOT, MakeHome, hub_env
 
-SKEWED = ROOT / "faults" / "skewed"
+SKEWED = ROOT / "lab" / "faults" / "skewed"
 LOOK = """
 import json, time
 import django

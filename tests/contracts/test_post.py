@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agents.post import Chunk, Final, LocalPost, Message
-from faults.proxy import proxied
 from hub.redis_post import RedisPost
+from lab.faults.proxy import proxied
 from tests.homes import GrownHomes
 from tests.servers import free_port
 from tests.waiting import eventually

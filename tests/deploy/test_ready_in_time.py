@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from faults.proxy import proxied
 from hub.watch.endpoints import WatchEndpoints
 from kit.asgi import HttpRequest
+from lab.faults.proxy import proxied
 from tests.callers import web
 from tests.homes import GrownHomes, MakeHome
 from tests.hub_process import StartHub

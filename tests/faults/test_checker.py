@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from faults import answers, audit
-from faults.agents import echo_of
-from faults.evidence import Evidence, grouped
-from faults.report import Row, as_markdown, merged
+from lab.faults import answers, audit
+from lab.faults.agents import echo_of
+from lab.faults.evidence import Evidence, grouped
+from lab.faults.report import Row, as_markdown, merged
 
 Line = dict[str, Any]
 NOW = datetime.now(UTC)

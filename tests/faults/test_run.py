@@ -3,20 +3,20 @@
 from contextlib import closing
 from pathlib import Path
 
-from faults import filled
-from faults.checker import empty, figures
-from faults.estate import Estate
-from faults.evidence import grouped
-from faults.fault import Fault, Scene
-from faults.filled import BY_FAULT, DONE
-from faults.kinds.killed_web import kill_at_points
-from faults.load import Load
-from faults.oplog import OpLog
-from faults.oplog import read as read_log
-from faults.report import Row
-from faults.run import UNSEEN, do, run
-from faults.stack import Stack
-from faults.table import TABLE
+from lab.faults import filled
+from lab.faults.checker import empty, figures
+from lab.faults.estate import Estate
+from lab.faults.evidence import grouped
+from lab.faults.fault import Fault, Scene
+from lab.faults.filled import BY_FAULT, DONE
+from lab.faults.kinds.killed_web import kill_at_points
+from lab.faults.load import Load
+from lab.faults.oplog import OpLog
+from lab.faults.oplog import read as read_log
+from lab.faults.report import Row
+from lab.faults.run import UNSEEN, do, run
+from lab.faults.stack import Stack
+from lab.faults.table import TABLE
 
 
 def test_a_row_that_must_be_filled_and_is_not_is_seen() -> None:

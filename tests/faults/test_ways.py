@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from faults.ways import WAYS, Question, ask
+from lab.faults.ways import WAYS, Question, ask
 from tests.callers import web
 from tests.listening import listening
 
