@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tests.homes import SQLITE_FILE, EmbeddedHomes, GrownHomes, Home, MakeHome
-from tests.hub_process import HubProcess, StartHub
-from tests.servers import running_servers
+from lab.homes import SQLITE_FILE, EmbeddedHomes, GrownHomes, Home, MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.servers import running_servers
 from tests.templates import kept
 
 LONGEST_CALL_S = 20.0

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from tests.homes import ROOT, GrownHomes
+from lab.homes import ROOT, GrownHomes
 
 WITHIN_S = 110
 

@@ -13,9 +13,9 @@ from typing import Any
 import websockets
 from websockets.asyncio.client import ClientConnection
 
+from lab.callers import Json
+from lab.channel_agent import dial
 from lab.faults.oplog import OpLog
-from tests.callers import Json
-from tests.peer import dial
 
 BACK_AFTER_S = (0.3, 1.5)
 PIECES = 3

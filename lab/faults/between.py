@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 
 from lab.faults.proxy import Proxy, proxied
-from tests.servers import Servers
+from lab.servers import Servers
 
 
 class Between:

@@ -9,11 +9,11 @@ from typing import Any
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.faults.agents import EchoAgent
 from lab.faults.oplog import OpLog
 from lab.faults.stack import Stack
-from tests.callers import Json, bearer, envelope, rpc_path, web
-from tests.receivers import Received, Receiver, receiving
+from lab.receivers import Received, Receiver, receiving
 
 OWNERS = 4
 WHOLE_DAY = 100_000

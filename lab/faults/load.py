@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from lab.callers import ANSWER_WITHIN_S, web
 from lab.faults import ways
 from lab.faults.agents import EchoAgent
 from lab.faults.estate import Estate
 from lab.faults.ways import Answer, Question
-from tests.callers import ANSWER_WITHIN_S, web
 
 KEYED_SHARE = 0.25
 TWIN_SHARE = 0.04

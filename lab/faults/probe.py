@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import httpx
 import psutil
 
+from lab.callers import bearer, web
 from lab.faults.fault import Scene
-from tests.callers import bearer, web
 
 EVERY_S = 0.2
 AGAIN_AFTER_S = 1.0

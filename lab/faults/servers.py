@@ -1,6 +1,6 @@
 """PostgreSQL that keeps what it said it kept, and Redis that keeps nothing: both stopped and started at will.
 
-The same wheels as the tests' own (`tests.servers`), but durable: fsync and synchronous_commit are on.
+The same wheels as the tests' own (`lab.servers`), but durable: fsync and synchronous_commit are on.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ import psycopg
 import redis
 
 from deploy.stack.wheels import free_port, initialise, programs_of_postgres, redis_program, serving, unprivileged
-from tests.servers import answers
-from tests.waiting import until
+from lab.servers import answers
+from lab.waiting import until
 
 START_WITHIN_S = 60
 STOP_WITHIN_S = 60

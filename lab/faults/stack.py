@@ -13,11 +13,11 @@ import psycopg
 from kit.durations import seconds
 from lab.faults.oplog import OpLog
 from lab.faults.servers import Postgres, Redis
-from tests.homes import hub_env, manage
-from tests.hub_process import DEFAULTS, Program
-from tests.minting import mint_tokens
-from tests.servers import Servers, free_port
-from tests.waiting import eventually
+from lab.homes import hub_env, manage
+from lab.hub_process import DEFAULTS, Program
+from lab.minting import mint_tokens
+from lab.servers import Servers, free_port
+from lab.waiting import eventually
 
 READY_WITHIN_S = 90
 DATABASE = "hub"

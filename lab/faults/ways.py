@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from tests.callers import Json, bearer, rpc_path
+from lab.callers import Json, bearer, rpc_path
 
 ANSWER_WITHIN_S = 60.0
 POLL_EVERY_S = 0.2

@@ -10,7 +10,7 @@ import pytest
 
 from lab.bench.scale import Result
 from lab.bench.soak_samples import Sample, grown
-from tests.homes import ROOT
+from lab.homes import ROOT
 
 
 def run(name: str, results: Path, *options: str) -> tuple[str, dict[str, Any]]:

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from lab.agents import Chunker, Echo, Held, publish
+from lab.callers import Json, send
+from lab.channel_agent import Peer
+from lab.homes import Home
+from lab.hub_process import HubProcess
+from lab.receivers import receiving
 from tests.browser.sessions import api, ask_leave, share, tail
-from tests.callers import Json, send
-from tests.homes import Home
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Chunker, Echo, Held, publish
-from tests.receivers import receiving
 from tests.remote.servers import Changing, offering, raw_server
 
 OPTIONS = {"DEV_LOGIN": 1, "REMOTE_ALLOW_PRIVATE": 1, "WEBHOOK_ALLOW_PRIVATE": 1, "REPLY_WAIT_S": 1800}

@@ -5,10 +5,10 @@ from typing import Any
 
 from playwright.async_api import Locator
 
+from lab.callers import Json, bearer, web
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
 from tests.browser.visitor import Visitor
-from tests.callers import Json, bearer, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
 
 
 async def share(site: HubProcess, peer: Peer, login: str, role: str, *, owner: str = "owner") -> None:

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from lab.agents import Chunker, Echo, Held, Stall, TaskPeer, online
+from lab.callers import Json, bearer, send, web
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.vectors import in_turn
 from tests.browser.visitor import Visitor
-from tests.callers import Json, bearer, send, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Chunker, Echo, Held, Stall, TaskPeer, online
-from tests.waiting import eventually
 
 pytestmark = IN_BROWSER
 

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import httpx
 import psycopg
 
-from tests.callers import Json, bearer, envelope, question, rpc_path, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import publish
+from lab.agents import publish
+from lab.callers import Json, bearer, envelope, question, rpc_path, web
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
 
 Kind = TypeVar("Kind", bound=Peer)
 _numbers = itertools.count(1)

@@ -5,12 +5,12 @@ from typing import Any
 
 import httpx
 
+from lab.agents import Chunker, Echo
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
 from tests.clients.claw import claw
 from tests.clients.shapes import FILE, ROLE, USER, check, flag, iso, matching, number, one_of, text, uuid
-from tests.hub_process import HubProcess
 from tests.operators.operator import Operator, dial
-from tests.peer import Peer
-from tests.peers import Chunker, Echo
 
 EVENT = {"kind": one_of("event"), "id": number, "ts": iso, "event": {"kind": text, "type": text, "ts": iso}}
 OP_MESSAGE = {"kind": one_of("op-message"), "id": number, "ts": iso, "authorLogin": text, "text": text}

@@ -1,9 +1,9 @@
 """A hub that is restarted: both clients come back by themselves."""
 
-from tests.homes import MakeHome
-from tests.hub_process import StartHub
+from lab.channel_agent import Peer
+from lab.homes import MakeHome
+from lab.hub_process import StartHub
 from tests.operators.operator import Operator
-from tests.peer import Peer
 
 COMES_BACK = {1001, 1006, 1011, 1012}
 

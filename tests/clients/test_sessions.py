@@ -5,6 +5,10 @@ from functools import partial
 
 import pytest
 
+from lab.agents import Echo, Stall, publish
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
+from lab.waiting import until
 from tests.clients.claw import Claw, Failed, claw
 from tests.clients.shapes import (
     EVENT,
@@ -22,10 +26,6 @@ from tests.clients.shapes import (
     text,
     uuid,
 )
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Echo, Stall, publish
-from tests.waiting import until
 
 PROMPTED = {"ok": flag, "chatId": matching("[A-Za-z0-9_-]+"), "ts": iso}
 SPELLINGS = ("routed-proj", "%40routed-proj", "alice/routed-proj", "%40alice/routed-proj")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.homes import ROOT, MakeHome, hub_env
+from lab.homes import ROOT, MakeHome, hub_env
 
 SKEWED = ROOT / "lab" / "faults" / "skewed"
 LOOK = """

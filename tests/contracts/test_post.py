@@ -8,9 +8,9 @@ import pytest
 from agents.post import Chunk, Final, LocalPost, Message
 from hub.redis_post import RedisPost
 from lab.faults.proxy import proxied
-from tests.homes import GrownHomes
-from tests.servers import free_port
-from tests.waiting import eventually
+from lab.homes import GrownHomes
+from lab.servers import free_port
+from lab.waiting import eventually
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.callers import bearer, call, question, reply_text, send, web
-from tests.homes import Home
-from tests.hub_process import HubProcess, StartHub
-from tests.peer import Peer
-from tests.peers import Echo, online
-from tests.receivers import receiving
-from tests.waiting import eventually
+from lab.agents import Echo, online
+from lab.callers import bearer, call, question, reply_text, send, web
+from lab.channel_agent import Peer
+from lab.homes import Home
+from lab.hub_process import HubProcess, StartHub
+from lab.receivers import receiving
+from lab.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -16,10 +16,10 @@ from django.utils import timezone
 from a2a_bridge.models import SendKey
 from agents.models import Turn
 from hub.job_thread import JobThread, housekeepers
-from tests.homes import hub_env
-from tests.hub_process import Program
+from lab.homes import hub_env
+from lab.hub_process import Program
+from lab.waiting import until
 from tests.native.house import Person, make_agent, make_turn
-from tests.waiting import until
 
 WITHIN_S = 30
 AT_ONCE = """

@@ -11,11 +11,11 @@ from typing import ClassVar
 
 import pytest
 
-from tests.callers import inbound, reply_text, send
-from tests.homes import ROOT, MakeHome, manage
-from tests.hub_process import HubProcess, Program
-from tests.peers import Echo, online
-from tests.waiting import until
+from lab.agents import Echo, online
+from lab.callers import inbound, reply_text, send
+from lab.homes import ROOT, MakeHome, manage
+from lab.hub_process import HubProcess, Program
+from lab.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

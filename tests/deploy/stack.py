@@ -12,10 +12,10 @@ from pathlib import Path
 
 import psutil
 
-from tests.homes import ROOT, hub_env
-from tests.hub_process import Program
-from tests.servers import free_port
-from tests.waiting import until
+from lab.homes import ROOT, hub_env
+from lab.hub_process import Program
+from lab.servers import free_port
+from lab.waiting import until
 
 READY_WITHIN_S = 100
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.homes import ROOT, manage
 from tests.deploy.files import DEPLOY, document
-from tests.homes import ROOT, manage
 
 LINES = (DEPLOY / "Containerfile").read_text()
 LAST = LINES.rpartition("\nFROM ")[2]

@@ -10,11 +10,11 @@ from prometheus_client import CollectorRegistry
 
 from hub.watch.endpoints import WatchEndpoints
 from kit.asgi import HttpRequest
+from lab.callers import web
 from lab.faults.proxy import proxied
-from tests.callers import web
-from tests.homes import GrownHomes, MakeHome
-from tests.hub_process import StartHub
-from tests.waiting import eventually
+from lab.homes import GrownHomes, MakeHome
+from lab.hub_process import StartHub
+from lab.waiting import eventually
 
 ASKS, WITHIN_S = 8, 1.5
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.callers import reply_text, send
+from lab.callers import reply_text, send
+from lab.waiting import eventually
 from tests.deploy.stack import running_stack
-from tests.waiting import eventually
 
 LEAVING = ["web 1", "web 2", "beat", "worker", "PostgreSQL", "Redis"]
 pytestmark = [pytest.mark.slow, pytest.mark.grown, pytest.mark.timeout(300)]

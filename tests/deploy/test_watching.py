@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.callers import (
+from lab.agents import Echo, Stall, online
+from lab.callers import (
     bearer,
     call,
     envelope,
@@ -21,11 +22,10 @@ from tests.callers import (
     send,
     web,
 )
+from lab.homes import ROOT, MakeHome, hub_env
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.deploy.collector import Collector, Span, collecting
-from tests.homes import ROOT, MakeHome, hub_env
-from tests.hub_process import HubProcess
-from tests.peers import Echo, Stall, online
-from tests.waiting import eventually
 
 METRICS_TOKEN = "canary-metrics-4c1f0aa2"
 QUESTION, REPLY = "canary-question-81b2", "canary-question-81b2"

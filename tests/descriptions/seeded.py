@@ -6,10 +6,10 @@ from typing import Any
 
 import requests
 
-from tests.callers import bearer, send
+from lab.callers import bearer, send
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
 from tests.http_json import client
-from tests.hub_process import HubProcess
-from tests.peer import Peer
 
 WITHIN_S = 30
 HOOK = "http://127.0.0.1:9/hook"  # nobody listens there

@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack, closing
 import httpx
 import pytest
 
-from tests.callers import (
+from lab.agents import Echo, Held, Stall, online
+from lab.callers import (
     bearer,
     envelope,
     failed_text,
@@ -20,12 +21,11 @@ from tests.callers import (
     send,
     web,
 )
+from lab.channel_agent import Peer
+from lab.homes import Home, MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import eventually
 from tests.deploy.collector import collecting
-from tests.homes import Home, MakeHome
-from tests.hub_process import HubProcess, StartHub
-from tests.peer import Peer
-from tests.peers import Echo, Held, Stall, online
-from tests.waiting import eventually
 
 SERVICE_RESTART = 1012
 MANY = 120

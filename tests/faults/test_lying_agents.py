@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from tests.callers import failed_text, get_task, open_stream, reply_text, send, stream
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Echo, SpeaksWhenEvicted, Stall, TaskPeer, TwoAnswers, online
-from tests.waiting import eventually
+from lab.agents import Echo, SpeaksWhenEvicted, Stall, TaskPeer, TwoAnswers, online
+from lab.callers import failed_text, get_task, open_stream, reply_text, send, stream
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 
 async def check_refused(agent: Peer, errors_before: int) -> None:

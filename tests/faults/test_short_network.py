@@ -14,7 +14,7 @@ from lab.faults.kinds.lost_redis import VIA
 from lab.faults.report import as_markdown, examples
 from lab.faults.run import Todo, run
 from lab.faults.table import TABLE, chosen
-from tests.waiting import SCALE
+from lab.waiting import SCALE
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
 

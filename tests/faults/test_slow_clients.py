@@ -13,11 +13,11 @@ import httpx
 import pytest
 
 from hub.http_protocol import HEAD_WITHIN_S
-from tests.callers import bearer, envelope, question, rpc_path, web
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import Echo, online
-from tests.waiting import on_hub
+from lab.agents import Echo, online
+from lab.callers import bearer, envelope, question, rpc_path, web
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import on_hub
 
 SLOW = 200
 ASKS = 100

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
+from lab.callers import web
 from lab.faults.ways import WAYS, Question, ask
-from tests.callers import web
 from tests.listening import listening
 
 QUESTION = Question("bob/a", "token", "n1 what did I say?", "m-1")

@@ -11,7 +11,7 @@ import pytest
 
 from lab.bench import calls, targets
 from lab.bench.calls import Counting
-from tests.homes import MakeHome
+from lab.homes import MakeHome
 
 ASKS = 60
 

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from kit.asgi import BodyTooSlow, BoundedBody, Message
-from tests.callers import bearer, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
+from lab.callers import bearer, web
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
 
 MIB = 1024 * 1024
 CAP = 10 * MIB

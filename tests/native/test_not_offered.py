@@ -8,8 +8,8 @@ from django.utils import timezone
 from websockets.asyncio.client import connect as dial
 from websockets.exceptions import InvalidStatus
 
-from tests.callers import bearer
-from tests.hub_process import HubProcess
+from lab.callers import bearer
+from lab.hub_process import HubProcess
 from tests.native.house import Person, api, make_agent, make_session, names
 from tests.native.transcripts import ask_leave
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.callers import Json, bearer, web
+from lab.agents import Chunker, Echo, Held, Stall, online
+from lab.callers import Json, bearer, web
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.house import sql
-from tests.hub_process import HubProcess
 from tests.operators.operator import Operator, prompt
 from tests.operators.rows import put, share
-from tests.peer import Peer
-from tests.peers import Chunker, Echo, Held, Stall, online
-from tests.waiting import eventually
 
 
 def said(answer: Json, code: str) -> str:

@@ -8,16 +8,16 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from tests.callers import Json
+from lab.agents import Echo, Held
+from lab.callers import Json
+from lab.channel_agent import Peer
+from lab.homes import Home, MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import eventually
 from tests.channel.house import Agent, hook
-from tests.homes import Home, MakeHome
-from tests.hub_process import HubProcess, StartHub
 from tests.operators.operator import Operator, dial, prompt
 from tests.operators.rows import put
 from tests.operators.test_peers import peers
-from tests.peer import Peer
-from tests.peers import Echo, Held
-from tests.waiting import eventually
 
 POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, GIVEN_UP = 1008, 1012, 1013, 1006
 

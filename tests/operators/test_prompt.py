@@ -5,12 +5,12 @@ import uuid
 
 import pytest
 
-from tests.callers import bearer, web
-from tests.hub_process import HubProcess
+from lab.agents import Echo, Held, gone, online
+from lab.callers import bearer, web
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
 from tests.operators.operator import Operator, post, prompt, refused
 from tests.operators.rows import put, share
-from tests.peer import Peer
-from tests.peers import Echo, Held, gone, online
 
 ROLES = {"carol": "viewer", "dave": "prompter", "erin": "approver"}
 

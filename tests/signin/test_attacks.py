@@ -14,11 +14,11 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect as open_socket
 
-from tests.callers import bearer, envelope, question
+from lab.callers import bearer, envelope, question
+from lab.channel_agent import dial
+from lab.homes import ROOT, MakeHome, hub_env
+from lab.hub_process import HubProcess, StartHub
 from tests.github import CLIENT_SECRET, GitHub
-from tests.homes import ROOT, MakeHome, hub_env
-from tests.hub_process import HubProcess, StartHub
-from tests.peer import dial
 from tests.signin.clients import Browser, CommandLine, Pkce, program, refused
 from tests.signin.test_apps import Device, allow, app_start, exchange
 

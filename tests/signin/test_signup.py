@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.homes import MakeHome, manage
+from lab.hub_process import HubProcess, StartHub
 from tests.github import GitHub
-from tests.homes import MakeHome, manage
-from tests.hub_process import HubProcess, StartHub
 from tests.signin.clients import Browser, CommandLine, program, refused
 from tests.signin.conftest import PLENTY
 from tests.signin.test_revocation import set_active
@@ -116,7 +116,7 @@ def test_a_reused_login_is_another_account_and_handles_stay(sign_in: SignIn, git
 
 
 async def test_a_handle_never_moves_to_a_new_holder_of_the_login(sign_in: SignIn, github: GitHub) -> None:
-    from tests.peers import Echo, publish  # noqa: PLC0415  needs a running loop
+    from lab.agents import Echo, publish  # noqa: PLC0415  needs a running loop
 
     first = sign_in("lea")
     with program(first.hub.url, first.session) as client:

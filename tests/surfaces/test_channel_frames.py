@@ -9,11 +9,11 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.callers import bearer, failed_text, reply_text, send, stream, text_of, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Chunker, Echo, Flood, Stall, online
-from tests.waiting import eventually
+from lab.agents import Chunker, Echo, Flood, Stall, online
+from lab.callers import bearer, failed_text, reply_text, send, stream, text_of, web
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 BUSY = "agent is processing a turn for another caller"
 KIB = 1024

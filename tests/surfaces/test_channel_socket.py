@@ -8,11 +8,11 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from tests.callers import Json, bearer, reply_text, send, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer, dial
-from tests.peers import Echo, online
-from tests.waiting import eventually
+from lab.agents import Echo, online
+from lab.callers import Json, bearer, reply_text, send, web
+from lab.channel_agent import Peer, dial
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 REGISTER = {"type": "register", "host": "h", "cwd": "/w", "osUser": None, "pid": 1, "channelVersion": "t"}

@@ -14,12 +14,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.callers import bearer, envelope, question, rpc_path, web
-from tests.homes import ROOT, MakeHome, hub_env, manage
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import Echo, Stall, online
-from tests.servers import free_port
-from tests.waiting import eventually
+from lab.agents import Echo, Stall, online
+from lab.callers import bearer, envelope, question, rpc_path, web
+from lab.homes import ROOT, MakeHome, hub_env, manage
+from lab.hub_process import HubProcess, StartHub
+from lab.servers import free_port
+from lab.waiting import eventually
 
 
 def start_and_fail(tmp_path: Path, **env: str) -> tuple[int, str]:

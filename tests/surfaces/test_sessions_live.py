@@ -2,11 +2,11 @@
 
 import asyncio
 
-from tests.callers import Json, bearer, failed_text, send, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Stall, online
-from tests.waiting import eventually
+from lab.agents import Stall, online
+from lab.callers import Json, bearer, failed_text, send, web
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 
 async def ask(hub: HubProcess, method: str, path: str, *, url: str | None = None) -> Json:

@@ -8,15 +8,15 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from lab.agents import Held
+from lab.channel_agent import Peer, dial
+from lab.waiting import eventually
 from tests.channel.house import Agent
 from tests.operators.operator import route
-from tests.peer import Peer, dial
-from tests.peers import Held
 from tests.tenancy.callers import CALLERS
 from tests.tenancy.tables import Tables, snapshot
 from tests.tenancy.test_matrix import changed
 from tests.tenancy.world import World
-from tests.waiting import eventually
 
 OWNERS = ("stan", "gwen", "vera", "pia", "blake", "root")
 REGISTER = json.dumps({"type": "register", "host": "h", "cwd": "/x", "pid": 1, "channelVersion": "1"})

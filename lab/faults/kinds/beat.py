@@ -5,11 +5,11 @@ import re
 import time
 from functools import partial
 
+from lab.callers import web
 from lab.faults.agents import EchoAgent
 from lab.faults.fault import Fault, Scene
 from lab.faults.guests import caller, guest
 from lab.faults.probe import came_true
-from tests.callers import web
 
 TWO_FOR_S = 5.0
 CLEAN_WITHIN_S = 45.0

@@ -8,12 +8,12 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from lab.agents import Echo, online
+from lab.callers import bearer, envelope, question, reply_text, rpc_path, send, web
 from lab.faults.fault import Fault, Scene
 from lab.faults.guests import caller
-from tests.callers import bearer, envelope, question, reply_text, rpc_path, send, web
-from tests.homes import embedded_home
-from tests.hub_process import HubProcess
-from tests.peers import Echo, online
+from lab.homes import embedded_home
+from lab.hub_process import HubProcess
 
 READ_ONLY_S = 8.0
 FULL_ASKS = 12

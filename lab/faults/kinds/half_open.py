@@ -13,7 +13,7 @@ from lab.faults.fault import Fault, Scene
 from lab.faults.guests import OWNER, caller
 from lab.faults.probe import until_true
 from lab.faults.proxy import Proxy, proxied
-from tests.hub_process import Program
+from lab.hub_process import Program
 
 AT_ONCE = 5
 SILENT_AFTER_S = 60.0

@@ -5,12 +5,12 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
+from lab.callers import web
 from lab.faults.agents import EchoAgent
 from lab.faults.between import Between
 from lab.faults.fault import Fault, Scene
 from lab.faults.guests import caller, guest
 from lab.faults.probe import looking
-from tests.callers import web
 
 SILENT_S = 60.0
 SHORT_SILENT_S = 12.0

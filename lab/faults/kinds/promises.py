@@ -7,12 +7,12 @@ import re
 import time
 from itertools import takewhile
 
+from lab.callers import Json
 from lab.faults.agents import EchoAgent
 from lab.faults.fault import Fault, Scene
 from lab.faults.guests import OWNER, caller, guest
 from lab.faults.probe import until_true
 from lab.faults.ways import Answer
-from tests.callers import Json
 
 ONLINE_WITHIN_S = 30.0
 NOTICED_WITHIN_S = 4.0  # documented as 2 s; the rest is for a busy machine

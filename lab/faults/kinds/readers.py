@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import psutil
 from websockets.asyncio.client import ClientConnection
 
+from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.faults.agents import EchoAgent, say
 from lab.faults.fault import Fault, Scene
 from lab.faults.guests import caller, guest, note, question
 from lab.faults.probe import process_of
 from lab.faults.ways import Question
-from tests.callers import Json, bearer, envelope, rpc_path, web
 
 AT_ONCE = 20
 PIECES, PIECE_CHARS = 900, 1_000

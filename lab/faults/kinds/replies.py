@@ -5,11 +5,11 @@ import time
 
 from websockets.asyncio.client import ClientConnection
 
+from lab.callers import Json
 from lab.faults.agents import EchoAgent, say
 from lab.faults.fault import Fault, Scene
 from lab.faults.guests import caller, guest
 from lab.faults.probe import came_true, process_of
-from tests.callers import Json
 
 DROPS = 2  # while there is time
 MANY, VERY_MANY = 20_000, 1_000_000

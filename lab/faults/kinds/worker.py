@@ -5,7 +5,7 @@ import threading
 
 from lab.faults.answers import AGAIN_WITHIN_S
 from lab.faults.fault import Fault, Scene
-from tests.receivers import Received
+from lab.receivers import Received
 
 HELD_WITHIN_S = 60.0
 ASKS_BETWEEN = 60

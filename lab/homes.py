@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.servers import REDIS_DATABASES, Servers, running_servers
+from lab.servers import REDIS_DATABASES, Servers, running_servers
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = "hub_template"

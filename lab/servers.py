@@ -14,7 +14,7 @@ import redis
 
 from deploy.stack.wheels import Command, initialise, programs_of_postgres, redis_program, serving, unprivileged
 from deploy.stack.wheels import free_port as free_port
-from tests.waiting import until
+from lab.waiting import until
 
 REDIS_DATABASES = 512
 DATA = "postgres"  # the folder of PostgreSQL's data

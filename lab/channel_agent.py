@@ -9,7 +9,7 @@ from typing import Any, Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.callers import Json, bearer
+from lab.callers import Json, bearer
 
 FRAME_WITHIN_S = 15
 _numbers = itertools.count(1)

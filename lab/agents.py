@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from tests.callers import Json, bearer, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.waiting import eventually
+from lab.callers import Json, bearer, web
+from lab.channel_agent import Peer
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 _slugs = itertools.count(1)
 Kind = TypeVar("Kind", bound=Peer)

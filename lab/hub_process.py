@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from tests.forked import ForkedProcess
-from tests.homes import ROOT, Home, hub_env
-from tests.minting import mint_tokens
-from tests.servers import free_port
-from tests.waiting import SCALE, until
+from lab.forked import ForkedProcess
+from lab.homes import ROOT, Home, hub_env
+from lab.minting import mint_tokens
+from lab.servers import free_port
+from lab.waiting import SCALE, until
 
 READY_WITHIN_S = 60
 DEFAULTS = {
