@@ -3,18 +3,17 @@
 import os
 import secrets
 import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
 
+from lab import ROOT
+from lab.processes import python, run
 from lab.servers import REDIS_DATABASES, Servers, running_servers
 
-ROOT = Path(__file__).parents[1]
 TEMPLATE = "hub_template"
 SQLITE_FILE = "hub.sqlite3"
 OURS = {"DATABASE_URL", "REDIS_URL", "DATA_DIR", "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN"}
@@ -73,19 +72,14 @@ class GrownHomes:
     @staticmethod
     def make_template(cluster: Path) -> None:
         """A data folder of PostgreSQL whose database TEMPLATE has all tables."""
-        with tempfile.TemporaryDirectory() as folder, running_servers(keep_as=cluster) as servers:
-            urls = {"DATABASE_URL": servers.postgres_url(TEMPLATE), "REDIS_URL": servers.redis_url(0)}
+        with running_servers(is_durable=False, keep_as=cluster) as servers, TemporaryDirectory() as folder:
             _run(servers, f"CREATE DATABASE {TEMPLATE}")
-            manage({"DATA_DIR": folder} | urls, "migrate", "--verbosity", "0")
+            manage({"DATA_DIR": folder} | servers.env(TEMPLATE), "migrate", "--verbosity", "0")
 
     def new(self, folder: Path) -> Home:
         database = f"hub_{secrets.token_hex(6)}"
         self.create_database(database)
-        urls = {
-            "DATABASE_URL": self.servers.postgres_url(database),
-            "REDIS_URL": self.servers.redis_url(next(self._numbers)),
-        }
-        return Home("grown", {"DATA_DIR": str(folder), **urls})
+        return Home("grown", {"DATA_DIR": str(folder), **self.servers.env(database, next(self._numbers))})
 
     def create_database(self, name: str) -> None:
         """A new database with all tables."""
@@ -93,7 +87,7 @@ class GrownHomes:
 
 
 def _run(servers: Servers, statement: str) -> None:
-    with psycopg.connect(servers.postgres_url("postgres"), autocommit=True) as connection:
+    with psycopg.connect(servers.postgres_url(), autocommit=True) as connection:
         connection.execute(statement)
 
 
@@ -104,14 +98,4 @@ def hub_env(extra: Mapping[str, str]) -> dict[str, str]:
 
 def manage(env: Mapping[str, str], *arguments: str, at: Path = ROOT) -> str:
     """Run one management command against a home; its standard output. `at`: another checkout's."""
-    done = subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        env=hub_env(env),
-        cwd=at,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, f"manage.py {arguments[0]} failed:\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return run(python("manage.py", *arguments), hub_env(env), folder=at, within_s=120)

@@ -1,4 +1,4 @@
-"""Waiting for something to come true, with a deadline; how long durations are on hubs that tests start."""
+"""Waiting for a condition, with a deadline; how long durations are on hubs that tests start."""
 
 import asyncio
 import time
@@ -17,10 +17,11 @@ def on_hub(real_s: float, *, at_least_s: float = 0.0) -> float:
 
 
 def until(look: Callable[[], Seen], what: str, *, within_s: float) -> Seen:
-    """Look again until it is truthy, and give it."""
+    """Look again until it is truthy, and give it. Raises TimeoutError."""
     deadline = time.monotonic() + within_s
     while not (seen := look()):
-        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {within_s:g} s: {what}")
         time.sleep(0.05)
     return seen
 
@@ -28,9 +29,10 @@ def until(look: Callable[[], Seen], what: str, *, within_s: float) -> Seen:
 async def eventually(
     look: Callable[[], Awaitable[Seen | None]], what: str, *, within_s: float = 10, every_s: float = 0.1
 ) -> Seen:
-    """Look again until it is truthy, and give it."""
+    """Look again until it is truthy, and give it. Raises TimeoutError."""
     deadline = time.monotonic() + within_s
     while not (seen := await look()):
-        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {within_s:g} s: {what}")
         await asyncio.sleep(every_s)
     return seen

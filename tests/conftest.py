@@ -81,7 +81,7 @@ def longest_call_s(load: float, cores: int, workers: int) -> float:
 @pytest.fixture(scope="session")
 def grown_homes() -> Iterator[GrownHomes]:
     """A running PostgreSQL and Redis, and fresh homes on them."""
-    with running_servers(kept("grown", GrownHomes.make_template)) as servers:
+    with running_servers(is_durable=False, copy_of=kept("grown", GrownHomes.make_template)) as servers:
         yield GrownHomes(servers)
 
 

@@ -11,8 +11,9 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from lab import ROOT
 from lab.bench import load, memory, profile, report, streams, targets, wrk
-from lab.bench.children import LOAD_CORE, ROOT, SERVER_CORE
+from lab.bench.cores import LOAD_CORE, SERVER_CORE
 from lab.bench.report import Findings
 from lab.bench.targets import Start, Target
 

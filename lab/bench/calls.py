@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.bench import report, targets
-from lab.bench.children import python, until
-from lab.bench.databases import databases
 from lab.bench.round_trips import RoundTrips, counted
-from lab.bench.scale_hubs import seed
 from lab.bench.soak_asks import LENGTH
 from lab.bench.streams import FIRST_CHUNK, LAST
 from lab.bench.targets import USERS, Target
+from lab.homes import manage
+from lab.servers import running_servers
+from lab.waiting import until
 
 DIALECTS = {"hub": "", "1.0": "1.0", "0.3": "0.3"}
 KINDS = {"unary": ("SendMessage", "say"), "stream": ("SendStreamingMessage", "stream")}
@@ -105,8 +105,8 @@ class Counting:
     def _signal(self) -> list[list[Any]]:
         """Have it begin or end to count; what it then says."""
         before = len(self._lines())
-        os.kill(self.target.server.process.pid, signal.SIGUSR1)
-        until(lambda: len(self._lines()) > before, "the hub counted its calls", WITHIN_S)
+        os.kill(self.target.server.pid, signal.SIGUSR1)
+        until(lambda: len(self._lines()) > before, "the hub counted its calls", within_s=WITHIN_S)
         said: list[list[Any]] = json.loads(self._lines()[-1])
         return said
 
@@ -157,7 +157,7 @@ def counting(home: str, env: Mapping[str, str], folder: Path, *, users: int = US
             host, _, port = address.rpartition(":")
             round_trips = stack.enter_context(counted(int(port)))
             own["DATABASE_URL"] = f"{host}:{round_trips.port}/{name}"
-        seeded = seed(env, users)
+        seeded = targets.seed(env, users)
         counts = folder / "counts"
         command = ("-m", "lab.bench.calls_server", str(counts))
         server = stack.enter_context(targets.process(home, folder, own, command=command))
@@ -204,9 +204,9 @@ def main() -> None:
 
 def _costs(home: str, folder: Path, options: argparse.Namespace) -> Iterator[Cost]:
     with ExitStack() as stack:
-        urls = stack.enter_context(databases(folder)) if home == "postgres" else {}
+        urls = stack.enter_context(running_servers(folder)).env() if home == "postgres" else {}
         env = targets.environment(folder) | urls
-        targets.run(python("manage.py", "migrate", "--verbosity", "0"), env)
+        manage(env, "migrate", "--verbosity", "0")
         hub = stack.enter_context(counting(home, env, folder, users=max(2, *options.connections)))
         for connections in options.connections:
             asks = options.asks or ASKS.get(connections, ASKS_A_CONNECTION * connections)

@@ -17,7 +17,7 @@ from typing import Any
 
 from django.core.management import execute_from_command_line
 
-from lab.bench.children import ROOT
+from lab import ROOT
 
 
 class Calls:

@@ -10,8 +10,10 @@ from pathlib import Path
 from statistics import median
 
 from lab.bench import targets
-from lab.bench.children import LOAD_CORE, python
+from lab.bench.cores import LOAD_CORE
 from lab.bench.report import goal, table
+from lab.homes import hub_env
+from lab.processes import python, run
 
 AGENTS = 10_000
 TIMES = 100
@@ -50,7 +52,7 @@ def main() -> None:
 def measure(home: str, folder: Path, count: int, times: int) -> dict[str, list[float]]:
     """Milliseconds of every request of a fresh hub, by kind."""
     with targets.serving(home, folder) as (_, env):
-        seeded = json.loads(targets.run(python("-m", "lab.bench.crowd", str(count)), env))
+        seeded = json.loads(run(python("-m", "lab.bench.crowd", str(count)), hub_env(env)))
         connection = http.client.HTTPConnection("127.0.0.1", int(env["PORT"]), timeout=60)
         headers = {"Authorization": f"Bearer {seeded['session_token']}"}
         taken = {kind: _times_ms(connection, query, headers, times + WARM_UP) for kind, query in QUERIES.items()}

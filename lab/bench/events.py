@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from lab.bench import targets
-from lab.bench.children import LOAD_CORE, python
+from lab.bench.cores import LOAD_CORE
 from lab.bench.report import goal, table
 
 SESSIONS = 32
@@ -63,7 +63,7 @@ def main() -> None:
 def measure(home: str, folder: Path, connections: int, seconds: float, *, fresh: bool) -> Kept:
     """Load a fresh hub whose agents are all online."""
     with targets.serving(home, folder) as (_, env):
-        seeded = json.loads(targets.run(python("-m", "lab.bench.seed", str(SESSIONS)), env))
+        seeded = targets.seed(env, SESSIONS)
         with targets.agents(int(env["PORT"]), seeded, folder / f"{home}-agents.log"):
             return asyncio.run(_load(int(env["PORT"]), seeded, connections, seconds, fresh=fresh))
 

@@ -10,8 +10,9 @@ import httptools
 import uvloop
 
 from lab.bench import wrk
-from lab.bench.children import LOAD_CORE, SERVER_CORE, TICKS_A_SECOND
+from lab.bench.cores import LOAD_CORE, SERVER_CORE
 from lab.bench.targets import Target, Template
+from lab.processes import TICKS_A_SECOND
 
 ANSWERED = b'COMPLETED"'
 

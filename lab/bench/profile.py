@@ -1,13 +1,13 @@
 """Where the time goes: py-spy on a server under load; raw stacks for a flame graph, and the top functions."""
 
 import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 from lab.bench import load
-from lab.bench.children import LOAD_CORE, on_core
+from lab.bench.cores import LOAD_CORE
 from lab.bench.targets import Target
+from lab.processes import Program
 
 SECONDS = 10
 TOP = 25
@@ -26,14 +26,11 @@ def profile(target: Target, connections: int, folder: Path) -> Path:
     (commits, sockets) shows in the threads' processor time.
     """
     folder.mkdir(exist_ok=True)
-    raw, pid = folder / f"{target.name}-{connections}.raw", target.server.process.pid
+    raw, pid = folder / f"{target.name}-{connections}.raw", target.server.pid
     command = ["py-spy", "record", "--pid", str(pid), "--duration", str(SECONDS), "--rate", "100"]
     command += ["--nonblocking", "--gil", "--threads", "--format", "raw", "--output", str(raw)]
     before = _thread_times(pid)
-    with (
-        on_core(LOAD_CORE),
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as spy,
-    ):
+    with Program(command, raw.with_suffix(".log"), core=LOAD_CORE) as spy:
         run = load.measure(target, connections, SECONDS + 2)
         spy.wait()
     times = {tid: time - before.get(tid, Counter()) for tid, time in _thread_times(pid).items()}

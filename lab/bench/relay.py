@@ -13,7 +13,7 @@ from statistics import median
 import uvloop
 
 from lab.bench import targets
-from lab.bench.children import LOAD_CORE
+from lab.bench.cores import LOAD_CORE
 from lab.bench.report import goal, table
 from lab.bench.targets import Caller, Target
 

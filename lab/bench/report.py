@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from lab.bench.children import LOAD_CORE, SERVER_CORE
+from lab.bench.cores import LOAD_CORE, SERVER_CORE
 from lab.bench.load import Run
 from lab.bench.memory import Memory
 from lab.bench.targets import SDK

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lab.bench.children import CPUS, LOAD_CORE, ROOT
+from lab import ROOT
+from lab.bench.cores import CPUS, LOAD_CORE
 from lab.bench.report import goal, table
 
 RESULTS = ROOT / "lab" / "bench" / "results"

@@ -10,13 +10,13 @@ from pathlib import Path
 from statistics import median
 
 from lab.bench import memory, scale, targets
-from lab.bench.children import Child
 from lab.bench.memory import STREAMS_A_CALLER
 from lab.bench.scale import Result, percentile, say
-from lab.bench.scale_hubs import Hubs, homes, hubs, seed
+from lab.bench.scale_hubs import Hubs, homes, hubs
 from lab.bench.scale_meter import Meter, Used
 from lab.bench.streams import count_alive, first_chunks_ms, open_streams
 from lab.bench.targets import Target
+from lab.processes import Program
 
 AGENTS = 5_000
 STREAMS = 1_000
@@ -58,7 +58,7 @@ def main() -> None:
         folder = stack.enter_context(scale.folder())
         env = stack.enter_context(homes(options.home, folder))() | SETTINGS
         online = -(-options.streams // STREAMS_A_CALLER) + 2
-        users = seed(env, max(online, agents // AGENTS_AN_OWNER))
+        users = targets.seed(env, max(online, agents // AGENTS_AN_OWNER))
         crowd = crowded(stack.enter_context(hubs(1, env, folder, users[:online])), users, agents, folder, options)
     scale.publish(report(crowd, options.home), options.results)
 
@@ -145,7 +145,7 @@ def _settled_kib(process: Target) -> int:
     return process.server.rss_kib()
 
 
-def _idle(process: Target, owners: Users, count: int, folder: Path) -> Iterator[AbstractContextManager[Child]]:
+def _idle(process: Target, owners: Users, count: int, folder: Path) -> Iterator[AbstractContextManager[Program]]:
     """Programs with some hundred agents each, which only answer pings."""
     tokens = itertools.cycle(owner["channel_token"] for owner in owners)
     for first in range(0, count, AT_ONCE):

@@ -13,11 +13,13 @@ from typing import Any
 
 import psycopg
 
+from lab import ROOT
 from lab.bench import scale, targets
-from lab.bench.children import ROOT, python
 from lab.bench.scale import Result, say
 from lab.bench.scale_hubs import Hubs, homes, hubs
 from lab.bench.scale_processes import PINNED, Run, measure
+from lab.homes import hub_env
+from lab.processes import python, run
 
 ASKED = 10
 SIZES = ((10, 10_000), (10_000, 10_000), (10, 1_000_000), (10_000, 1_000_000))
@@ -177,7 +179,7 @@ def _load(one: Grown, number: int, seconds: int) -> Loaded:
 def _start(env: Mapping[str, str], size: tuple[int, int], folder: Path, stack: ExitStack) -> Grown:
     agents, turns = size
     say(f"filling a database with {agents:,} agents and {turns:,} turns")
-    told = targets.run(python("-m", "lab.bench.scale_seed", *map(str, (ASKED, agents, turns))), env)
+    told = run(python("-m", "lab.bench.scale_seed", *map(str, (ASKED, agents, turns))), hub_env(env))
     hub = stack.enter_context(hubs(1, env, folder, json.loads(told)))
     ledger = Ledger(hub)
     stack.callback(ledger.close)

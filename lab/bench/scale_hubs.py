@@ -1,7 +1,6 @@
 """Hubs of several web processes, each hub with a database of its own on one PostgreSQL and one Redis."""
 
 import itertools
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -10,11 +9,12 @@ from typing import Literal
 
 import psycopg
 
-from deploy.stack.wheels import free_port
 from lab.bench import targets
-from lab.bench.children import CPUS, Child, python
-from lab.bench.databases import databases
-from lab.bench.targets import SERVE, USERS, Caller, Target
+from lab.bench.cores import CPUS
+from lab.bench.targets import SERVE, Caller, Target
+from lab.homes import manage
+from lab.processes import Program, free_port
+from lab.servers import Servers, running_servers
 
 Way = Literal["stay", "cross", "any"]
 SERVER_CORES = CPUS[:-1] or CPUS
@@ -28,30 +28,25 @@ def homes(kind: str, folder: Path) -> Iterator[NewHome]:
     """Makes homes, embedded or postgres: the environment of a hub with nothing in it but its tables."""
     numbers = itertools.count(1)
     with ExitStack() as stack:
-        urls = stack.enter_context(databases(folder)) if kind == "postgres" else {}
+        servers = stack.enter_context(running_servers(folder)) if kind == "postgres" else None
 
         def new() -> dict[str, str]:
             number = next(numbers)
             mine = folder / f"home-{number}"
             mine.mkdir(mode=0o755)
-            env = targets.environment(mine) | _own(urls, number)
-            targets.run(python("manage.py", "migrate", "--verbosity", "0"), env)
+            env = targets.environment(mine) | (_own(servers, number) if servers else {})
+            manage(env, "migrate", "--verbosity", "0")
             return env
 
         yield new
 
 
-def _own(urls: Mapping[str, str], number: int) -> dict[str, str]:
-    """A database of one's own on a running PostgreSQL, and a number of its Redis."""
-    if not urls:
-        return {}
+def _own(servers: Servers, number: int) -> dict[str, str]:
+    """A new database of PostgreSQL, and one of Redis."""
     name = f"bench_{number}"
-    with psycopg.connect(urls["DATABASE_URL"], autocommit=True) as connection:
+    with psycopg.connect(servers.postgres_url(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    return {
-        "DATABASE_URL": urls["DATABASE_URL"].rpartition("/")[0] + f"/{name}",
-        "REDIS_URL": urls["REDIS_URL"].rpartition("/")[0] + f"/{number}",
-    }
+    return servers.env(name, number)
 
 
 @dataclass(frozen=True)
@@ -63,12 +58,12 @@ class Hubs:
     env: Mapping[str, str]
 
     @property
-    def web(self) -> list[Child]:
+    def web(self) -> list[Program]:
         """The processes themselves."""
         return [one.server for one in self.processes]
 
     @property
-    def agents(self) -> list[Child]:
+    def agents(self) -> list[Program]:
         """The programs that hold the agents' sockets."""
         return [one.agents for one in self.processes if one.agents]
 
@@ -88,12 +83,6 @@ class Hubs:
             for user, holder in zip(self.users, asked, strict=True)
             if way == "any" or holder == (index + shift) % count
         )
-
-
-def seed(env: Mapping[str, str], users: int = USERS) -> list[dict[str, str]]:
-    """Users with an agent each in a home, as lab.bench.seed tells them."""
-    seeded: list[dict[str, str]] = json.loads(targets.run(python("-m", "lab.bench.seed", str(users)), env))
-    return seeded
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.bench.children import CPUS, TICKS_A_SECOND, Child
+from lab.bench.cores import CPUS
+from lab.processes import TICKS_A_SECOND, Program
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Used:
 class Meter:
     """Counts from when it is made. PostgreSQL and Redis are those that this process started."""
 
-    def __init__(self, web: Sequence[Child], agents: Sequence[Child] = ()) -> None:
+    def __init__(self, web: Sequence[Program], agents: Sequence[Program] = ()) -> None:
         self._web, self._agents = web, agents
         self._began = time.monotonic()
         self._before = self._now()

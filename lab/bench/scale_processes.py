@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
 
-from lab.bench import load, scale
-from lab.bench.children import CPUS, LOAD_CORE
+from lab.bench import load, scale, targets
+from lab.bench.cores import CPUS, LOAD_CORE
 from lab.bench.scale import Result, say
-from lab.bench.scale_hubs import SERVER_CORES, Hubs, Way, homes, hubs, seed
+from lab.bench.scale_hubs import SERVER_CORES, Hubs, Way, homes, hubs
 from lab.bench.scale_meter import Meter, Used, kin, place
 
 COUNTS = (1, 2, 4)
@@ -186,7 +186,7 @@ def _start(counts: Sequence[int], folder: Path, stack: ExitStack) -> list[Hubs]:
     for count in counts:
         say(f"starting a hub of {count} web processes")
         env = new_home()
-        running.append(stack.enter_context(hubs(count, env, folder, seed(env))))
+        running.append(stack.enter_context(hubs(count, env, folder, targets.seed(env))))
     return running
 
 
@@ -198,7 +198,7 @@ def _place(running: Sequence[Hubs], cores: str) -> None:
     os.sched_setaffinity(0, {LOAD_CORE})
     for one in running:
         for index, web in enumerate(one.web):
-            place([web.process.pid], {SERVER_CORES[index % len(SERVER_CORES)]})
+            place([web.pid], {SERVER_CORES[index % len(SERVER_CORES)]})
 
 
 def _options() -> argparse.Namespace:

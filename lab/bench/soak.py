@@ -15,7 +15,7 @@ import uvloop
 from lab.bench import scale, targets
 from lab.bench.agents import EchoAgent
 from lab.bench.scale import Result, say
-from lab.bench.scale_hubs import Hubs, homes, hubs, seed
+from lab.bench.scale_hubs import Hubs, homes, hubs
 from lab.bench.soak_asks import visit
 from lab.bench.soak_samples import COUNTED, Sample, Watched, grown, sample
 from lab.bench.soak_server import counts_file
@@ -47,7 +47,9 @@ def main() -> None:
         command = ["-m", "lab.bench.soak_server", str(folder), *(["trace"] if options.trace else [])]
         env = stack.enter_context(homes(options.home, folder))() | SETTINGS
         running = stack.enter_context(
-            hubs(options.processes, env, folder, seed(env), online=USERS - options.flapping, command=command)
+            hubs(
+                options.processes, env, folder, targets.seed(env), online=USERS - options.flapping, command=command
+            )
         )
         soaked = uvloop.run(soak(running, folder, options))
         odd = [line for web in running.web for line in web.lines if not line.startswith("ready ")]
@@ -59,7 +61,7 @@ def main() -> None:
 async def soak(target: Hubs, folder: Path, options: argparse.Namespace) -> Soaked:
     """Visit at random moments, `rate` a second in all, while agents come and go; look every so often."""
     soaked, began = Soaked(), time.monotonic()
-    watched = [Watched(web, counts_file(folder, web.process.pid)) for web in target.web]
+    watched = [Watched(web, counts_file(folder, web.pid)) for web in target.web]
     users = target.users[USERS - options.flapping :]
     async with asyncio.TaskGroup() as tasks:
         going = [tasks.create_task(_come_and_go(user, target, soaked)) for user in users]

@@ -12,7 +12,8 @@ from typing import Any
 import psycopg
 import redis
 
-from lab.bench.children import Child, until
+from lab.processes import Program
+from lab.waiting import until
 
 WITHIN_S = 30.0
 CONNECTIONS = (
@@ -41,14 +42,14 @@ COUNTED = ("rss_kib", "fds", "threads", "tasks", "db_connections", "redis_client
 class Watched:
     """A web process run by bench.soak_server, and the file to which it writes its counts."""
 
-    server: Child
+    server: Program
     counts: Path
 
     def look(self, *, collect: bool = False) -> dict[str, Any]:
         """What it says of its tasks and objects; asks it and waits for the answer. `collect`: garbage first."""
         before = len(self._lines())
-        os.kill(self.server.process.pid, signal.SIGUSR2 if collect else signal.SIGUSR1)
-        until(lambda: len(self._lines()) > before, "the process counted its tasks", WITHIN_S)
+        os.kill(self.server.pid, signal.SIGUSR2 if collect else signal.SIGUSR1)
+        until(lambda: len(self._lines()) > before, "the process counted its tasks", within_s=WITHIN_S)
         told: dict[str, Any] = json.loads(self._lines()[-1])
         return told
 
@@ -58,11 +59,11 @@ class Watched:
 
     def fds(self) -> int:
         """Open descriptors: sockets, files."""
-        return len(list(Path(f"/proc/{self.server.process.pid}/fd").iterdir()))
+        return len(list(Path(f"/proc/{self.server.pid}/fd").iterdir()))
 
     def threads(self) -> int:
         """Threads of the operating system."""
-        return len(list(Path(f"/proc/{self.server.process.pid}/task").iterdir()))
+        return len(list(Path(f"/proc/{self.server.pid}/task").iterdir()))
 
 
 def sample(at_s: float, watched: Sequence[Watched], env: Mapping[str, str]) -> Sample:

@@ -2,19 +2,17 @@
 
 import itertools
 import json
-import os
 import secrets
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deploy.stack.wheels import free_port
-from lab.bench.children import ROOT, SERVER_CORE, Child, child, python
-from lab.bench.databases import databases
+from lab.bench.cores import LOAD_CORE, SERVER_CORE
+from lab.homes import hub_env, manage
+from lab.processes import Program, free_port, printed, python, run
+from lab.servers import running_servers
 
 USERS = 32
 QUESTION = "what is the status of the build on the main branch, and who broke it last? " * 2
@@ -55,9 +53,9 @@ class Target:
 
     name: str
     port: int
-    server: Child
+    server: Program
     callers: tuple[Caller, ...]
-    agents: Child | None = None
+    agents: Program | None = None
     channel_token: str = ""
 
     def templates(self, method: str, kind: str = "say") -> list[Template]:
@@ -89,20 +87,20 @@ def sdk(folder: Path, *, short: bool = False) -> Iterator[Target]:
     """The yardstick; `short`: it answers in one event instead of four."""
     port = free_port()
     command = python("-m", "lab.bench.sdk_server", str(port), *(["short"] if short else []))
-    with child(command, _log(folder, SDK), core=SERVER_CORE, ready="ready http://") as server:
+    with Program(command, _log(folder, SDK), core=SERVER_CORE, is_ready=printed("ready http://")) as server:
         yield Target(SDK, port, server, (Caller("/", "A2A-Version: 1.0\r\n"),))
 
 
 @contextmanager
-def serving(home: str, folder: Path, **settings: str) -> Iterator[tuple[Child, dict[str, str]]]:
+def serving(home: str, folder: Path, **settings: str) -> Iterator[tuple[Program, dict[str, str]]]:
     """A hub with nothing in it, and the environment that points to its home; `settings` win over the bench's."""
     with ExitStack() as stack:
         mine = folder / f"{home}-{next(_folders)}"
         mine.mkdir(mode=0o755)
         env = environment(mine)
         if home == "postgres":
-            env |= stack.enter_context(databases(mine))
-            run(python("manage.py", "migrate", "--verbosity", "0"), env)
+            env |= stack.enter_context(running_servers(mine)).env()
+            manage(env, "migrate", "--verbosity", "0")
         server = stack.enter_context(process(home, folder, env | settings))
         yield server, env
 
@@ -130,9 +128,10 @@ def environment(folder: Path) -> dict[str, str]:
 @contextmanager
 def process(
     name: str, folder: Path, env: Mapping[str, str], *, core: int = SERVER_CORE, command: Sequence[str] = SERVE
-) -> Iterator[Child]:
+) -> Iterator[Program]:
     """One web process, ready."""
-    with child(python(*command), _log(folder, name), core=core, env=env, ready="ready http://") as server:
+    whole, is_ready = hub_env(env), printed("ready http://")
+    with Program(python(*command), _log(folder, name), core=core, env=whole, is_ready=is_ready) as server:
         yield server
 
 
@@ -144,11 +143,17 @@ def hub(home: str, folder: Path, *, users: int = USERS, **settings: str) -> Iter
     """
     kind, _, version = home.partition(" ")
     with serving(kind, folder, **settings) as (server, env):
-        seeded = json.loads(run(python("-m", "lab.bench.seed", str(users)), env))
+        seeded = seed(env, users)
         port = int(env["PORT"])
         with agents(port, seeded, _log(folder, f"{home}-agents")) as connected:
             callers = tuple(caller_of(user, version) for user in seeded)
             yield Target(home, port, server, callers, connected, seeded[0]["channel_token"])
+
+
+def seed(env: Mapping[str, str], users: int = USERS) -> list[dict[str, str]]:
+    """Users with an agent each in a home; of each what `lab.bench.seed` prints."""
+    seeded: list[dict[str, str]] = json.loads(run(python("-m", "lab.bench.seed", str(users)), hub_env(env)))
+    return seeded
 
 
 def caller_of(user: Mapping[str, str], version: str = "") -> Caller:
@@ -159,21 +164,12 @@ def caller_of(user: Mapping[str, str], version: str = "") -> Caller:
 
 
 @contextmanager
-def agents(port: int, which: Sequence[dict[str, str]], log: Path) -> Iterator[Child]:
+def agents(port: int, which: Sequence[dict[str, str]], log: Path) -> Iterator[Program]:
     """A process with these agents, all registered."""
     lines = "".join(json.dumps(one) + "\n" for one in which)
-    with child(python("-m", "lab.bench.agents", str(port)), log, ready="ready", stdin=lines) as running:
+    command = python("-m", "lab.bench.agents", str(port))
+    with Program(command, log, core=LOAD_CORE, stdin=lines, is_ready=printed("ready\n")) as running:
         yield running
-
-
-def run(command: list[str], env: Mapping[str, str], stdin: str = "") -> str:
-    """What a command prints; the bench ends when it fails."""
-    done = subprocess.run(
-        command, env={**os.environ, **env}, cwd=ROOT, input=stdin, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        sys.exit(f"{' '.join(command[1:])} failed:\n{done.stderr}")
-    return done.stdout
 
 
 def _log(folder: Path, name: str) -> Path:

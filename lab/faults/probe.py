@@ -20,7 +20,7 @@ def process_of(scene: Scene, index: int = 0) -> psutil.Process:
     """A web process, to look at its memory and its sockets."""
     program = scene.stack.web[index]
     assert program is not None, f"web process {index} is not running"
-    return psutil.Process(program.process.pid)
+    return psutil.Process(program.pid)
 
 
 async def came_true(look: Callable[[], Awaitable[bool]], within_s: float) -> bool:

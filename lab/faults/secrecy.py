@@ -46,6 +46,6 @@ def nobody_waits_in_a_circle(found: Evidence) -> Row:
 def _dump(found: Evidence) -> bytes:
     """All rows of all tables, as text."""
     assert found.stack is not None, "no hub"
-    dump = found.stack.postgres.program("pg_dump")
+    dump = found.stack.postgres.tool("pg_dump")
     url = found.stack.postgres.url(DATABASE)
     return subprocess.run([dump, "--data-only", "--inserts", url], capture_output=True, check=True).stdout

@@ -1,9 +1,7 @@
 """The grown hub as its operator runs it: web processes, a Celery worker and beat, each a process of its own."""
 
 import asyncio
-import signal
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,17 +10,15 @@ import psycopg
 
 from kit.durations import seconds
 from lab.faults.oplog import OpLog
-from lab.faults.servers import Postgres, Redis
 from lab.homes import hub_env, manage
-from lab.hub_process import DEFAULTS, Program
+from lab.hub_process import CELERY, DEFAULTS, SERVE
 from lab.minting import mint_tokens
-from lab.servers import Servers, free_port
-from lab.waiting import eventually
+from lab.processes import Program, free_port, printed
+from lab.servers import Postgres, Redis, Servers
 
-READY_WITHIN_S = 90
+START_WITHIN_S = 90
 DATABASE = "hub"
 REPLY_WAIT_S = 20.0
-CELERY = [sys.executable, "-m", "celery", "-A", "hub"]
 SETTINGS = DEFAULTS | {
     "TASK_STORE": "journal",
     "WEBHOOK_ALLOW_PRIVATE": "1",
@@ -94,17 +90,17 @@ class Stack:
         """End everything, by kill; the folder stays."""
         for program in [*self.web, self.worker, *self.beats]:
             if program is not None:
-                program.discard()
+                program.kill()
         self.postgres.stop("immediate")
         self.redis.stop()
 
     async def serve(self, index: int, **env: object) -> None:
         """Start the web process of `urls[index]`, again perhaps, and wait until it serves. `env`: for this one."""
         port = self.urls[index].rpartition(":")[2]
-        program = self._start([sys.executable, "manage.py", "serve"], f"web-{index}", PORT=port, **env)
+        program = self._program(SERVE, f"web-{index}", f"ready {self.urls[index]}", PORT=port, **env)
         self.web[index] = program
-        await _until_says(program, f"ready {self.urls[index]}")
-        rows = self.sql("SELECT id FROM agents_process WHERE pid = %s ORDER BY started_at", program.process.pid)
+        await asyncio.to_thread(program.start)
+        rows = self.sql("SELECT id FROM agents_process WHERE pid = %s ORDER BY started_at", program.pid)
         self._process_ids[index] = rows[-1][0] if rows else ""
         self.log.write("start", process=self._process_ids[index], url=index)
 
@@ -114,19 +110,18 @@ class Stack:
 
     async def kill_web(self, index: int) -> None:
         """kill -9."""
-        program = self._running(index)
-        program.process.kill()
+        self._running(index).kill()
         await self.web_exited(index, "kill -9")
 
     def terminate_web(self, index: int) -> None:
         """SIGTERM; it drains, which takes a while."""
-        self._running(index).process.send_signal(signal.SIGTERM)
+        self._running(index).ask_to_stop()
 
     async def web_exited(self, index: int, how: str, *, within_s: float = 60) -> int:
         """Wait for the end of a web process, and note it; what it left with.
 
         Raises:
-            AssertionError: it did not end in time, and was killed.
+            ProgramError: it did not end in time, and was killed.
         """
         program = self._running(index)
         code = await asyncio.to_thread(program.exit_code, within_s=within_s)
@@ -137,26 +132,32 @@ class Stack:
     async def start_worker(self) -> None:
         """A Celery worker; it runs no schedule."""
         command = [*CELERY, "worker", "-c", "2", "--without-mingle", "--without-gossip", "-l", "INFO"]
-        self.worker = self._start(command, "worker")
-        await _until_says(self.worker, " ready.")
+        self.worker = self._program(command, "worker", " ready.")
+        await asyncio.to_thread(self.worker.start)
 
     def kill_worker(self) -> None:
         """kill -9 of the worker and of its children."""
         if self.worker is not None:
-            self.worker.discard()
+            self.worker.kill()
             self.worker = None
 
     async def start_beat(self) -> None:
         """One more beat, which says when what is due."""
         schedule = str(self.folder / f"beat-{self._logs}")
-        program = self._start([*CELERY, "beat", "-s", schedule, "-l", "INFO", "--pidfile="], "beat")
+        command = [*CELERY, "beat", "-s", schedule, "-l", "INFO", "--pidfile="]
+        program = self._program(command, "beat", "beat: Starting")
         self.beats.append(program)
-        await _until_says(program, "beat: Starting")
+        await asyncio.to_thread(program.start)
+
+    async def restart_postgres(self, mode: str) -> None:
+        """Stop PostgreSQL in a mode of pg_ctl, fast or immediate, and start it again at once."""
+        await asyncio.to_thread(self.postgres.stop, mode)
+        await asyncio.to_thread(self.postgres.start)
 
     def kill_beats(self) -> None:
         """No beat is left."""
         for program in self.beats:
-            program.discard()
+            program.kill()
         self.beats.clear()
 
     def sql(self, statement: str, *values: object) -> list[Row]:
@@ -177,9 +178,8 @@ class Stack:
 
     def _start_servers(self) -> None:
         self.redis.start()
-        self.postgres.create()
         self.postgres.start()
-        with psycopg.connect(self.postgres.url("postgres"), autocommit=True) as connection:
+        with psycopg.connect(self.postgres.url(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {DATABASE}")
 
     def _running(self, index: int) -> Program:
@@ -187,14 +187,9 @@ class Stack:
         assert program is not None, f"web process {index} is not running"
         return program
 
-    def _start(self, command: list[str], name: str, **env: object) -> Program:
+    def _program(self, command: Sequence[str], name: str, ready: str, **env: object) -> Program:
         self._logs += 1
         given = {key: str(value) for key, value in env.items()}
-        return Program.start(command, hub_env(self._env | given), self.folder / f"{name}-{self._logs:04}.log")
-
-
-async def _until_says(program: Program, line: str) -> None:
-    async def said() -> bool:
-        return line in program.said or program.says(line)  # said, and perhaps dead since: FAIL_POINTS
-
-    await eventually(said, f"{line}\n{program.said}", within_s=READY_WITHIN_S)
+        log = self.folder / f"{name}-{self._logs:04}.log"
+        env_of_it = hub_env(self._env | given)
+        return Program(command, log, env=env_of_it, is_ready=printed(ready), within_s=START_WITHIN_S)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from lab import ROOT
 from lab.bench.scale import Result
 from lab.bench.soak_samples import Sample, grown
-from lab.homes import ROOT
 
 
 def run(name: str, results: Path, *options: str) -> tuple[str, dict[str, Any]]:

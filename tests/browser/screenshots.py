@@ -9,7 +9,8 @@ from pathlib import Path
 
 from playwright.async_api import Browser
 
-from lab.homes import ROOT, embedded_home
+from lab import ROOT
+from lab.homes import embedded_home
 from tests.browser.chrome import PROGRAM, chromium
 from tests.browser.pages import PAGES, Listed
 from tests.browser.scene import Scene, playing

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from lab.homes import ROOT
+from lab import ROOT
 from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.visitor import Visitor

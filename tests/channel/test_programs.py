@@ -10,9 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from lab import ROOT
 from lab.agents import publish
 from lab.callers import Json, bearer, web
-from lab.homes import ROOT, hub_env
+from lab.homes import hub_env
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.house import sql

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lab.homes import ROOT, MakeHome, hub_env
+from lab import ROOT
+from lab.homes import MakeHome, hub_env
 
 SKEWED = ROOT / "lab" / "faults" / "skewed"
 LOOK = """

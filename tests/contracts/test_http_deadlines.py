@@ -9,7 +9,7 @@ import uvicorn
 
 from hub.http_protocol import HubHttpProtocol
 from kit.asgi import Receive, Scope, Send
-from lab.servers import free_port
+from lab.processes import free_port
 from lab.waiting import eventually
 
 MUCH = 32 * 1_048_576  # more than any kernel keeps for who does not read

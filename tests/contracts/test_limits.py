@@ -7,7 +7,7 @@ import pytest
 
 from hub.limits import CallerRate, NoLimits
 from lab.homes import GrownHomes
-from lab.servers import free_port
+from lab.processes import free_port
 
 MakeRate = Callable[..., CallerRate]
 

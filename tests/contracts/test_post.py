@@ -9,7 +9,7 @@ from agents.post import Chunk, Final, LocalPost, Message
 from hub.redis_post import RedisPost
 from lab.faults.proxy import proxied
 from lab.homes import GrownHomes
-from lab.servers import free_port
+from lab.processes import free_port
 from lab.waiting import eventually
 
 

@@ -15,7 +15,7 @@ from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S, TaskQu
 from agents.errors import Unavailable
 from agents.pieces import Part
 from lab.homes import GrownHomes
-from lab.servers import free_port
+from lab.processes import free_port
 from tests.contracts.stored_tasks import HANDLE, chunk, ended, keep, state, story, task
 from tests.listening import listening
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from deploy.stack.wheels import package
+from lab import ROOT
 from lab.agents import Echo, online
 from lab.callers import inbound, reply_text, send
-from lab.homes import ROOT, GrownHomes, Home, MakeHome, embedded_home
+from lab.homes import GrownHomes, Home, MakeHome, embedded_home
 from lab.hub_process import HubProcess, StartHub
+from lab.servers import package
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

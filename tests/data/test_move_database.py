@@ -15,9 +15,10 @@ import pytest
 
 from hub.data_lock import lock
 from hub.moving.sums import Sum
+from lab import ROOT
 from lab.agents import TaskPeer, online
 from lab.callers import bearer, inbound, reply_text, send, web
-from lab.homes import ROOT, GrownHomes, Home, MakeHome, embedded_home, hub_env, manage
+from lab.homes import GrownHomes, Home, MakeHome, embedded_home, hub_env, manage
 from lab.hub_process import HubProcess, StartHub
 from lab.receivers import receiving
 from tests.pushes.house import client, heard

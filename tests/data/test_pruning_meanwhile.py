@@ -11,9 +11,10 @@ from contextlib import closing
 
 import pytest
 
+from lab import ROOT
 from lab.agents import Echo, online
 from lab.callers import reply_text, send
-from lab.homes import ROOT, Home, hub_env
+from lab.homes import Home, hub_env
 from lab.hub_process import StartHub
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

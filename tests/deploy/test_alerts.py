@@ -2,7 +2,7 @@
 
 import re
 
-from lab.homes import ROOT
+from lab import ROOT
 from tests.deploy.files import document
 from tests.house.test_docs import anchors
 

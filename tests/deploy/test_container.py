@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.homes import ROOT, manage
+from lab import ROOT
+from lab.homes import manage
 from tests.deploy.files import DEPLOY, document
 
 LINES = (DEPLOY / "Containerfile").read_text()

@@ -15,7 +15,7 @@ from lab.agents import Echo, Held, online
 from lab.callers import TLS, bearer, envelope, question, reply_text, rpc_path, send, web
 from lab.homes import MakeHome
 from lab.hub_process import HubProcess
-from lab.servers import free_port
+from lab.processes import free_port
 from tests.deploy.files import DEPLOY
 
 START = "/api/v1/auth/oauth/start"
@@ -49,8 +49,7 @@ def front(
         running.start()
         yield Front(hub, f"http://{address}")
     finally:
-        running.ask_to_leave()
-        running.wait()
+        running.stop()
         hub.stop()
 
 

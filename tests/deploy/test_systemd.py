@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.homes import ROOT
+from lab import ROOT
 from tests.deploy.files import DEPLOY
 
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))

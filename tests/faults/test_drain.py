@@ -129,7 +129,7 @@ async def test_a_step_of_leaving_that_fails_keeps_no_other(make_home: MakeHome, 
         assert not collector.spans
         hub.terminate()
         assert await hub.exit_code() == 0
-        assert "stop.failed step='presence'" in hub.programs[0].said
+        assert "stop.failed step='presence'" in hub.programs[0].output
         assert "ask" in [span.name for span in collector.spans]
 
 

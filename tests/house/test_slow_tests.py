@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.homes import ROOT
+from lab import ROOT
 from tests.conftest import BESIDE_OTHERS, LONGEST_CALL_S, longest_call_s
 
 TESTS = """

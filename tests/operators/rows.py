@@ -8,7 +8,7 @@ import sys
 from datetime import timedelta
 from typing import Any
 
-from lab.homes import ROOT
+from lab import ROOT
 from lab.hub_process import HubProcess
 
 SCRIPT = """

@@ -120,7 +120,7 @@ async def test_a_killed_process_leaves_nobody_attached(make_home: MakeHome, star
     async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
         async with Operator(hub.url, hub.mint("owner", "session")) as operator:
             await operator.subscribe(agent.session_id)
-            hub.programs[0].discard()
+            hub.programs[0].kill()
             await operator.closed.wait()
         hub.serve(0)
         async with Operator(hub.url, hub.mint("owner", "session")) as operator:

@@ -31,7 +31,7 @@ def kill_sender(hub: HubProcess) -> None:
     if hub.worker is None:
         hub.kill9()
     else:
-        hub.worker.discard()
+        hub.worker.kill()
 
 
 def start_sender(hub: HubProcess) -> None:

@@ -11,7 +11,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
 from accounts.signing import public_keys
-from lab.homes import ROOT
+from lab import ROOT
 from lab.receivers import Received, Receiver, receiving
 from tests.native.house import Person
 from tests.pushes.house import SIGNATURE

@@ -37,7 +37,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Mount, Route
 
 from kit.ids import unguessable
-from lab.servers import free_port
+from lab.processes import free_port
 from tests.remote.servers import Json, card_03, serving
 
 WITHIN_S = 30

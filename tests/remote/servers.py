@@ -18,7 +18,7 @@ from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState
 from starlette.applications import Starlette
 
-from lab.servers import free_port
+from lab.processes import free_port
 from lab.waiting import eventually
 from tests.listening import listening
 

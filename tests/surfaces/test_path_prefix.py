@@ -12,9 +12,10 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from hub import env
+from lab import ROOT
 from lab.agents import Echo, online
 from lab.callers import Json, bearer, web
-from lab.homes import ROOT, MakeHome
+from lab.homes import MakeHome
 from lab.hub_process import HubProcess
 from tests.v1.caller import message, reply_of
 

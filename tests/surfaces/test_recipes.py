@@ -5,8 +5,8 @@ import re
 import subprocess
 import sys
 
+from lab import ROOT
 from lab.agents import TaskPeer, online
-from lab.homes import ROOT
 from lab.hub_process import HubProcess
 
 PAGE = (ROOT / "docs" / "howto" / "ask-from-python.md").read_text()

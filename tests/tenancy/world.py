@@ -12,9 +12,10 @@ from typing import Any
 
 import httpx
 
+from lab import ROOT
 from lab.agents import Echo
 from lab.callers import TLS, bearer
-from lab.homes import ROOT, Home, hub_env
+from lab.homes import Home, hub_env
 from lab.hub_process import HubProcess
 from tests.tenancy.callers import CALLERS, Caller, those_who_may
 from tests.tenancy.rules import RULES, Rule

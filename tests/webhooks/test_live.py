@@ -82,7 +82,7 @@ def kill_sender(desk: Desk) -> None:
     if desk.hub.worker is None:
         desk.hub.kill9()
     else:
-        desk.hub.worker.discard()
+        desk.hub.worker.kill()
 
 
 def start_sender(desk: Desk) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.homes import ROOT
+from lab import ROOT
 from lab.receivers import Received, receiving
 from tests.native.house import Person
 from tests.webhooks.house import deliver, happen, subscribed

@@ -96,7 +96,7 @@ async def _flap(agent: EchoAgent, until: float) -> None:
 
 def _cpu_s(scene: Scene) -> list[float]:
     """Processor time of each web process."""
-    stats = [Path(f"/proc/{one.process.pid}/stat").read_text() for one in scene.stack.web if one is not None]
+    stats = [Path(f"/proc/{one.pid}/stat").read_text() for one in scene.stack.web if one is not None]
     ticks = [stat.rpartition(")")[2].split()[11:13] for stat in stats]
     return [(int(user) + int(system)) / TICKS_A_SECOND for user, system in ticks]
 

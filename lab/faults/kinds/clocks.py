@@ -6,11 +6,11 @@ import time
 from contextlib import AsyncExitStack
 from email.utils import parsedate_to_datetime
 
+from lab import ROOT
 from lab.callers import bearer, web
 from lab.faults.agents import EchoAgent
 from lab.faults.fault import Fault, Scene
 from lab.faults.guests import caller, guest
-from lab.homes import ROOT
 
 OFFSETS_S = ((90_000, -90_000), (600, -600))
 SERVED_WITHIN_S = 60.0

@@ -175,8 +175,8 @@ def _check_whole(scene: Scene, hub: HubProcess, prompts: int) -> None:
 
 def _limit(hub: HubProcess, size: int) -> None:
     """No file of that process may grow beyond this many bytes, as on a full disk."""
-    _, most = resource.prlimit(hub.programs[0].process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(hub.programs[0].process.pid, resource.RLIMIT_FSIZE, (size, most))
+    _, most = resource.prlimit(hub.programs[0].pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(hub.programs[0].pid, resource.RLIMIT_FSIZE, (size, most))
 
 
 def _largest(folder: Path) -> int:

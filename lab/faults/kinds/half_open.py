@@ -1,9 +1,7 @@
 """F8: agents whose connection is there and says nothing: a stopped process, a way that swallows everything."""
 
 import asyncio
-import os
 import signal
-import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from lab.faults.fault import Fault, Scene
 from lab.faults.guests import OWNER, caller
 from lab.faults.probe import until_true
 from lab.faults.proxy import Proxy, proxied
-from lab.hub_process import Program
+from lab.processes import Program, printed, python
 
 AT_ONCE = 5
 SILENT_AFTER_S = 60.0
@@ -41,19 +39,19 @@ class Lone:
     @property
     def times_online(self) -> int:
         """How often it was registered."""
-        return self.program.said.count("online ")
+        return self.program.output.count("online ")
 
     def fall_silent(self) -> None:
         """The process is stopped, or nothing it says arrives any more."""
         if self.stops:
-            os.kill(self.program.process.pid, signal.SIGSTOP)
+            self.program.send_signal(signal.SIGSTOP)
         else:
             self.proxy.silence()
 
     def wake(self) -> None:
         """As if nothing had been."""
         if self.stops:
-            os.kill(self.program.process.pid, signal.SIGCONT)
+            self.program.send_signal(signal.SIGCONT)
         else:
             self.proxy.heal()
 
@@ -74,13 +72,13 @@ async def _join(scene: Scene, open_ones: ExitStack, number: int) -> Lone:
     port = scene.stack.urls[number % len(scene.stack.urls)].rpartition(":")[2]
     proxy = open_ones.enter_context(proxied(int(port)))
     url = f"http://127.0.0.1:{proxy.port}"
-    command = [sys.executable, "-m", "lab.faults.lone_agent", url, token, name]
-    program = Program.start(command, dict(os.environ), scene.stack.folder / f"{name}.log")
-    open_ones.callback(program.discard)
+    command = python("-m", "lab.faults.lone_agent", url, token, name)
+    program = Program(command, scene.stack.folder / f"{name}.log", is_ready=printed("online "))
+    open_ones.callback(program.kill)
+    await asyncio.to_thread(program.start)
     agent = EchoAgent([], token, scene.log, name=name)
     lone = Lone(agent, program, proxy, stops=number % 2 == 0)
-    await until_true(lambda: lone.times_online > 0, BACK_WITHIN_S)
-    agent.session_id = program.said.split()[-1]
+    agent.session_id = program.output.split()[-1]
     await scene.estate.publish(agent, OWNER, name, dailyBudgetQueries=100_000)
     return lone
 

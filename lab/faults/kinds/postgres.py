@@ -23,7 +23,7 @@ async def restart_immediate(scene: Scene) -> None:
 
 async def _restart(scene: Scene, mode: str) -> None:
     for _ in range(scene.count):
-        await scene.stack.postgres.restart(mode)
+        await scene.stack.restart_postgres(mode)
         normal_at = time.monotonic() + NORMAL_WITHIN_S
         what = f"asks are answered again within 10 s after PostgreSQL restarted ({mode})"
         await scene.check_served(what, NORMAL_WITHIN_S)

@@ -115,7 +115,7 @@ async def _kill_and_start(scene: Scene) -> None:
         await stack.kill_web(url)
     stack.kill_worker()
     stack.kill_beats()
-    await stack.postgres.restart("immediate")
+    await stack.restart_postgres("immediate")
     await asyncio.to_thread(stack.redis.stop)
     await asyncio.to_thread(stack.redis.start)
     await asyncio.gather(stack.start_worker(), stack.start_beat(), *map(stack.serve, range(len(stack.urls))))

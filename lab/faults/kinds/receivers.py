@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 
 from lab.faults.estate import EVENTS
 from lab.faults.fault import Fault, Scene
+from lab.processes import free_port
 from lab.receivers import receiving, talking
-from lab.servers import free_port
 
 AT_ONCE = 8
 BAD_OWNERS = ("owner-1", "owner-2", "owner-3")  # the first owner's receiver is the good one
