@@ -9,16 +9,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from lab import frames
 from lab.callers import Json, bearer, web
-from lab.channel_agent import Peer
+from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 
 _slugs = itertools.count(1)
-Kind = TypeVar("Kind", bound=Peer)
+Kind = TypeVar("Kind", bound=ChannelAgent)
 
 
-class Echo(Peer):
+class Echo(ChannelAgent):
     """Says what it is asked, and notes when each question came and when its answer left."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -57,7 +58,7 @@ class Held(Echo):
         await self.release.wait()
 
 
-class Chunker(Peer):
+class Chunker(ChannelAgent):
     """Streams its answer in the given pieces; the last frame is `done` and empty."""
 
     def __init__(self, *args: Any, pieces: list[str], **options: Any) -> None:
@@ -84,14 +85,14 @@ class Stall(Echo):
             self.spans.append((time.monotonic(), time.monotonic(), prompt["askerUser"]))
 
 
-class Drop(Peer):
+class Drop(ChannelAgent):
     """Tears its socket down at a question, without a closing handshake."""
 
     async def answer(self, prompt: Json) -> None:
         self.socket.transport.abort()
 
 
-class Flood(Peer):
+class Flood(ChannelAgent):
     """Sends as many chunks of a size as it is told to, whatever the caps are."""
 
     def __init__(self, *args: Any, chunks: int, chunk_bytes: int, **options: Any) -> None:
@@ -105,7 +106,7 @@ class Flood(Peer):
         await self.chunk(prompt["chatId"], "", done=True)
 
 
-class TwoAnswers(Peer):
+class TwoAnswers(ChannelAgent):
     """Answers, and then answers again."""
 
     async def answer(self, prompt: Json) -> None:
@@ -114,7 +115,7 @@ class TwoAnswers(Peer):
         await self.chunk(prompt["chatId"], "a late chunk", done=True)
 
 
-class SpeaksWhenEvicted(Peer):
+class SpeaksWhenEvicted(ChannelAgent):
     """Answers its open question only when it is told that another took its place."""
 
     async def on_frame(self, frame: Json) -> None:
@@ -124,7 +125,7 @@ class SpeaksWhenEvicted(Peer):
                 await self.reply(prompt["chatId"], "from the evicted socket")
 
 
-class TaskPeer(Peer):
+class TaskPeer(ChannelAgent):
     """Does what the question says, step by step: `note reading | text a1 chapter one | ask which one?`.
 
     Steps are parted by ` | `; the first word names one (`STEPS`), the rest is for it. A question without steps is
@@ -165,13 +166,12 @@ class TaskPeer(Peer):
 
     async def status(self, chat_id: str, state: str, **more: Any) -> None:
         """Send a `task_status`."""
-        payload = {"chatId": chat_id, "state": state, **more}
-        await self.send(type="chat_event", eventType="task_status", payload=payload, ts=None)
+        await self.send(**frames.chat_event("task_status", chatId=chat_id, state=state, **more))
 
     async def artifact(self, chat_id: str, artifact_id: str, *parts: Json, **more: Any) -> None:
         """Send a `task_artifact`."""
-        payload = {"chatId": chat_id, "artifactId": artifact_id, "parts": parts, **more}
-        await self.send(type="chat_event", eventType="task_artifact", payload=payload, ts=None)
+        event = frames.chat_event("task_artifact", chatId=chat_id, artifactId=artifact_id, parts=parts, **more)
+        await self.send(**event)
 
     async def on_frame(self, frame: Json) -> None:
         await super().on_frame(frame)
@@ -240,7 +240,7 @@ async def publish(hub: HubProcess, token: str, session_id: str, slug: str, **fie
     return agent
 
 
-async def gone(hub: HubProcess, agent: Peer, owner: str = "owner") -> None:
+async def gone(hub: HubProcess, agent: ChannelAgent, owner: str = "owner") -> None:
     """Wait until the hub has seen that an agent left; closing its socket does not wait for that."""
 
     async def offline() -> bool:

@@ -9,7 +9,8 @@ from typing import Any
 
 import httpx
 
-Json = dict[str, Any]
+from lab.frames import Json as Json
+
 ANSWER_WITHIN_S = 75
 TERMINAL = {"COMPLETED", "FAILED"}
 TLS = ssl.create_default_context()  # one for all: each client would load the certificates anew

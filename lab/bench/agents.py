@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 import uvloop
 
+from lab import frames
+
 TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
 NO_MASK = b"\0\0\0\0"  # a client must mask; a mask of zeros leaves the bytes as they are
 AT_ONCE = 16
@@ -53,7 +55,7 @@ class EchoAgent(asyncio.Protocol):
             self._unread = bytearray(rest)
             if b" 101 " not in head[:20]:
                 self._fail(head)
-            self._send({"type": "register", "host": "bench", "cwd": "/", "pid": 1, "sessionId": self._session_id})
+            self._send(frames.register(session_id=self._session_id, host="bench", cwd="/", pid=1))
         while (frame := self._next_frame()) is not None:
             self._on_frame(*frame)
 
@@ -91,7 +93,7 @@ class EchoAgent(asyncio.Protocol):
             case "prompt":
                 self._answer(frame["chatId"], frame["text"])
             case "ping":
-                self._send({"type": "pong", "ts": frame["ts"]})
+                self._send(frames.pong(frame))
             case "welcome":
                 self.welcomed.set_result(None)
             case "error" | "bye":
@@ -105,22 +107,19 @@ class EchoAgent(asyncio.Protocol):
             asyncio.get_running_loop().call_later(first_s, self._tick, chat_id)
             return
         if not text.startswith("stream"):
-            self._event("reply", {"chatId": chat_id, "text": f"echo: {text}"})
+            self._send(frames.reply(chat_id, f"echo: {text}"))
             return
-        self._event("reply_chunk", {"chatId": chat_id, "text": f"echo: {text}", "done": False})
-        self._event("reply_chunk", {"chatId": chat_id, "text": "", "done": True})
+        self._send(frames.chunk(chat_id, f"echo: {text}"))
+        self._send(frames.chunk(chat_id, "", done=True))
 
     def _tick(self, chat_id: str) -> None:
         if self._transport.is_closing():
             return
         left = f"<{time.perf_counter_ns()}>"
-        self._event("reply_chunk", {"chatId": chat_id, "text": left, "done": False})
+        self._send(frames.chunk(chat_id, left))
         asyncio.get_running_loop().call_later(1.0, self._tick, chat_id)
 
-    def _event(self, event_type: str, payload: dict[str, object]) -> None:
-        self._send({"type": "chat_event", "eventType": event_type, "payload": payload, "ts": 0})
-
-    def _send(self, frame: dict[str, object]) -> None:
+    def _send(self, frame: frames.Json) -> None:
         payload = _encode(frame)
         size = len(payload)
         length = bytes([0x80 | size]) if size < 126 else b"\xfe" + size.to_bytes(2, "big")

@@ -7,7 +7,7 @@ import pytest
 
 from lab.agents import Chunker, Echo, Held, Stall, TaskPeer, online
 from lab.callers import Json, bearer, send, web
-from lab.channel_agent import Peer
+from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.browser.chrome import IN_BROWSER
@@ -17,7 +17,7 @@ from tests.browser.visitor import Visitor
 pytestmark = IN_BROWSER
 
 
-class Halfway(Peer):
+class Halfway(ChannelAgent):
     """Sends the first half of its answer, and the second once its test lets go of it."""
 
     def __init__(self, *args: Any, **options: Any) -> None:

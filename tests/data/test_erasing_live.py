@@ -9,7 +9,7 @@ import pytest
 
 from lab.agents import Echo, online
 from lab.callers import bearer, call, question, reply_text, send, web
-from lab.channel_agent import Peer
+from lab.channel_agent import ChannelAgent
 from lab.homes import Home
 from lab.hub_process import HubProcess, StartHub
 from lab.receivers import receiving
@@ -24,7 +24,10 @@ async def test_an_account_is_gone_from_a_running_hub(home: Home, start_hub: Star
     hub = start_hub(home, worker=home.is_grown, TASK_STORE="journal", WEBHOOK_ALLOW_PRIVATE=1)
     alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
     with receiving() as receiver:
-        async with online(hub, Echo) as agent, Peer(hub.url, hub.mint("alice", "channel"), host=WORD) as own:
+        async with (
+            online(hub, Echo) as agent,
+            ChannelAgent(hub.url, hub.mint("alice", "channel"), host=WORD) as own,
+        ):
             hook = {"url": receiver.url, "events": ["*"]}
             await rest(hub, "POST", "/api/v1/webhooks", owner, json=hook)
             for text in (f"say {WORD}", f"again, {WORD}"):

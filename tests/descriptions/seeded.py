@@ -7,7 +7,7 @@ from typing import Any
 import requests
 
 from lab.callers import bearer, send
-from lab.channel_agent import Peer
+from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from tests.http_json import client
 
@@ -126,7 +126,7 @@ async def _have_told(seeded: Seeded, task_id: str) -> str:
 
 
 async def _register(seeded: Seeded, *, asks_leave: bool = False) -> str:
-    async with Peer(seeded.hub.url, seeded.tokens["channelToken"]) as peer:
+    async with ChannelAgent(seeded.hub.url, seeded.tokens["channelToken"]) as peer:
         assert peer.session_id is not None
         if asks_leave:
             await peer.send(type="permission_request", requestId=LEAVE, tool="Bash", inputPreview="ls")

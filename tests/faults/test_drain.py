@@ -21,7 +21,7 @@ from lab.callers import (
     send,
     web,
 )
-from lab.channel_agent import Peer
+from lab.channel_agent import ChannelAgent
 from lab.homes import Home, MakeHome
 from lab.hub_process import HubProcess, StartHub
 from lab.waiting import eventually
@@ -140,13 +140,13 @@ async def test_agents_of_a_process_that_drains_are_not_all_sent_away_at_once(
     hub = start_hub(make_home("embedded"), TEST_TIME_SCALE=1)
     left: list[float] = []
 
-    async def stay(agent: Peer) -> None:
+    async def stay(agent: ChannelAgent) -> None:
         await agent.closed.wait()
         left.append(time.monotonic())
 
     async with AsyncExitStack() as stack:
         token = hub.mint("owner", "channel")
-        agents = [await stack.enter_async_context(Peer(hub.url, token)) for _ in range(MANY)]
+        agents = [await stack.enter_async_context(ChannelAgent(hub.url, token)) for _ in range(MANY)]
         staying = [asyncio.create_task(stay(agent)) for agent in agents]
         hub.terminate()
         await asyncio.gather(*staying)

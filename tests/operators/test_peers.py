@@ -6,14 +6,14 @@ import pytest
 
 from lab.agents import Drop, Echo, Flood, Held, Stall, gone, online
 from lab.callers import Json, bearer, web
-from lab.channel_agent import Peer
+from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.operators.operator import post, prompt, refused, route
 from tests.operators.rows import share
 
 
-def name_of(agent: Peer, owner: str = "owner") -> str:
+def name_of(agent: ChannelAgent, owner: str = "owner") -> str:
     return f"{owner}/{agent.routing_name.removeprefix('@')}"
 
 

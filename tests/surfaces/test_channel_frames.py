@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 
 from lab.agents import Chunker, Echo, Flood, Stall, online
 from lab.callers import bearer, failed_text, reply_text, send, stream, text_of, web
-from lab.channel_agent import Peer
+from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 
@@ -19,7 +19,7 @@ BUSY = "agent is processing a turn for another caller"
 KIB = 1024
 
 
-async def check_alive(hub: HubProcess, agent: Peer, token: str) -> None:
+async def check_alive(hub: HubProcess, agent: ChannelAgent, token: str) -> None:
     """The connection that misbehaved still serves."""
     assert not agent.closed.is_set()
     assert reply_text(await send(hub.url, agent.handle, "still there?", token)) == "echo: still there?"

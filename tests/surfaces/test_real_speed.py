@@ -10,7 +10,7 @@ import pytest
 
 from lab.agents import Slow, Stall, online
 from lab.callers import bearer, envelope, failed_text, open_stream, question, reply_text, rpc_path, send
-from lab.channel_agent import Peer, dial
+from lab.channel_agent import ChannelAgent, dial
 from lab.homes import MakeHome
 from lab.hub_process import HubProcess
 from tests.faults.test_slow_clients import connection
@@ -79,7 +79,7 @@ async def test_silence_registering_and_heads_have_the_seconds_of_the_contract(re
     )
 
 
-class Deaf(Peer):
+class Deaf(ChannelAgent):
     """Answers no ping."""
 
     async def on_frame(self, frame: object) -> None:

@@ -9,7 +9,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from lab.agents import Held
-from lab.channel_agent import Peer, dial
+from lab.channel_agent import ChannelAgent, dial
 from lab.waiting import eventually
 from tests.channel.house import Agent
 from tests.operators.operator import route
@@ -50,7 +50,7 @@ async def test_nobody_registers_as_somebody_elses_session(tenants: World, login:
     for names in (tenants.main, tenants.gone, tenants.absent):
         wanted = names["public_id"]
         token = tenants.tokens[f"{login} channel"]
-        async with Peer(tenants.hub.url, token, session_id=wanted, cwd="/x") as thief:
+        async with ChannelAgent(tenants.hub.url, token, session_id=wanted, cwd="/x") as thief:
             assert thief.session_id != wanted
             assert thief.routing_name.startswith("@x")
     now = snapshot(tenants.hub, but_of=owner)

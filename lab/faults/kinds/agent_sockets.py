@@ -27,7 +27,7 @@ class Rival(EchoAgent):
     def __init__(self, first: EchoAgent, urls: list[str]) -> None:
         super().__init__(urls, first.token, first.log, name="rival", takes_s=0.2)
         self.handle, self.session_id, self.comes_back = first.handle, first.session_id, False
-        self.pid = random.randint(2, 2**31)
+        self.register["pid"] = random.randint(2, 2**31)
 
 
 async def race_for_a_session(scene: Scene) -> None:
@@ -91,7 +91,7 @@ async def flap(scene: Scene) -> None:
 async def _flap(agent: EchoAgent, until: float) -> None:
     while time.monotonic() < until:
         await asyncio.sleep(random.uniform(0.2, 2))
-        await agent.drop()
+        agent.drop()
 
 
 def _cpu_s(scene: Scene) -> list[float]:

@@ -79,7 +79,7 @@ async def _die_unswept(scene: Scene, number: int) -> None:
 
 async def _prompted(agent: EchoAgent) -> None:
     async with asyncio.timeout(ASKED_WITHIN_S):
-        while not agent.prompts:
+        while not agent.asked:
             await asyncio.sleep(0.05)
 
 

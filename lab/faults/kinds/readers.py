@@ -9,10 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import psutil
-from websockets.asyncio.client import ClientConnection
 
 from lab.callers import Json, bearer, envelope, rpc_path, web
-from lab.faults.agents import EchoAgent, say
+from lab.faults.agents import EchoAgent
 from lab.faults.fault import Fault, Scene
 from lab.faults.guests import caller, guest, note, question
 from lab.faults.probe import process_of
@@ -38,11 +37,11 @@ class Teller(EchoAgent):
         super().__init__(*args, **named)  # type: ignore[arg-type]
         self.may_tell = asyncio.Event()
 
-    async def answer(self, socket: ClientConnection, prompt: Json) -> None:
+    async def answer(self, prompt: Json) -> None:
         await self.may_tell.wait()
         for _ in range(PIECES):
-            await say(socket, "reply_chunk", chatId=prompt["chatId"], text=PIECE, done=False)
-        await say(socket, "reply_chunk", chatId=prompt["chatId"], text="", done=True)
+            await self.chunk(prompt["chatId"], PIECE)
+        await self.chunk(prompt["chatId"], "", done=True)
 
 
 @dataclass

@@ -23,7 +23,8 @@ async def restart_redis(scene: Scene) -> None:
         missed = [agent.misses for agent in scene.estate.agents]
         asking = asyncio.gather(*(_ask_meanwhile(scene, url) for url in range(len(scene.stack.urls))))
         began = time.monotonic()
-        await asyncio.gather(*(agent.drop() for agent in scene.estate.agents))
+        for agent in scene.estate.agents:
+            agent.drop()
         await asyncio.sleep(DOWN_S)
         await asyncio.to_thread(scene.stack.redis.start)
         await _check_online(scene, began)

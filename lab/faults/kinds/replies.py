@@ -3,10 +3,8 @@
 import asyncio
 import time
 
-from websockets.asyncio.client import ClientConnection
-
 from lab.callers import Json
-from lab.faults.agents import EchoAgent, say
+from lab.faults.agents import EchoAgent
 from lab.faults.fault import Fault, Scene
 from lab.faults.guests import caller, guest
 from lab.faults.probe import came_true, process_of
@@ -29,55 +27,55 @@ class Bad(EchoAgent):
     wait_s = 0.0
     is_bad = True
 
-    async def answer(self, socket: ClientConnection, prompt: Json) -> None:
+    async def answer(self, prompt: Json) -> None:
         if not self.is_bad:
-            await super().answer(socket, prompt)
+            await super().answer(prompt)
             return
         self.is_bad = False
-        await self.reply_badly(socket, prompt["chatId"])
+        await self.reply_badly(prompt["chatId"])
 
-    async def reply_badly(self, socket: ClientConnection, chat_id: str) -> None:
+    async def reply_badly(self, chat_id: str) -> None:
         """In its own way."""
 
 
 class Trickle(Bad):
     """Few chunks, past the time there is."""
 
-    async def reply_badly(self, socket: ClientConnection, chat_id: str) -> None:
+    async def reply_badly(self, chat_id: str) -> None:
         for _ in range(DROPS + 1):
-            await say(socket, "reply_chunk", chatId=chat_id, text="drop", done=False)
+            await self.chunk(chat_id, "drop")
             await asyncio.sleep(self.wait_s / DROPS)
-        await say(socket, "reply_chunk", chatId=chat_id, text="", done=True)
+        await self.chunk(chat_id, "", done=True)
 
 
 class Endless(Bad):
     """Small chunks without end, whatever the hub says."""
 
-    async def reply_badly(self, socket: ClientConnection, chat_id: str) -> None:
+    async def reply_badly(self, chat_id: str) -> None:
         for _ in range(self.many):
-            await say(socket, "reply_chunk", chatId=chat_id, text="on and on", done=False)
-        await say(socket, "reply_chunk", chatId=chat_id, text="", done=True)
+            await self.chunk(chat_id, "on and on")
+        await self.chunk(chat_id, "", done=True)
 
 
 class WideChunk(Bad):
     """One chunk of 256 KiB."""
 
-    async def reply_badly(self, socket: ClientConnection, chat_id: str) -> None:
-        await say(socket, "reply_chunk", chatId=chat_id, text="w" * 262_144, done=True)
+    async def reply_badly(self, chat_id: str) -> None:
+        await self.chunk(chat_id, "w" * 262_144, done=True)
 
 
 class LongReply(Bad):
     """A whole reply of 2 MiB."""
 
-    async def reply_badly(self, socket: ClientConnection, chat_id: str) -> None:
-        await say(socket, "reply", chatId=chat_id, text="l" * 2_097_152)
+    async def reply_badly(self, chat_id: str) -> None:
+        await self.reply(chat_id, "l" * 2_097_152)
 
 
 class HugeFrame(Bad):
     """A frame of 64 MiB: the socket closes before it is read."""
 
-    async def reply_badly(self, socket: ClientConnection, chat_id: str) -> None:
-        await say(socket, "reply", chatId=chat_id, text="h" * 67_108_864)
+    async def reply_badly(self, chat_id: str) -> None:
+        await self.reply(chat_id, "h" * 67_108_864)
 
 
 KINDS: list[tuple[type[Bad], str]] = [
