@@ -1,4 +1,4 @@
-"""Programs on real ports that are sent things: they write down what came, and answer as told."""
+"""Servers on real ports that record what they receive and answer as a test wants."""
 
 import socket
 import ssl
@@ -110,7 +110,7 @@ def _talk(connection: socket.socket, talk: Callable[[socket.socket], None]) -> N
 
 
 class Canary:
-    """Listens on every loopback address and counts who comes."""
+    """Listens on every loopback address and counts connections."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
@@ -129,7 +129,7 @@ class Canary:
             connection.close()
 
     def close(self) -> int:
-        """Stop, and how often somebody came. A last visit of our own shows that none is still under way."""
+        """Stop; how many connections came. A last connection of our own shows that none is waiting."""
         before = self.visits
         socket.create_connection(("127.0.0.1", self.port)).close()
         until(lambda: self.visits > before, "the canary counts", within_s=5)

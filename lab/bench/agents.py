@@ -132,7 +132,7 @@ class EchoAgent(asyncio.Protocol):
 
 
 async def serve(port: int, agents: list[dict[str, str | None]]) -> None:
-    """Connect them all, say `ready`, and stay until somebody ends the process."""
+    """Connect them all, say `ready`, and stay until the process is ended."""
     loop = asyncio.get_running_loop()
     room = asyncio.Semaphore(AT_ONCE)
 

@@ -65,7 +65,7 @@ def generate(templates: list[Template], port: int, connections: int, seconds: in
 
 
 def _busy_s(core: int) -> float:
-    """How long a core has worked since the machine started, for whomever."""
+    """How long a core has worked since the machine started, for all processes."""
     line = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith(f"cpu{core} "))
     user, nice, system, _idle, _wait, irq, softirq, steal, *_ = map(int, line.split()[1:])
     return (user + nice + system + irq + softirq + steal) / TICKS_A_SECOND

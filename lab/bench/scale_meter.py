@@ -1,4 +1,4 @@
-"""Who used the processors during a run: web processes, PostgreSQL, Redis, agents, load, and everybody else."""
+"""Who used the processors during a run: web processes, PostgreSQL, Redis, agents, load, all others."""
 
 import os
 import resource
@@ -65,10 +65,10 @@ class Relative:
 
 def kin(pid: int) -> Iterator[Relative]:
     """The children of a process, and theirs."""
-    everybody = list(_everybody())
+    processes = list(_all_processes())
     wanted = [pid]
     while wanted:
-        found = [one for one in everybody if one.parent in wanted]
+        found = [one for one in processes if one.parent in wanted]
         yield from found
         wanted = [one.pid for one in found]
 
@@ -81,7 +81,7 @@ def place(pids: Iterable[int], cores: Iterable[int]) -> None:
             os.sched_setaffinity(int(thread.name), wanted)
 
 
-def _everybody() -> Iterator[Relative]:
+def _all_processes() -> Iterator[Relative]:
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             text = stat.read_text()
@@ -94,7 +94,7 @@ def _everybody() -> Iterator[Relative]:
 
 
 def _busy_s() -> float:
-    """How long our cores have worked since the machine started, for whomever."""
+    """How long our cores have worked since the machine started, for all processes."""
     lines = {line.split()[0]: line.split()[1:] for line in Path("/proc/stat").read_text().splitlines()}
     times = [list(map(int, lines[f"cpu{core}"])) for core in CPUS]
     return sum(sum(one[:3]) + sum(one[5:8]) for one in times) / TICKS_A_SECOND

@@ -26,7 +26,7 @@ Load = tuple[int, Way, int]  # processes, way, connections
 
 @dataclass(frozen=True)
 class Run:
-    """One run. `cores`: those of the web processes, beside the load's, or all for everybody.
+    """One run. `cores`: those of the web processes, beside the load's, or all for all processes.
 
     Times are milliseconds: `p50_ms` the mean of the processes', `p99_ms` that of the slowest.
     """
@@ -191,7 +191,7 @@ def _start(counts: Sequence[int], folder: Path, stack: ExitStack) -> list[Hubs]:
 
 
 def _place(running: Sequence[Hubs], cores: str) -> None:
-    """Everybody back to where they began, or everybody everywhere."""
+    """Give each process its core again, or all processes all cores."""
     if cores == FREE:
         place([os.getpid(), *(one.pid for one in kin(os.getpid()))], CPUS)
         return

@@ -90,7 +90,7 @@ def fill(asked: int, agents: int, turns: int) -> list[dict[str, str]]:
 
 
 def _crowd(count: int) -> None:
-    """Agents nobody asks, some a user."""
+    """Agents that are not asked, some a user."""
     if count <= 0:
         return
     write_rows(User, (User(login=f"owner-{number}") for number in range(count // AGENTS_AN_OWNER + 1)))

@@ -61,7 +61,7 @@ async def look(port: int, caller: Caller, number: int) -> str:
 
 
 async def stranger(port: int, caller: Caller, number: int) -> str:
-    """A question with a token that nobody has."""
+    """A question with an unknown token."""
     unknown = Caller(caller.path, f"Authorization: Bearer cw_sess_{random.randbytes(16).hex()}\r\n")
     reader, writer = await post(port, unknown, "SendMessage", _question("say", number))
     try:

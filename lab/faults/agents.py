@@ -28,7 +28,7 @@ class EchoAgent(ChannelAgent):
 
     `urls` are the web processes it goes to, in turn. `takes_s`: how long an answer takes, at most. `is_silent`: it
     answers nothing. `connects`, `misses`, `asked`: how often it was welcomed, was not, and was asked; `bye`: the
-    last it heard.
+    last frame of that type.
     """
 
     welcome_within_s = 60.0
@@ -93,7 +93,7 @@ class EchoAgent(ChannelAgent):
         await self.chunk(chat_id, "", done=True)
 
     async def on_frame(self, frame: Json) -> None:
-        """Answer pings; know the last goodbye."""
+        """Answer pings; keep the last `bye`."""
         await super().on_frame(frame)
         if frame["type"] == "bye":
             self.bye = frame

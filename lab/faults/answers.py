@@ -25,7 +25,7 @@ def replies_are_ones_own(found: Evidence) -> Row:
     for ask in found.asks:
         if ask["outcome"] == "completed":
             wanted = echo_of(f"{ask['nonce']} what did I say?")
-            row.case(ask["text"] == wanted, f"{ask['nonce']} ({ask['way']}) got {ask['text']!r}")
+            row.case(ask["text"] == wanted, f"{ask['nonce']} ({ask['kind']}) got {ask['text']!r}")
     return row
 
 
@@ -56,7 +56,7 @@ def keyed_asks_are_answered(found: Evidence) -> Row:
     for keyed in found.lines["keyed"]:
         ok = keyed["outcome"] in ("completed", "failed")
         said = f"{keyed['status']} {keyed['outcome']} {keyed['text']}"
-        row.case(ok, f"{keyed['nonce']} ({keyed['way']}, {keyed['fault']}, {keyed['attempts']} attempts): {said}")
+        row.case(ok, f"{keyed['nonce']} ({keyed['kind']}, {keyed['fault']}, {keyed['attempts']} attempts): {said}")
     return row
 
 
@@ -81,7 +81,7 @@ def streams_are_complete(found: Evidence) -> Row:
 
 
 def cut_streams_are_complete(found: Evidence) -> Row:
-    """I10, where the caller broke off: whoever got to the end had all of it."""
+    """I10, where the caller broke off: a caller that reached the end had every event."""
     row = Row("I10", "streams that their reader breaks off 1 to 5 times are complete all the same")
     for ask, ok, detail in _streams(found):
         if ask["cuts"]:
@@ -93,7 +93,7 @@ def _streams(found: Evidence) -> Iterator[tuple[Line, bool, str]]:
     """Those with an end that was recorded: whether each is complete, in words."""
     last = {task["id"]: task["seq"] for task in found.rows(SEQS)}
     for ask in found.asks:
-        if ask["way"] != "v1 stream" or not ask["events"] or ask["outcome"] not in ("completed", "failed"):
+        if ask["kind"] != "v1 stream" or not ask["events"] or ask["outcome"] not in ("completed", "failed"):
             continue
         if UNRECORDED in ask["text"]:
             continue
@@ -134,7 +134,7 @@ def nothing_lost_in_a_drain(found: Evidence) -> Row:
             continue
         taken = [turn for turn in found.turns_of.get(ask["nonce"], []) if turn["outcome"] != "denied"]
         ok = ask["outcome"] not in ("broken", "late") or not taken
-        row.case(ok, f"{ask['nonce']} ({ask['way']}): {ask['text']}, in the audit {[t['reason'] for t in taken]}")
+        row.case(ok, f"{ask['nonce']} ({ask['kind']}): {ask['text']}, in the audit {[t['reason'] for t in taken]}")
     return row
 
 
@@ -158,7 +158,7 @@ def errors_say_when_to_come_back(found: Evidence) -> Row:
     for said in (line for op in ("ask", "read", "reread", "peek") for line in found.lines[op]):
         if said["outcome"] == "refused":
             ok = said["status"] < 500 or (said["status"] == 503 and said["retry_after"])
-            where = f"{said['op']}, {said.get('way')}, {said.get('began_in') or said['fault']}"
+            where = f"{said['op']}, {said.get('kind')}, {said.get('began_in') or said['fault']}"
             row.case(ok, f"{said['nonce']} ({where}): {said['status']} {said['text']}")
     return row
 
@@ -167,5 +167,5 @@ def no_ask_hangs(found: Evidence) -> Row:
     """F3, and all others."""
     row = Row("F3", "no ask hangs: each has an answer, or an end, within its wait and 40 s")
     for ask in found.asks:
-        row.case(ask["outcome"] != "late", f"{ask['nonce']} ({ask['way']}, {ask['began_in']})")
+        row.case(ask["outcome"] != "late", f"{ask['nonce']} ({ask['kind']}, {ask['began_in']})")
     return row

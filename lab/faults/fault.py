@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from lab.faults.estate import Estate
 from lab.faults.load import Load
 from lab.faults.oplog import OpLog
+from lab.faults.participants import Participants
 from lab.faults.stack import Stack
 
 SERVED_EVERY_S = 0.3
@@ -23,7 +23,7 @@ class Scene:
     """
 
     stack: Stack
-    estate: Estate
+    participants: Participants
     load: Load
     log: OpLog
     count: int
@@ -71,7 +71,7 @@ class Scene:
         """
         began = time.monotonic()
         async with asyncio.timeout(within_s):
-            for agent in self.estate.agents:
+            for agent in self.participants.agents:
                 await agent.online.wait()
         return time.monotonic() - began
 
@@ -89,8 +89,8 @@ class Scene:
 
     async def _served_by(self, url: int) -> None:
         for number in range(10_000):
-            agent = self.estate.agents[number % len(self.estate.agents)]
-            login = self.estate.callers[number % len(self.estate.callers)]
+            agent = self.participants.agents[number % len(self.participants.agents)]
+            login = self.participants.callers[number % len(self.participants.callers)]
             answer = await self.load.ask_once(agent, login, "v1", url)
             if answer.outcome == "completed":
                 return

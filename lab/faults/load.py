@@ -1,4 +1,4 @@
-"""Callers who ask all the time while faults are done, in every way and through every web process."""
+"""Callers who ask all the time while faults are done, by every kind of request and through every web process."""
 
 import asyncio
 import random
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import httpx
 
 from lab.callers import ANSWER_WITHIN_S, web
-from lab.faults import ways
+from lab.faults import request_kinds
 from lab.faults.agents import EchoAgent
-from lab.faults.estate import Estate
-from lab.faults.ways import Answer, Question
+from lab.faults.participants import Participants
+from lab.faults.request_kinds import Answer, Question
 
 KEYED_SHARE = 0.25
 TWIN_SHARE = 0.04
@@ -33,7 +33,7 @@ UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=50)
 class Load:
     """`loops` callers ask at any time; each is several logins in turn. Everything is written to the log."""
 
-    estate: Estate
+    participants: Participants
     loops: int
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _clients: list[httpx.AsyncClient] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Load:
     def start(self) -> None:
         """Ask until `stop`; again perhaps."""
         self._stopping = False
-        self._clients = [web(url, limits=UNLIMITED) for url in self.estate.stack.urls]
+        self._clients = [web(url, limits=UNLIMITED) for url in self.participants.stack.urls]
         for client in self._clients:
             client.timeout = PATIENCE
         loop = asyncio.get_running_loop()
@@ -71,23 +71,23 @@ class Load:
         Raises:
             TimeoutError: for long none was.
         """
-        seen, since = self.estate.log.asks, time.monotonic()
-        while (now := self.estate.log.asks) < asks:
+        seen, since = self.participants.log.asks, time.monotonic()
+        while (now := self.participants.log.asks) < asks:
             self.check()
             if now > seen:
                 seen, since = now, time.monotonic()
             if time.monotonic() > since + NONE_FOR_S:
-                raise TimeoutError(f"nobody was asked for {NONE_FOR_S:.0f} s")
+                raise TimeoutError(f"no agent was asked for {NONE_FOR_S:.0f} s")
             await asyncio.sleep(0.05)
 
-    async def ask_once(self, agent: EchoAgent, login: str, way: str, url: int, *, key: str = "") -> Answer:
+    async def ask_once(self, agent: EchoAgent, login: str, kind: str, url: int, *, key: str = "") -> Answer:
         """One ask of a fault's own, logged like any."""
         question = self._question(agent, login, key=key)
-        return await self._send(question, way, url, login, 0, by_load=False)
+        return await self._send(question, kind, url, login, 0, by_load=False)
 
     async def _ask_on(self, number: int) -> None:
-        callers = self.estate.callers[number :: self.loops]
-        agents = self.estate.agents
+        callers = self.participants.callers[number :: self.loops]
+        agents = self.participants.agents
         home = agents[number :: self.loops] or agents
         turn = 0
         while not self._stopping:
@@ -96,7 +96,7 @@ class Load:
             login = callers[turn % len(callers)]
             answer = await self._one(agent, login)
             if answer.outcome in ("broken", "refused", "unsent"):
-                await asyncio.sleep(PAUSE_AFTER_FAILURE_S)  # a fault under way must not become a storm of refusals
+                await asyncio.sleep(PAUSE_AFTER_FAILURE_S)  # a fault must not cause a storm of refusals
 
     async def _one(self, agent: EchoAgent, login: str) -> Answer:
         url = random.randrange(len(self._clients))
@@ -105,12 +105,12 @@ class Load:
             return await self._twins(agent, login)
         if dice < TWIN_SHARE + KEYED_SHARE:
             return await self._keyed(agent, login, url)
-        way = random.choices(list(ways.WEIGHTS), list(ways.WEIGHTS.values()))[0]
+        kind = random.choices(list(request_kinds.WEIGHTS), list(request_kinds.WEIGHTS.values()))[0]
         question = self._question(agent, login)
-        answer = await self._send(question, way, url, login, 0)
+        answer = await self._send(question, kind, url, login, 0)
         if answer.outcome == "unsent":  # as a proxy would: nothing left, so the next process is asked
-            answer = await self._send(question, way, (url + 1) % len(self._clients), login, 1)
-        if answer.task_id and way not in ("v0.3", "route"):
+            answer = await self._send(question, kind, (url + 1) % len(self._clients), login, 1)
+        if answer.task_id and kind not in ("v0.3", "route"):
             self._with_task += 1
             if self._with_task % READ_AGAIN_EVERY == 1:
                 await self._read_again(question, answer, login)
@@ -123,60 +123,60 @@ class Load:
         so by itself: an answer that was waited for has its status, 200, before its words.
         """
         question = self._question(agent, login, key=secrets.token_hex(12))
-        way = random.choice(ways.KEYED)
+        kind = random.choice(request_kinds.KEYED)
         until = time.monotonic() + AGAIN_WITHIN_S
         attempt = 0
         while True:
-            answer = await self._send(question, way, (url + attempt) % len(self._clients), login, attempt)
+            answer = await self._send(question, kind, (url + attempt) % len(self._clients), login, attempt)
             is_error = answer.outcome == "refused" and answer.status < 500 and answer.code not in UNAVAILABLE
             if answer.outcome in ("completed", "failed") or is_error or time.monotonic() > until:
                 break
             attempt += 1
             await asyncio.sleep(AGAIN_AFTER_S)
         said = {"outcome": answer.outcome, "status": answer.status, "text": answer.text[:200]}
-        self.estate.log.write("keyed", nonce=question.nonce, way=way, attempts=attempt + 1, **said)
+        self.participants.log.write("keyed", nonce=question.nonce, kind=kind, attempts=attempt + 1, **said)
         return answer
 
     async def _twins(self, agent: EchoAgent, login: str) -> Answer:
         """The same question twice at the same time, under one key, through all processes: one task."""
         question = self._question(agent, login, key=secrets.token_hex(12))
-        way = random.choice(ways.KEYED)
+        kind = random.choice(request_kinds.KEYED)
         answers = await asyncio.gather(
-            *(self._send(question, way, url, login, url) for url in range(len(self._clients)))
+            *(self._send(question, kind, url, login, url) for url in range(len(self._clients)))
         )
         return answers[0]
 
     async def _read_again(self, question: Question, answer: Answer, login: str) -> None:
         """The task says the same at another process, and nothing to another caller."""
         client = random.choice(self._clients)
-        other = random.choice([one for one in self.estate.callers if one != login])
+        other = random.choice([one for one in self.participants.callers if one != login])
         with suppress(httpx.TransportError):
-            stranger = Question(question.handle, self.estate.stack.tokens[other, "session"], "", "")
-            seen = await ways.get_task(client, stranger, answer.task_id)
+            stranger = Question(question.handle, self.participants.stack.tokens[other, "session"], "", "")
+            seen = await request_kinds.get_task(client, stranger, answer.task_id)
             self._log_read("peek", question, answer.task_id, seen)
             if answer.outcome in ("completed", "failed"):
-                seen = await ways.get_task(client, question, answer.task_id)
+                seen = await request_kinds.get_task(client, question, answer.task_id)
                 self._log_read("reread", question, answer.task_id, seen)
 
     def _log_read(self, op: str, question: Question, task_id: str, seen: Answer) -> None:
-        self.estate.log.write(
+        self.participants.log.write(
             op, nonce=question.nonce, task_id=task_id, outcome=seen.outcome, text=seen.text[:200],
             status=seen.status, code=seen.code, retry_after=seen.retry_after,
         )  # fmt: skip
 
     def _question(self, agent: EchoAgent, login: str, *, key: str = "") -> Question:
         nonce = secrets.token_hex(8)
-        token = self.estate.stack.tokens[login, "session"]
+        token = self.participants.stack.tokens[login, "session"]
         return Question(agent.handle, token, f"{nonce} what did I say?", f"m-{nonce}", key)
 
     async def _send(
-        self, question: Question, way: str, url: int, login: str, attempt: int, *, by_load: bool = True
+        self, question: Question, kind: str, url: int, login: str, attempt: int, *, by_load: bool = True
     ) -> Answer:
         began = time.monotonic()
-        fault = self.estate.log.fault
-        answer = await ways.ask(self._clients[url], way, question)
-        self.estate.log.write(
-            "ask", way=way, caller=login, agent=question.handle, url=url, message_id=question.message_id,
+        fault = self.participants.log.fault
+        answer = await request_kinds.ask(self._clients[url], kind, question)
+        self.participants.log.write(
+            "ask", kind=kind, caller=login, agent=question.handle, url=url, message_id=question.message_id,
             nonce=question.nonce, keyed=bool(question.key), attempt=attempt,
             took_s=round(time.monotonic() - began, 3), status=answer.status, outcome=answer.outcome,
             text=answer.text[:200], task_id=answer.task_id, events=answer.events, retry_after=answer.retry_after,

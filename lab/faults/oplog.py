@@ -2,17 +2,17 @@
 
 A line has `at` (seconds since 1970) and `op`:
 
-- `ask`: one request of a caller. `way` (how, see `ways`), `caller`, `agent` (handle), `url` (number of the web
-  process), `message_id`, `nonce`, `keyed` (it had an Idempotency-Key), `took_s`, `status` (HTTP, 0 without an
-  answer), `outcome` (see `ways.Answer`), `text`, `task_id`, `events` (numbers of a stream's events, as they came),
-  `cuts` (how often it was broken off on purpose),
-  `attempt` (0 is the first), `fault` (what was being done).
+- `ask`: one request of a caller. `kind` (see `request_kinds`), `caller`, `agent` (handle), `url` (number of the
+  web process), `message_id`, `nonce`, `keyed` (it had an Idempotency-Key), `took_s`, `status` (HTTP, 0 without an
+  answer), `outcome` (see `request_kinds.Answer`), `text`, `task_id`, `events` (numbers of a stream's events, as
+  they came), `cuts` (how often it was broken off on purpose), `attempt` (0 is the first), `fault` (what was being
+  done).
   A fault's own asks are not `by_load`.
 - `prompt`: an agent was asked. `agent`, `nonce`, `chat_id`, `socket` (number of its connection).
 - `miss`: an agent came and was not welcomed. `agent` (its name), `url`, `why`.
-- `keyed`: the last of a keyed ask's attempts is over. `nonce`, `way`, `attempts`, `outcome`, `status`, `text`.
+- `keyed`: the last of a keyed ask's attempts is over. `nonce`, `kind`, `attempts`, `outcome`, `status`, `text`.
 - `peek`, `reread`, `read`: a caller asked for another's task; read its own again; was refused on the way to its
-  task's end. `nonce`, `task_id`, `outcome`, `status`, `code`, `text`, `retry_after` (see `ways.Answer`).
+  task's end. `nonce`, `task_id`, `outcome`, `status`, `code`, `text`, `retry_after` (see `request_kinds.Answer`).
 - `webhook`: a receiver was told something. `event_id`, `type`, `digest` (of the body), `is_signed`.
 - `held`: a worker was killed with this delivery in its hand. `event_id`.
 - `start`, `death`: of a web process. `process` (its id in the hub's own table), `url`, `how`.

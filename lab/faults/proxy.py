@@ -46,7 +46,7 @@ class Proxy:
         self._call(self._set(Spoilt(**how)))
 
     def silence(self) -> None:
-        """Nothing passes any more, and nobody is told: a blackhole without RST."""
+        """Nothing passes any more, and neither side is told: a blackhole without RST."""
         self.spoil(is_silent=True)
 
     def heal(self) -> None:
@@ -64,7 +64,7 @@ class Proxy:
         task.add_done_callback(self._tasks.pop)
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass on both ways. When one side is gone, or nobody listens there, so is the other."""
+        """Pass on both ways. When one side is gone, or nothing listens there, so is the other."""
         far: asyncio.StreamWriter | None = None
         try:
             await self._passable.wait()

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.faults.checker import check
-from lab.faults.estate import Estate
 from lab.faults.evidence import gather
 from lab.faults.fault import Fault, Scene
 from lab.faults.filled import DONE
 from lab.faults.load import Load
 from lab.faults.oplog import OpLog
+from lab.faults.participants import Participants
 from lab.faults.report import Row, merged
 from lab.faults.stack import Stack
 
@@ -82,16 +82,17 @@ async def _on_one_hub(
     group: Todo, folder: Path, log: OpLog, asks: int, deadline: float, outcome: Outcome, say: Say, scale: float
 ) -> list[Row]:
     stack = Stack(folder / "hub", log, scale, **group[0][0].stack)  # type: ignore[arg-type]
-    estate = Estate(stack, log)
-    async with _ended(stack, estate):
+    participants = Participants(stack, log)
+    async with _ended(stack, participants):
         say("starting PostgreSQL, Redis and the hub")
         await stack.start()
-        await estate.settle(agents=AGENTS, callers=CALLERS)
+        await participants.settle(agents=AGENTS, callers=CALLERS)
         for number, (fault, count) in enumerate(group, 1):
             began = time.monotonic()
             say(f"{fault.name} × {count}: {fault.title}")
             until_asks = asks * number // len(group) if time.monotonic() < deadline else 0
-            scene = Scene(stack, estate, Load(estate, LOOPS if fault.loops is None else fault.loops), log, count)
+            load = Load(participants, LOOPS if fault.loops is None else fault.loops)
+            scene = Scene(stack, participants, load, log, count)
             scene.done = sum(times for one, times in outcome.done if one is fault)
             done = await do(fault, scene, until_asks=until_asks, deadline=deadline)
             outcome.took_s[fault.name] = time.monotonic() - began
@@ -99,9 +100,9 @@ async def _on_one_hub(
             say(f"{fault.name} done in {outcome.took_s[fault.name]:.0f} s, {log.asks:,} asks on this hub")
         say("waiting for what is still under way")
         log.fault = "I6"
-        scene = Scene(stack, estate, Load(estate, 0), log, 0)
+        scene = Scene(stack, participants, Load(participants, 0), log, 0)
         await _to_its_end(scene, "the hub came to rest", _settle(scene))
-        await estate.leave()
+        await participants.leave()
         outcome.asks += log.asks
         say("checking")
         return check(gather(stack, log), [fault.name for fault, _ in group])
@@ -151,9 +152,9 @@ async def _settle(scene: Scene) -> None:
 
 
 @asynccontextmanager
-async def _ended(stack: Stack, estate: Estate) -> AsyncIterator[None]:
+async def _ended(stack: Stack, participants: Participants) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await estate.close()
+        await participants.close()
         stack.stop()

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from lab.faults.agents import EchoAgent
+from lab.faults.extra_agents import OWNER
 from lab.faults.fault import Fault, Scene
-from lab.faults.guests import OWNER
-from lab.faults.ways import WEIGHTS
+from lab.faults.request_kinds import WEIGHTS
 
 ONE_LEFT_WITHIN_S = 20.0
 FLAP_FOR_S = 8.0
@@ -35,7 +35,7 @@ async def race_for_a_session(scene: Scene) -> None:
     holder = await _agent(scene, OWNER, "raced")
     live: list[EchoAgent] = [holder]
     for number in range(scene.count):
-        login = scene.estate.callers[number % len(scene.estate.callers)]
+        login = scene.participants.callers[number % len(scene.participants.callers)]
         rivals = [_rival(scene, holder) for _ in range(random.randint(2, 10))]
         asking = asyncio.ensure_future(_ask_often(scene, holder, login, 5))
         for rival in rivals:
@@ -69,15 +69,15 @@ async def _one_left(scene: Scene, racing: list[EchoAgent]) -> list[EchoAgent]:
 
 async def _ask_often(scene: Scene, agent: EchoAgent, login: str, count: int) -> None:
     for number in range(count):
-        way = random.choice(list(WEIGHTS))
-        await scene.load.ask_once(agent, login, way, number % len(scene.stack.urls))
+        kind = random.choice(list(WEIGHTS))
+        await scene.load.ask_once(agent, login, kind, number % len(scene.stack.urls))
 
 
 async def flap(scene: Scene) -> None:
     """Some agents lose their connection every 0.2 to 2 s, and come back, while they are asked."""
     for _ in range(scene.count):
         before, began = _cpu_s(scene), time.monotonic()
-        flapping = random.sample(scene.estate.agents, FLAPPING)
+        flapping = random.sample(scene.participants.agents, FLAPPING)
         until = time.monotonic() + scene.stack.seconds(FLAP_FOR_S, at_least_s=4.0)
         await asyncio.gather(*(_flap(agent, until) for agent in flapping))
         cores = [
@@ -135,11 +135,11 @@ async def _all_welcome(scene: Scene, crowd: list[EchoAgent], began: float) -> No
 
 async def _asked_at_once(scene: Scene) -> None:
     agent = await _agent(scene, OWNER, "besieged")
-    ways = ("hub", "v1", "http+json", "v0.3")
+    kinds = ("hub", "v1", "http+json", "v0.3")
     asking = []
     for number in range(ASKS_AT_ONCE):
-        login = scene.estate.callers[number % 4]
-        asked = scene.load.ask_once(agent, login, ways[number % len(ways)], number % len(scene.stack.urls))
+        login = scene.participants.callers[number % 4]
+        asked = scene.load.ask_once(agent, login, kinds[number % len(kinds)], number % len(scene.stack.urls))
         asking.append(asyncio.ensure_future(asked))
         await asyncio.sleep(1 / ASKS_AT_ONCE)
     rows = scene.stack.sql(
@@ -159,7 +159,7 @@ async def _agent(scene: Scene, owner: str, slug: str) -> EchoAgent:
     agent = EchoAgent(scene.stack.urls, scene.stack.tokens[owner, "channel"], scene.log, name=slug)
     agent.start()
     await asyncio.wait_for(agent.online.wait(), ONE_LEFT_WITHIN_S)
-    await scene.estate.publish(agent, owner, f"{slug}-{random.randrange(10**9)}", concurrencyCap=20)
+    await scene.participants.publish(agent, owner, f"{slug}-{random.randrange(10**9)}", concurrencyCap=20)
     agent.comes_back = False
     return agent
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from lab.callers import web
 from lab.faults.agents import EchoAgent
+from lab.faults.extra_agents import caller, extra_agent
 from lab.faults.fault import Fault, Scene
-from lab.faults.guests import caller, guest
-from lab.faults.probe import came_true
+from lab.faults.observing import came_true
 
 TWO_FOR_S = 5.0
 CLEAN_WITHIN_S = 45.0
@@ -31,8 +31,8 @@ async def two_beats_and_none(scene: Scene) -> None:
 
 
 async def _run_out_unswept(scene: Scene, number: int) -> None:
-    """Nobody sweeps until that is an alarm; the claim of an ask that was not answered runs out by itself."""
-    async with guest(scene, EchoAgent) as agent:
+    """No beat runs until that is an alarm; the claim of an ask that was not answered runs out by itself."""
+    async with extra_agent(scene, EchoAgent) as agent:
         agent.is_silent = True
         await scene.load.ask_once(agent, caller(scene, number), "v1", 0)
         agent.is_silent, settled_at = False, time.monotonic()
@@ -59,10 +59,10 @@ async def _is_alarm(url: str, alarm_s: float) -> bool:
 
 
 async def _die_unswept(scene: Scene, number: int) -> None:
-    """A web process dies with a turn open, which nobody ends until there is a beat again."""
+    """A web process dies with a turn open, which is not ended until a beat runs again."""
     url = number % len(scene.stack.urls)
     other = (url + 1) % len(scene.stack.urls)
-    async with guest(scene, EchoAgent, at=scene.stack.urls[other]) as agent:
+    async with extra_agent(scene, EchoAgent, at=scene.stack.urls[other]) as agent:
         agent.is_silent = True
         asking = asyncio.ensure_future(scene.load.ask_once(agent, caller(scene, number), "v1", url))
         await _prompted(agent)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from lab.agents import Echo, online
 from lab.callers import bearer, envelope, question, reply_text, rpc_path, send, web
+from lab.faults.extra_agents import caller
 from lab.faults.fault import Fault, Scene
-from lab.faults.guests import caller
 from lab.homes import embedded_home
 from lab.hub_process import HubProcess
 
@@ -55,7 +55,7 @@ async def read_only(scene: Scene) -> None:
 
 
 async def _ask_in_vain(scene: Scene, number: int) -> None:
-    agent = scene.estate.agents[number % len(scene.estate.agents)]
+    agent = scene.participants.agents[number % len(scene.participants.agents)]
     began = time.monotonic()
     answer = await scene.load.ask_once(agent, caller(scene, number), "v1", number % len(scene.stack.urls))
     took_s = time.monotonic() - began

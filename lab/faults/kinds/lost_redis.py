@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack
 
 from lab.callers import web
 from lab.faults.agents import EchoAgent
-from lab.faults.between import Between
+from lab.faults.extra_agents import caller, extra_agent
 from lab.faults.fault import Fault, Scene
-from lab.faults.guests import caller, guest
-from lab.faults.probe import looking
+from lab.faults.observing import looking
+from lab.faults.redis_proxy import RedisProxy
 
 SILENT_S = 60.0
 SHORT_SILENT_S = 12.0
@@ -21,8 +21,8 @@ SLOWER_BY_S = 0.3
 SLOW_P95_S = 2.0
 BUSY = 3  # so many times what an ask takes while Redis is quick may go besides: machines are busy
 SLOW_ASKS = 60
-BETWEEN = Between()
-VIA = {"via": BETWEEN, "env": {"CALLER_RATE_PER_MINUTE": 100_000}}
+REDIS_PROXY = RedisProxy()
+VIA = {"via": REDIS_PROXY, "env": {"CALLER_RATE_PER_MINUTE": 100_000}}
 
 
 async def silence_redis(scene: Scene) -> None:
@@ -36,12 +36,12 @@ async def slow_redis(scene: Scene) -> None:
     """Every answer of Redis comes 300 ms later."""
     for _ in range(scene.count):
         quick_s = await _ask_far(scene, "asks across processes are answered while Redis is quick")
-        BETWEEN.redis.spoil(latency_s=SLOWER_BY_S / 2)
+        REDIS_PROXY.redis.spoil(latency_s=SLOWER_BY_S / 2)
         try:
             slow_s = await _ask_far(scene, "asks across processes are answered while Redis is slow")
             await scene.asked(SLOW_ASKS)
         finally:
-            BETWEEN.redis.heal()
+            REDIS_PROXY.redis.heal()
         what = (
             "an ask across processes takes less than 2 s (p95), and 3 times as long as before, while Redis is slow"
         )
@@ -51,15 +51,15 @@ async def slow_redis(scene: Scene) -> None:
 async def _silence(scene: Scene, for_s: float) -> None:
     async with AsyncExitStack() as looks:
         here, token = scene.stack.urls[0], scene.stack.tokens[caller(scene, 0), "session"]
-        near = await looks.enter_async_context(guest(scene, EchoAgent, at=here))
-        far = await looks.enter_async_context(guest(scene, EchoAgent, at=here))
-        BETWEEN.redis.silence()
+        near = await looks.enter_async_context(extra_agent(scene, EchoAgent, at=here))
+        far = await looks.enter_async_context(extra_agent(scene, EchoAgent, at=here))
+        REDIS_PROXY.redis.silence()
         try:
             ready = [await looks.enter_async_context(looking(url, "/readyz")) for url in scene.stack.urls]
             read = await looks.enter_async_context(looking(here, "/api/v1/agents", token))
             await _while_silent(scene, (near, far), for_s)
         finally:
-            BETWEEN.redis.heal()
+            REDIS_PROXY.redis.heal()
         for seen in ready:
             is_quick = seen.within(0.99) < READY_WITHIN_S and set(seen.statuses) == {200}
             scene.saw("/readyz answers within 1.5 s (p99) while Redis is silent", is_quick, seen.summary)
@@ -107,10 +107,9 @@ async def _ask_far(scene: Scene, what: str) -> float:
             ok = answer.outcome == "completed"
             scene.saw(what, ok, f"{answer.text} ({turn})")
 
-    async with AsyncExitStack() as guests:
-        agents = [
-            await guests.enter_async_context(guest(scene, EchoAgent, at=scene.stack.urls[0])) for _ in range(4)
-        ]
+    async with AsyncExitStack() as stack:
+        added = [extra_agent(scene, EchoAgent, at=scene.stack.urls[0]) for _ in range(4)]
+        agents = [await stack.enter_async_context(one) for one in added]
         await asyncio.gather(*(one(agent, number) for number, agent in enumerate(agents)))
     return sorted(took)[int(len(took) * 0.95)]
 

@@ -9,10 +9,10 @@ from itertools import takewhile
 
 from lab.callers import Json
 from lab.faults.agents import EchoAgent
+from lab.faults.extra_agents import OWNER, caller, extra_agent
 from lab.faults.fault import Fault, Scene
-from lab.faults.guests import OWNER, caller, guest
-from lab.faults.probe import until_true
-from lab.faults.ways import Answer
+from lab.faults.observing import until_true
+from lab.faults.request_kinds import Answer
 
 ONLINE_WITHIN_S = 30.0
 NOTICED_WITHIN_S = 4.0  # documented as 2 s; the rest is for a busy machine
@@ -43,7 +43,7 @@ async def limit_callers(scene: Scene) -> None:
 
 
 async def _ask_any(scene: Scene, login: str, url: int) -> Answer:
-    return await scene.load.ask_once(random.choice(scene.estate.agents), login, "v1", url)
+    return await scene.load.ask_once(random.choice(scene.participants.agents), login, "v1", url)
 
 
 async def revoke_tokens(scene: Scene) -> None:
@@ -53,7 +53,7 @@ async def revoke_tokens(scene: Scene) -> None:
         scene.stack.mint, [(login, kind) for login in logins for kind in ("session", "channel")]
     )
     for login in logins:
-        async with guest(scene, EchoAgent) as slow:  # one each: who is never answered keeps its agent for a minute
+        async with extra_agent(scene, EchoAgent) as slow:  # one each: a caller without an answer keeps its agent
             slow.is_silent = True
             await _revoke(scene, slow, login)
 
@@ -105,7 +105,7 @@ async def restart_everything(scene: Scene) -> None:
 async def _ask_some(scene: Scene) -> None:
     """So that there are tasks to compare, whatever was asked before."""
     for number in range(TASKS_COMPARED):
-        agent = scene.estate.agents[number % len(scene.estate.agents)]
+        agent = scene.participants.agents[number % len(scene.participants.agents)]
         await scene.load.ask_once(agent, caller(scene, number), "v1", number % len(scene.stack.urls))
 
 
@@ -124,10 +124,10 @@ async def _kill_and_start(scene: Scene) -> None:
 
 async def _snapshot(scene: Scene) -> dict[str, str]:
     """Answers by what was asked, without what is a time or a presence."""
-    estate, shown = scene.estate, {}
+    participants, shown = scene.participants, {}
     for owner in ("owner-0", OWNER):
         for path in ("/api/v1/agents?limit=50", "/api/v1/webhooks", "/api/v1/tokens", "/api/v1/peers"):
-            shown[f"{owner} {path}"] = _without_times(await estate.call(owner, "GET", path))
+            shown[f"{owner} {path}"] = _without_times(await participants.call(owner, "GET", path))
     rows = scene.stack.sql(
         "SELECT t.id, t.handle, u.login FROM a2a_bridge_storedtask t JOIN accounts_user u ON u.id = t.caller_id"
         " WHERE has_ended ORDER BY updated_at DESC LIMIT %s",
@@ -135,7 +135,7 @@ async def _snapshot(scene: Scene) -> dict[str, str]:
     )
     scene.saw("tasks were compared over a restart", len(rows) == TASKS_COMPARED, f"{len(rows)}")
     for task_id, handle, login in rows:
-        answer = await estate.get_task(login, handle, task_id)
+        answer = await participants.get_task(login, handle, task_id)
         shown[f"{login} {task_id}"] = json.dumps(answer, sort_keys=True)
     return shown
 

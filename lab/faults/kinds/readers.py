@@ -12,10 +12,10 @@ import psutil
 
 from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.faults.agents import EchoAgent
+from lab.faults.extra_agents import caller, extra_agent, note, question
 from lab.faults.fault import Fault, Scene
-from lab.faults.guests import caller, guest, note, question
-from lab.faults.probe import process_of
-from lab.faults.ways import Question
+from lab.faults.observing import process_of
+from lab.faults.request_kinds import Question
 
 AT_ONCE = 20
 PIECES, PIECE_CHARS = 900, 1_000
@@ -96,7 +96,7 @@ async def slow_readers(scene: Scene) -> None:
     done = 0
     while done < scene.count:
         at_once = min(AT_ONCE, scene.count - done)
-        async with guest(scene, Teller) as teller:
+        async with extra_agent(scene, Teller) as teller:
             await _tell_once(scene, teller, done, at_once)  # memory that is fetched once and kept
             usual = await _tell_once(scene, teller, done, 1)  # what the task itself costs is not the streams'
             each = await _be_slow(scene, teller, _readers(scene, at_once), done, *usual)
@@ -208,7 +208,7 @@ async def _until_closed(hub: psutil.Process, readers: list[Reader]) -> tuple[int
 async def _ask_meanwhile(scene: Scene, number: int) -> float:
     """Others' asks, all answered; in how many seconds 95 of 100 were."""
     took: list[float] = []
-    async with guest(scene, EchoAgent) as other:
+    async with extra_agent(scene, EchoAgent) as other:
         for turn in range(20):
             began = time.monotonic()
             answer = await scene.load.ask_once(other, caller(scene, number + turn), "v1", 0)

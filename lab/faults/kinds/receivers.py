@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 
-from lab.faults.estate import EVENTS
 from lab.faults.fault import Fault, Scene
+from lab.faults.participants import EVENTS
 from lab.processes import free_port
 from lab.receivers import receiving, talking
 
@@ -36,7 +36,7 @@ TRIED = "SELECT count(*), max(last_error) FROM webhooks_delivery WHERE subscript
 
 @contextmanager
 def refusing() -> Iterator[str]:
-    """Nobody listens there."""
+    """Nothing listens there."""
     yield f"http://127.0.0.1:{free_port()}/"
 
 
@@ -112,7 +112,7 @@ KINDS: list[Callable[[], AbstractContextManager[str]]] = [
 
 
 async def bad_receivers(scene: Scene) -> None:
-    """Eight at once, of every kind, while everybody's agents are asked; until there were so many."""
+    """Eight at once, of every kind, while all owners' agents are asked; until there were so many."""
     for first in range(0, scene.count, AT_ONCE):
         with ExitStack() as receivers:
             urls = [
@@ -127,7 +127,7 @@ async def _deliver(scene: Scene, urls: list[str]) -> None:
     made = []
     for number, url in enumerate(urls):
         owner = BAD_OWNERS[number % len(BAD_OWNERS)]
-        row = await scene.estate.call(owner, "POST", "/api/v1/webhooks", {"url": url, "events": EVENTS})
+        row = await scene.participants.call(owner, "POST", "/api/v1/webhooks", {"url": url, "events": EVENTS})
         made.append((owner, row["id"]))
     ((since,),) = scene.stack.sql("SELECT clock_timestamp()")
     by_good, by_bad = await _longest_held(scene)
@@ -137,7 +137,7 @@ async def _deliver(scene: Scene, urls: list[str]) -> None:
         ((tried, error),) = scene.stack.sql(TRIED, webhook_id)
         what = "every bad receiver was tried"
         scene.saw(what, tried > 0, f"{urls[number]} {tried} {error}")
-        await scene.estate.call(owner, "DELETE", f"/api/v1/webhooks/{webhook_id}")
+        await scene.participants.call(owner, "DELETE", f"/api/v1/webhooks/{webhook_id}")
     took = _took(scene, since)
     detail = f"{took[1]:.2f} s of {took[0]}, {calm:.2f} s before"
     what = "others' deliveries take at most 5 s longer (p95) beside bad receivers"

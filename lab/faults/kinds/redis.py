@@ -3,8 +3,8 @@
 import asyncio
 import time
 
+from lab.faults.extra_agents import caller
 from lab.faults.fault import Fault, Scene
-from lab.faults.guests import caller
 
 DOWN_S = 3.0
 ASK_EVERY_S = 0.2
@@ -20,15 +20,15 @@ async def restart_redis(scene: Scene) -> None:
     """Redis is gone for 3 s and comes back without data; agents lose their sockets and come back meanwhile."""
     for _ in range(scene.count):
         await asyncio.to_thread(scene.stack.redis.stop)
-        missed = [agent.misses for agent in scene.estate.agents]
+        missed = [agent.misses for agent in scene.participants.agents]
         asking = asyncio.gather(*(_ask_meanwhile(scene, url) for url in range(len(scene.stack.urls))))
         began = time.monotonic()
-        for agent in scene.estate.agents:
+        for agent in scene.participants.agents:
             agent.drop()
         await asyncio.sleep(DOWN_S)
         await asyncio.to_thread(scene.stack.redis.start)
         await _check_online(scene, began)
-        for agent, before in zip(scene.estate.agents, missed, strict=True):
+        for agent, before in zip(scene.participants.agents, missed, strict=True):
             misses = agent.misses - before
             scene.saw("at most one handshake of an agent fails", misses <= MISSES, f"{agent.name}: {misses}")
         await asking
@@ -39,7 +39,7 @@ async def restart_redis(scene: Scene) -> None:
 async def _ask_meanwhile(scene: Scene, url: int) -> None:
     until, number = time.monotonic() + DOWN_S, url
     while time.monotonic() < until:
-        agent = scene.estate.agents[number % len(scene.estate.agents)]
+        agent = scene.participants.agents[number % len(scene.participants.agents)]
         began = time.monotonic()
         answer = await scene.load.ask_once(agent, caller(scene, number), "v1", url)
         took_s = time.monotonic() - began

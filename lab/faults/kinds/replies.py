@@ -5,9 +5,9 @@ import time
 
 from lab.callers import Json
 from lab.faults.agents import EchoAgent
+from lab.faults.extra_agents import caller, extra_agent
 from lab.faults.fault import Fault, Scene
-from lab.faults.guests import caller, guest
-from lab.faults.probe import came_true, process_of
+from lab.faults.observing import came_true, process_of
 
 DROPS = 2  # while there is time
 MANY, VERY_MANY = 20_000, 1_000_000
@@ -97,7 +97,7 @@ async def bad_replies(scene: Scene) -> None:
 
 async def _reply_badly(scene: Scene, kind: type[Bad], text: str, number: int) -> None:
     urls = scene.stack.urls
-    async with guest(scene, kind, at=urls[number % len(urls)], concurrencyCap=1) as agent:
+    async with extra_agent(scene, kind, at=urls[number % len(urls)], concurrencyCap=1) as agent:
         agent.wait_s = scene.stack.reply_wait_s
         agent.many = VERY_MANY if scene.count > len(KINDS) else MANY
         began = time.monotonic()

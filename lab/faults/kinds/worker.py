@@ -31,9 +31,9 @@ async def _kill_once(scene: Scene) -> None:
         if not go_on.is_set():
             held.append(one)
             go_on.wait(HELD_WITHIN_S)
-        return 503 if is_first else 204  # nobody hears the first: its worker is dead
+        return 503 if is_first else 204  # the first is not read: its worker is dead
 
-    scene.estate.answer_webhook = hold
+    scene.participants.answer_webhook = hold
     try:
         async with asyncio.timeout(HELD_WITHIN_S):
             while not held:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from lab.callers import web
-from lab.faults.ways import WAYS, Question, ask
+from lab.faults.request_kinds import REQUEST_KINDS, Question, ask
 from tests.listening import listening
 
 QUESTION = Question("bob/a", "token", "n1 what did I say?", "m-1")
@@ -29,18 +29,18 @@ async def serving(answer: bytes) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_failure_that_is_no_json_keeps_its_status(way: str) -> None:
+@pytest.mark.parametrize("kind", REQUEST_KINDS)
+async def test_a_failure_that_is_no_json_keeps_its_status(kind: str) -> None:
     said = b"HTTP/1.1 500 Oops\r\nContent-Type: text/plain\r\nContent-Length: 8\r\n\r\nServer E"
     async with serving(said) as url, web(url) as client:
-        answer = await ask(client, way, QUESTION)
+        answer = await ask(client, kind, QUESTION)
     assert (answer.outcome, answer.status) == ("refused", 500)
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_an_answer_that_breaks_off_is_broken(way: str) -> None:
+@pytest.mark.parametrize("kind", REQUEST_KINDS)
+async def test_an_answer_that_breaks_off_is_broken(kind: str) -> None:
     async with serving(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{") as url, web(url) as client:
-        answer = await ask(client, way, QUESTION)
+        answer = await ask(client, kind, QUESTION)
     assert (answer.outcome, answer.status) == ("broken", 0)
 
 

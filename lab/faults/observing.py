@@ -1,4 +1,4 @@
-"""Looks at the hub again and again while something is done to it."""
+"""Looks at the hub repeatedly while a fault is done."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""`python -m lab.faults.lone_agent URL TOKEN NAME`: an echo agent in a process of its own, which can be stopped.
+"""`python -m lab.faults.agent_process URL TOKEN NAME`: one echo agent, a process that can be stopped.
 
 A line `online SESSION-ID` on standard output says that it is registered, each time.
 """

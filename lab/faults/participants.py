@@ -1,4 +1,4 @@
-"""Who is there: owners with their agents, callers with their tokens, and an owner's webhook receiver."""
+"""The users of a run: owners with their agents, callers with their tokens, and an owner's webhook receiver."""
 
 import asyncio
 import hashlib
@@ -23,7 +23,7 @@ EVENTS = ["agent.replied"]
 
 
 @dataclass
-class Estate:
+class Participants:
     """`callers` are logins whose session tokens are in `stack.tokens`. The first owner has a webhook."""
 
     stack: Stack
@@ -56,7 +56,7 @@ class Estate:
         agent.handle = published["handle"]
 
     async def call(self, login: str, method: str, path: str, body: Json | None = None) -> Any:
-        """The native API of the first process, as somebody."""
+        """Call the native API of the first process as a user."""
         async with web(self.stack.url) as client:
             headers = bearer(self.stack.tokens[login, "session"])
             response = await client.request(method, path, json=body, headers=headers)
@@ -64,7 +64,7 @@ class Estate:
         return response.json() if response.content else None
 
     async def get_task(self, login: str, handle: str, task_id: str) -> Json:
-        """The whole answer of GetTask in A2A 1.0, as somebody."""
+        """The whole answer of GetTask in A2A 1.0, as a user."""
         params = envelope("GetTask", {"id": task_id})
         headers = bearer(self.stack.tokens[login, "session"]) | {"A2A-Version": "1.0"}
         async with web(self.stack.url) as client:

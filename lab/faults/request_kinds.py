@@ -1,4 +1,4 @@
-"""The ways to ask an agent: every dialect, whole and as a stream, by polling, and natively."""
+"""The kinds of requests that ask an agent: every dialect, whole and as a stream, by polling, and natively."""
 
 import asyncio
 import json
@@ -24,8 +24,8 @@ class Answer:
     """What came of one request.
 
     `outcome`: `completed` (`text` is the reply), `failed` (a FAILED task; `text` is why), `refused` (no task, an
-    error: `text`), `unsent` (nobody listened, nothing left), `broken` (the connection broke, or the end never
-    came: nobody knows), `late` (no answer within ANSWER_WITHIN_S). `status` is HTTP's, 0 without an answer; `code`
+    error: `text`), `unsent` (nothing listened, nothing was sent), `broken` (the connection broke, or the end never
+    came: unknown), `late` (no answer within ANSWER_WITHIN_S). `status` is HTTP's, 0 without an answer; `code`
     a JSON-RPC error's. `events`: the numbers of a stream's events; `pieces`: its artifacts; `cuts`: how often
     it was broken off on purpose. `reads`: what was refused on the way to the end (GetTask, SubscribeToTask).
     """
@@ -69,17 +69,17 @@ class Question:
         } | members
 
 
-Way = Callable[[httpx.AsyncClient, Question], Awaitable[Answer]]
+Send = Callable[[httpx.AsyncClient, Question], Awaitable[Answer]]
 ROUTE_FAILED = (200, 403, 409, 429, 502)  # admission refused it, or the turn failed: it is in the audit
 V1 = {"A2A-Version": "1.0"}
 V03 = {"A2A-Version": "0.3"}
 
 
-async def ask(client: httpx.AsyncClient, way: str, question: Question) -> Answer:
-    """Ask in one of `WAYS`; never raises for what a fault may do to a connection."""
+async def ask(client: httpx.AsyncClient, kind: str, question: Question) -> Answer:
+    """Ask in one of `REQUEST_KINDS`; never raises for what a fault may do to a connection."""
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
-            return await WAYS[way](client, question)
+            return await REQUEST_KINDS[kind](client, question)
     except (httpx.ConnectError, httpx.ConnectTimeout) as failure:
         return Answer("unsent", text=f"{type(failure).__name__}: {failure}"[:200])
     except (TimeoutError, httpx.TimeoutException):
@@ -184,7 +184,7 @@ async def version_1_stream(client: httpx.AsyncClient, question: Question) -> Ans
     return answer
 
 
-WAYS: Mapping[str, Way] = {
+REQUEST_KINDS: Mapping[str, Send] = {
     "hub": hub_dialect,
     "v1": version_1,
     "v0.3": version_03,
@@ -195,7 +195,7 @@ WAYS: Mapping[str, Way] = {
     "v1 stream": version_1_stream,
 }
 WEIGHTS = {"hub": 5, "v1": 4, "v0.3": 2, "http+json": 3, "poll": 1, "route": 1, "hub stream": 2, "v1 stream": 2}
-KEYED = ("hub", "v1", "http+json")  # those of WAYS that heed an Idempotency-Key and answer with a task
+KEYED = ("hub", "v1", "http+json")  # those of REQUEST_KINDS that heed an Idempotency-Key and answer with a task
 
 
 async def _rpc(

@@ -6,8 +6,8 @@ from lab.faults.proxy import Proxy, proxied
 from lab.servers import Servers
 
 
-class Between:
-    """What a `Stack` takes as `via`: the hub reaches `redis` through a proxy, the harness not."""
+class RedisProxy:
+    """What a `Stack` takes as `via`: the hub reaches `redis` through a proxy, the suite directly."""
 
     redis: Proxy
 
