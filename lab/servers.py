@@ -50,9 +50,9 @@ class Postgres:
         self._user = _unprivileged()
         self._programs = _programs_of_postgres(folder, self._user)
         settings = [CONNECTIONS, *(() if is_durable else NOT_DURABLE)]
-        command = [self._programs / "postgres", "-D", self.data, "-h", "127.0.0.1", "-p", str(self.port), "-k", ""]
+        command: list[str | Path] = [self._programs / "postgres", "-D", self.data, "-h", "127.0.0.1", "-k", ""]
         self.program = Program(
-            [*command, *(part for one in settings for part in ("-c", one))],
+            [*command, "-p", str(self.port), *(part for one in settings for part in ("-c", one))],
             log or folder / "postgres.log",
             name="PostgreSQL",
             folder=folder,
@@ -104,7 +104,7 @@ class Postgres:
         secret.write_text(self._password)
         _give(secret, self._user)
         access = ["-A", "scram-sha-256", f"--pwfile={secret}"] if self._password else ["-A", "trust"]
-        command = [self._programs / "initdb", "-D", data, *options, *access]
+        command: list[str | Path] = [self._programs / "initdb", "-D", data, *options, *access]
         try:
             done = subprocess.run(
                 command, cwd=data.parent, capture_output=True, text=True, check=False, **self._user

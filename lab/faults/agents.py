@@ -100,7 +100,7 @@ class EchoAgent(ChannelAgent):
 
     def keeps(self, frame: Json) -> bool:
         """A run lasts for hours: only what `connect` waits for stays."""
-        return frame["type"] == "welcome"
+        return bool(frame["type"] == "welcome")
 
     async def _run(self) -> None:
         for turn in itertools.count():
