@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
+from lab import ROOT
+from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.visitor import Visitor
-from tests.homes import ROOT
-from tests.hub_process import HubProcess
 
 pytestmark = [*IN_BROWSER, pytest.mark.timeout(180)]
 QUESTION = "what's a lifetime?"

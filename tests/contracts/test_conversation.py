@@ -14,12 +14,12 @@ from agents.post import LocalPost, Oust
 from hub import wiring
 from kit.async_db import db_call
 from kit.clock import db_now
+from lab.callers import Json
+from lab.waiting import eventually
 from operators.attaching import find_lost, present
 from operators.conversation import Conversation
 from operators.frames import Subscribe
-from tests.callers import Json
 from tests.contracts.house import beating, published, user
-from tests.waiting import eventually
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
 

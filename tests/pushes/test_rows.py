@@ -17,10 +17,10 @@ from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after
 from agents.models import Turn
 from agents.types import Outcome, SettledTurn
 from kit import sql
+from lab.receivers import receiving
 from tests.native.house import Person, make_agent, make_turn
 from tests.pushes.house import bodies, states
 from tests.pushes.rows import config_of, make_due, push_of, send_due
-from tests.receivers import receiving
 from webhooks.leases import Outcome as Attempt
 from webhooks.leases import SendLimits, lease, settle
 

@@ -18,9 +18,9 @@ from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState
 from starlette.applications import Starlette
 
+from lab.processes import free_port
+from lab.waiting import eventually
 from tests.listening import listening
-from tests.servers import free_port
-from tests.waiting import eventually
 
 Json = dict[str, Any]
 

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.callers import Json
-from tests.hub_process import HubProcess
+from lab.agents import TaskPeer, online
+from lab.callers import Json
+from lab.hub_process import HubProcess
 from tests.openclaw.caller import TASK_GENERATING
 from tests.openclaw.caller import Caller as CallerOf03
-from tests.peers import TaskPeer, online
 from tests.sdks.clients import PROGRAMS
 from tests.sdks.environments import ENVIRONMENTS, Missing
 from tests.v1.caller import Caller as CallerOf1

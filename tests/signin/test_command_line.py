@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.callers import bearer
+from lab.agents import Echo, publish
+from lab.callers import bearer
+from lab.channel_agent import dial
+from lab.homes import MakeHome
+from lab.hub_process import StartHub
 from tests.github import GitHub
-from tests.homes import MakeHome
-from tests.hub_process import StartHub
-from tests.peer import dial
-from tests.peers import Echo, publish
 from tests.signin.clients import Browser, CommandLine, program, refused
 
 MakeCli = Callable[..., CommandLine]

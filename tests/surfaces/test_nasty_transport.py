@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.callers import Json, bearer, call, envelope, get_task, open_stream, question, reply_text, rpc_path, web
-from tests.hub_process import HubProcess
-from tests.peers import Chunker, Echo, Slow, Stall, online
-from tests.waiting import eventually
+from lab.agents import Chunker, Echo, Slow, Stall, online
+from lab.callers import Json, bearer, call, envelope, get_task, open_stream, question, reply_text, rpc_path, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 MIB = 1024 * 1024
 RAW_WITHIN_S = 10

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from tests.callers import inbound
-from tests.hub_process import HubProcess
-from tests.peers import Echo, TaskPeer, gone, online
+from lab.agents import Echo, TaskPeer, gone, online
+from lab.callers import inbound
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.v1.caller import Caller, message, reply_of, texts, told
-from tests.waiting import eventually
 
 
 async def test_an_agent_asks_back_and_the_answer_goes_on_with_the_task(hub: HubProcess, alice: str) -> None:

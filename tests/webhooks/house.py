@@ -8,7 +8,7 @@ from standardwebhooks import Webhook
 
 from accounts.models import User
 from kit.clock import db_now
-from tests.receivers import Received
+from lab.receivers import Received
 from webhooks.leases import SendLimits, lease
 from webhooks.models import Delivery, Subscription
 from webhooks.outbox import Happening, record

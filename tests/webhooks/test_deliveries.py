@@ -12,9 +12,9 @@ import pytest
 from django.db import connection
 
 from kit.clock import db_now
+from lab.receivers import receiving
+from lab.waiting import until
 from tests.native.house import Person
-from tests.receivers import receiving
-from tests.waiting import until
 from tests.webhooks.house import check_signed, deliver, fresh, happen, make_due, only_delivery, subscribed
 from webhooks import jobs
 from webhooks.keyring import PREFIX

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered, join_url
 from kit.safe_http.client import CHECK_WITHIN_S, TOTAL_S
 from kit.safe_http.target import is_public
-from tests.receivers import Canary, Received, receiving, talking
+from lab.receivers import Canary, Received, receiving, talking
 from tests.webhooks.certificates import make_tls
 
 TRIES = 4  # of names that the system looks up, each a quarter of a second
