@@ -7,7 +7,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.paging import PageQuery, page
-from accounts.rest import Conflict, caller_of
+from accounts.rest import Conflict, caller_of, check_no_fields
 from kit.describe import ErrorBody, Page
 from webhooks.leases import send_again
 from webhooks.models import Delivery
@@ -29,13 +29,14 @@ class Deliveries(APIView):
 class Replay(APIView):
     """`/webhooks/{id}/deliveries/{deliveryId}/replay`"""
 
-    @extend_schema(request=None, responses={202: QueuedEvent, 409: ErrorBody})
+    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 409: ErrorBody})
     def post(self, request: Request, webhook_id: int, delivery_id: int) -> Response:
         """Send it again under the same id, with all its retries; 409 while it is being sent."""
         own = get_own(webhook_id, caller_of(request))
         delivery = Delivery.objects.filter(subscription=own, pk=delivery_id).first()
         if delivery is None:
             raise NotFound("no such delivery")
+        check_no_fields(request)
         if not send_again(delivery):
             raise Conflict("it is being sent at this moment")
         return Response({"eventId": delivery.event_id}, status=202)
