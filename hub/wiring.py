@@ -134,6 +134,7 @@ class House:
             live=self.live,
             ledger=self.ledger,
             room=self.room,
+            meter=self.meter,
             process_id=self.process_id,
             public_url=settings.PUBLIC_URL,
         )

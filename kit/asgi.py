@@ -112,13 +112,21 @@ class HttpRequest:
             more = message.get("more_body", False)
         return bytes(body)
 
-    def _read_repeated(self, headers: Iterable[Header]) -> None:
+    def _read_repeated(self, headers: Sequence[Header]) -> None:
         for raw, value in headers:
             name = str(raw, "latin-1")
             values = self._repeated.setdefault(name, [])
             values.append(str(value, "latin-1"))
-            if name in SINGLE_HEADERS and values[-1] != values[0]:
-                self.contradicted = self.contradicted or name
+        self.contradicted = contradicted_in(headers)
+
+
+def contradicted_in(headers: Iterable[Header]) -> str:
+    """The name of a header that has one value and came with two; empty when there is none."""
+    first: dict[bytes, bytes] = {}
+    for raw, value in headers:
+        if first.setdefault(raw, value) != value and str(raw, "latin-1") in SINGLE_HEADERS:
+            return str(raw, "latin-1")
+    return ""
 
 
 def headers_of(scope: Scope) -> dict[str, str]:

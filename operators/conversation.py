@@ -11,6 +11,7 @@ from agents.access import Role
 from agents.asking import Asker
 from agents.live import LiveViews, PresenceMessage
 from agents.transcript import op_messages, permissions
+from agents.transcript.storage import NO_ROOM, StorageMeter
 from agents.types import Surface
 from kit.async_db import db_call
 from kit.tasks import TaskSet
@@ -49,13 +50,21 @@ class Conversation:
     """One operator's subscriptions and verbs. Also the `Watcher` of each session they subscribed to."""
 
     def __init__(
-        self, identity: Identity, *, switchboard: Switchboard, live: LiveViews, process_id: str, outlet: Outlet
+        self,
+        identity: Identity,
+        *,
+        switchboard: Switchboard,
+        live: LiveViews,
+        meter: StorageMeter,
+        process_id: str,
+        outlet: Outlet,
     ) -> None:
         self.user_id = identity.user_id
         self._login = identity.login
         self._asker = Asker(user_id=identity.user_id, login=identity.login)
         self._switchboard = switchboard
         self._live = live
+        self._meter = meter
         self._process_id = process_id
         self._outlet = outlet
         self._attached: dict[UUID, Attached] = {}
@@ -136,7 +145,9 @@ class Conversation:
         await self._switchboard.prompt(self._asker, wanted, surface=Surface.CLI)
         return Ack()
 
-    async def _op_message(self, frame: OpMessage) -> Ack:
+    async def _op_message(self, frame: OpMessage) -> Ack | Error:
+        if not await self._meter.takes(self.user_id, len(frame.text.encode())):
+            return Error(code="quota_exceeded", message=NO_ROOM)
         await db_call(_post_message)(
             session_id_of(frame.session_id),
             author_id=self.user_id,

@@ -106,6 +106,7 @@ async def added_up(environment: str, program: str, seen: list[Json]) -> list[Mad
     ("streamed", "environment", "program"),
     [
         pytest.param(streamed_by_1, "python-1", "added_up_1.py", id="1.0-python"),
+        pytest.param(streamed_by_1, "js-1", "added_up_1.mjs", id="1.0-js"),
         pytest.param(streamed_by_03, "python-0.3", "added_up_03.py", id="0.3-python"),
         pytest.param(streamed_by_03, "js-0.3", "added_up_03.mjs", id="0.3-js"),
     ],

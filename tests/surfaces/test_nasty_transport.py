@@ -176,6 +176,17 @@ async def test_a_header_of_one_value_that_comes_with_two_is_400(embedded_hub: Hu
     assert b"authorization came with two values" in answer
 
 
+@pytest.mark.parametrize(("path", "kind"), [("/channel", "channel"), ("/cli", "session")])
+async def test_an_upgrade_with_two_tokens_is_400(embedded_hub: HubProcess, path: str, kind: str) -> None:
+    mine, theirs = (embedded_hub.mint(login, kind) for login in ("alice", "bob"))
+    lines = [f"GET {path} HTTP/1.1", "Host: hub", "Connection: Upgrade", "Upgrade: websocket"]
+    lines += ["Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {'A' * 22}=="]
+    lines += [f"authorization: Bearer {mine}", f"AUTHORIZATION: Bearer {theirs}", "", ""]
+    answer = await raw(embedded_hub.url, "\r\n".join(lines).encode())
+    assert answer.startswith(b"HTTP/1.1 400 "), answer
+    assert b"authorization came with two values" in answer
+
+
 @pytest.mark.parametrize("verb", ["GET", "PUT", "PATCH", "DELETE"])
 async def test_another_http_method_is_405(embedded_hub: HubProcess, verb: str) -> None:
     async with online(embedded_hub, Echo) as agent, web(embedded_hub.url) as client:

@@ -8,7 +8,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page
-from accounts.rest import Conflict, caller_of
+from accounts.rest import Conflict, caller_of, check_no_fields
 from kit.describe import ErrorBody, Items, Page
 from webhooks import subscribing
 from webhooks.catalog import CATALOG
@@ -84,20 +84,23 @@ class OneWebhook(APIView):
 class SendTest(APIView):
     """`/webhooks/{id}/test`"""
 
-    @extend_schema(request=None, responses={202: QueuedEvent})
+    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody})
     def post(self, request: Request, webhook_id: int) -> Response:
         """Queue a `webhook.test`, whatever it is subscribed to and however it is."""
         own = get_own(webhook_id, caller_of(request))
+        check_no_fields(request)
         return Response({"eventId": subscribing.send_test(own)}, status=202)
 
 
 class RollSecret(APIView):
     """`/webhooks/{id}/roll-secret`"""
 
-    @extend_schema(request=None, responses=WebhookWithSecret)
+    @extend_schema(request=None, responses={200: WebhookWithSecret, 400: ErrorBody})
     def post(self, request: Request, webhook_id: int) -> Response:
         """A new signing secret, in this answer and nowhere else; the one before signs too for 24 hours."""
-        made = subscribing.roll_secret(get_own(webhook_id, caller_of(request)).pk)
+        own = get_own(webhook_id, caller_of(request))
+        check_no_fields(request)
+        made = subscribing.roll_secret(own.pk)
         if made is None:
             raise NotFound("no such webhook")
         return Response(show_with_secret(made), headers=NO_STORE)
@@ -116,13 +119,14 @@ class Deliveries(APIView):
 class Replay(APIView):
     """`/webhooks/{id}/deliveries/{deliveryId}/replay`"""
 
-    @extend_schema(request=None, responses={202: QueuedEvent, 409: ErrorBody})
+    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 409: ErrorBody})
     def post(self, request: Request, webhook_id: int, delivery_id: int) -> Response:
         """Send it again under the same id, with all its retries; 409 while it is being sent."""
         own = get_own(webhook_id, caller_of(request))
         delivery = Delivery.objects.filter(subscription=own, pk=delivery_id).first()
         if delivery is None:
             raise NotFound("no such delivery")
+        check_no_fields(request)
         if not send_again(delivery):
             raise Conflict("it is being sent at this moment")
         return Response({"eventId": delivery.event_id}, status=202)
