@@ -35,7 +35,8 @@ async def test_exports_and_silent_servers_leave_connections_to_others(
     async with web(hub.url) as client, AsyncExitStack() as connections:
         answering = await connections.enter_async_context(online(hub, Echo))
         for number in range(4):
-            agent = await connections.enter_async_context(ChannelAgent(hub.url, hub.mint(f"busy{number}", "channel")))
+            token = hub.mint(f"busy{number}", "channel")
+            agent = await connections.enter_async_context(ChannelAgent(hub.url, token))
             assert (await upload(client, tokens[number], agent.session_id, os.urandom(CAP))).status_code == 201
         begun = [await unread(hub, "/api/v1/me/export", token) for token in tokens[:4] * 2]
         assert [status for _, _, status in begun] == [200] * 8
