@@ -1,16 +1,18 @@
 """The transcript events and webhook deliveries of a batch, and the messages to send once it is committed."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from msgspec import Raw
 
 from agents.announcing import Addressed
 from agents.errors import Denied
-from agents.ledger.database import Answer, Database, statement
+from agents.ledger.database import Answer, Database
 from agents.ledger.statements import INSERT_EVENTS, EventRow, Moment
+from agents.ledger.texts import Statement, statement
 from agents.live import encode, seen_event
 from agents.post import Live
 from agents.transcript.happenings import Scene, scenes
@@ -19,8 +21,23 @@ from agents.types import Ask, Ending, OpenTurn, Outcome
 from webhooks import outbox
 from webhooks.outbox import Happening
 
-_LISTENERS = statement(f"SELECT EXISTS (SELECT 1 FROM agents_attachment), ({outbox.LISTENING})")
-_WATCHERS = statement("SELECT DISTINCT session_id, process_id FROM agents_attachment WHERE session_id = ANY(:ids)")
+# While a batch is written, an operator can attach on PostgreSQL: any session may be watched by its commit.
+_WATCHED = Statement("EXISTS (SELECT 1 FROM agents_attachment)", "true")
+_LISTENERS = statement(f"SELECT {{watched}}, ({outbox.LISTENING})", watched=_WATCHED)
+_NO_WEBHOOKS = Statement("", f"SELECT 1 / CAST(NOT ({outbox.LISTENING}) AS integer)")
+_WATCHERS = statement("""
+SELECT DISTINCT a.session_id, a.process_id, s.public_id
+FROM agents_attachment a JOIN agents_session s ON s.id = a.session_id WHERE a.session_id = ANY(:ids)
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """Messages to send once the batch is committed, and which processes watch which session."""
+
+    messages: Sequence[Addressed] = ()
+    watchers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    public_ids: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -33,7 +50,7 @@ class BatchEvents:
     is_subscribed: bool = False
 
     def load_listeners(self, listeners: Answer) -> None:
-        """Set whether any operator watches any session, and whether any webhook subscription is live."""
+        """Set whether an operator may watch any session, and whether any webhook subscription is live."""
         is_watched, is_subscribed = listeners.fetchall()[0]
         self.is_watched, self.is_subscribed = bool(is_watched), bool(is_subscribed)
 
@@ -80,6 +97,20 @@ class BatchEvents:
         """The sessions all this is about."""
         return {one.session_id for one in self.events} | {session_id for session_id, *_ in self.of_agents}
 
+    def announcement(self, watchers: Answer, moment: Moment) -> Announcement:
+        """What to tell those who watch: `watchers` are sessions, each with a process and its public id."""
+        processes: dict[int, tuple[str, ...]] = {}
+        public_ids: dict[int, str] = {}
+        for session_id, process_id, public_id in watchers.fetchall():
+            processes[session_id] = (*processes.get(session_id, ()), process_id)
+            public_ids[session_id] = str(UUID(str(public_id)))
+        messages: list[Addressed] = []
+        for one in self.events:
+            for process_id in processes.get(one.session_id, ()):
+                seen = seen_event(public_ids[one.session_id], one.kind, one.type, one.payload, moment.now)
+                messages.append((process_id, Live(one.session_id, Raw(encode(seen)))))
+        return Announcement(messages, processes, public_ids)
+
     def _add(self, ask: Ask | None, session_id: int, type_: str, **members: Any) -> None:
         traceparent = ask.traceparent if ask else ""
         self.events.append(NewEvent(session_id, "chat", type_, payload_of(**members), traceparent))
@@ -93,37 +124,36 @@ class BatchEvents:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Announcement:
-    """Messages to send once the batch is committed, and which processes watch which session."""
-
-    messages: Sequence[Addressed] = ()
-    watchers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    public_ids: Mapping[int, str] = field(default_factory=dict)
-
-
 def ask_for_listeners(database: Database) -> Answer:
     """See `BatchEvents.load_listeners`."""
     return database.send(_LISTENERS, {})
 
 
-def write_events(database: Database, events: BatchEvents, moment: Moment) -> Announcement:
-    """Write the events, and the deliveries where a subscription is."""
+def expect_no_webhooks(database: Database) -> None:
+    """Fail the transaction on PostgreSQL where a webhook subscription is live, as `texts.checked` does."""
+    database.send(_NO_WEBHOOKS, {})
+
+
+def write_events(database: Database, events: BatchEvents, moment: Moment) -> Answer | None:
+    """Write the events, and the deliveries where a subscription is; ask who watches their sessions.
+
+    That is read after the commit: an operator who attaches later finds the events in the transcript.
+    """
     if not events.events and not events.of_agents:
-        return Announcement()
-    rows = [EventRow(one.session_id, one.kind, one.type, one.payload, moment.stored) for one in events.events]
+        return None
+    ts = moment.values.get("now")
+    rows = [EventRow(one.session_id, one.kind, one.type, one.payload, ts) for one in events.events]
     ids: list[int] = []
     if rows and events.is_subscribed:
         ids = sorted(database.insert_returning_ids(INSERT_EVENTS, rows))
     elif rows:
         database.insert(INSERT_EVENTS, rows)
-    if not events.is_watched and not events.is_subscribed:
-        return Announcement()
-    with database.for_django():
-        known = scenes(events.session_ids)
-        if events.is_subscribed:
-            outbox.record(_happenings(events, ids, known, moment.now))
-    return _announcement(database, events.events, known, moment.now) if events.is_watched else Announcement()
+    if events.is_subscribed:
+        with database.for_django():
+            outbox.record(_happenings(events, ids, scenes(events.session_ids), moment.now))
+    if not events.is_watched:
+        return None
+    return database.send_after_commit(_WATCHERS, {"ids": database.list_of(events.session_ids)})
 
 
 def _happenings(
@@ -137,27 +167,6 @@ def _happenings(
         known[session_id].agent(type_, traceparent, **members)
         for session_id, type_, traceparent, members in events.of_agents
     ]
-
-
-def _announcement(
-    database: Database, events: Sequence[NewEvent], known: Mapping[int, Scene], now: datetime
-) -> Announcement:
-    watchers = _watchers(database, known)
-    public_ids = {session_id: scene.public_id for session_id, scene in known.items()}
-    messages: list[Addressed] = []
-    for one in events:
-        for process_id in watchers.get(one.session_id, ()):
-            seen = seen_event(public_ids[one.session_id], one.kind, one.type, one.payload, now)
-            messages.append((process_id, Live(one.session_id, Raw(encode(seen)))))
-    return Announcement(messages, watchers, public_ids)
-
-
-def _watchers(database: Database, session_ids: Collection[int]) -> dict[int, tuple[str, ...]]:
-    watchers: dict[int, tuple[str, ...]] = {}
-    found = database.send(_WATCHERS, {"ids": database.list_of(session_ids)}).fetchall()
-    for session_id, process_id in found:
-        watchers[session_id] = (*watchers.get(session_id, ()), process_id)
-    return watchers
 
 
 def _peer(ask: Ask) -> dict[str, str | None]:
