@@ -12,10 +12,10 @@ from agents.announcing import Addressed
 from agents.errors import Denied, FileGone, Unavailable, Waits
 from agents.ledger import statements
 from agents.ledger.batch_events import (
+    EXPECT_NO_WEBHOOKS,
+    LISTENERS,
     Announcement,
     BatchEvents,
-    ask_for_listeners,
-    expect_no_webhooks,
     write_events,
 )
 from agents.ledger.batch_files import files_are_there, hand_files_over
@@ -46,7 +46,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
     """
     database = thread_database()
     doing = _Batch(database, batch, home, is_retry=is_retry)
-    if doing.may_run_at_once:
+    if database.is_postgresql and doing.may_run_at_once:
         try:
             return _committed(database, doing, doing.run_at_once)
         except DataError as failure:
@@ -61,10 +61,9 @@ def _committed(database: Database, doing: "_Batch", run: Callable[[], None]) -> 
         with database:
             run()
         announcement = doing.announcement()
-    results = doing.results_in_order()
-    if announcement.watchers:
-        results = [_watched(result, announcement) for result in results]
-    return Committed(results, announcement.messages)
+    if announcement is None or not announcement.watchers:
+        return Committed(doing.results, ())
+    return Committed([_watched(result, announcement) for result in doing.results], announcement.messages)
 
 
 def _watched(result: Result, announcement: Announcement) -> Result:
@@ -81,7 +80,6 @@ class _Batch:
 
     def __init__(self, database: Database, batch: Sequence[Work], home: str, *, is_retry: bool) -> None:
         self._database = database
-        self._size = len(batch)
         self._home = home
         self._is_retry = is_retry
         self._admits: dict[int, Admit] = {}
@@ -98,7 +96,7 @@ class _Batch:
         self._leaves_lines = is_retry
         self._spent: dict[int, int] = {}  # by agent
         self._spent_own: dict[tuple[int, int], int] = {}  # by agent and caller
-        self.results: dict[int, Result] = {}
+        self.results: list[Result] = [None] * len(batch)
         self._ends = Ends(database, self._events, self.results)
         for i, work in enumerate(batch):
             self._sort(i, work)
@@ -135,9 +133,8 @@ class _Batch:
     def may_run_at_once(self) -> bool:
         """Whether it only ends turns and records events, and what it writes depends on nothing that it reads."""
         return (
-            self._database.is_postgresql
-            and not (self._database.webhooks_listen or self._is_retry)
-            and len(self._ends.settles) + len(self._events.events) == self._size
+            not (self._database.webhooks_listen or self._is_retry)
+            and len(self._ends.settles) + len(self._events.events) == len(self.results)
             and self._ends.may_all_be_first
         )
 
@@ -148,18 +145,14 @@ class _Batch:
         Then nothing is written, and `run` does the batch.
         """
         self._moment = Moment(self._database, self._sessions)
-        expect_no_webhooks(self._database)
+        self._database.send(EXPECT_NO_WEBHOOKS, {})
         self._events.is_watched = True
         self._ends.send_as_first(self._moment)
         self._write_events()
 
-    def announcement(self) -> Announcement:
-        """What to tell now that the batch is committed."""
-        return self._events.announcement(self._watchers, self._moment) if self._watchers else Announcement()
-
-    def results_in_order(self) -> list[Result]:
-        """One for each piece of work."""
-        return [self.results.get(i) for i in range(self._size)]
+    def announcement(self) -> Announcement | None:
+        """What to tell now that the batch is committed, if an operator may watch."""
+        return self._events.announcement(self._watchers, self._moment) if self._watchers else None
 
     def run(self) -> None:
         """Do all work of the batch, in the order that locks and budgets need.
@@ -170,17 +163,16 @@ class _Batch:
         database = self._database
         if self._touches:
             with database.for_django():
-                Credential.touch(
-                    [work.credential_id for work in self._touches]
-                )  # before sessions, as a revocation
+                credentials = [work.credential_id for work in self._touches]
+                Credential.touch(credentials)  # before sessions, as a revocation
         late = [work.chat_id for work in self._releases if work.chat_id] if self._releases else []
         late_sessions = statements.sessions_of(database, late) if late else {}
         self._sessions.update(late_sessions.values())
         self._moment = Moment(database, self._sessions)  # they are locked now, in one order
-        listeners = ask_for_listeners(database)
+        listeners = database.send(LISTENERS, {})
         # One of the sessions that asked may be deleted while its question is out.
         held = statements.hold_sessions(database, self._sources) if self._sources else None
-        ends = self._ends.send(self._moment)
+        ends = self._ends.send(self._moment) if self._ends.settles else None
         if gives_back := self._ends.gives_back:  # admission must read what these ends give back
             self._take_answers(listeners, held, ends)
         if self._releases:
@@ -209,10 +201,12 @@ class _Batch:
 
     def _write_events(self) -> None:
         self._watchers = write_events(self._database, self._events, self._moment)
-        self._ends.write_also()
+        if self._ends.settles:
+            self._ends.write_also()
 
     def _take_answers(self, listeners: Answer, held: Answer | None, ends: Answer | None) -> None:
-        self._events.load_listeners(listeners)
+        is_watched, webhooks_listen = listeners.fetchall()[0]
+        self._events.is_watched, self._events.is_subscribed = bool(is_watched), bool(webhooks_listen)
         self._database.webhooks_listen = self._events.is_subscribed
         if held is not None:
             self._drop_gone_sources(held)

@@ -23,8 +23,9 @@ from webhooks.outbox import Happening
 
 # While a batch is written, an operator can attach on PostgreSQL: any session may be watched by its commit.
 _WATCHED = Statement("EXISTS (SELECT 1 FROM agents_attachment)", "true")
-_LISTENERS = statement(f"SELECT {{watched}}, ({outbox.LISTENING})", watched=_WATCHED)
-_NO_WEBHOOKS = Statement("", f"SELECT 1 / CAST(NOT ({outbox.LISTENING}) AS integer)")
+LISTENERS = statement(f"SELECT {{watched}}, ({outbox.LISTENING})", watched=_WATCHED)
+# Fails the transaction on PostgreSQL where a subscription is live, as `texts.checked` does.
+EXPECT_NO_WEBHOOKS = Statement("", f"SELECT 1 / CAST(NOT ({outbox.LISTENING}) AS integer)")
 _WATCHERS = statement("""
 SELECT DISTINCT a.session_id, a.process_id, s.public_id
 FROM agents_attachment a JOIN agents_session s ON s.id = a.session_id WHERE a.session_id = ANY(:ids)
@@ -42,17 +43,15 @@ class Announcement:
 
 @dataclass(slots=True)
 class BatchEvents:
-    """What a batch decided, for transcripts and for webhooks."""
+    """What a batch decided, for transcripts and for webhooks.
+
+    `is_watched`: an operator may watch a session. `is_subscribed`: a webhook subscription is live. (`LISTENERS`)
+    """
 
     events: list[NewEvent] = field(default_factory=list)
     of_agents: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
     is_watched: bool = False
     is_subscribed: bool = False
-
-    def load_listeners(self, listeners: Answer) -> None:
-        """Set whether an operator may watch any session, and whether any webhook subscription is live."""
-        is_watched, is_subscribed = listeners.fetchall()[0]
-        self.is_watched, self.is_subscribed = bool(is_watched), bool(is_subscribed)
 
     def admitted(self, turn: OpenTurn) -> None:
         """The question goes to the transcript of the session asked, and of the one it was asked from."""
@@ -61,20 +60,22 @@ class BatchEvents:
         self._add(ask, ask.target.session_id, "prompt", source="operator", surface=ask.surface, **members)
         if ask.source is not None and ask.source.mirrors:
             self._add(ask, ask.source.session_id, "prompt", source="operator-route", **members, **_peer(ask))
-        self._add_happening(ask, "agent.dispatched", question=turn.text)
+        if self.is_subscribed:
+            self._add_happening(ask, "agent.dispatched", question=turn.text)
 
     def settled(self, turn: OpenTurn, ending: Ending) -> None:
         """The reply goes to the same transcripts; a failure to that of the asking session alone."""
         ok = ending.outcome is Outcome.COMPLETED
-        self._add_happening(
-            turn.ask,
-            "agent.replied",
-            question=turn.text,
-            ok=ok,
-            reply=ending.text if ok else None,
-            latencyMs=ending.latency_ms,
-            deniedReason=None if ok else ending.reason,
-        )
+        if self.is_subscribed:
+            self._add_happening(
+                turn.ask,
+                "agent.replied",
+                question=turn.text,
+                ok=ok,
+                reply=ending.text if ok else None,
+                latencyMs=ending.latency_ms,
+                deniedReason=None if ok else ending.reason,
+            )
         if not ending.text:
             return
         ask, failed = turn.ask, None if ok else ending.reason
@@ -86,7 +87,8 @@ class BatchEvents:
 
     def denied(self, ask: Ask, denied: Denied) -> None:
         """A refusal is for the agent's owner to hear."""
-        self._add_happening(ask, "agent.denied", question=ask.question, ok=False, deniedReason=denied.reason)
+        if self.is_subscribed:
+            self._add_happening(ask, "agent.denied", question=ask.question, ok=False, deniedReason=denied.reason)
 
     def late(self, session_id: int, chat_id: str, text: str) -> None:
         """A reply after the end: kept and shown, nothing else."""
@@ -117,21 +119,11 @@ class BatchEvents:
 
     def _add_happening(self, ask: Ask, type_: str, **members: Any) -> None:
         target = ask.target
-        if self.is_subscribed and target.agent_id is not None:
+        if target.agent_id is not None:
             who = {"handle": target.handle, "agentId": target.agent_id, "askerLogin": ask.caller_login}
             self.of_agents.append(
                 (target.session_id, type_, ask.traceparent, {**who, "routeId": ask.chat_id, **members})
             )
-
-
-def ask_for_listeners(database: Database) -> Answer:
-    """See `BatchEvents.load_listeners`."""
-    return database.send(_LISTENERS, {})
-
-
-def expect_no_webhooks(database: Database) -> None:
-    """Fail the transaction on PostgreSQL where a webhook subscription is live, as `texts.checked` does."""
-    database.send(_NO_WEBHOOKS, {})
 
 
 def write_events(database: Database, events: BatchEvents, moment: Moment) -> Answer | None:

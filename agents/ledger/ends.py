@@ -18,7 +18,7 @@ class Ends:
     `gives_back`: one of them uncounts its ask.
     """
 
-    def __init__(self, database: Database, events: BatchEvents, results: dict[int, Result]) -> None:
+    def __init__(self, database: Database, events: BatchEvents, results: list[Result]) -> None:
         self.settles: dict[int, Settle] = {}
         self.gives_back = False
         self._database = database
@@ -40,9 +40,9 @@ class Ends:
             and not any(work.turn.ask.source for work in settles)
         )
 
-    def send(self, moment: Moment) -> Answer | None:
-        """End the turns; the answer says which were open."""
-        return statements.settle(self._database, self._rows(), moment) if self.settles else None
+    def send(self, moment: Moment) -> Answer:
+        """End the turns, at least one; the answer says which were open."""
+        return statements.settle(self._database, self._rows(), moment)
 
     def send_as_first(self, moment: Moment) -> None:
         """End the turns, on PostgreSQL; it fails the transaction where one is not open any more."""
@@ -73,7 +73,10 @@ class Ends:
     def write_also(self) -> None:
         """Write what surfaces keep of the ends, ordered by chat id: the journal locks its rows in that order."""
         writes: list[sql.Query] = []
-        for i, work in sorted(self.settles.items(), key=lambda item: item[1].turn.ask.chat_id):
+        ends = list(self.settles.items())
+        if len(ends) > 1:
+            ends.sort(key=lambda end: end[1].turn.ask.chat_id)
+        for i, work in ends:
             settled = self._results[i]
             if work.also is not None and isinstance(settled, SettledTurn):
                 writes += work.also(settled)

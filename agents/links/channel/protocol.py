@@ -159,7 +159,8 @@ class ChannelProtocol:
     def _whole(self, reply: Reply, expected: Expected) -> list[Report]:
         _check_whole(reply)
         del self._expected[reply.chat_id]
-        return [_final(reply.chat_id, expected, text=reply.text, direct=reply.direct)]
+        is_direct = reply.direct and not expected.pieces
+        return [Report(expected.home, Final(reply.chat_id, expected.pieces, reply.text, direct=is_direct))]
 
     def _chunk(self, chunk: ReplyChunk, expected: Expected) -> list[Report]:
         if expected.is_over:
@@ -207,11 +208,8 @@ def _check_whole(reply: Reply | TaskStatus) -> None:
         raise TooLarge(reply.chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=True)
 
 
-def _final(
-    chat_id: str, expected: Expected, text: str | None = None, reason: str = "", *, direct: bool = False
-) -> Report:
-    is_direct = direct and not expected.pieces
-    return Report(expected.home, Final(chat_id, expected.pieces, text, str(reason), direct=is_direct))
+def _final(chat_id: str, expected: Expected, text: str | None = None, reason: str = "") -> Report:
+    return Report(expected.home, Final(chat_id, expected.pieces, text, str(reason)))
 
 
 def size_of(text: str) -> int:
