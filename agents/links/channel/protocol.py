@@ -42,7 +42,7 @@ class Expected(Struct):
     is_wanted: bool = True
     pieces: int = 0
     size_bytes: int = 0
-    open_artifacts: set[str] = set()
+    open_artifacts: frozenset[str] = frozenset()  # mostly none: an empty set of its own would take 200 bytes
 
     def has_open(self, artifact_id: str) -> bool:
         """Whether parts may still be added to that artifact."""
@@ -50,7 +50,7 @@ class Expected(Struct):
 
     def keep_open(self, artifact_id: str, is_open: bool) -> None:
         """An artifact came: parts may follow, or not."""
-        (self.open_artifacts.add if is_open else self.open_artifacts.discard)(artifact_id)
+        self.open_artifacts = (self.open_artifacts - {artifact_id}) | ({artifact_id} if is_open else set())
 
     def count(self, chat_id: str, size: int, *, is_finished: bool = False) -> int:
         """Take one more piece of that size into account; its number.
