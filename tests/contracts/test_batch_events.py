@@ -104,7 +104,8 @@ def test_who_attaches_while_a_batch_is_written_is_told() -> None:
     agent = published()
     turn = admitted(ask(agent))
     session, operator, process = agent.agent.session, agent.agent.owner, beating("desk-process")
-    attach = "INSERT INTO agents_attachment (session_id, user_id, process_id, attached_at) VALUES (%s, %s, %s, now())"
+    columns = "session_id, user_id, process_id, attached_at"
+    attach = f"INSERT INTO agents_attachment ({columns}) VALUES (%s, %s, %s, now())"
     attaching = [sql.Query(attach, [session.pk, operator.pk, process.pk])]
     done = commit([Settle(turn, COMPLETED, lambda _: attaching)], home=HOME)
     assert [process_id for process_id, _ in done.messages] == ["desk-process"]
