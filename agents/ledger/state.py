@@ -7,8 +7,9 @@ from uuid import UUID
 from accounts import authn
 from accounts.authn import Identity
 from agents.admission import SESSION_CAP, AdmissionState, AgentState, CallerSpending, Place
-from agents.ledger.database import Answer, Database, Row, Statement, statement, thread_database
+from agents.ledger.database import Answer, Database, Row, thread_database
 from agents.ledger.statements import Moment
+from agents.ledger.texts import Statement, statement
 from agents.types import AGENTS_OWN_WORDS, Ask, Found, HookedSession, Outcome, Target
 
 MARKDOWN = "text/markdown"

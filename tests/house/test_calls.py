@@ -26,8 +26,8 @@ class Limit:
 
 
 LIMITS = {
-    "hub": Limit(calls=1_190, modules=63, functions=332),
-    "1.0": Limit(calls=1_195, modules=67, functions=336),
+    "hub": Limit(calls=1_100, modules=63, functions=320),
+    "1.0": Limit(calls=1_105, modules=67, functions=325),
 }
 
 

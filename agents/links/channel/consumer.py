@@ -61,15 +61,12 @@ class FrameSocket(SocketConsumer):
         if self._closed:
             return
         async with asyncio.timeout(SEND_WITHIN_S):
-            await self._send_text(frame)
+            await self._send_encoded(frames.encode(frame))
 
     async def _send_bytes(self, frame: bytes) -> None:
         if not self._over:
             async with asyncio.timeout(SEND_WITHIN_S):
                 await self._send_encoded(frame)
-
-    async def _send_text(self, frame: Frame) -> None:
-        await self._send_encoded(frames.encode(frame))
 
     async def _send_encoded(self, frame: bytes) -> None:
         try:
@@ -179,7 +176,7 @@ class AgentSocket(FrameSocket):
         self._prompts.begin(prompt)
         try:
             async with self._prompting:  # in order, also while the agent takes nothing
-                await self._send_text(prompt_frame(prompt))
+                await self._send_encoded(frames.encode(prompt_frame(prompt)))
         except asyncio.CancelledError:  # still waiting for room: nothing left, and nothing may leave later
             self._prompts.withdraw(prompt.chat_id)
             raise
