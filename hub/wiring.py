@@ -192,8 +192,8 @@ def build() -> House:
     )
     callers = Served()
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
-    runner = CallRunner(Operations(services), streams, callers, settings.STREAM_MAX_AGE_S)
-    access = Access(ledger, settings.PUBLIC_URL)
+    runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
+    access = Access(settings.PUBLIC_URL)
     switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
         process_id=process_id,

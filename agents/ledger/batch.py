@@ -239,6 +239,8 @@ class _Batch:
             ask = work.ask
             there = not ask.files or _files_are_there(self._database, ask)
             refusal = admit(ask, state, in_line=work.in_line) if there else FileGone()
+            if ask.message_key and (refusal is None or isinstance(refusal, Waits)):
+                state.note_open(ask, self._home)
             if refusal is None:
                 self.results[i] = turn = self._open_turn(ask, state)
                 self._turns.append(turn)
