@@ -16,11 +16,13 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from a2a_bridge import errors
-from a2a_bridge.calls import Call, Done, Incoming, StreamedAnswer, Waiting, Wire
+from a2a_bridge.calls import HYBRID, Call, Done, Incoming, StreamedAnswer, Waiting, Wire
 from a2a_bridge.dialects.dialect import STREAMS
 from a2a_bridge.operations import Operations
+from a2a_bridge.requests import Send as SendRequest
 from a2a_bridge.sends import send_at_once
 from a2a_bridge.streams import KEEPALIVE_S, Frame
 from a2a_bridge.tasks.run import TaskRun
@@ -233,9 +235,25 @@ class CallRunner:
         """
         caller = incoming.check(found)
         answer.wire = incoming.wire  # from now on its errors are of its own dialect, with its id
-        if incoming.operation in STREAMS and incoming.error is None:
+        if incoming.error is not None:
+            raise incoming.error
+        dialect, operation, request = incoming.dialect, incoming.operation, incoming.request
+        if dialect is None or operation is None or request is None:
+            raise RuntimeError("a request that was not read")
+        if isinstance(request, SendRequest) and request.takes_direct and caller.agent.style != HYBRID:
+            request = replace(request, takes_direct=False)  # the agent always makes tasks
+        if operation in STREAMS:
             self.streams.enter(caller.identity.user_id)
-        return incoming.enter(caller)
+        call = incoming.call = Call(
+            caller=caller,
+            dialect=dialect,
+            operation=operation,
+            request=request,
+            seen=incoming.seen,
+            key=incoming.key,
+            traceparent=incoming.traceparent,
+        )
+        return call
 
     async def _follow(self, call: Call, outcome: Waiting | StreamedAnswer, answer: Answer) -> None:
         """Answer what may take long, until its end or until the caller's credential is revoked.

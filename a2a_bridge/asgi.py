@@ -76,6 +76,7 @@ class Access:
             wire=wire,
             body_bytes=len(body),
             wrong=wrong,
+            is_readable=wrong is None and token is not None,
         )
         if token is not None and token.by_cookie:
             try:
@@ -142,29 +143,21 @@ class Bridge:
             incoming, body = await self.access.receive(request, handle, ("POST",), wire)
             if incoming.is_readable:
                 try:
-                    _read(request, body, version, incoming, wire)
+                    rpc = read_call(body)
+                    wire.rpc_id = rpc.rpc_id
+                    wire.dialect = dialect = choose(rpc.method, version)
+                    operation = dialect.methods.get(rpc.method)
+                    if operation is None:
+                        raise no_method(rpc.method)
+                    wire.streams_errors = dialect.streams_errors and operation in STREAMS
+                    incoming.take(request, dialect, operation, dialect.read(operation, rpc.params))
+                    del rpc
                 except RpcError as error:
                     incoming.error = error
             del request, body  # an answer may take long; a stream need not hold them
             await self.runner.run(incoming, answer)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
             await answer.fail(failure)
-
-
-def _read(request: HttpRequest, body: bytes, version: str | None, incoming: Incoming, wire: RpcWire) -> None:
-    """Read what is asked, and how it is answered.
-
-    Raises:
-        RpcError: of what is wrong the first: JSON, version, method, params.
-    """
-    rpc = read_call(body)
-    wire.rpc_id = rpc.rpc_id
-    wire.dialect = dialect = choose(rpc.method, version)
-    operation = dialect.methods.get(rpc.method)
-    if operation is None:
-        raise no_method(rpc.method)
-    wire.streams_errors = dialect.streams_errors and operation in STREAMS
-    incoming.take(request, dialect, operation, dialect.read(operation, rpc.params))
 
 
 def _wrong_form(request: HttpRequest, methods: Sequence[str]) -> RpcError | None:

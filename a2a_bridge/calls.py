@@ -1,6 +1,6 @@
-"""A call on its way through the bridge: who makes it, what serves it, and in which form its answer comes."""
+"""A call on its way through the bridge: who makes it, what it asks, and in which form its answer comes."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 import msgspec
@@ -10,31 +10,21 @@ from a2a_bridge.errors import (
     agent_not_found,
     foreign_origin,
     out_of_scope,
-    task_not_found,
     too_large,
     unauthenticated,
 )
-from a2a_bridge.exchange import Exchanges
-from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.repeats import Joined, Repeat
 from a2a_bridge.requests import Request, Send
-from a2a_bridge.streams import Frame, Streaming
-from a2a_bridge.tasks.feed import Feeds
+from a2a_bridge.streams import Frame
 from a2a_bridge.tasks.pieces import answer_message
-from a2a_bridge.tasks.reader import TaskReader
-from a2a_bridge.tasks.record import Task
 from a2a_bridge.tasks.run import TaskRun
-from a2a_bridge.tasks.store import TaskStore
 from accounts.authn import CALLER_KINDS, Identity, TokenScope
-from agents.dispatch import Dispatcher
 from agents.pieces import Json
-from agents.post import Post
 from agents.types import Found, Target
 from kit.asgi import HttpRequest
 from kit.jsonrpc import RpcError
 
 HYBRID = "hybrid"
-MAX_TASK_ID_CHARS = 64
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -68,19 +58,6 @@ class Wire(Protocol):
         """The HTTP status a refusal travels on."""
 
 
-class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """What operations work with. `extended_card`: of an agent for a user, by their ids; reads the database."""
-
-    exchanges: Exchanges
-    reader: TaskReader
-    tasks: TaskStore
-    feeds: Feeds
-    pushes: Pushes
-    dispatcher: Dispatcher
-    post: Post
-    extended_card: Callable[[int, int], Json | None]
-
-
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One request that is sound. `seen`: the id of the last frame a returning client saw (Last-Event-ID).
 
@@ -102,6 +79,8 @@ class Incoming(msgspec.Struct, kw_only=True):
     `digest`: of its token. `is_foreign`: the token came as a cookie from another site's page. `wrong`: what is
     wrong with the request whatever it says. `error`: why what it says is no call; else `dialect`, `operation` and
     `request` are set. `wire`: how it is answered, once its caller may call. `call`: what it became.
+    `is_readable`: what it says may matter; else `check` refuses it, whatever is found. `is_plain_send`: it is a
+    send that needs nothing but its caller and its agent to become an ask.
     """
 
     handle: str | None
@@ -110,6 +89,8 @@ class Incoming(msgspec.Struct, kw_only=True):
     is_foreign: bool = False
     body_bytes: int = 0
     wrong: RpcError | None = None
+    is_readable: bool = True
+    is_plain_send: bool = False
     error: RpcError | None = None
     dialect: Dialect | None = None
     operation: Operation | None = None
@@ -119,25 +100,14 @@ class Incoming(msgspec.Struct, kw_only=True):
     traceparent: str = ""
     call: Call | None = None
 
-    @property
-    def is_readable(self) -> bool:
-        """Whether what it says may matter; else `check` refuses it, whatever is found."""
-        return self.wrong is None and self.digest is not None
-
-    @property
-    def is_plain_send(self) -> bool:
-        """Whether it is a send that needs nothing but its caller and its agent to become an ask."""
-        send = self.request
-        if not isinstance(send, Send) or self.key or self.seen:
-            return False
-        return bool(send.question) and not (send.task_id or send.approves or send.push)
-
     def take(self, http: HttpRequest, dialect: Dialect, operation: Operation, request: Request) -> None:
         """This is what it says, besides its headers."""
         self.dialect, self.operation, self.request = dialect, operation, request
         self.seen = http.headers.get("last-event-id", "") if dialect.replays else ""
         self.key = http.headers.get("idempotency-key", "")
         self.traceparent = http.traceparent
+        if isinstance(request, Send) and request.question and not (self.key or self.seen):
+            self.is_plain_send = not (request.task_id or request.approves or request.push)
 
     def check(self, found: Found) -> Caller:
         """Who calls.
@@ -159,30 +129,6 @@ class Incoming(msgspec.Struct, kw_only=True):
         if not identity.may(TokenScope.ASK, agent=agent.handle):
             raise out_of_scope()
         return Caller(identity, agent)
-
-    def enter(self, caller: Caller) -> Call:
-        """The call it makes; without a direct reply where the agent always makes tasks.
-
-        Raises:
-            RpcError: what it says is none.
-        """
-        if self.error is not None:
-            raise self.error
-        request, dialect, operation = self.request, self.dialect, self.operation
-        if request is None or dialect is None or operation is None:
-            raise RuntimeError("a request that was not read")
-        if isinstance(request, Send) and request.takes_direct and caller.agent.style != HYBRID:
-            request = msgspec.structs.replace(request, takes_direct=False)
-        self.call = Call(
-            caller=caller,
-            dialect=dialect,
-            operation=operation,
-            request=request,
-            seen=self.seen,
-            key=self.key,
-            traceparent=self.traceparent,
-        )
-        return self.call
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -220,26 +166,3 @@ class StreamedAnswer(msgspec.Struct, frozen=True):
 
 
 Outcome = Done | Waiting | StreamedAnswer
-
-
-async def find(services: Services, call: Call, task_id: str) -> Task:
-    """A task of the caller's with this agent; the same error for absent, expired and foreign."""
-    if not task_id or len(task_id) > MAX_TASK_ID_CHARS or not task_id.isprintable():
-        raise task_not_found()
-    task = await services.reader.find(task_id, call.caller.identity.user_id)
-    if task is None or task.handle != call.caller.agent.handle:
-        raise task_not_found()
-    return task
-
-
-async def again(services: Services, call: Call, streaming: Streaming, task_id: str = "") -> Outcome:
-    """Attach a client that lost its stream; nothing is asked again."""
-    seen_id, _, number = call.seen.rpartition(".")
-    if not number.isdecimal() or len(number) > 9 or task_id not in ("", seen_id):
-        raise task_not_found()
-    task, seq = await find(services, call, seen_id), int(number)
-    feed = await services.reader.follow(task)
-    missed = feed.since(seq) if seq <= feed.task.seq else None
-    if missed is None:
-        missed = await services.tasks.events_after(task, seq)
-    return StreamedAnswer(streaming.again(feed, missed, seq))

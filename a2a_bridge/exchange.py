@@ -4,8 +4,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
+from a2a_bridge.calls import Call
 from a2a_bridge.errors import denied_text, refused
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
 from a2a_bridge.repeats import Claim, digest_of, let_go
@@ -16,23 +17,12 @@ from a2a_bridge.tasks.pieces import agent_message
 from a2a_bridge.tasks.record import State, StatusEvent, Task, after, timestamp
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskStore
-from accounts.authn import Identity
 from agents.dispatch import Asked, Dispatcher
 from agents.errors import Denied
 from agents.post import Join
 from agents.types import Ask, Found, SettledTurn, Surface, Target
 from agents.waiting import RunningTurn
 from kit.ids import time_ordered, unguessable
-
-
-class Sending(msgspec.Struct, frozen=True):
-    """A message of a caller to an agent. `claim`: it has an Idempotency-Key, and joins nothing but itself."""
-
-    identity: Identity
-    agent: Target
-    send: Send
-    traceparent: str = ""
-    claim: Claim | None = None
 
 
 class Exchanges:
@@ -70,15 +60,15 @@ class Exchanges:
             if message.tells:
                 await run.tell()
 
-    async def start(self, sending: Sending) -> TaskRun:
-        """Begin a task.
+    async def start(self, call: Call, send: Send, claim: Claim | None = None) -> TaskRun:
+        """Begin a task. `claim`: the send has an Idempotency-Key, and joins nothing but itself.
 
         Raises:
             AlreadyAsked: the same message is being answered.
             NotPublished, Unavailable: nothing was sent.
         """
-        run, asked = self._prepared(sending)
-        push = sending.send.push
+        run, asked = self._prepared(call, send, claim)
+        push = send.push
         if push is not None:
             await self._keep_push(run, push)
         try:
@@ -89,45 +79,45 @@ class Exchanges:
                 await self._tasks.drop(run.task)
             raise
 
-    async def start_found(
-        self, digest: str | None, handle: str | None, enter: Callable[[Found], Sending]
-    ) -> TaskRun:
+    def start_found(
+        self, digest: str | None, handle: str | None, enter: Callable[[Found], Call]
+    ) -> Coroutine[Any, Any, TaskRun]:
         """The same for a caller and an agent that the same trip to the ledger looks up.
 
-        `enter` says what is sent, of what is found; it is called in the ledger's thread. What it raises is raised.
+        `enter` makes the call of what is found; it is called in the ledger's thread. What it raises is raised.
         """
         runs: list[TaskRun] = []
 
         def make(found: Found) -> Asked:
-            run, asked = self._prepared(enter(found))
+            call = enter(found)
+            assert isinstance(call.request, Send)  # noqa: S101  for the type checker: it is a plain send
+            run, asked = self._prepared(call, call.request)
             runs.append(run)
             return asked
 
-        return await self._started(runs, self._dispatcher.ask_found(digest, handle, make))
+        return self._started(runs, self._dispatcher.ask_found(digest, handle, make))
 
-    def begun(self, sending: Sending) -> Task:
-        """The task of an earlier send, as far as a repeated one says what it was."""
-        return self._new_task(sending)
-
-    async def go_on(self, sending: Sending, task: Task) -> TaskRun | None:
+    async def go_on(self, call: Call, send: Send, task: Task, claim: Claim | None = None) -> TaskRun | None:
         """Start the next turn of a task that waits for its caller; None when another message was first.
 
         Raises:
             RpcError: the ask was refused: the task still waits.
             NotPublished, Unavailable: nothing was sent.
         """
-        send = sending.send
+        chat_id = claim.chat_id if claim else time_ordered()
+        said = (*task.history, *([task.message] if task.message else ()), send.message)
+        resumed = replace(task, history=said, message=None, chat_id=chat_id, home=self._me, turns=task.turns + 1)
         working = StatusEvent(task.seq + 1, timestamp(), State.WORKING)
-        begun = after(self._resumed(task, sending), [working])
+        begun = after(resumed, [working])
         if not await self._tasks.replace(begun, [working], expected_seq=task.seq):
             return None
-        run, asked = self._with_ask(begun, sending, goes_on=True)
+        run, asked = self._with_ask(begun, call, send, claim, goes_on=True)
         feed = await run.tell()
         feed.add(begun, [working])
         try:
             if send.push is not None:
                 await self._keep_push(run, send.push)
-            feed.has_pushes = await self._pushes.go_on(begun, [working], sending.traceparent)
+            feed.has_pushes = await self._pushes.go_on(begun, [working], call.traceparent)
             return await self._started([run], self._dispatcher.ask(*asked))
         except BaseException:
             await self._asks_still(task, begun)
@@ -176,24 +166,50 @@ class Exchanges:
         event = StatusEvent(begun.seq + 1, timestamp(), task.state, task.message)
         feed = self._feeds.of(task)
         feed.is_fed = False
-        restored = msgspec.structs.replace(task, seq=event.seq, updated_at=event.at)
+        restored = replace(task, seq=event.seq, updated_at=event.at)
         if await self._tasks.replace(restored, [event], expected_seq=begun.seq):
             await self._pushes.tell(restored, [event])
             feed.add(restored, [event])
+
+    def new_task(self, call: Call, send: Send, claim: Claim | None = None) -> Task:
+        """The task that a message begins; or began, as far as a repeated one says what it was."""
+        agent = call.caller.agent
+        return Task(
+            id=claim.task_id if claim else new_task_id(agent),
+            caller_id=call.caller.identity.user_id,
+            handle=agent.handle,
+            context_id=send.context_id or unguessable("context-"),
+            chat_id=claim.chat_id if claim else time_ordered(),
+            home=self._me,
+            state=State.SUBMITTED,
+            updated_at=timestamp(),
+            history=(send.message,),
+            metadata=send.metadata,
+            text_type=agent.text_type,
+        )
 
     def wait_s(self, agent: Target, send: Send) -> float:
         """How long the agent has: its own `wait_s` for callers who stream or come back for the answer."""
         return self._reply_wait_s if send.waits or agent.wait_s is None else agent.wait_s
 
-    def _prepared(self, sending: Sending) -> tuple[TaskRun, Asked]:
-        message_key = "" if sending.claim else digest_of(sending.send).hex()
-        return self._with_ask(self._new_task(sending), sending, message_key=message_key, queues=True)
+    def _prepared(self, call: Call, send: Send, claim: Claim | None = None) -> tuple[TaskRun, Asked]:
+        message_key = "" if claim else digest_of(send).hex()
+        task = self.new_task(call, send, claim)
+        return self._with_ask(task, call, send, claim, message_key=message_key, queues=True)
 
     def _with_ask(
-        self, task: Task, sending: Sending, *, message_key: str = "", queues: bool = False, goes_on: bool = False
+        self,
+        task: Task,
+        call: Call,
+        send: Send,
+        claim: Claim | None,
+        *,
+        message_key: str = "",
+        queues: bool = False,
+        goes_on: bool = False,
     ) -> tuple[TaskRun, Asked]:
         """A task's next turn, and how it is asked."""
-        identity, agent, send = sending.identity, sending.agent, sending.send
+        identity, agent = call.caller.identity, call.caller.agent
         wait_s = self.wait_s(agent, send)
         run = TaskRun(
             task,
@@ -204,7 +220,7 @@ class Exchanges:
             keeps_plain=not send.takes_direct,
             plain_is_direct=send.plain_is_direct,
             joins_text=send.waits,
-            keeper=sending.claim,
+            keeper=claim,
         )
         ask = Ask(
             chat_id=task.chat_id,
@@ -218,32 +234,9 @@ class Exchanges:
             context_id=task.context_id,
             message_id=send.message.id,
             parts=send.parts,
-            traceparent=sending.traceparent,
+            traceparent=call.traceparent,
             message_key=message_key,
             queues=queues,
             goes_on=goes_on,
         )
-        return run, Asked(ask, partial(self._keep_end, run, sending.claim), run.writes)
-
-    def _new_task(self, sending: Sending) -> Task:
-        agent, send, claim = sending.agent, sending.send, sending.claim
-        return Task(
-            id=claim.task_id if claim else new_task_id(agent),
-            caller_id=sending.identity.user_id,
-            handle=agent.handle,
-            context_id=send.context_id or unguessable("context-"),
-            chat_id=claim.chat_id if claim else time_ordered(),
-            home=self._me,
-            state=State.SUBMITTED,
-            updated_at=timestamp(),
-            history=(send.message,),
-            metadata=send.metadata,
-            text_type=agent.text_type,
-        )
-
-    def _resumed(self, task: Task, sending: Sending) -> Task:
-        said = (*task.history, *([task.message] if task.message else ()), sending.send.message)
-        chat_id = sending.claim.chat_id if sending.claim else time_ordered()
-        return msgspec.structs.replace(
-            task, history=said, message=None, chat_id=chat_id, home=self._me, turns=task.turns + 1
-        )
+        return run, Asked(ask, partial(self._keep_end, run, claim), run.writes)

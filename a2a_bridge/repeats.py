@@ -182,8 +182,11 @@ async def join(same: AlreadyAsked, caller_id: int, send: Send, post: Post, reade
 def digest_of(send: Send) -> bytes:
     """What tells one message from another: all of it, but for how its answer is to be shown."""
     is_direct = send.takes_direct and send.plain_is_direct
-    besides = [one for one in (send.metadata, send.output_modes) if one]
-    said = (send.message, send.task_id, send.context_id, is_direct, send.push, *besides)
+    said: tuple[object, ...] = (send.message, send.task_id, send.context_id, is_direct, send.push)
+    if send.metadata:
+        said = (*said, send.metadata)
+    if send.output_modes:
+        said = (*said, send.output_modes)
     return hashlib.blake2b(_encode(said), digest_size=16).digest()
 
 

@@ -7,13 +7,13 @@ from functools import partial
 from msgspec.structs import replace
 
 from a2a_bridge.approvals import AsksApproval, answer
-from a2a_bridge.calls import Call, Done, Incoming, Outcome, Services, StreamedAnswer, Waiting, again, find
+from a2a_bridge.calls import Call, Done, Incoming, Outcome, StreamedAnswer, Waiting
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.errors import not_continuable, other_context
-from a2a_bridge.exchange import Sending
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.repeats import Claim, Joined, Repeat, check, digest_of, is_being_answered, join, let_go, take
 from a2a_bridge.requests import Send
+from a2a_bridge.services import Services, again, find
 from a2a_bridge.streams import Streaming
 from a2a_bridge.tasks.chosen import new_task_id
 from a2a_bridge.tasks.record import Message, Role, State, Task
@@ -55,19 +55,16 @@ async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[
 
     `enter` makes the call of what is found; it is called in the ledger's thread.
     """
-    entered: list[tuple[Call, Send]] = []
-
-    def sending(found: Found) -> Sending:
-        call = enter(found)
-        assert isinstance(call.request, Send)  # noqa: S101  for the type checker: it is a plain send
-        entered.append((call, call.request))
-        return Sending(call.caller.identity, call.caller.agent, call.request, call.traceparent)
-
+    run: TaskRun | AlreadyAsked
     try:
-        run = await services.exchanges.start_found(incoming.digest, incoming.handle, sending)
+        run = await services.exchanges.start_found(incoming.digest, incoming.handle, enter)
     except AlreadyAsked as same:
-        return await _joined(services, *entered[0], same)
-    return await _outcome(services, *entered[0], run)
+        run = same
+    call = incoming.call
+    assert call is not None and isinstance(call.request, Send)  # noqa: S101, PT018  for the type checker
+    if isinstance(run, AlreadyAsked):
+        return await _joined(services, call, call.request, run)
+    return await _outcome(services, call, call.request, run)
 
 
 async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outcome:
@@ -142,7 +139,7 @@ async def _keyed(services: Services, call: Call, send: Send) -> Run:
     if not claim.is_new:
         return services.exchanges.find(claim.chat_id) or Repeat(
             claim,
-            services.exchanges.begun(Sending(identity, agent, send, claim=claim)),
+            services.exchanges.new_task(call, send, claim),
             wait_s=services.exchanges.wait_s(agent, send),
             keep_place=partial(_keep_place, services, claim.chat_id),
         )
@@ -181,12 +178,11 @@ async def _repeated(services: Services, call: Call, send: Send, repeat: Repeat, 
 
 
 async def _start(services: Services, call: Call, send: Send, claim: Claim | None = None) -> TaskRun | Joined:
-    exchanges, caller = services.exchanges, call.caller
+    exchanges = services.exchanges
     if send.push is not None:
         await services.pushes.check(send.push, IN_SEND)
-    sending = Sending(caller.identity, caller.agent, send, call.traceparent, claim)
     if not send.task_id:
-        return await exchanges.start(sending)
+        return await exchanges.start(call, send, claim)
     for _ in range(GO_ON_TRIES):
         task = await find(services, call, send.task_id)
         if claim is None and is_being_answered(task, send):
@@ -194,7 +190,7 @@ async def _start(services: Services, call: Call, send: Send, claim: Claim | None
                 await services.reader.follow(task), send, services.reader
             )
         _check_continuable(task, send)
-        if (run := await exchanges.go_on(sending, task)) is not None:
+        if (run := await exchanges.go_on(call, send, task, claim)) is not None:
             return run
     raise not_continuable(State.WORKING)
 

@@ -108,10 +108,6 @@ class AdmissionState:
         """Who waits for a session."""
         return self.lines.setdefault(session_id, [])
 
-    def note_open(self, ask: Ask, home: str) -> None:
-        """An identical message joins this one from now on, also in the batch that decides both."""
-        self.open_asks[ask.target.session_id, ask.caller_id, ask.message_key] = ask.chat_id, ask.task_id, home
-
     def find_spending(self, ask: Ask) -> CallerSpending | None:
         """What the caller spent of a budget of their own at the agent; None when they have none."""
         return self.callers.get((ask.target.agent_id, ask.caller_id)) if ask.target.agent_id is not None else None

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -40,7 +40,10 @@ class Asked(NamedTuple):
 
 
 class Dispatcher:
-    """Runs turns. A turn goes on whether or not anyone follows it."""
+    """Runs turns. A turn goes on whether or not anyone follows it.
+
+    `asks_found`: `ask_found` may be used. Not where the rate is counted in Redis, for which the loop waits.
+    """
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class Dispatcher:
         self._link = link
         self._ledger = ledger
         self._limits = limits
+        self.asks_found = limits.is_local
         self._live = live
         self._showing = TaskSet()
         self._clock = clock
@@ -80,17 +84,13 @@ class Dispatcher:
             denied = RateLimited(retry_in_s)
             await self._ledger.deny(ask, denied)
             raise denied
-        ask = self._unqueued_when_full(ask)
+        if ask.queues and self._line.is_full:
+            ask = replace(ask, queues=False)
         return await self._begin(self._ledger.admit(ask), [Asked(ask, on_settled, also)])
 
-    @property
-    def asks_found(self) -> bool:
-        """Whether `ask_found` may be used: not where the rate is counted in Redis, for which the loop waits."""
-        return self._limits.is_local
-
-    async def ask_found(
+    def ask_found(
         self, digest: str | None, handle: str | None, make: Callable[[Found], Asked]
-    ) -> RunningTurn:
+    ) -> Coroutine[Any, Any, RunningTurn]:
         """The same for a caller and an agent that one trip to the ledger looks up before it decides.
 
         `make` says what is asked, of what is found. It is called in the ledger's thread, and must be quick; what
@@ -105,12 +105,10 @@ class Dispatcher:
             if retry_in_s := self._limits.count(asked.ask.caller_id):
                 return Deny(asked.ask, RateLimited(retry_in_s))
             made.append(asked)
-            return Admit(self._unqueued_when_full(asked.ask))
+            is_late = asked.ask.queues and self._line.is_full
+            return Admit(replace(asked.ask, queues=False) if is_late else asked.ask)
 
-        return await self._begin(self._ledger.admit_found(digest, handle, decide), made)
-
-    def _unqueued_when_full(self, ask: Ask) -> Ask:
-        return replace(ask, queues=False) if ask.queues and self._line.is_full else ask
+        return self._begin(self._ledger.admit_found(digest, handle, decide), made)
 
     async def _begin(self, deciding: Awaitable[OpenTurn], asked: Sequence[Asked]) -> RunningTurn:
         """Set going what is decided. `asked`: the one ask, once it is decided."""

@@ -9,12 +9,12 @@ from django.conf import settings
 
 from a2a_bridge.answering import CallRunner, OpenStreams
 from a2a_bridge.asgi import Access, Bridge
-from a2a_bridge.calls import Services
 from a2a_bridge.cards.strict import find_extended_card
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.http_json import HttpJson
 from a2a_bridge.operations import Operations
 from a2a_bridge.pushes.pushes import Pushes
+from a2a_bridge.services import Services
 from a2a_bridge.tasks.chosen import ChosenStores
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.journal import JournalTaskStore

@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 MAX_WAITING = 1024
 CLOSED_WITHIN_S = 10
 MAX_BATCH = 128
+SOON_S = 0.0005  # asks of several callers mostly come together: what is on its way shares their commit
 TRIES = 3
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
@@ -93,7 +94,7 @@ class Ledger:
         found: Found = await self._submit(LookUp(digest, handle, session))
         return found
 
-    async def admit(self, ask: Ask, *, in_line: bool = False) -> OpenTurn:
+    def admit(self, ask: Ask, *, in_line: bool = False) -> Coroutine[Any, Any, OpenTurn]:
         """Decide an ask, or decide it again (`in_line`); it is durable, counted and holds its claim afterwards.
 
         An ask that is answered `Unavailable` although its commit happened is withdrawn when the database is back.
@@ -106,9 +107,9 @@ class Ledger:
 
         When this is cancelled no task sees the turn through: what is admitted all the same is withdrawn.
         """
-        return await self._decide(Admit(ask, in_line))
+        return self._decided(self._item(Admit(ask, in_line)))
 
-    async def admit_found(self, digest: str | None, handle: str | None, then: Then) -> OpenTurn:
+    def admit_found(self, digest: str | None, handle: str | None, then: Then) -> Coroutine[Any, Any, OpenTurn]:
         """Look up a token and an agent, and decide the ask that `then` makes of what is found: in one trip.
 
         `then`: see `LookUp`.
@@ -116,7 +117,7 @@ class Ledger:
         Raises:
             Whatever `then` raises, and `admit`; Unavailable also when nothing could be looked up.
         """
-        return await self._decide(LookUp(digest, handle, then=then))
+        return self._decided(self._item(LookUp(digest, handle, then=then)))
 
     async def deny(self, ask: Ask, denied: Denied, *, in_line: bool = False) -> None:
         """Audit a refusal decided elsewhere. `in_line`: it waited, and gives up its place.
@@ -167,16 +168,11 @@ class Ledger:
                 logger.error("ledger.unfinished", extra={"waiting": waiting})
             self._thread = None
 
-    async def _decide(self, work: Admit | LookUp) -> OpenTurn:
-        loop = asyncio.get_running_loop()
-        return await self._decided(Item(work, loop, loop.create_future(), self._withdraw_admitted))
-
     async def _decided(self, item: Item) -> OpenTurn:
         """What becomes of an ask; once it is found, `item.work` has it."""
         future = item.future
         assert future is not None  # noqa: S101  for the type checker: this task waits for it
-        self._check_room()
-        self._hand_over(item)
+        self._hand_over(item, may_refuse=True)
         try:
             turn: OpenTurn = await future
         except asyncio.CancelledError:
@@ -191,21 +187,22 @@ class Ledger:
         if isinstance(result, OpenTurn | Waits):
             self.withdraw(item.work.ask)
 
-    def _check_room(self) -> None:
-        if self._queue.qsize() >= MAX_WAITING:
-            raise Unavailable("too many asks wait")
+    def _item(self, work: Admit | LookUp) -> Item:
+        loop = asyncio.get_running_loop()
+        return Item(work, loop, loop.create_future(), self._withdraw_admitted)
 
     def _submit(self, work: Work | LookUp) -> asyncio.Future[Any]:
-        self._check_room()
-        return self._post(work)
+        return self._post(work, may_refuse=True)
 
-    def _post(self, work: Work | LookUp) -> asyncio.Future[Any]:
+    def _post(self, work: Work | LookUp, *, may_refuse: bool = False) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._hand_over(Item(work, loop, future))
+        self._hand_over(Item(work, loop, future), may_refuse=may_refuse)
         return future
 
-    def _hand_over(self, item: Item) -> None:
+    def _hand_over(self, item: Item, *, may_refuse: bool = False) -> None:
+        if may_refuse and self._queue.qsize() >= MAX_WAITING:
+            raise Unavailable("too many asks wait")
         if self._thread is None:
             self._thread = threading.Thread(target=self._worker.run, name="ledger", daemon=True)
             self._thread.start()
@@ -250,16 +247,23 @@ class _Worker:
             if first is None:
                 return None
             items = [first]
+        self._fill(items)
+        if len(items) > 1:
+            self._fill(items, SOON_S)
+        return items
+
+    def _fill(self, items: list[Item], wait_s: float = 0.0) -> None:
+        """Add what waits; wait so long for the first."""
         while len(items) < MAX_BATCH:
             try:
-                item = self._queue.get_nowait()
+                item = self._queue.get(wait_s > 0, wait_s or None)
             except Empty:
                 break
             if item is None:
                 self._queue.put(None)
                 break
             items.append(item)
-        return items
+            wait_s = 0.0
 
     def _serve(self, items: list[Item]) -> None:
         """Look up, then commit: what was found may ask in the same batch."""
@@ -281,10 +285,16 @@ class _Worker:
         answers: list[object] = []
         used: dict[int, Item] = {}
         for item, found in zip(looks, self._look_up([item.work for item in looks]), strict=True):
-            result = _ask_of(item, found)
-            if result is None:
-                asking.append(item)
-            else:
+            result: object = found
+            is_awaited = item.future is not None and not item.future.cancelled()
+            if item.work.then is not None and isinstance(found, Found) and is_awaited:
+                try:
+                    item.work = item.work.then(found)
+                    asking.append(item)
+                    result = None
+                except Exception as refusal:  # noqa: BLE001  it is the answer
+                    result = refusal
+            if result is not None:
                 answered.append(item)
                 answers.append(result)
             if isinstance(found, Found) and found.identity is not None and found.identity.is_stale:
@@ -369,20 +379,6 @@ class _Worker:
             answered.append(item)
             answers.append(result)
         _answer(answered, answers)
-
-
-def _ask_of(item: Item, found: Found | Exception) -> object:
-    """Have a look-up that asks become its ask: None. Else what it is answered."""
-    then = item.work.then
-    if then is None or isinstance(found, Exception):
-        return found
-    if item.future is not None and item.future.cancelled():
-        return Unavailable()  # no task waits for it any more
-    try:
-        item.work = then(found)
-    except Exception as refusal:  # noqa: BLE001  it is the answer
-        return refusal
-    return None
 
 
 def _is_lock_failure(failure: Exception) -> bool:

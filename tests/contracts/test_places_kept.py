@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
-from a2a_bridge.calls import Call, Caller, Services, Waiting
+from a2a_bridge.calls import Call, Caller, Waiting
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.requests import Send
 from a2a_bridge.sends import take_send
+from a2a_bridge.services import Services
 from a2a_bridge.tasks.record import Message, Role
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.versions import HUB
