@@ -26,8 +26,8 @@ class Limit:
 
 
 LIMITS = {
-    "hub": Limit(calls=1_190, modules=63, functions=332),
-    "1.0": Limit(calls=1_195, modules=67, functions=336),
+    "hub": Limit(calls=1_175, modules=62, functions=331),
+    "1.0": Limit(calls=1_180, modules=66, functions=335),
 }
 
 
