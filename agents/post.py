@@ -139,9 +139,7 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     The ask keeps its place in a line whatever connections end. `tells`: its task is told from now on.
     """
 
-    caller_id: int
-    session_id: int
-    message_key: str
+    chat_id: str
     tells: bool = True
 
 

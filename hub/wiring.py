@@ -9,12 +9,12 @@ from django.conf import settings
 
 from a2a_bridge.answering import CallRunner, OpenStreams
 from a2a_bridge.asgi import Access, Bridge
-from a2a_bridge.calls import Services
 from a2a_bridge.cards.strict import find_extended_card
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.http_json import HttpJson
 from a2a_bridge.operations import Operations
 from a2a_bridge.pushes.pushes import Pushes
+from a2a_bridge.services import Services
 from a2a_bridge.tasks.chosen import ChosenStores
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.journal import JournalTaskStore
@@ -194,8 +194,8 @@ def build() -> House:
     )
     callers = Served()
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
-    runner = CallRunner(Operations(services), streams, callers, settings.STREAM_MAX_AGE_S)
-    access = Access(ledger, settings.PUBLIC_URL)
+    runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
+    access = Access(settings.PUBLIC_URL)
     switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
         process_id=process_id,

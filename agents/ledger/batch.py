@@ -263,6 +263,9 @@ class _Batch:
             ask = work.ask
             there = not ask.files or files_are_there(self._database, ask)
             refusal = admit(ask, state, in_line=work.in_line) if there else FileGone()
+            if ask.message_key and (refusal is None or isinstance(refusal, Waits)):
+                key = ask.target.session_id, ask.caller_id, ask.message_key
+                state.open_asks[key] = ask.chat_id, ask.task_id, self._home  # another of this batch joins it
             if refusal is None:
                 self.results[i] = turn = self._open_turn(ask, state)
                 self._turns.append(turn)

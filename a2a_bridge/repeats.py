@@ -1,4 +1,8 @@
-"""Sends that may be repeated: one `Idempotency-Key`, within 24 h, one answer (docs/adr/0048)."""
+"""Sends that come again: while they are answered, in any process, or under an `Idempotency-Key`, within 24 h.
+
+The ledger says of an identical message which turn answers it (docs/adr/0089); a key's row, which turn it began
+(docs/adr/0048). `Exchanges.find` has that turn when it runs here; else `Joined` or `Repeat` follows it.
+"""
 
 import asyncio
 import hashlib
@@ -15,11 +19,15 @@ from django.db import IntegrityError
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import IDEMPOTENCY_KEY_REUSED
 from a2a_bridge.models import SendKey
+from a2a_bridge.requests import Send
+from a2a_bridge.tasks.feed import Feed
 from a2a_bridge.tasks.pieces import end_of
-from a2a_bridge.tasks.reader import end_of_turn, home_of_queued, is_queued
-from a2a_bridge.tasks.record import Task, after, timestamp
-from agents.errors import Unavailable
+from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader, end_of_turn, home_of_queued, is_queued
+from a2a_bridge.tasks.record import Role, Task, after, timestamp
+from a2a_bridge.tasks.run import is_promoted
+from agents.errors import AlreadyAsked, Unavailable
 from agents.models import Turn
+from agents.post import Join, Post
 from agents.types import Outcome, SettledTurn
 from kit import batches, sql
 from kit.async_db import db_call
@@ -35,7 +43,8 @@ ADMITTED_WITHIN = timedelta(seconds=seconds(15.0, at_least_s=8.0))
 ABANDONED_AFTER = timedelta(seconds=seconds(60.0, at_least_s=15.0))
 MAX_KEY_CHARS = 255
 CLAIM_TRIES = 5
-LOOK_EVERY_S = 0.5
+SHOWN_WITHIN_S = 3.0
+SHOWN_EVERY_S = 0.05
 
 KeepPlace = Callable[[str], Awaitable[None]]
 
@@ -58,38 +67,82 @@ class Claim:
         return [sql.Query(_KEEP, [_encode(task).decode(), is_plain, self.pk])]
 
 
-class Repeat:
-    """The answer of an earlier send, with the methods of a `TaskRun`. `begun`: the task, while it runs.
+class Followed:
+    """What an earlier send came to, with the methods of a `TaskRun`: of one that runs elsewhere, or has ended."""
 
-    `keep_place`: called once with the process in which the ask waits for its agent, if it does.
-    """
-
-    def __init__(self, claim: Claim, begun: Task, *, wait_s: float, keep_place: KeepPlace) -> None:
-        self.task = self.opening = begun
-        self.is_promoted = False
-        self._claim = claim
-        self._wait_s = wait_s
-        self._keep_place = keep_place
-        self._has_kept = False
-        self._has_ended = False
-
-    async def answered(self, within_s: float) -> bool:
-        """The same as `ended`: what the first was asked to approve is not known here."""
-        return await self.ended(within_s)
+    task: Task
+    is_promoted: bool
 
     async def ended(self, within_s: float) -> bool:
-        """Wait for the end of the first; whether it came in time.
+        """Wait for the end of the turn; whether it came in time.
 
         Raises:
-            Unavailable: the first came to nothing, nothing was sent; its key is free, or will be.
+            Unavailable: the first came to nothing, nothing was sent; or it is out of reach.
         """
         until = time.monotonic() + within_s
         while not await self._look():
             left_s = until - time.monotonic()
             if left_s <= 0:
                 return False
-            await asyncio.sleep(min(left_s, LOOK_EVERY_S))
+            await self._rest(min(left_s, LOOK_EVERY_S))
         return True
+
+    async def answered(self, within_s: float) -> bool:
+        """The same as `ended`: a task that asks is not open, and what a key's turn asks is not known here."""
+        return await self.ended(within_s)
+
+    async def _look(self) -> bool:
+        """Whether the turn has ended by now."""
+        raise NotImplementedError
+
+    async def _rest(self, within_s: float) -> None:
+        """Wait until there may be news."""
+        await asyncio.sleep(within_s)
+
+
+class Joined(Followed):
+    """Follows a task that another process runs, by its feed."""
+
+    def __init__(self, feed: Feed, send: Send, reader: TaskReader) -> None:
+        self.feed = feed
+        self._plain_is_direct = send.plain_is_direct
+        self._reader = reader
+
+    @property
+    def task(self) -> Task:  # type: ignore[override]
+        """As it is known here."""
+        return self.feed.task
+
+    @property
+    def is_promoted(self) -> bool:  # type: ignore[override]
+        """Whether its answer is a task, as far as the task shows it: here it is one by now."""
+        if not self._plain_is_direct:
+            return True
+        return is_promoted(self.task, ()) or any(one.id != self.task.reply_id for one in self.task.artifacts)
+
+    async def _look(self) -> bool:
+        return not self.task.is_open
+
+    async def _rest(self, within_s: float) -> None:
+        await self.feed.news(self.task.seq, within_s)
+        if not await self._reader.refresh(self.feed):
+            raise Unavailable("the task is gone")
+
+
+class Repeat(Followed):
+    """What the send that took a key came to. `begun`: its task, while it runs.
+
+    `keep_place`: called once with the process in which the ask waits for its agent, if it does.
+    """
+
+    def __init__(self, claim: Claim, begun: Task, *, wait_s: float, keep_place: KeepPlace) -> None:
+        self.task = begun
+        self.is_promoted = False
+        self._claim = claim
+        self._wait_s = wait_s
+        self._keep_place = keep_place
+        self._has_kept = False
+        self._has_ended = False
 
     async def _look(self) -> bool:
         if self._has_ended:
@@ -107,6 +160,41 @@ class Repeat:
             return False
         self._has_ended = True
         return True
+
+
+async def join(same: AlreadyAsked, caller_id: int, send: Send, post: Post, reader: TaskReader) -> Joined | None:
+    """Have the task told by the process that runs it, and follow it; None when it ended before that.
+
+    Raises:
+        Unavailable: that process does not say; it may be dead, and its turn about to be ended.
+    """
+    await post.send(same.home, Join(same.chat_id))
+    deadline = time.monotonic() + SHOWN_WITHIN_S
+    while time.monotonic() < deadline:
+        if task := await reader.find(same.task_id, caller_id):
+            return Joined(await reader.follow(task), send, reader)
+        if not await db_call(_is_open)(same.chat_id):
+            return None
+        await asyncio.sleep(SHOWN_EVERY_S)
+    raise Unavailable("an identical message is being answered out of reach")
+
+
+def digest_of(send: Send) -> bytes:
+    """What tells one message from another: all of it, but for how its answer is to be shown."""
+    is_direct = send.takes_direct and send.plain_is_direct
+    said: tuple[object, ...] = (send.message, send.task_id, send.context_id, is_direct, send.push)
+    if send.metadata:
+        said = (*said, send.metadata)
+    if send.output_modes:
+        said = (*said, send.output_modes)
+    return hashlib.blake2b(_encode(said), digest_size=16).digest()
+
+
+def is_being_answered(task: Task, send: Send) -> bool:
+    """Whether the open turn of a task answers this very message, that goes on with it."""
+    if not task.is_open or task.turns == 1:
+        return False
+    return next((one for one in reversed(task.history) if one.role is Role.USER), None) == send.message
 
 
 def check(key: str) -> str:
@@ -194,6 +282,10 @@ def _read(claimed: Claim) -> tuple[SendKey | None, SettledTurn | None, str]:
     if is_old and not home and not _was_admitted(claimed.chat_id):  # it may have been since we looked
         raise Unavailable("the first of these sends was never admitted")
     return None, None, home
+
+
+def _is_open(chat_id: str) -> bool:
+    return is_queued(chat_id) or Turn.objects.filter(chat_id=chat_id, outcome=None).exists()
 
 
 def _delete(pk: int, chat_id: str) -> None:
