@@ -26,8 +26,8 @@ class Limit:
 
 
 LIMITS = {
-    "hub": Limit(calls=1_100, modules=63, functions=320),
-    "1.0": Limit(calls=1_105, modules=67, functions=325),
+    "hub": Limit(calls=1_070, modules=63, functions=320),
+    "1.0": Limit(calls=1_070, modules=66, functions=325),
 }
 
 
