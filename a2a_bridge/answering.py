@@ -27,9 +27,9 @@ from a2a_bridge.sends import send_at_once
 from a2a_bridge.streams import KEEPALIVE_S, Frame
 from a2a_bridge.tasks.run import TaskRun
 from accounts.served import Served
-from agents.errors import NotPublished, Unavailable
-from agents.ledger import Ledger
-from agents.types import Found
+from agents.core.errors import NotPublished, Unavailable
+from agents.core.ledger import Ledger
+from agents.core.types import Found
 from kit import sql, sse
 from kit.asgi import ClientLeft, Header, Message, Receive, Send
 from kit.durations import seconds

@@ -12,7 +12,6 @@ from a2a_bridge.requests import Send
 from a2a_bridge.services import Services
 from a2a_bridge.tasks.reader import LOOK_EVERY_S
 from a2a_bridge.tasks.record import Message, Task, text_in
-from agents.pieces import ApprovalAsked
 from agents.transcript.permissions import (
     MAX_MESSAGE_CHARS,
     STATUSES,
@@ -22,6 +21,7 @@ from agents.transcript.permissions import (
     NotNamed,
     decide_as_caller,
 )
+from agents.transcript.pieces import ApprovalAsked
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.jsonrpc import RpcError

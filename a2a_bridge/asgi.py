@@ -13,7 +13,7 @@ from a2a_bridge.calls import Incoming, Wire
 from a2a_bridge.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.versions import activated, choose, error_dialect, no_method, version_of
 from accounts.authn import ForeignOrigin, check_origin, presented
-from agents.pieces import Json
+from agents.transcript.pieces import Json
 from kit.asgi import (
     BODY_WITHIN_S,
     MAX_BODY_BYTES,

@@ -19,8 +19,8 @@ from a2a_bridge.streams import Frame
 from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.run import TaskRun
 from accounts.authn import CALLER_KINDS, Identity, TokenScope
-from agents.pieces import Json
-from agents.types import Found, Target
+from agents.core.types import Found, Target
+from agents.transcript.pieces import Json
 from kit.asgi import HttpRequest
 from kit.jsonrpc import RpcError
 

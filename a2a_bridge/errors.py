@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_bridge.tasks.record import TERMINAL, State
-from agents.errors import (
+from agents.core.errors import (
     Blocked,
     Busy,
     Cycle,
@@ -23,7 +23,7 @@ from agents.errors import (
     RateLimited,
     TooDeep,
 )
-from agents.types import Failure
+from agents.models.choices import Failure
 from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
 TASK_NOT_FOUND = -32001

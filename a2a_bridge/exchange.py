@@ -17,11 +17,12 @@ from a2a_bridge.tasks.pieces import agent_message
 from a2a_bridge.tasks.record import State, StatusEvent, Task, after, timestamp
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskStore
-from agents.dispatch import Asked, Dispatcher
-from agents.errors import Denied
-from agents.post import Join
-from agents.types import Ask, Found, SettledTurn, Surface, Target
-from agents.waiting import RunningTurn
+from agents.core.dispatch import Asked, Dispatcher
+from agents.core.errors import Denied
+from agents.core.post import Join
+from agents.core.types import Ask, Found, SettledTurn, Target
+from agents.core.waiting import RunningTurn
+from agents.models.choices import Surface
 from kit.ids import time_ordered, unguessable
 
 

@@ -15,7 +15,7 @@ from a2a_bridge.asgi import Access, answer_preflight
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.versions import V1, V1_VERSIONS, version_of
-from agents.pieces import Json
+from agents.transcript.pieces import Json
 from kit import jsonrpc
 from kit.asgi import HttpRequest, Send
 from kit.jsonrpc import INVALID_PARAMS, RpcError, parse

@@ -20,9 +20,9 @@ from a2a_bridge.streams import Streaming
 from a2a_bridge.tasks.reader import LOOK_EVERY_S
 from a2a_bridge.tasks.record import Task
 from a2a_bridge.tasks.store import TaskQuery
-from agents.errors import NotPublished
-from agents.pieces import Json
-from agents.post import Cancel as CancelMessage
+from agents.core.errors import NotPublished
+from agents.core.post import Cancel as CancelMessage
+from agents.transcript.pieces import Json
 from kit.async_db import db_call
 from kit.durations import seconds
 

@@ -25,10 +25,11 @@ from a2a_bridge.tasks.pieces import end_of
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader, end_of_turn, home_of_queued, is_queued
 from a2a_bridge.tasks.record import Role, Task, after, timestamp
 from a2a_bridge.tasks.run import is_promoted
-from agents.errors import AlreadyAsked, Unavailable
+from agents.core.errors import AlreadyAsked, Unavailable
+from agents.core.post import Join, Post
+from agents.core.types import SettledTurn
 from agents.models import Turn
-from agents.post import Join, Post
-from agents.types import Outcome, SettledTurn
+from agents.models.choices import Outcome
 from kit import batches, sql
 from kit.async_db import db_call
 from kit.clock import db_now

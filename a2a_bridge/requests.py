@@ -3,7 +3,7 @@
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a_bridge.tasks.record import Message, State
-from agents.pieces import Json, Part
+from agents.transcript.pieces import Json, Part
 
 
 class PushTarget(Struct, frozen=True, kw_only=True):

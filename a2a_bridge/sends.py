@@ -18,10 +18,10 @@ from a2a_bridge.streams import Streaming
 from a2a_bridge.tasks.chosen import new_task_id
 from a2a_bridge.tasks.record import Message, Role, State, Task
 from a2a_bridge.tasks.run import TaskRun
-from agents.errors import AlreadyAsked
-from agents.pieces import Part
-from agents.post import Join
-from agents.types import Found
+from agents.core.errors import AlreadyAsked
+from agents.core.post import Join
+from agents.core.types import Found
+from agents.transcript.pieces import Part
 from kit.ids import unguessable
 from kit.jsonrpc import RpcError
 

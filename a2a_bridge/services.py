@@ -13,9 +13,9 @@ from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.record import Task
 from a2a_bridge.tasks.store import TaskStore
-from agents.dispatch import Dispatcher
-from agents.pieces import Json
-from agents.post import Post
+from agents.core.dispatch import Dispatcher
+from agents.core.post import Post
+from agents.transcript.pieces import Json
 
 MAX_TASK_ID_CHARS = 64
 

@@ -13,7 +13,7 @@ from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import OPEN, Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
-from agents.pieces import ArtifactPiece, Json
+from agents.transcript.pieces import ArtifactPiece, Json
 from kit.durations import seconds
 
 KEEPALIVE_S = seconds(3.0, at_least_s=0.75)  # clients in use give up after 5 s of silence

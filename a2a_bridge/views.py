@@ -17,7 +17,7 @@ from a2a_bridge.preflight import for_readers
 from accounts.authn import TokenScope
 from accounts.callers import find_caller
 from accounts.error_pages import json_error
-from agents.directory import find_askable
+from agents.core.directory import find_askable
 from agents.models import Agent
 
 Rendering = Literal["merged", "strict", "negotiated"]

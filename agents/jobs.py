@@ -9,11 +9,11 @@ from django.db.models import F, QuerySet
 
 from accounts.models import Credential
 from accounts.oauth import tidying
-from agents import presence, questions
+from agents.core import presence, questions
 from agents.models import Connection, Event, Process, QueuedAsk, RemoteName, Turn
+from agents.models.choices import NO_CONNECTION, Failure, Outcome, Surface
 from agents.models.presence import alive_since
 from agents.transcript import files
-from agents.types import NO_CONNECTION, Failure, Outcome, Surface
 from kit import batches
 from kit.clock import db_now
 

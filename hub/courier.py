@@ -5,8 +5,8 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 
-from agents.announcing import Addressed
-from agents.post import Handler, Post
+from agents.core.post import Handler, Post
+from agents.transcript.announcing import Addressed
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from django.views.decorators.http import require_safe
 
 from a2a_bridge.push_models import Push
 from accounts.oauth.pages import signed_in
-from agents.directory import live_connections
-from agents.errors import Denied
+from agents.core.errors import Denied
 from agents.models import Attachment, Process, Turn
+from agents.models.choices import Failure, Outcome
 from agents.models.presence import alive_since
-from agents.types import Failure, Outcome
+from agents.models.reachable import live_connections
 from hub.error_counts import errors_lately
 from hub.watch.figures import MOST, count_of, queue_of
 from kit import sql

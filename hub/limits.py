@@ -29,15 +29,15 @@ class NoLimits:
     is_local = True
 
     async def retry_in_s(self, caller_id: int) -> int:
-        """See `agents.ports.Limits`."""
+        """See `agents.core.ports.Limits`."""
         return 0
 
     def count(self, caller_id: int) -> int:
-        """See `agents.ports.Limits`."""
+        """See `agents.core.ports.Limits`."""
         return 0
 
     async def close(self) -> None:
-        """See `agents.ports.Limits`."""
+        """See `agents.core.ports.Limits`."""
 
 
 class CallerRate:
@@ -57,7 +57,7 @@ class CallerRate:
         self.is_local = self._shared is None
 
     async def retry_in_s(self, caller_id: int) -> int:
-        """See `agents.ports.Limits`."""
+        """See `agents.core.ports.Limits`."""
         if self._shared is None or time.monotonic() < self._away_until:
             return self.count(caller_id)
         try:
@@ -69,14 +69,14 @@ class CallerRate:
             return self.count(caller_id)
 
     def count(self, caller_id: int) -> int:
-        """See `agents.ports.Limits`."""
+        """See `agents.core.ports.Limits`."""
         with self._counting:
             if self._alone.hit(self._item, "caller", str(caller_id)):
                 return 0
             return _wait_s(self._alone.get_window_stats(self._item, "caller", str(caller_id)))
 
     async def close(self) -> None:
-        """See `agents.ports.Limits`."""
+        """See `agents.core.ports.Limits`."""
         if self._pool is not None:
             await self._pool.aclose()
 

@@ -13,7 +13,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from agents.post import Handler, Message
+from agents.core.post import Handler, Message
 from kit.batcher import Batcher
 from kit.durations import seconds
 from kit.tasks import TaskSet
@@ -41,7 +41,7 @@ class _Sent:
 
 
 class RedisPost:
-    """See `agents.post.Post`. A message is lost when Redis is; finals are sent again, the rest times out.
+    """See `agents.core.post.Post`. A message is lost when Redis is; finals are sent again, the rest times out.
 
     What is sent at the same time travels together, one batch after another: the order is kept, and a slow Redis
     costs its delay once, not once a message. Nothing is tried twice: it might arrive twice.
@@ -68,7 +68,7 @@ class RedisPost:
         return sent.reached
 
     async def pass_on(self, process_id: str, message: Message) -> None:
-        """See `agents.post.Post`. With MOST_WAITING on their way it waits like `send`."""
+        """See `agents.core.post.Post`. With MOST_WAITING on their way it waits like `send`."""
         written = self._outgoing.put(_Sent(_channel(process_id), _encode(message)))
         if self._outgoing.waiting >= MOST_WAITING:
             # Shielded: the whole batch shares this future.

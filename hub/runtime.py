@@ -9,13 +9,15 @@ from contextlib import suppress
 from django.conf import settings
 
 from accounts.authn import still_good
-from agents import announcing, halting, jobs, presence
-from agents.dispatch import HALTED
-from agents.halting import Active
-from agents.ledger.state import ended_parents
+from agents import jobs
+from agents.core import halting, presence
+from agents.core.dispatch import HALTED
+from agents.core.halting import Active
+from agents.core.ledger.state import ended_parents
+from agents.core.post import Evict
 from agents.links.channel.link import ChannelLink, Socket
-from agents.post import Dismiss, Evict
-from agents.transcript import permissions
+from agents.transcript import announcing, permissions
+from agents.transcript.announcing import Dismiss
 from agents.transcript.deleting import DELETED
 from hub.health import draining
 from hub.job_thread import JOIN_WITHIN_S, deliverer, housekeepers

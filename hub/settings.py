@@ -187,7 +187,7 @@ TEMPLATES = [
             "libraries": {
                 "page": "kit.page_tags",
                 "reference": "a2a_bridge.reference.tags",
-                "desk": "agents.desk.tags",
+                "desk": "agents.web.desk.tags",
             },
         },
     },

@@ -7,7 +7,7 @@ from hub import account_limits, health_page
 from hub.descriptions import views as descriptions
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", include("agents.page_urls")),
+    path("", include("agents.web.urls")),
     path("", include("accounts.page_urls")),
     path("", include("hub.estate.pages")),
     path("", include("a2a_bridge.page_urls")),
@@ -23,9 +23,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/a2a/v1/", include("a2a_bridge.urls")),
     path("api/v1/", include("accounts.urls")),
     path("api/v1/", include("hub.estate.rest")),
-    path("api/v1/", include("agents.urls")),
+    path("api/v1/", include("agents.api.urls")),
     path("api/v1/", include("webhooks.urls")),
-    path("api/channel/", include("agents.links.channel.files")),
+    path("api/channel/", include("agents.api.channel_files")),
     path("admin/", site.urls),
 ]
 

@@ -23,21 +23,22 @@ from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.redis import RedisTaskStore
 from a2a_bridge.tasks.store import TaskStore
 from accounts.served import Served
-from agents.asking import Asking
-from agents.dispatch import Dispatcher
-from agents.ledger import Ledger
+from agents.core.asking import Asking
+from agents.core.dispatch import Dispatcher
+from agents.core.ledger import Ledger
+from agents.core.live_views import LiveViews
+from agents.core.ports import Limits
+from agents.core.post import Attend, Cancel, Join, LocalPost, Message, Post
+from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
 from agents.links.channel.link import ChannelLink
 from agents.links.channel.requests import Requests
 from agents.links.choose import ChooseLink
 from agents.links.remote.link import RemoteLink
-from agents.live import LiveViews
 from agents.models import Agent
-from agents.ports import Limits
-from agents.post import Attend, Cancel, Join, Live, LocalPost, Message, Oust, Post
+from agents.transcript.announcing import Live, Oust
 from agents.transcript.storage import StorageMeter
-from agents.waiting import WaitingTurns
 from hub.courier import Courier
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits

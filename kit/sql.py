@@ -1,6 +1,6 @@
 """Plain SQL on Django's connection, for statements that the ORM would compile anew on every ask.
 
-The ledger has a connection of its own: `agents.ledger.database`.
+The ledger has a connection of its own: `agents.core.ledger.database`.
 """
 
 import sqlite3

@@ -24,10 +24,10 @@ from accounts.authn import (
 from accounts.cors import allowing
 from accounts.error_pages import CODES, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, INTERNAL, INTERNAL_TEXT
 from accounts.served import Served
-from agents.asking import Asker
-from agents.errors import Unavailable
-from agents.ledger import Ledger
-from agents.types import Failure
+from agents.core.asking import Asker
+from agents.core.errors import Unavailable
+from agents.core.ledger import Ledger
+from agents.models.choices import Failure
 from kit import sql
 from kit.asgi import (
     BODY_WITHIN_S,

@@ -8,12 +8,12 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
-from agents.access import find_session, role_of, visible_sessions
-from agents.live import PermissionRequested
 from agents.models import Attachment, Share
 from agents.models.presence import alive_since
-from agents.post import Oust
 from agents.transcript import permissions
+from agents.transcript.access import find_session, role_of, visible_sessions
+from agents.transcript.announcing import Oust
+from agents.transcript.live import PermissionRequested
 from kit.clock import db_now
 from operators.errors import NoSuchSession
 

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from agents.asking import Asker
-from agents.types import Failure, Outcome, Surface
+from agents.core.asking import Asker
+from agents.models.choices import Failure, Outcome, Surface
 from kit.iso import iso
 from operators.answers import ProbeAnswer, PromptSent, RouteAnswer
 from operators.bodies import ProbeBody, PromptBody, RouteBody

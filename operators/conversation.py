@@ -7,12 +7,13 @@ from uuid import UUID
 import msgspec
 
 from accounts.authn import Identity
-from agents.access import Role
-from agents.asking import Asker
-from agents.live import LiveViews, PresenceMessage
+from agents.core.asking import Asker
+from agents.core.live_views import LiveViews
+from agents.models.choices import Surface
 from agents.transcript import op_messages, permissions
+from agents.transcript.access import Role
+from agents.transcript.live import PresenceMessage
 from agents.transcript.storage import NO_ROOM, StorageMeter
-from agents.types import Surface
 from kit.async_db import db_call
 from kit.tasks import TaskSet
 from operators.attaching import Attached, attach, detach, find_word, pending, present
@@ -96,11 +97,11 @@ class Conversation:
     # As a watcher.
 
     def see(self, session_id: int, frame: bytes) -> None:
-        """See `agents.live.Watcher`."""
+        """See `agents.transcript.live.Watcher`."""
         self._outlet.put(frame)
 
     def look_again(self, session_id: int) -> None:
-        """See `agents.live.Watcher`."""
+        """See `agents.transcript.live.Watcher`."""
         self._looking.start(self._look(session_id), name="look again")
 
     async def _look(self, session_id: int) -> None:

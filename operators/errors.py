@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agents.access import NotAllowed
-from agents.errors import (
+from agents.core.errors import (
     Blocked,
     Busy,
     Cycle,
@@ -25,10 +24,11 @@ from agents.errors import (
     TooDeep,
     Unavailable,
 )
-from agents.targets import AmbiguousPeer, NoSuchTarget
+from agents.core.targets import AmbiguousPeer, NoSuchTarget
+from agents.models.choices import Failure
+from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import TooManyFiles, Unreadable
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
-from agents.types import Failure
 
 RETRY_SOON_S = 2
 

@@ -16,10 +16,10 @@ from rest_framework.exceptions import NotFound
 
 from accounts.models import User
 from accounts.oauth.pages import to_signin
-from agents.access import Role
+from agents.api.archiving import archive
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
-from agents.rest.archiving import archive
 from agents.transcript import shares
+from agents.transcript.access import Role
 from agents.transcript.deleting import delete_sessions
 from operators.pages import Seen, find_seen
 

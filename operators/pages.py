@@ -12,9 +12,9 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from accounts.oauth.pages import signed_in, to_signin
-from agents.access import Role, find_session, role_of
-from agents.directory import is_online
 from agents.models import File, Session, Share
+from agents.models.reachable import is_online
+from agents.transcript.access import Role, find_session, role_of
 from agents.transcript.history import Before, history
 from operators.attaching import present
 from operators.showing import row_of

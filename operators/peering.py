@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from agents.access import NotAllowed, Role
+from agents.core.targets import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, peers_of
+from agents.core.types import Target
 from agents.models import Session
-from agents.targets import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, peers_of
-from agents.types import Target
+from agents.transcript.access import NotAllowed, Role
 from operators.prompting import check_files
 
 MOST_PROBED = 50

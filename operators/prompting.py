@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from agents.access import Role, find_session, role_of
+from agents.core.targets import NoSuchTarget, find_agent, get_peer, split_mention
+from agents.core.types import Source, Target
 from agents.models import Session
-from agents.targets import NoSuchTarget, find_agent, get_peer, split_mention
+from agents.transcript.access import Role, find_session, role_of
 from agents.transcript.mentions import MAX_FILES, TooManyFiles, Unreadable, mentions, readable
-from agents.types import Source, Target
 from operators.errors import Archived, EmptyPrompt, NoSuchAgent, NoSuchSession
 
 

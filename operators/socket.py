@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from django.db import DatabaseError
 
 from accounts.authn import CALLER_KINDS, ForeignOrigin, Identity, Presented, TokenScope, check_origin, presented
-from agents.errors import Unavailable
-from agents.ledger import Ledger
-from agents.live import LiveViews
+from agents.core.errors import Unavailable
+from agents.core.ledger import Ledger
+from agents.core.live_views import LiveViews
 from agents.transcript.storage import StorageMeter
 from kit.asgi import Receive, Scope, Send, headers_of
 from kit.durations import seconds

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from agents.asking import TURN_WAIT_S, Asker, Asking
-from agents.errors import Denied, FileGone, NotPublished, Unavailable
-from agents.types import Surface
-from agents.waiting import RunningTurn
+from agents.core.asking import TURN_WAIT_S, Asker, Asking
+from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
+from agents.core.waiting import RunningTurn
+from agents.models.choices import Surface
 from kit.async_db import db_call
 from operators.peering import Probed, reach, survey
 from operators.prompting import Wanted, check_files, prepare

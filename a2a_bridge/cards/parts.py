@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agents.directory import is_online, queries_today
+from agents.core.directory import queries_today
 from agents.models import Agent
+from agents.models.reachable import is_online
 
 Json = dict[str, Any]
 

@@ -8,8 +8,8 @@ import rfc8785
 
 from a2a_bridge.cards.parts import BEARER, Json, Today, common, info, interfaces, read_today
 from accounts.signing import NoKey, sign
-from agents.admission import CallerSpending
-from agents.directory import find_caller_spending
+from agents.core.admission import CallerSpending
+from agents.core.directory import find_caller_spending
 from agents.models import Agent
 
 EXTENSION_PATH = "/extensions/agent-info/v1"

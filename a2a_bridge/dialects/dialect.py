@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from a2a_bridge.requests import List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import Message, Task, TaskEvent
 from a2a_bridge.tasks.store import TaskPage
-from agents.pieces import Json
+from agents.transcript.pieces import Json
 from kit.jsonrpc import RpcError
 
 

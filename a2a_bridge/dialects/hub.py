@@ -13,7 +13,7 @@ from a2a_bridge.dialects.reading import MAX_ID_CHARS, MAX_PARTS, check_content, 
 from a2a_bridge.requests import Get, List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import ArtifactEvent, Message, Role, State, Task, TaskEvent, text_in
 from a2a_bridge.tasks.store import TaskPage
-from agents.pieces import Json, Part, plain_text_in
+from agents.transcript.pieces import Json, Part, plain_text_in
 from kit.jsonrpc import RpcError
 
 STATE_NAMES = {state: state.name for state in State}

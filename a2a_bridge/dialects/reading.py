@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from agents.pieces import Json, Part
+from agents.transcript.pieces import Json, Part
 from kit.jsonrpc import INVALID_PARAMS, RpcError
 
 MAX_ID_CHARS = 128

@@ -10,7 +10,7 @@ from a2a_bridge.errors import UNSUPPORTED_OPERATION, OtherContext, OutOfReach, T
 from a2a_bridge.requests import List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import Message, StatusEvent, Task, TaskEvent
 from a2a_bridge.tasks.store import TaskPage
-from agents.pieces import Json
+from agents.transcript.pieces import Json
 from kit.jsonrpc import INVALID_REQUEST, RpcError
 
 CODES: Mapping[type[RpcError], int] = {

@@ -18,7 +18,7 @@ from a2a_bridge.dialects.reading import (
 from a2a_bridge.errors import CONTENT_TYPE_NOT_SUPPORTED, UNSUPPORTED_OPERATION, wrong_mode
 from a2a_bridge.requests import Cancel, Get, Request, Send, Subscribe
 from a2a_bridge.tasks.record import Message, Role
-from agents.pieces import Json, Part
+from agents.transcript.pieces import Json, Part
 from kit.jsonrpc import RpcError
 
 OFFERED_MODES = ("text/plain", "application/json")

@@ -21,7 +21,7 @@ from a2a_bridge.tasks.record import (
     StatusEvent,
     Task,
 )
-from agents.pieces import Json, Part
+from agents.transcript.pieces import Json, Part
 
 OUTPUT = "assistant-output-"
 PRIVATE = "openclaw"

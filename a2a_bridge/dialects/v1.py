@@ -9,7 +9,7 @@ from a2a_bridge.dialects.v1_errors import with_details
 from a2a_bridge.requests import Get, List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import Message, StatusEvent, Task, TaskEvent
 from a2a_bridge.tasks.store import TaskPage
-from agents.pieces import Json
+from agents.transcript.pieces import Json
 from kit.jsonrpc import RpcError
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from a2a_bridge.dialects.reading import MAX_ID_CHARS, MAX_PARTS
-from agents.pieces import Json, Part
+from agents.transcript.pieces import Json, Part
 
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
 LaterId = Annotated[str, Meta(max_length=MAX_ID_CHARS)]

@@ -4,7 +4,7 @@ from msgspec import UNSET
 
 from a2a_bridge.dialects.reading import check_content
 from a2a_bridge.errors import CONTENT_TYPE_NOT_SUPPORTED
-from agents.pieces import Part
+from agents.transcript.pieces import Part
 from kit.asgi import media_type_of
 from kit.jsonrpc import RpcError
 

@@ -5,7 +5,7 @@ from msgspec import UNSET
 from a2a_bridge.dialects.reading import last
 from a2a_bridge.requests import PushTarget
 from a2a_bridge.tasks.record import Artifact, ArtifactEvent, Message, Role, State, StatusEvent, Task
-from agents.pieces import Json, Part
+from agents.transcript.pieces import Json, Part
 
 STATE_NAMES = {state: f"TASK_STATE_{state.name}" for state in State}
 ROLE_NAMES = {role: f"ROLE_{role.name}" for role in Role}

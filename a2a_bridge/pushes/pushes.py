@@ -15,7 +15,7 @@ from a2a_bridge.requests import ListPush, NamePush, PushTarget
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import StatusEvent, Task, TaskEvent
-from agents.post import Attend, Post
+from agents.core.post import Attend, Post
 from kit import sql
 from kit.async_db import db_call
 from kit.clock import db_now

@@ -11,8 +11,9 @@ from a2a_bridge.pushes.telling import payload_of
 from a2a_bridge.tasks.pieces import end_of
 from a2a_bridge.tasks.record import State, Task, after, timestamp
 from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S
+from agents.core.types import SettledTurn
 from agents.models import Turn
-from agents.types import Outcome, SettledTurn
+from agents.models.choices import Outcome
 from kit import batches
 from kit.clock import db_now
 

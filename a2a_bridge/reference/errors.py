@@ -7,7 +7,7 @@ from functools import cache
 from a2a_bridge import errors
 from a2a_bridge.reference import lines
 from a2a_bridge.reference.shapes import summary
-from agents.errors import (
+from agents.core.errors import (
     Blocked,
     Busy,
     Cycle,
@@ -22,7 +22,7 @@ from agents.errors import (
     RateLimited,
     TooDeep,
 )
-from agents.types import Failure
+from agents.models.choices import Failure
 from kit import jsonrpc
 
 ADVICE: dict[type[Denied], str] = {

@@ -14,9 +14,10 @@ from a2a_bridge.requests import List, PushTarget, Request, Send
 from a2a_bridge.tasks.pieces import end_of, events_of, reply_message
 from a2a_bridge.tasks.record import Message, Role, State, StatusEvent, Task, TaskEvent, after
 from a2a_bridge.tasks.store import TaskPage
+from agents.core.types import SettledTurn
 from agents.models import Agent
-from agents.pieces import Part, StatusNote
-from agents.types import Failure, Interruption, Outcome, SettledTurn
+from agents.models.choices import Failure, Interruption, Outcome
+from agents.transcript.pieces import Part, StatusNote
 from kit import sse
 from kit.jsonrpc import RpcError
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from a2a_bridge.tasks.record import Task, TaskEvent
 from a2a_bridge.tasks.store import TaskPage, TaskQuery, TaskStore
-from agents.types import Target
+from agents.core.types import Target
 from kit import sql
 from kit.ids import unguessable
 

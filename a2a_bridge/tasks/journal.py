@@ -16,7 +16,7 @@ from a2a_bridge.tasks import journal_rows
 from a2a_bridge.tasks.journal_rows import Write
 from a2a_bridge.tasks.record import OPEN, State, Task, TaskEvent
 from a2a_bridge.tasks.store import MAY_RUN, TaskPage, TaskQuery, may_run
-from agents.errors import Unavailable
+from agents.core.errors import Unavailable
 from kit import batches, sql
 from kit.async_db import DbThread, db_call
 from kit.batcher import Batcher

@@ -22,7 +22,7 @@ from a2a_bridge.models import StoredEvent, StoredTask
 from a2a_bridge.tasks.record import Task, TaskEvent, snapshot_is_due
 from a2a_bridge.tasks.store import TaskPage, TaskQuery
 from a2a_bridge.tasks.stored import VERSION, encode, read_events, read_task, written_by_a_later_release
-from agents.errors import Unavailable
+from agents.core.errors import Unavailable
 from kit import sql
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,9 @@ from a2a_bridge.tasks.record import (
     TaskEvent,
     text_in,
 )
-from agents.pieces import (
+from agents.core.types import SettledTurn
+from agents.models.choices import AGENTS_OWN_WORDS, Failure, Interruption, Outcome
+from agents.transcript.pieces import (
     ApprovalAsked,
     ApprovalDecided,
     ArtifactPiece,
@@ -26,7 +28,6 @@ from agents.pieces import (
     Piece,
     StatusNote,
 )
-from agents.types import AGENTS_OWN_WORDS, Failure, Interruption, Outcome, SettledTurn
 
 INTERRUPTIONS = {
     Interruption.INPUT_REQUIRED: State.INPUT_REQUIRED,

@@ -8,9 +8,10 @@ from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.pieces import end_of
 from a2a_bridge.tasks.record import Task, TaskEvent, after, timestamp
 from a2a_bridge.tasks.store import TaskStore
+from agents.core.types import SettledTurn
 from agents.models import Process, QueuedAsk, Turn
+from agents.models.choices import Failure, Outcome
 from agents.models.presence import alive_since
-from agents.types import Failure, Outcome, SettledTurn
 from kit.async_db import db_call
 from kit.clock import db_now, near_now
 from kit.durations import seconds

@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from agents.pieces import ApprovalAsked, Json, Part, joined_texts, plain_text_in
+from agents.transcript.pieces import ApprovalAsked, Json, Part, joined_texts, plain_text_in
 from kit.clock import near_now
 
 
@@ -88,7 +88,7 @@ class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
 class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
     """An artifact came, or with `append` more of one. `last_chunk`: nothing more of it will come.
 
-    `lead`: see `agents.pieces.ArtifactPiece`.
+    `lead`: see `agents.transcript.pieces.ArtifactPiece`.
     """
 
     seq: int
@@ -171,7 +171,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def reply_text(self) -> str:
-        """The text of this turn's reply, as far as it has come; see `agents.waiting.text_of`."""
+        """The text of this turn's reply, as far as it has come; see `agents.core.waiting.text_of`."""
         if self.reply is not None:
             return text_in(self.reply.parts)
         words = self.message.parts if self.state is State.COMPLETED and self.message is not None else ()

@@ -27,7 +27,7 @@ from a2a_bridge.tasks.redis_scripts import (
 )
 from a2a_bridge.tasks.store import ASKING_TTL_S, TaskPage, TaskQuery, may_run, ttl_s
 from a2a_bridge.tasks.stored import VERSION, Written, encode, read_events, read_task, written_by_a_later_release
-from agents.errors import Unavailable
+from agents.core.errors import Unavailable
 from kit import sql
 from kit.batcher import Batcher
 from kit.clock import near_now

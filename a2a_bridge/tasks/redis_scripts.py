@@ -16,7 +16,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError
 
-from agents.errors import Unavailable
+from agents.core.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 

@@ -24,10 +24,11 @@ from a2a_bridge.tasks.pieces import (
 )
 from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, text_in, timestamp
 from a2a_bridge.tasks.store import TaskStore
-from agents.errors import Unavailable
-from agents.pieces import Piece
-from agents.types import Outcome, SettledTurn
-from agents.waiting import RunningTurn
+from agents.core.errors import Unavailable
+from agents.core.types import SettledTurn
+from agents.core.waiting import RunningTurn
+from agents.models.choices import Outcome
+from agents.transcript.pieces import Piece
 from kit import sql
 
 logger = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from a2a_bridge.tasks.pieces import agent_message
 from a2a_bridge.tasks.record import Artifact, Message, Role, State, Task, TaskEvent, after
-from agents.errors import Unavailable
-from agents.pieces import Part
+from agents.core.errors import Unavailable
+from agents.transcript.pieces import Part
 
 logger = logging.getLogger(__name__)
 

@@ -3,8 +3,8 @@
 from collections.abc import Coroutine
 from typing import Any
 
-from agents.ports import Link
-from agents.types import OpenTurn
+from agents.core.ports import Link
+from agents.core.types import OpenTurn
 
 
 class ChooseLink:
@@ -15,9 +15,9 @@ class ChooseLink:
         self._remote = remote
 
     def deliver(self, turn: OpenTurn) -> Coroutine[Any, Any, None]:
-        """See `agents.ports.Link`."""
+        """See `agents.core.ports.Link`."""
         return (self._remote if turn.is_remote else self._channel).deliver(turn)
 
     def withdraw(self, turn: OpenTurn) -> Coroutine[Any, Any, None]:
-        """See `agents.ports.Link`."""
+        """See `agents.core.ports.Link`."""
         return (self._remote if turn.is_remote else self._channel).withdraw(turn)

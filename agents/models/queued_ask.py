@@ -10,7 +10,7 @@ from agents.models.session import Session
 class QueuedAsk(models.Model):
     """An ask that waits in the process `home`, in the order of the ids (docs/adr/0073).
 
-    It counts until `waits_until`, and while its process lives. Written by SQL (`agents.ledger.statements`), taken
+    It counts until `waits_until`, and while its process lives. Written by SQL (`agents.core.ledger`), taken
     away in the transaction that admits or refuses it; the reaper makes a failed turn of it when its process died.
     """
 

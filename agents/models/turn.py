@@ -8,8 +8,8 @@ from django.db.models import Q
 
 from accounts.models import User
 from agents.models.agent import Agent
+from agents.models.choices import Outcome, Surface
 from agents.models.session import Session
-from agents.types import Outcome, Surface
 from kit import trace
 
 SURFACE_NAMES = {

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from django.db import OperationalError, transaction
 from django.db.models import Max, Model, QuerySet
 
-from agents.announcing import dismiss_agent, dismiss_operators
-from agents.directory import connected_sessions
 from agents.models import Attachment, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
+from agents.models.reachable import connected_sessions
+from agents.transcript.announcing import dismiss_agent, dismiss_operators
 from agents.transcript.files import Forgotten, forget_files_of
 from kit import sql
 

@@ -10,12 +10,12 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.models import User
-from agents.access import visible_sessions
-from agents.announcing import announce
-from agents.live import FileMessage
 from agents.models import File, Session
 from agents.transcript import blobs, happenings
+from agents.transcript.access import visible_sessions
+from agents.transcript.announcing import announce
 from agents.transcript.file_names import clean_mime, clean_name
+from agents.transcript.live import FileMessage
 from agents.transcript.shown_files import show_file
 from agents.transcript.storage import check_room
 from kit.clock import db_now

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from agents.announcing import announce
-from agents.live import ChannelStatus, seen
 from agents.models import Attachment, Event, Session
+from agents.transcript.announcing import announce
 from agents.transcript.happenings import scenes
+from agents.transcript.live import ChannelStatus, seen
 from kit.iso import iso
 from webhooks import outbox
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Collection, Mapping
 
-from agents.access import visible_sessions
 from agents.models import File
 from agents.transcript import blobs
+from agents.transcript.access import visible_sessions
 from agents.transcript.files import clone
 from kit.clock import db_now
 

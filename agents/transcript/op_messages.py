@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from agents.announcing import announce
-from agents.live import OpMessageMessage
 from agents.models import OpMessage, Session
+from agents.transcript.announcing import announce
+from agents.transcript.live import OpMessageMessage
 from kit.clock import db_now
 from kit.iso import iso
 

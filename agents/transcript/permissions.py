@@ -12,14 +12,13 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts.models import User
-from agents.announcing import announce, tell_agent
-from agents.links.channel.frames import PermissionResponse, encode
-from agents.live import PermissionRequested, PermissionResolved
 from agents.models import PermissionRequest, Session, Turn
-from agents.pieces import ApprovalAsked, ApprovalDecided
+from agents.models.choices import Surface
 from agents.transcript import happenings
+from agents.transcript.announcing import Resolution, announce, tell_resolution
+from agents.transcript.live import PermissionRequested, PermissionResolved
+from agents.transcript.pieces import ApprovalAsked, ApprovalDecided
 from agents.transcript.recording import kept_text
-from agents.types import Surface
 from kit.clock import db_now
 from kit.iso import iso
 
@@ -84,7 +83,7 @@ def request(
         row = _create(session, request_id, kept_text(tool, 256), preview, chat_id)
         happenings.tell(session, "permission.requested", _told_of(row))
     elif (row.tool, row.input_preview) != (kept_text(tool, 256), preview):
-        tell_agent(session_id, _response(request_id, "deny", "another request has this id"))
+        tell_resolution(session_id, Resolution(request_id, "deny", "another request has this id"))
         return row
     if row.status == Status.PENDING and row.expires_at <= db_now():
         _settle(row, session, Status.EXPIRED)
@@ -158,15 +157,15 @@ def expire_due() -> int:
 
 
 @transaction.atomic
-def take_untold(session_id: int) -> list[bytes]:
-    """Frames of decisions for an agent that just connected: those it missed, and those it may have."""
+def take_untold(session_id: int) -> list[Resolution]:
+    """Decisions for an agent that just connected: those it missed, and those it may have."""
     now = db_now()
     missed = Q(told_at=None) | Q(told_at__gt=now - TOLD_AGAIN)
     decided = PermissionRequest.objects.filter(missed, session_id=session_id).exclude(status=Status.PENDING)
     rows = list(decided.order_by("-pk")[:AT_ONCE])
     if rows:
         PermissionRequest.objects.filter(pk__in=[row.pk for row in rows]).update(told_at=now)
-    return [_response_of(row) for row in reversed(rows)]
+    return [_resolution_of(row) for row in reversed(rows)]
 
 
 def pending(session_id: int) -> QuerySet[PermissionRequest]:
@@ -258,14 +257,10 @@ def _told_of(row: PermissionRequest) -> dict[str, Any]:
 
 def _tell(row: PermissionRequest) -> None:
     piece = ApprovalDecided(row.request_id, row.tool, DECISIONS[row.status]) if row.chat_id else None
-    if tell_agent(row.session_id, _response_of(row), row.chat_id, piece):
+    if tell_resolution(row.session_id, _resolution_of(row), row.chat_id, piece):
         row.told_at = db_now()
         row.save(update_fields=["told_at"])
 
 
-def _response_of(row: PermissionRequest) -> bytes:
-    return _response(row.request_id, DECISIONS[row.status], row.message or None)
-
-
-def _response(request_id: str, decision: Literal["allow", "deny", "expired"], message: str | None) -> bytes:
-    return encode(PermissionResponse(request_id=request_id, decision=decision, message=message))
+def _resolution_of(row: PermissionRequest) -> Resolution:
+    return Resolution(row.request_id, DECISIONS[row.status], row.message or None)

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db.models import Count
 
-from agents.directory import online_sessions
 from agents.models import Agent, Session
+from agents.models.reachable import online_sessions
 from agents.models.session import SEEN_AT
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from django.db import transaction
 
-from agents.announcing import announce
-from agents.live import seen_event
 from agents.models import Event, Session
+from agents.transcript.announcing import announce
 from agents.transcript.happenings import scenes
+from agents.transcript.live import seen_event
 from kit import strict_json
 from kit.clock import db_now
 from webhooks import outbox

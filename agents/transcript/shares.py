@@ -3,9 +3,9 @@
 from django.db import transaction
 
 from accounts.models import User
-from agents.access import Role
-from agents.announcing import oust
 from agents.models import Session, Share
+from agents.transcript.access import Role
+from agents.transcript.announcing import oust
 
 
 class Gone(Exception):

@@ -2,6 +2,7 @@
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -11,7 +12,6 @@ from accounts import quotas
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.models import Event, File, OpMessage
-from agents.ports import Clock
 from kit import sql
 from kit.async_db import db_call
 from kit.durations import seconds
@@ -73,7 +73,7 @@ class StorageMeter:
     too much pass. Questions and replies are always kept, and count. `most_mb` 0: everything fits.
     """
 
-    def __init__(self, most_mb: int, clock: Clock) -> None:
+    def __init__(self, most_mb: int, clock: Callable[[], float]) -> None:
         self._most = most_mb * MEBIBYTE
         self._clock = clock
         self._owners: OrderedDict[int, _Share] = OrderedDict()

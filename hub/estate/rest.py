@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.rest import BySession, Conflict, caller_of
-from agents.rest.files import AnyType
+from agents.api.files import AnyType
 from hub.estate.answers import export_of
 from hub.estate.closing import CannotClose, close
 from hub.estate.exporting import MEDIA_TYPE

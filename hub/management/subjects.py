@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from agents.halting import NoSuchSubject, Subject, named
+from agents.core.halting import NoSuchSubject, Subject, named
 from agents.models import Halt
 
 

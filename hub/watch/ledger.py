@@ -3,13 +3,14 @@
 import time
 from typing import Protocol
 
-from agents.announcing import Carrier
-from agents.errors import Denied, NotPublished, Unavailable
-from agents.ledger import Also, Ledger
-from agents.ledger.thread import Item
-from agents.ledger.work import Admit
-from agents.ports import Link
-from agents.types import Ask, Ending, OpenTurn, Outcome, SettledTurn
+from agents.core.errors import Denied, NotPublished, Unavailable
+from agents.core.ledger import Also, Ledger
+from agents.core.ledger.thread import Item
+from agents.core.ledger.work import Admit
+from agents.core.ports import Link
+from agents.core.types import Ask, Ending, OpenTurn, SettledTurn
+from agents.models.choices import Outcome
+from agents.transcript.announcing import Carrier
 from hub.logs import about_turn
 from hub.watch.counts import Counts
 from kit.disk_reserve import Reserve
@@ -87,14 +88,14 @@ class WatchedLedger(Ledger):
 
 
 class WatchedLink:
-    """A link whose deliveries are timed. See `agents.ports.Link`."""
+    """A link whose deliveries are timed. See `agents.core.ports.Link`."""
 
     def __init__(self, link: Link, spans: Spans) -> None:
         self._link = link
         self._spans = spans
 
     async def deliver(self, turn: OpenTurn) -> None:
-        """See `agents.ports.Link`."""
+        """See `agents.core.ports.Link`."""
         began_ns, failure = time.time_ns(), ""
         try:
             await self._link.deliver(turn)
@@ -105,5 +106,5 @@ class WatchedLink:
             self._spans.delivered(turn, began_ns, failure)
 
     async def withdraw(self, turn: OpenTurn) -> None:
-        """See `agents.ports.Link`."""
+        """See `agents.core.ports.Link`."""
         await self._link.withdraw(turn)

@@ -16,7 +16,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from agents.types import Ask, Ending, OpenTurn, Outcome, SettledTurn
+from agents.core.types import Ask, Ending, OpenTurn, SettledTurn
+from agents.models.choices import Outcome
 from kit import trace
 
 SEND_WITHIN_S = 5

@@ -31,7 +31,7 @@ ASKS_A_CONNECTION = 20
 WARM_UP = 5
 WITHIN_S = 60.0
 THREADS = {"MainThread": "loop", "ledger": "ledger"}
-LEDGER = "agents/ledger/"
+LEDGER = "agents/core/ledger/"
 HANDS_OVER = "SimpleQueue.put"
 SQLITE = {f"{kind}.{name}" for kind in ("Connection", "Cursor") for name in ("execute", "executemany", "commit")}
 

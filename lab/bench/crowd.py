@@ -24,7 +24,7 @@ from django.utils import timezone  # noqa: E402
 from accounts import tokens  # noqa: E402
 from accounts.models import Credential, User  # noqa: E402
 from agents.models import Agent, AgentGrant, DailyUsage, Session, Turn  # noqa: E402
-from agents.types import Outcome, Surface  # noqa: E402
+from agents.models.choices import Outcome, Surface  # noqa: E402
 
 AGENTS_AN_OWNER = 20
 DAYS, TURNS = 30, 30

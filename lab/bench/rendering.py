@@ -26,7 +26,7 @@ from a2a_bridge.tasks.record import (  # noqa: E402
     after,
 )
 from a2a_bridge.versions import DIALECTS  # noqa: E402
-from agents.pieces import Part  # noqa: E402
+from agents.transcript.pieces import Part  # noqa: E402
 from lab.bench.report import goal, table  # noqa: E402
 
 GOAL_US = 100.0

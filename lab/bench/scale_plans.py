@@ -22,12 +22,13 @@ django.setup()
 from django.db import connection  # noqa: E402
 
 from accounts.tokens import digest  # noqa: E402
-from agents.ledger.batch import commit  # noqa: E402
-from agents.ledger.database import thread_database  # noqa: E402
-from agents.ledger.state import LookUp, look_up  # noqa: E402
-from agents.ledger.texts import READ_CLOCK, Statement  # noqa: E402
-from agents.ledger.work import Admit, Settle  # noqa: E402
-from agents.types import Ask, Ending, OpenTurn, Outcome, Surface  # noqa: E402
+from agents.core.ledger.batch import commit  # noqa: E402
+from agents.core.ledger.database import thread_database  # noqa: E402
+from agents.core.ledger.state import LookUp, look_up  # noqa: E402
+from agents.core.ledger.texts import READ_CLOCK, Statement  # noqa: E402
+from agents.core.ledger.work import Admit, Settle  # noqa: E402
+from agents.core.types import Ask, Ending, OpenTurn  # noqa: E402
+from agents.models.choices import Outcome, Surface  # noqa: E402
 from kit.ids import unguessable  # noqa: E402
 
 BIG = 5_000

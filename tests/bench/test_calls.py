@@ -4,8 +4,8 @@ from lab.bench.calls import Asked, Row, cost_of
 
 ASKED = Asked("embedded", "hub", "unary", 1, asks=10)
 ROWS = [
-    Row("MainThread", "agents/ledger/thread.py", "Ledger._post", "", 20),
-    Row("MainThread", "agents/ledger/thread.py", "Ledger._post", "SimpleQueue.put", 20),
+    Row("MainThread", "agents/core/ledger/thread.py", "Ledger._post", "", 20),
+    Row("MainThread", "agents/core/ledger/thread.py", "Ledger._post", "SimpleQueue.put", 20),
     Row("MainThread", "/usr/lib/python3.11/asyncio/events.py", "Handle.cancel", "", 30),
     Row("MainThread", "/usr/lib/python3.11/concurrent/futures/thread.py", "submit", "SimpleQueue.put", 40),
     Row("ledger", "kit/sql.py", "rows", "Connection.execute", 50),

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agents.post import Cancel
+from agents.core.post import Cancel
 from hub.redis_post import RedisPost
 from lab.agents import TaskPeer, online
 from lab.callers import Json, bearer, failed_text, reply_text, send, web

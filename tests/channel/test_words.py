@@ -5,7 +5,8 @@ from typing import get_args
 
 import pytest
 
-from agents.errors import Busy, Cycle, Denied, FileGone, NotPublished, Unavailable
+from agents.core.errors import Busy, Cycle, Denied, FileGone, NotPublished, Unavailable
+from agents.core.targets import AmbiguousPeer, NoSuchTarget
 from agents.links.channel import refusals
 from agents.links.channel.frames import ProbeRequest, Request
 from agents.links.channel.refusals import (
@@ -16,8 +17,7 @@ from agents.links.channel.refusals import (
     refusal_text,
     refuse,
 )
-from agents.targets import AmbiguousPeer, NoSuchTarget
-from agents.types import Failure
+from agents.models.choices import Failure
 
 
 def all_denials(parent: type[Denied] = Denied) -> Iterator[type[Denied]]:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from accounts.models import Credential, User
 from accounts.tokens import get_or_create_local_user, mint
-from agents.ledger.batch import commit
-from agents.ledger.work import Admit, Release, Result, Settle, Work
+from agents.core.ledger.batch import commit
+from agents.core.ledger.work import Admit, Release, Result, Settle, Work
+from agents.core.types import Ask, Ending, OpenTurn, Target
 from agents.models import Agent, Connection, DailyUsage, Process, Session, Turn
-from agents.types import Ask, Ending, OpenTurn, Outcome, Surface, Target
+from agents.models.choices import Outcome, Surface
 from kit.clock import db_now
 from kit.ids import time_ordered
 

@@ -20,7 +20,7 @@ from a2a_bridge.tasks.record import (
 )
 from a2a_bridge.tasks.store import TaskStore
 from accounts.models import User
-from agents.pieces import Part
+from agents.transcript.pieces import Part
 
 HANDLE = "o/s"
 

@@ -5,11 +5,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from agents.errors import Busy, Denied, NotPublished, Offline, OverBudget, OverCap
-from agents.ledger.batch import commit
-from agents.ledger.work import Admit, Settle
+from agents.core.errors import Busy, Denied, NotPublished, Offline, OverBudget, OverCap
+from agents.core.ledger.batch import commit
+from agents.core.ledger.work import Admit, Settle
+from agents.core.types import Ending, OpenTurn
 from agents.models import Agent, Process, Turn
-from agents.types import Ending, Failure, OpenTurn, Outcome
+from agents.models.choices import Failure, Outcome
 from tests.contracts.house import COMPLETED, admitted, ask, beating, decide, end, published, release, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]

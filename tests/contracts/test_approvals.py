@@ -9,9 +9,9 @@ from a2a_bridge.approvals import Verdict, read_verdict
 from a2a_bridge.tasks.pieces import events_of
 from a2a_bridge.tasks.record import Message, Role, State, Task, after
 from agents.models import PermissionRequest
-from agents.pieces import ApprovalAsked, ApprovalDecided, Part, Piece, StatusNote
 from agents.transcript import permissions
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest, NotNamed
+from agents.transcript.pieces import ApprovalAsked, ApprovalDecided, Part, Piece, StatusNote
 from kit.jsonrpc import RpcError
 from tests.contracts.house import Published, admitted, ask, end, published, user
 

@@ -8,12 +8,13 @@ import pytest
 from django.db import connection
 from msgspec.structs import replace
 
-from agents.ledger.batch import commit
-from agents.ledger.work import Admit, Record, Release, Settle
+from agents.core.ledger.batch import commit
+from agents.core.ledger.work import Admit, Record, Release, Settle
+from agents.core.types import Ending, OpenTurn, Source
 from agents.models import Attachment, Event, Session
-from agents.post import Live
+from agents.models.choices import Failure, Outcome
+from agents.transcript.announcing import Live
 from agents.transcript.recording import BadPayload, NewEvent, clean, payload_of
-from agents.types import Ending, Failure, OpenTurn, Outcome, Source
 from kit import sql
 from tests.contracts.house import COMPLETED, HOME, Published, admitted, ask, beating, end, published, user
 

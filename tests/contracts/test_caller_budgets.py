@@ -8,13 +8,14 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.directory import find_caller_spending
-from agents.errors import OverBudget, OverCallerBudget
-from agents.granting import budgets_of
-from agents.ledger.work import Result
+from agents.core.directory import find_caller_spending
+from agents.core.errors import OverBudget, OverCallerBudget
+from agents.core.granting import budgets_of
+from agents.core.ledger.work import Result
+from agents.core.publishing import revise
+from agents.core.types import Ask, Ending, OpenTurn
 from agents.models import CallerBudget
-from agents.publishing import revise
-from agents.types import Ask, Ending, Failure, OpenTurn, Outcome
+from agents.models.choices import Failure, Outcome
 from tests.contracts.house import Published, admitted, ask, decide, end, published, user
 
 pytestmark = pytest.mark.django_db

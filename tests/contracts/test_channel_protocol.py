@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from agents.core.post import Chunk, Final, Said
 from agents.links.channel import frames
 from agents.links.channel.frames import BadFrame, ChatEvent
 from agents.links.channel.protocol import MAX_CHUNK_BYTES, ChannelProtocol, Report, TooLarge
-from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES
-from agents.post import Chunk, Final, Said
+from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES
 
 
 def event(kind: str, **payload: object) -> ChatEvent:

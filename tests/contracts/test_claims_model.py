@@ -6,11 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.errors import Busy, OverBudget, OverCap
-from agents.ledger.batch import commit
-from agents.ledger.work import Admit, Settle, Work
+from agents.core.errors import Busy, OverBudget, OverCap
+from agents.core.ledger.batch import commit
+from agents.core.ledger.work import Admit, Settle, Work
+from agents.core.types import Ending, OpenTurn
 from agents.models import Turn
-from agents.types import Ending, Failure, OpenTurn, Outcome
+from agents.models.choices import Failure, Outcome
 from tests.contracts.house import COMPLETED, HOME, Published, ask, published, release
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]

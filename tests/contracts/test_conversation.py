@@ -8,10 +8,12 @@ import pytest
 
 from accounts.authn import Identity
 from accounts.models import User
-from agents.live import ChannelStatus, LiveViews
+from agents.core.live_views import LiveViews
+from agents.core.post import LocalPost
 from agents.models import Attachment, Process, Session, Share
 from agents.models.presence import PROCESS_DEAD_S
-from agents.post import LocalPost, Oust
+from agents.transcript.announcing import Oust
+from agents.transcript.live import ChannelStatus
 from agents.transcript.storage import MEBIBYTE, StorageMeter, op_messages_bytes
 from hub import wiring
 from kit.async_db import db_call

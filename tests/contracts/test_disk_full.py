@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from agents.errors import Unavailable
-from agents.ledger import Ledger
+from agents.core.errors import Unavailable
+from agents.core.ledger import Ledger
+from agents.core.types import OpenTurn
 from agents.models import Turn
-from agents.types import OpenTurn, Outcome
+from agents.models.choices import Outcome
 from kit.async_db import db_call
 from kit.disk_reserve import DiskReserve
 from tests.contracts.house import COMPLETED, HOME, ask, published

@@ -2,8 +2,8 @@
 
 import pytest
 
+from agents.core.post import Prompt
 from agents.links.channel.prompts import LONGEST_TURN_S, Driving
-from agents.post import Prompt
 
 
 def prompt(chat_id: str, *, asker: int = 7, tells: bool = False, wait_s: float = 60.0) -> Prompt:

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from a2a_bridge import answering
 from a2a_bridge.pushes.queue import PUSHES
 from a2a_bridge.streams import KEEPALIVE_S
-from agents.ledger.statements import GRACE
+from agents.core.ledger.statements import GRACE
 from agents.links.channel import consumer, link, prompts
 from agents.models.presence import PROCESS_DEAD_S
 from hub import http_protocol, runtime, sockets

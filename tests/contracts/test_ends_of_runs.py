@@ -13,11 +13,12 @@ from a2a_bridge.tasks.pieces import events_of_plain, plain_end
 from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.record import State, Task, TaskEvent, after
 from a2a_bridge.tasks.run import TaskRun
-from agents.errors import Unavailable
-from agents.pieces import ApprovalAsked
-from agents.post import Chunk, LocalPost, Said
-from agents.types import Ask, OpenTurn, Outcome, SettledTurn, Surface, Target
-from agents.waiting import RunningTurn
+from agents.core.errors import Unavailable
+from agents.core.post import Chunk, LocalPost, Said
+from agents.core.types import Ask, OpenTurn, SettledTurn, Target
+from agents.core.waiting import RunningTurn
+from agents.models.choices import Outcome, Surface
+from agents.transcript.pieces import ApprovalAsked
 from kit.async_db import db_call
 from tests.contracts.house import admitted, ask, end, published
 from tests.contracts.stored_tasks import Clock, at, task

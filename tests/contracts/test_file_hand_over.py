@@ -4,11 +4,12 @@ import pytest
 from django.db import connection
 from msgspec.structs import replace
 
-from agents.errors import FileGone
+from agents.core.errors import FileGone
+from agents.core.types import Ending, SettledTurn, Source
 from agents.models import File, Session
+from agents.models.choices import Outcome
 from agents.transcript import files
 from agents.transcript.mentions import MAX_FILES
-from agents.types import Ending, Outcome, SettledTurn, Source
 from tests.contracts.house import Published, admitted, ask, decide, end, published, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]

@@ -7,14 +7,15 @@ import pytest
 
 from accounts.models import Credential
 from accounts.tokens import mint
-from agents.ledger.batch import commit
-from agents.ledger.work import Admit, Record, Settle
+from agents.core.ledger.batch import commit
+from agents.core.ledger.work import Admit, Record, Settle
+from agents.core.presence import leave
+from agents.core.registration import Registration, register
+from agents.core.types import Ending, OpenTurn
 from agents.models import Share
-from agents.presence import leave
-from agents.registration import Registration, register
+from agents.models.choices import Failure, Outcome
 from agents.transcript import files, permissions
 from agents.transcript.recording import NewEvent, record
-from agents.types import Ending, Failure, OpenTurn, Outcome
 from tests.contracts.house import COMPLETED, HOME, Published, admitted, ask, beating, end, published, user
 from tests.webhooks.house import subscribed
 from webhooks.models import Delivery

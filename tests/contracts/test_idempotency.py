@@ -9,7 +9,7 @@ from a2a_bridge.repeats import ABANDONED_AFTER, ADMITTED_WITHIN, Claim, Repeat, 
 from a2a_bridge.tasks.record import State, Task, timestamp
 from accounts.models import User
 from accounts.tokens import get_or_create_local_user
-from agents.errors import Unavailable
+from agents.core.errors import Unavailable
 from agents.models import Session, Turn
 from kit.async_db import db_call
 from kit.clock import db_now

@@ -13,13 +13,14 @@ import pytest
 from django.db import connection
 from msgspec.structs import replace
 
-from agents.dispatch import CANCELED
-from agents.errors import AlreadyAsked, Offline, Unavailable, Waits
-from agents.ledger import Ledger, thread
-from agents.line import Line
+from agents.core.dispatch import CANCELED
+from agents.core.errors import AlreadyAsked, Offline, Unavailable, Waits
+from agents.core.ledger import Ledger, thread
+from agents.core.line import Line
+from agents.core.types import Ask, Found, OpenTurn, SettledTurn
+from agents.core.waiting import RunningTurn
 from agents.models import QueuedAsk, Turn
-from agents.types import NO_CONNECTION, Ask, Failure, Found, OpenTurn, Outcome, SettledTurn
-from agents.waiting import RunningTurn
+from agents.models.choices import NO_CONNECTION, Failure, Outcome
 from kit import sql
 from lab.waiting import eventually
 from tests.contracts.house import COMPLETED, HOME, ask, published

@@ -16,11 +16,12 @@ from django.utils import timezone
 
 from accounts.models import Credential
 from accounts.tokens import mint
-from agents import announcing, jobs, presence
-from agents.announcing import Addressed
+from agents import jobs
+from agents.core import presence
+from agents.core.registration import Registered, Registration, register
 from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
-from agents.post import Live
-from agents.registration import Registered, Registration, register
+from agents.transcript import announcing
+from agents.transcript.announcing import Addressed, Live
 from agents.transcript.deleting import delete_sessions
 from kit import sql
 from tests.contracts.house import HOME, admitted, ask, beating, published, user

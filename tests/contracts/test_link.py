@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from agents.errors import NoReceipt, NotDelivered
+from agents.core.errors import NoReceipt, NotDelivered
+from agents.core.post import Chunk, Evict, Final, Message, Post, Prompt, Said, Withdrawn
+from agents.core.types import Ask, Ending, OpenTurn, Target
+from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.protocol import Report
-from agents.pieces import ArtifactPiece, Part, StatusNote
-from agents.post import Chunk, Evict, Final, Message, Post, Prompt, Said, Withdrawn
-from agents.types import Ask, Ending, OpenTurn, Outcome, Surface, Target
-from agents.waiting import RunningTurn, WaitingTurns
+from agents.models.choices import Outcome, Surface
+from agents.transcript.pieces import ArtifactPiece, Part, StatusNote
 from hub.redis_post import RedisPost
 from lab.homes import GrownHomes
 from lab.waiting import eventually

@@ -6,9 +6,10 @@ from msgspec.structs import replace
 from a2a_bridge.dialects import v03_shapes, v1_shapes
 from a2a_bridge.tasks.pieces import answer_message, end_of, events_of
 from a2a_bridge.tasks.record import State, Task, after
-from agents.ledger.state import LookUp, look_up, text_type_of
-from agents.pieces import ArtifactPiece, Part, StatusNote
-from agents.types import Interruption, Outcome, SettledTurn
+from agents.core.ledger.state import LookUp, look_up, text_type_of
+from agents.core.types import SettledTurn
+from agents.models.choices import Interruption, Outcome
+from agents.transcript.pieces import ArtifactPiece, Part, StatusNote
 from tests.contracts.house import published
 from tests.contracts.test_approvals import task_after
 

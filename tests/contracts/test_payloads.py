@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
+from agents.core.post import Chunk, Final, Said
 from agents.links.channel import frames
 from agents.links.channel.frames import BadFrame
 from agents.links.channel.payloads import MAX_WORDS_BYTES, TaskArtifact, kept_of
 from agents.links.channel.protocol import ChannelProtocol, TooLarge
-from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, Part, StatusNote
-from agents.post import Chunk, Final, Said
+from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, Part, StatusNote
 from tests.contracts.test_channel_protocol import event, hear, said
 
 

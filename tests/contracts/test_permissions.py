@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from agents.core.post import Message
 from agents.models import Attachment, Connection, PermissionRequest, Session
-from agents.pieces import ApprovalDecided
-from agents.post import Live, Message, Tell
 from agents.transcript import permissions
+from agents.transcript.announcing import Live, PermissionDecided, Resolution
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest, TooManyPending
+from agents.transcript.pieces import ApprovalDecided
 from kit.clock import db_now
 from tests.contracts.house import admitted, beating, published, user
 from tests.contracts.house import ask as question
@@ -24,7 +25,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
     """What was told to sockets, in order."""
     heard: list[Message] = []
     carriers = [lambda addressed: heard.extend(message for _, message in addressed)]
-    monkeypatch.setattr("agents.announcing._carriers", carriers)
+    monkeypatch.setattr("agents.transcript.announcing._carriers", carriers)
     return heard
 
 
@@ -49,22 +50,27 @@ def overdue(row: PermissionRequest) -> None:
     PermissionRequest.objects.filter(pk=row.pk).update(expires_at=db_now() - timedelta(seconds=1))
 
 
-def frames(heard: list[Message], kind: type[Live] | type[Tell]) -> list[dict[str, Any]]:
-    return [json.loads(bytes(one.frame)) for one in heard if isinstance(one, kind)]
+def shown(heard: list[Message]) -> list[dict[str, Any]]:
+    """What operators were shown."""
+    return [json.loads(bytes(one.frame)) for one in heard if isinstance(one, Live)]
+
+
+def decisions(heard: list[Message]) -> list[Resolution]:
+    """What the agent was told."""
+    return [one.resolution for one in heard if isinstance(one, PermissionDecided)]
 
 
 def test_a_request_is_shown_and_a_decision_reaches_agent_and_operators(
     session: Session, told: list[Message]
 ) -> None:
     asked = ask(session)
-    (shown,) = frames(told, Live)
-    assert (shown["type"], shown["requestId"], shown["tool"]) == ("permission_request", "r1", "Bash")
+    (request,) = shown(told)
+    assert (request["type"], request["requestId"], request["tool"]) == ("permission_request", "r1", "Bash")
     row = decide(session, message="go on")
     assert (row.pk, row.status, row.message) == (asked.pk, "allowed", "go on")
     assert row.told_at is not None
-    (heard,) = frames(told, Tell)
-    assert heard == {"type": "permission_response", "requestId": "r1", "decision": "allow", "message": "go on"}
-    resolved = frames(told, Live)[-1]
+    assert decisions(told) == [Resolution("r1", "allow", "go on")]
+    resolved = shown(told)[-1]
     assert (resolved["decision"], resolved["resolverLogin"]) == ("allow", session.owner.login)
 
 
@@ -74,7 +80,7 @@ def test_the_first_decision_stands(session: Session, told: list[Message]) -> Non
     with pytest.raises(AlreadyResolved) as refused:
         decide(session, decision="deny", resolver_id=user("bob").pk)
     assert (refused.value.row.status, refused.value.row.resolver_id) == ("allowed", session.owner_id)
-    assert len(frames(told, Tell)) == 1
+    assert len(decisions(told)) == 1
 
 
 def test_what_ran_out_cannot_be_decided_whether_or_not_the_beat_came(
@@ -86,8 +92,8 @@ def test_what_ran_out_cannot_be_decided_whether_or_not_the_beat_came(
     overdue(ask(session, "r2"))
     assert permissions.expire_due() == 1
     assert permissions.expire_due() == 0
-    assert [one["decision"] for one in frames(told, Tell)] == ["expired", "expired"]
-    assert {one["resolverLogin"] for one in frames(told, Live) if "decision" in one} == {None}
+    assert [one.decision for one in decisions(told)] == ["expired", "expired"]
+    assert {one["resolverLogin"] for one in shown(told) if "decision" in one} == {None}
 
 
 def test_the_task_of_its_caller_hears_what_ran_out(told: list[Message]) -> None:
@@ -99,7 +105,7 @@ def test_the_task_of_its_caller_hears_what_ran_out(told: list[Message]) -> None:
     overdue(row)
     told.clear()
     assert permissions.expire_due() == 1
-    tells = [(one.chat_id, one.piece) for one in told if isinstance(one, Tell)]
+    tells = [(one.chat_id, one.piece) for one in told if isinstance(one, PermissionDecided)]
     assert tells == [(chat_id, ApprovalDecided("r1", "Bash", "expired"))]
     row.refresh_from_db()
     assert permissions.asked_of_caller(row) is None
@@ -109,9 +115,9 @@ def test_a_decision_while_the_agent_is_away_waits_for_it(session: Session, told:
     ask(session)
     Connection.objects.filter(session=session).delete()
     assert decide(session, decision="deny").told_at is None
-    assert frames(told, Tell) == []
-    (frame,) = permissions.take_untold(session.pk)
-    assert json.loads(frame)["decision"] == "deny"
+    assert decisions(told) == []
+    (resolution,) = permissions.take_untold(session.pk)
+    assert resolution.decision == "deny"
 
 
 def test_what_was_told_long_ago_is_not_told_again(session: Session) -> None:
@@ -124,10 +130,10 @@ def test_what_was_told_long_ago_is_not_told_again(session: Session) -> None:
 
 def test_asked_again_it_is_shown_again_and_once_decided_answered(session: Session, told: list[Message]) -> None:
     assert ask(session).pk == ask(session).pk
-    assert len(frames(told, Live)) == 2
+    assert len(shown(told)) == 2
     decide(session)
     ask(session)
-    assert [one["decision"] for one in frames(told, Tell)] == ["allow", "allow"]
+    assert [one.decision for one in decisions(told)] == ["allow", "allow"]
 
 
 def test_an_id_used_for_something_else_is_denied_and_changes_nothing(
@@ -136,7 +142,7 @@ def test_an_id_used_for_something_else_is_denied_and_changes_nothing(
     ask(session)
     decide(session)
     ask(session, preview="rm -rf /")
-    assert frames(told, Tell)[-1]["decision"] == "deny"
+    assert decisions(told)[-1].decision == "deny"
     assert PermissionRequest.objects.get().input_preview == "ls"
 
 

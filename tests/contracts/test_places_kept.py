@@ -16,12 +16,12 @@ from a2a_bridge.tasks.record import Message, Role
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.versions import HUB
 from accounts.authn import Identity
-from agents import line
-from agents.errors import Busy
-from agents.line import MOST_WAITING
-from agents.pieces import Part
-from agents.post import Join
-from agents.types import Ask, SettledTurn
+from agents.core import line
+from agents.core.errors import Busy
+from agents.core.line import MOST_WAITING
+from agents.core.post import Join
+from agents.core.types import Ask, SettledTurn
+from agents.transcript.pieces import Part
 from hub.wiring import House, build
 from kit.async_db import db_call
 from tests.contracts.house import COMPLETED, Published, ask, beating, published, user

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agents.post import Chunk, Final, LocalPost, Message
+from agents.core.post import Chunk, Final, LocalPost, Message
 from hub.redis_post import RedisPost
 from lab.faults.proxy import proxied
 from lab.homes import GrownHomes

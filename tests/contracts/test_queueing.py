@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from a2a_bridge.tasks.reader import end_of_turn
 from accounts.models import User
-from agents.errors import AlreadyAsked, Busy, GaveUp, NotPublished, Offline, OverBudget, OverCap, Waits
+from agents.core.errors import AlreadyAsked, Busy, GaveUp, NotPublished, Offline, OverBudget, OverCap, Waits
+from agents.core.ledger.batch import commit
+from agents.core.ledger.work import Admit, Deny, Result, Withdraw
+from agents.core.types import Ask, OpenTurn
 from agents.jobs import reap
-from agents.ledger.batch import commit
-from agents.ledger.work import Admit, Deny, Result, Withdraw
 from agents.models import Agent, Connection, Process, QueuedAsk, Turn
-from agents.types import Ask, OpenTurn
 from kit.clock import db_now
 from tests.contracts.house import HOME, Published, admitted, ask, beating, decide, end, published
 

@@ -7,10 +7,12 @@ from django.utils import timezone
 
 from accounts.models import Credential, User
 from accounts.tokens import mint
-from agents import jobs, presence
+from agents import jobs
+from agents.core import presence
+from agents.core.types import Ending
 from agents.models import Connection, Event, Process, Session, Turn
+from agents.models.choices import Failure, Outcome
 from agents.transcript.deleting import delete_sessions
-from agents.types import Ending, Failure, Outcome
 from tests.contracts.house import HOME, admitted, ask, beating, decide, end, published, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]

@@ -9,11 +9,12 @@ from django.db import connection
 
 from accounts.models import Credential
 from accounts.tokens import mint
-from agents.ledger.batch import commit
-from agents.ledger.state import LookUp, look_up
-from agents.ledger.work import Settle
+from agents.core.ledger.batch import commit
+from agents.core.ledger.state import LookUp, look_up
+from agents.core.ledger.work import Settle
+from agents.core.types import Ending, SettledTurn
 from agents.models import Event, Turn
-from agents.types import Ending, Failure, Outcome, SettledTurn
+from agents.models.choices import Failure, Outcome
 from kit import sql
 from tests.contracts.house import COMPLETED, HOME, admitted, ask, end, published, user
 from tests.webhooks.house import subscribed

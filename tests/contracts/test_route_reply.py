@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from agents.core.post import LocalPost
+from agents.core.waiting import WaitingTurns
 from agents.links.channel.link import ChannelLink
 from agents.models import Connection
-from agents.post import LocalPost, Tell
-from agents.waiting import WaitingTurns
+from agents.transcript.announcing import Tell
 from kit.async_db import db_call
 from tests.contracts.house import Published, published
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 async def test_it_goes_to_the_connection_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     carried: list[Any] = []
-    monkeypatch.setattr("agents.announcing._carriers", [carried.extend])
+    monkeypatch.setattr("agents.transcript.announcing._carriers", [carried.extend])
     link = ChannelLink(process_id="here", post=LocalPost(), waiting=WaitingTurns(), release=_release)
     agent: Published = await db_call(published)()
     here = agent.ref.session_id

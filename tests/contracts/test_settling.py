@@ -4,11 +4,12 @@ import datetime
 
 import pytest
 
-from agents.errors import OverBudget, RateLimited, Unavailable
-from agents.ledger.batch import commit
-from agents.ledger.work import Admit, Deny, Settle
+from agents.core.errors import OverBudget, RateLimited, Unavailable
+from agents.core.ledger.batch import commit
+from agents.core.ledger.work import Admit, Deny, Settle
+from agents.core.types import Ending, SettledTurn
 from agents.models import DailyUsage, Turn
-from agents.types import Ending, Failure, Outcome, SettledTurn
+from agents.models.choices import Failure, Outcome
 from tests.contracts.house import COMPLETED, HOME, admitted, ask, decide, end, published
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents import skill_lines
+from agents.web import skill_lines
 
 FULL = {
     "id": "sum",

@@ -3,15 +3,16 @@
 import pytest
 from msgspec.structs import replace
 
-from agents.access import NotAllowed
-from agents.admission import MAX_DEPTH
-from agents.errors import Blocked, Busy, Cycle, NotPublished, TooDeep
-from agents.ledger.state import LookUp, look_up
+from agents.core.admission import MAX_DEPTH
+from agents.core.errors import Blocked, Busy, Cycle, NotPublished, TooDeep
+from agents.core.ledger.state import LookUp, look_up
+from agents.core.targets import NoSuchTarget
+from agents.core.types import Ask, Source, Target
 from agents.links.channel.listing import find_routed
 from agents.links.channel.refusals import refusal_text
 from agents.models import Agent, AgentGrant, CallerBlock, Session, Share, Turn
-from agents.targets import NoSuchTarget
-from agents.types import Ask, Source, Surface, Target
+from agents.models.choices import Surface
+from agents.transcript.access import NotAllowed
 from tests.contracts.house import Published, admitted, ask, decide, end, published, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]

@@ -6,7 +6,7 @@ import pytest
 from a2a_bridge.tasks.chosen import ChosenStores, new_task_id
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.store import TaskQuery, TaskStore
-from agents.types import Target
+from agents.core.types import Target
 from tests.contracts.stored_tasks import HANDLE, Clock, at, ended, keep, story, task
 
 

@@ -19,11 +19,11 @@ from a2a_bridge.tasks.record import State, Task, after
 from a2a_bridge.tasks.redis import Line, spent
 from a2a_bridge.tasks.store import TaskQuery
 from accounts.models import User
-from agents.errors import Unavailable
-from agents.ledger.batch import commit
-from agents.ledger.work import Settle
+from agents.core.errors import Unavailable
+from agents.core.ledger.batch import commit
+from agents.core.ledger.work import Settle
+from agents.core.types import SettledTurn
 from agents.models import Turn
-from agents.types import SettledTurn
 from kit.async_db import db_call
 from kit.iso import iso
 from tests.contracts.house import COMPLETED, HOME, admitted, ask, published

@@ -11,7 +11,7 @@ import pytest
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.record import Artifact, Message, Role, State, Task
 from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S
-from agents.pieces import Part
+from agents.transcript.pieces import Part
 from kit.ids import unguessable
 from tests.contracts.stored_tasks import Clock, ended, keep, story, task
 

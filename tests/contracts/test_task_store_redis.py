@@ -12,8 +12,8 @@ import redis.asyncio
 from a2a_bridge.tasks.record import State, after
 from a2a_bridge.tasks.redis import RedisTaskStore
 from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S, TaskQuery
-from agents.errors import Unavailable
-from agents.pieces import Part
+from agents.core.errors import Unavailable
+from agents.transcript.pieces import Part
 from lab.homes import GrownHomes
 from lab.processes import free_port
 from tests.contracts.stored_tasks import HANDLE, chunk, ended, keep, state, story, task

@@ -7,7 +7,7 @@ import pytest
 
 from agents.links.channel.registering import unfinished_of
 from agents.models import Turn
-from agents.types import Failure, Interruption
+from agents.models.choices import Failure, Interruption
 from kit.clock import db_now
 from tests.contracts.house import Published, published, user
 

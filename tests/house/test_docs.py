@@ -15,10 +15,10 @@ from accounts.error_pages import CODES, FORBIDDEN_ORIGIN
 from accounts.models import Credential
 from accounts.oauth.errors import Refused
 from accounts.tokens import PREFIXES
-from agents.errors import Denied
+from agents.api.inbound import OPEN_REASON
+from agents.core.errors import Denied
 from agents.links.channel import consumer, frames
-from agents.rest.inbound import OPEN_REASON
-from agents.types import Failure
+from agents.models.choices import Failure
 from hub.descriptions.rooms import OPERATIONS
 from kit import jsonrpc
 from operators.frames import FROM_OPERATOR, TO_OPERATOR

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from a2a_bridge.errors import DENIED_TEXT, FAILURE_TEXT, denied_text, failure_text
-from agents.errors import (
+from agents.core.errors import (
     Blocked,
     Busy,
     Cycle,
@@ -21,7 +21,7 @@ from agents.errors import (
     TooDeep,
 )
 from agents.models import Turn
-from agents.types import Failure
+from agents.models.choices import Failure
 
 SAID = [
     (Offline(), "agent channel offline"),

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from agents.access import NotAllowed
-from agents.errors import Denied, FileGone, NotPublished, Unavailable
-from agents.targets import AmbiguousPeer, NoSuchTarget
+from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
+from agents.core.targets import AmbiguousPeer, NoSuchTarget
+from agents.models.choices import Failure, Surface
+from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import FilesRefused
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
-from agents.types import Failure, Surface
 from hub.descriptions.rooms import OPERATIONS
 from operators import described, errors, frames, socket
 from operators.calls import CALLS, find_call

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from agents import announcing
+from agents.transcript import announcing
 from tests.native.house import Person, person
 from tests.native.transcripts import Told
 

@@ -13,7 +13,7 @@ from django.urls import NoReverseMatch, reverse
 from accounts.admin_site import site
 from accounts.authn import COOKIE
 from accounts.models import Credential, User
-from agents.granting import budgets_of
+from agents.core.granting import budgets_of
 from agents.models import Agent, CallerBlock, Halt, RemoteServer, Turn
 from tests.native.house import Person, browser, connect, make_agent, make_session, make_turn, spend
 from tests.webhooks.house import happen, subscribed

@@ -14,12 +14,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents import reasons as reasons_in_words
-from agents.desk import figures
-from agents.desk.windows import window_of
-from agents.errors import Denied
+from agents.core import reasons as reasons_in_words
+from agents.core.errors import Denied
 from agents.models import CallerBlock
-from agents.types import Failure, Interruption
+from agents.models.choices import Failure, Interruption
+from agents.web.desk import figures
+from agents.web.desk.windows import window_of
 from tests.native.house import Person, browser, make_agent, make_turn, person
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import AgentGrant
-from agents.standing import RECENT, standings_of, typical_latencies
+from agents.web.standing import RECENT, standings_of, typical_latencies
 from tests.native.house import Person, browser, connect, make_agent, make_turn, person, spend
 
 

@@ -13,9 +13,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from agents import jobs
-from agents.announcing import carry_by
 from agents.models import Attachment, Blob, File, Process, Session, Share
 from agents.transcript import files, mentions
+from agents.transcript.announcing import carry_by
 from agents.transcript.file_names import clean_mime, clean_name
 from hub.celery import app
 from tests.native.house import Person, api, make_session, person

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agents.errors import Denied
+from agents.core.errors import Denied
 from agents.models import Connection, Process
-from agents.types import Failure
+from agents.models.choices import Failure
 from hub import error_counts
 from tests.native.house import Person, browser, connect, make_agent, make_turn
 from tests.pushes.rows import config_of, push_of

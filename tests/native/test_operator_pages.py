@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 
 from accounts.middleware import PAGE_POLICY
-from agents.access import visible_sessions
 from agents.models import Session, Share
+from agents.transcript.access import visible_sessions
 from agents.transcript.history import Before, history
 from agents.transcript.reading import Moment
 from operators.showing import row_of

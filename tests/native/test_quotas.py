@@ -13,8 +13,8 @@ from accounts.oauth.errors import InvalidGrant
 from accounts.oauth.models import LoginCode
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
+from agents.core.registration import MayNotConnect, Registration, register
 from agents.models import Agent, Event, Session
-from agents.registration import MayNotConnect, Registration, register
 from agents.transcript.storage import MEBIBYTE, StorageMeter, events_bytes, files_bytes
 from kit.async_db import db_call
 from kit.clock import db_now

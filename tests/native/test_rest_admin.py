@@ -12,9 +12,9 @@ from django.urls import get_resolver
 from django.utils import timezone
 
 from accounts.models import Credential, User
+from agents.api.administration.urls import urlpatterns
+from agents.api.administration.windows import first_id, since
 from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Session, Share
-from agents.rest.administration.urls import urlpatterns
-from agents.rest.administration.windows import first_id, since
 from tests.native.house import Person, api, connect, make_agent, make_session, make_turn, names, person
 from webhooks.models import Delivery, Subscription
 

@@ -9,7 +9,7 @@ from django.db import connections
 
 from accounts.models import Credential
 from accounts.tokens import mint
-from agents import publishing
+from agents.core import publishing
 from agents.models import Agent
 from tests.native.house import Person, api, browser, connect, make_agent, make_session, names
 from tests.webhooks.house import happen, subscribed

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from agents import presence
+from agents.core import presence
 from agents.models import Process, Session
 from kit.iso import iso
 from tests.native.house import Person, api, connect, make_agent, make_session, names

@@ -8,10 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents.core.registration import Registration, register
 from agents.models import Agent, Attachment, Blob, Connection, Event, File, Process, Session, Turn
-from agents.post import Dismiss, Oust
-from agents.registration import Registration, register
 from agents.transcript import deleting
+from agents.transcript.announcing import Dismiss, Oust
 from agents.transcript.deleting import delete_sessions
 from tests.native.house import Person, api, connect, make_agent, make_session, make_turn, names, spend
 from tests.native.transcripts import (

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from accounts.models import Credential
-from agents.access import Role
 from agents.models import Session
+from agents.transcript.access import Role
 from tests.native.house import Person, api, make_session
 from tests.native.transcripts import ROLES, lend
 

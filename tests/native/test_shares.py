@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents.models import Session, Share
-from agents.post import Oust
+from agents.transcript.announcing import Oust
 from tests.native.house import Person, api, connect, make_agent, make_session, names
 from tests.native.transcripts import ROLES, Told, ago, attach, lend, post_escaped
 

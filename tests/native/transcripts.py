@@ -11,7 +11,6 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.models import User
-from agents.announcing import Addressed
 from agents.models import (
     Attachment,
     Blob,
@@ -24,6 +23,7 @@ from agents.models import (
     Share,
     TokenUsage,
 )
+from agents.transcript.announcing import Addressed
 
 ROLES = ["viewer", "prompter", "approver"]
 _numbers = itertools.count(1)

@@ -14,8 +14,9 @@ from a2a_bridge.pushes.telling import telling
 from a2a_bridge.requests import PushTarget
 from a2a_bridge.tasks.pieces import end_of
 from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after
+from agents.core.types import SettledTurn
 from agents.models import Turn
-from agents.types import Outcome, SettledTurn
+from agents.models.choices import Outcome
 from kit import sql
 from lab.receivers import receiving
 from tests.native.house import Person, make_agent, make_turn

@@ -8,19 +8,20 @@ from typing import Any
 
 from accounts.models import User
 from accounts.tokens import get_or_create_local_user
-from agents.dispatch import Dispatcher
-from agents.ledger import Ledger
+from agents.core.dispatch import Dispatcher
+from agents.core.ledger import Ledger
+from agents.core.live_views import LiveViews
+from agents.core.post import LocalPost
+from agents.core.types import Ask, OpenTurn, SettledTurn, Target
+from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.links.choose import ChooseLink
 from agents.links.remote.access import NO_AUTH, Auth
 from agents.links.remote.cards import FRESH_S
 from agents.links.remote.link import RemoteLink
 from agents.links.remote.publishing import find_server, publish_remote
-from agents.live import LiveViews
 from agents.models import Agent, RemoteServer, Turn
-from agents.pieces import Part
-from agents.post import LocalPost
-from agents.types import Ask, OpenTurn, SettledTurn, Surface, Target
-from agents.waiting import RunningTurn, WaitingTurns
+from agents.models.choices import Surface
+from agents.transcript.pieces import Part
 from hub.limits import NoLimits
 from kit.async_db import db_call
 from kit.ids import time_ordered

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from agents.directory import is_online
-from agents.errors import Denied, Offline
+from agents.core.errors import Denied, Offline
 from agents.models import Agent
-from agents.types import Outcome
+from agents.models.choices import Outcome
+from agents.models.reachable import is_online
 from kit.async_db import db_call
 from lab.waiting import eventually
 from tests.remote.house import Caller, server_of

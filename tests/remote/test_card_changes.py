@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from joserfc.jwk import ECKey
 
-from agents.directory import is_online
 from agents.links.remote.access import NO_AUTH, make_auth
 from agents.links.remote.approval import (
     NotWaiting,
@@ -22,7 +21,8 @@ from agents.links.remote.card import fetch_card, read_card
 from agents.links.remote.changes import MOST_SHOWN, Change, find_changes
 from agents.links.remote.publishing import look_again, move
 from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
-from agents.types import Outcome
+from agents.models.choices import Outcome
+from agents.models.reachable import is_online
 from kit.async_db import db_call
 from lab.waiting import eventually
 from tests.native.house import Person, api, browser, make_session, person

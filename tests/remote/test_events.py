@@ -7,7 +7,7 @@ import pytest
 from agents.links.remote.events import Message, Task, read_event
 from agents.links.remote.failures import Malformed
 from agents.links.remote.v03 import event_from_03
-from agents.pieces import Part
+from agents.transcript.pieces import Part
 
 
 def said(*parts: Any) -> Any:

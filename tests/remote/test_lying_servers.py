@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.pieces import ArtifactPiece, Part
-from agents.types import Outcome
+from agents.models.choices import Outcome
+from agents.transcript.pieces import ArtifactPiece, Part
 from tests.remote.house import Caller
 from tests.remote.servers import SSE_HEAD, Answer, Asked, as_http, frame, in_full, raw_server
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agents.errors import Denied
+from agents.core.errors import Denied
 from agents.models import Agent, DailyUsage, RemoteName
-from agents.pieces import ArtifactPiece, Part, StatusNote
-from agents.types import Outcome
+from agents.models.choices import Outcome
+from agents.transcript.pieces import ArtifactPiece, Part, StatusNote
 from lab.waiting import eventually
 from tests.remote.house import Caller, turn_of
 from tests.remote.servers import sdk_server

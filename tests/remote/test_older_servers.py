@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agents.pieces import ArtifactPiece, LastWords, Part, StatusNote
-from agents.types import Outcome
+from agents.models.choices import Outcome
+from agents.transcript.pieces import ArtifactPiece, LastWords, Part, StatusNote
 from lab.waiting import eventually
 from tests.remote.house import Caller
 from tests.remote.servers import SSE_HEAD, Asked, Remote, card_03, frame, in_full, raw_server

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from agents.core.registration import Registration, register
 from agents.links.remote.access import auth_of
 from agents.models import Agent, Connection, Process, RemoteServer, Session
-from agents.registration import Registration, register
 from hub.wiring import CARD_LOOKUPS_AT_ONCE, concurrency_limits
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, SLOTS_KEY, RequestSlots

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from agents.core.post import Chunk, Said
+from agents.core.waiting import text_of
 from agents.links.remote.events import read_event
 from agents.links.remote.reply import Reply, TooLarge
-from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, LastWords, Part, Piece
-from agents.post import Chunk, Said
-from agents.waiting import text_of
+from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, LastWords, Part, Piece
 
 Json = dict[str, Any]
 

@@ -13,7 +13,6 @@ from joserfc import jws
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from jwt import PyJWK
 
-from agents.directory import is_online
 from agents.links.remote.approval import find_changed_card
 from agents.links.remote.card import read_card
 from agents.links.remote.signatures import (
@@ -26,6 +25,7 @@ from agents.links.remote.signatures import (
     read_keys_text,
 )
 from agents.models import RemoteServer
+from agents.models.reachable import is_online
 from kit.async_db import db_call
 from lab.waiting import eventually
 from tests.native.house import Person, api, browser

@@ -8,9 +8,12 @@ from django.db import DatabaseError
 
 from accounts.authn import Identity, presented
 from accounts.models import Credential
-from agents import presence
-from agents.errors import NotDelivered, Unavailable
-from agents.ledger import Ledger
+from agents.core import presence
+from agents.core.errors import NotDelivered, Unavailable
+from agents.core.ledger import Ledger
+from agents.core.ports import Clock
+from agents.core.post import Evict, Hook, Prompt, Withdrawn
+from agents.core.registration import MayNotConnect, Registered
 from agents.links.channel import frames
 from agents.links.channel.frames import BadFrame, Error, Frame, Register
 from agents.links.channel.incoming import Incoming
@@ -19,11 +22,9 @@ from agents.links.channel.prompts import Prompts, prompt_frame
 from agents.links.channel.protocol import TooLarge
 from agents.links.channel.registering import Arrival, arrive, digest_in, registration_of
 from agents.links.channel.requests import OpenRequests, Requests
-from agents.pieces import ApprovalDecided
-from agents.ports import Clock
-from agents.post import Dismiss, Evict, Hook, Prompt, Tell, Withdrawn
-from agents.registration import MayNotConnect, Registered
 from agents.transcript import permissions
+from agents.transcript.announcing import Dismiss, PermissionDecided, Resolution, Tell
+from agents.transcript.pieces import ApprovalDecided
 from agents.transcript.storage import StorageMeter
 from kit.asgi import headers_of
 from kit.async_db import db_call
@@ -197,6 +198,9 @@ class AgentSocket(FrameSocket):
             case Tell():
                 with suppress(OSError):
                     await self._send_bytes(bytes(message.frame))
+            case PermissionDecided():
+                with suppress(OSError):
+                    await self._send(_response(message.resolution))
                 if message.piece is not None:
                     await self._tell_caller(message.chat_id, message.piece)
             case Withdrawn():
@@ -339,9 +343,9 @@ class AgentSocket(FrameSocket):
     async def _tell_decisions(self, session_id: int) -> None:
         """What was decided while it was away. It is attached: a later decision finds it."""
         async with self._link.registering:
-            decisions = await db_call(permissions.take_untold)(session_id)
-        for decision in decisions:
-            await self._send_bytes(decision)
+            resolutions = await db_call(permissions.take_untold)(session_id)
+        for resolution in resolutions:
+            await self._send(_response(resolution))
 
     async def _leave(self, connection_id: int) -> None:
         # Bounded like registering: a thousand sockets that end at once must
@@ -360,3 +364,9 @@ class AgentSocket(FrameSocket):
 
     def _expire(self) -> None:
         self._link.start(self.leave(POLICY_VIOLATION, bye="register_timeout"), "register timeout")
+
+
+def _response(resolution: Resolution) -> frames.PermissionResponse:
+    return frames.PermissionResponse(
+        request_id=resolution.request_id, decision=resolution.decision, message=resolution.message
+    )

@@ -16,15 +16,15 @@ from msgspec import Meta, Struct
 from accounts.authn import presented
 from accounts.error_pages import CODES
 from accounts.models import Credential
-from agents.errors import Unavailable
-from agents.ledger import Ledger
+from agents.core.errors import Unavailable
+from agents.core.ledger import Ledger
+from agents.core.post import Hook
+from agents.core.types import HookedSession
 from agents.links.channel.frames import MAX_LEVELS
 from agents.links.channel.link import ChannelLink
-from agents.post import Hook
 from agents.transcript.recording import BadPayload, NewEvent, clean
 from agents.transcript.storage import NO_ROOM, StorageMeter
 from agents.transcript.turn_usage import add, usage_in
-from agents.types import HookedSession
 from kit import strict_json
 from kit.asgi import (
     BODY_WITHIN_S,

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from agents.core.ports import RouteOrigin
 from agents.links.channel.payloads import (
     Id,
     Name,
@@ -21,8 +22,7 @@ from agents.links.channel.payloads import (
     read_artifact,
     read_status,
 )
-from agents.pieces import Part
-from agents.ports import RouteOrigin
+from agents.transcript.pieces import Part
 from kit import strict_json
 from kit.iso import iso
 from kit.strict_json import BadShape, NotJson

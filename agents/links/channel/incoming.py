@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from msgspec import Raw
 
 from accounts.authn import Identity
-from agents.errors import Unavailable
-from agents.ledger import Ledger
+from agents.core.errors import Unavailable
+from agents.core.ledger import Ledger
 from agents.links.channel import frames
 from agents.links.channel.frames import (
     AgentsRequest,

@@ -7,29 +7,14 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
 from accounts.sealing import pseudonym
-from agents.announcing import tell_agent
-from agents.errors import NoReceipt, NotDelivered
+from agents.core.errors import NoReceipt, NotDelivered
+from agents.core.ports import Release, RouteOrigin
+from agents.core.post import Chunk, Evict, Final, Got, Hook, Message, Post, Prompt, Refused, Said, Taken, Withdrawn
+from agents.core.types import Ask, OpenTurn
+from agents.core.waiting import WaitingTurns
 from agents.links.channel.frames import RouteReply, encode, now
 from agents.links.channel.protocol import Report
-from agents.ports import Release, RouteOrigin
-from agents.post import (
-    Chunk,
-    Dismiss,
-    Evict,
-    Final,
-    Got,
-    Hook,
-    Message,
-    Post,
-    Prompt,
-    Refused,
-    Said,
-    Taken,
-    Tell,
-    Withdrawn,
-)
-from agents.types import Ask, OpenTurn
-from agents.waiting import WaitingTurns
+from agents.transcript.announcing import Dismiss, PermissionDecided, Tell, tell_agent
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.tasks import TaskSet
@@ -43,7 +28,7 @@ FINAL_AGAIN_S = 1.0
 EARLY_AT_ONCE = 1_000
 CONTEXT_IDS = b"clawbridge context ids of agents"
 
-ToSocket = Evict | Tell | Hook | Dismiss | Withdrawn
+ToSocket = Evict | Tell | PermissionDecided | Hook | Dismiss | Withdrawn
 
 
 class Socket(Protocol):
@@ -125,7 +110,7 @@ class ChannelLink:
         self._sockets.pop(connection_id, None)
 
     async def deliver(self, turn: OpenTurn) -> None:
-        """Hand a prompt over. See `agents.ports.Link`."""
+        """Hand a prompt over. See `agents.core.ports.Link`."""
         ask = turn.ask
         prompt = Prompt(
             chat_id=ask.chat_id,
@@ -154,7 +139,7 @@ class ChannelLink:
             running.becomes_task()
 
     async def withdraw(self, turn: OpenTurn) -> None:
-        """Tell the agent that its caller canceled. See `agents.ports.Link`."""
+        """Tell the agent that its caller canceled. See `agents.core.ports.Link`."""
         await self.send(turn.link_process, Withdrawn(turn.connection_id, turn.ask.chat_id))
 
     async def report(self, reports: Iterable[Report]) -> None:
@@ -178,7 +163,7 @@ class ChannelLink:
     async def route_reply(
         self, session_id: int, *, chat_id: str, from_name: str, text: str, origin: RouteOrigin
     ) -> None:
-        """Show an answer to a session's agent. See `agents.ports.Notifier`."""
+        """Show an answer to a session's agent. See `agents.core.ports.Notifier`."""
         reply = RouteReply(route_id=chat_id, from_name=from_name, text=text, ts=now(), origin=origin)
         async with self._noting:  # in the order in which the replies came
             await db_call(tell_agent)(session_id, encode(reply))
@@ -202,7 +187,7 @@ class ChannelLink:
             case Got():
                 if got := self._finals.pop(message.chat_id, None):
                     got.set()
-            case Evict() | Tell() | Hook() | Dismiss() | Withdrawn():
+            case Evict() | Tell() | PermissionDecided() | Hook() | Dismiss() | Withdrawn():
                 if socket := self._sockets.get(message.connection_id):
                     self._tasks.start(socket.take(message), name="to agent")
                 elif isinstance(message, Evict):

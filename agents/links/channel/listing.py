@@ -2,12 +2,12 @@
 
 from django.db.models import Q
 
-from agents.access import NotAllowed, Role
-from agents.directory import online_sessions
+from agents.core.targets import NoSuchTarget, find_agent, get_peer, peers_of
+from agents.core.types import Target
 from agents.links.channel.frames import ListedAgent, ListedPeer
 from agents.models import Agent
-from agents.targets import NoSuchTarget, find_agent, get_peer, peers_of
-from agents.types import Target
+from agents.models.reachable import online_sessions
+from agents.transcript.access import NotAllowed, Role
 
 MAX_LISTED = 500
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from agents.part_checks import check_parts
-from agents.pieces import ArtifactPiece, Json, Part, StatusNote
-from agents.types import Failure, Interruption
+from agents.core.part_checks import check_parts
+from agents.models.choices import Failure, Interruption
+from agents.transcript.pieces import ArtifactPiece, Json, Part, StatusNote
 from kit import strict_json
 from kit.strict_json import Unsound
 

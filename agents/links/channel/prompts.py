@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+from agents.core.ports import Clock
+from agents.core.post import Final, Prompt
 from agents.links.channel import frames
 from agents.links.channel.frames import Saying
 from agents.links.channel.protocol import ChannelProtocol, Report, TooLarge
-from agents.pieces import ApprovalAsked, ApprovalDecided
-from agents.ports import Clock
-from agents.post import Final, Prompt
+from agents.transcript.pieces import ApprovalAsked, ApprovalDecided
 from kit.durations import seconds
 
 LATE_REPLY_S = seconds(60.0)

@@ -8,11 +8,11 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
+from agents.core.post import Chunk, Final, Said
 from agents.links.channel.frames import BadFrame, Saying
 from agents.links.channel.payloads import Reply, ReplyChunk, TaskArtifact, TaskStatus, size_of_json
-from agents.pieces import MAX_PIECES, MAX_REPLY_BYTES, Extra
-from agents.post import Chunk, Final, Said
-from agents.types import Failure
+from agents.models.choices import Failure
+from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, Extra
 
 MAX_FRAME_BYTES = 4 * 1_048_576  # kept by the server: a reply of 1 MiB is longer once JSON escapes it
 MAX_CHUNK_BYTES = 65_536

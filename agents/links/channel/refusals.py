@@ -7,8 +7,7 @@ frame follows. No tool call is left hanging.
 from collections.abc import Callable
 from typing import Any
 
-from agents.access import NotAllowed
-from agents.errors import (
+from agents.core.errors import (
     Blocked,
     Busy,
     Cycle,
@@ -25,6 +24,7 @@ from agents.errors import (
     RateLimited,
     TooDeep,
 )
+from agents.core.targets import AmbiguousPeer, NoSuchTarget
 from agents.links.channel.frames import (
     AgentsRequest,
     AgentsResponse,
@@ -39,8 +39,8 @@ from agents.links.channel.frames import (
     RouteRequest,
     RouteResponse,
 )
-from agents.targets import AmbiguousPeer, NoSuchTarget
-from agents.types import Failure
+from agents.models.choices import Failure
+from agents.transcript.access import NotAllowed
 
 ISOLATED = "this agent is isolated: it answers from its own context and reaches no other session meanwhile"
 TOO_MANY = "too many requests of this agent are open, wait for one of them"

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from accounts.authn import Identity, presented
+from agents.core.post import Prompt
+from agents.core.registration import Registered, Registration, register
 from agents.links.channel.frames import Register
 from agents.links.channel.prompts import LONGEST_TURN_S, REPLY_GRACE_S
 from agents.models import Event, Turn
-from agents.post import Prompt
-from agents.registration import Registered, Registration, register
-from agents.types import AGENTS_OWN_WORDS, Failure, Outcome
+from agents.models.choices import AGENTS_OWN_WORDS, Failure, Outcome
 from kit.clock import db_now
 
 MOST_UNFINISHED = 100

@@ -13,9 +13,12 @@ from typing import Any, ParamSpec, TypeVar
 from django.db import DatabaseError
 
 from accounts.authn import Identity
-from agents.access import NotAllowed
-from agents.asking import TURN_WAIT_S, Asker, Asking
-from agents.errors import Denied, FileGone, NotPublished, Unavailable
+from agents.core.asking import TURN_WAIT_S, Asker, Asking
+from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
+from agents.core.ports import Notifier
+from agents.core.targets import AmbiguousPeer, NoSuchTarget
+from agents.core.types import SettledTurn, Source, Target
+from agents.core.waiting import RunningTurn
 from agents.links.channel import refusals
 from agents.links.channel.frames import (
     AgentsRequest,
@@ -35,11 +38,9 @@ from agents.links.channel.listing import askable_agents, askable_peers, find_rou
 from agents.links.channel.prompts import Driver
 from agents.links.channel.protocol import size_of
 from agents.links.channel.refusals import as_reply, failure_text, named_in, refusal_text
-from agents.ports import Notifier
-from agents.targets import AmbiguousPeer, NoSuchTarget
+from agents.models.choices import Outcome, Surface
+from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import MAX_FILES, mentions
-from agents.types import Outcome, SettledTurn, Source, Surface, Target
-from agents.waiting import RunningTurn
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.tasks import TaskSet

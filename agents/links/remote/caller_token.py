@@ -6,8 +6,8 @@ import msgspec
 from django.conf import settings
 
 from accounts.signing import NoKey, sign
+from agents.core.types import Ask
 from agents.links.remote.failures import NotSigned
-from agents.types import Ask
 from kit.async_db import db_call
 from kit.clock import near_now
 from kit.ids import unguessable

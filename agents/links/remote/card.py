@@ -7,7 +7,7 @@ from typing import Any
 from agents.links.remote.access import Auth, may_have_credentials, rules
 from agents.links.remote.content import content_of, digest_of
 from agents.links.remote.signatures import BadSignature, check_signature
-from agents.pieces import Json
+from agents.transcript.pieces import Json
 from kit import strict_json
 from kit.async_db import release_before_waiting
 from kit.safe_http import NotSent, SafeHttp, Unanswered, join_url

@@ -5,12 +5,12 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from agents.core.ports import Clock
 from agents.links.remote.access import Auth, may_have_credentials
 from agents.links.remote.approval import compare_with_approved, record_card_refusal
 from agents.links.remote.card import BadCard, Card, UnsignedCard, fetch_card
 from agents.links.remote.failures import CardRefused, ServerMoved, Unreachable
-from agents.pieces import Json
-from agents.ports import Clock
+from agents.transcript.pieces import Json
 from kit.async_db import db_call
 
 FRESH_S = 300.0

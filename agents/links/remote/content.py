@@ -6,7 +6,7 @@ from typing import Any
 
 import rfc8785
 
-from agents.pieces import Json
+from agents.transcript.pieces import Json
 
 COMMON = [
     "name",

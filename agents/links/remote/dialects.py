@@ -10,7 +10,7 @@ import msgspec
 from agents.links.remote.card import HTTP_JSON, Interface
 from agents.links.remote.failures import MAX_WORDS, Declined, Malformed
 from agents.links.remote.v03 import event_from_03, part_to_03, task_from_03
-from agents.pieces import Json, Part
+from agents.transcript.pieces import Json, Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

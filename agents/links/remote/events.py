@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from agents.links.remote.failures import Malformed
-from agents.pieces import Json, Part
+from agents.transcript.pieces import Json, Part
 
 CONTENTS = ("text", "raw", "url", "data")
 

@@ -1,6 +1,6 @@
 """Why a remote server gave no answer. The texts are public: they name no address but what its owner gave."""
 
-from agents.types import Failure
+from agents.models.choices import Failure
 
 MAX_WORDS = 500
 

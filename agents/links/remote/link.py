@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from agents.errors import NotDelivered
+from agents.core.errors import NotDelivered
+from agents.core.ports import Clock, Release
+from agents.core.post import Final
+from agents.core.types import Ask, OpenTurn
+from agents.core.waiting import WaitingTurns
 from agents.links.remote.access import auth_of, rules
 from agents.links.remote.breaker import Breakers, close, enter, open_again, open_at_once
 from agents.links.remote.caller_token import caller_signer
@@ -19,11 +23,8 @@ from agents.links.remote.failures import CardRefused, Declined, RemoteFailure, U
 from agents.links.remote.names import Names, find_names, remember
 from agents.links.remote.reply import INTERRUPTED, Reply, TooLarge
 from agents.models import RemoteServer
-from agents.pieces import Part
-from agents.ports import Clock, Release
-from agents.post import Final
-from agents.types import Ask, Failure, OpenTurn
-from agents.waiting import WaitingTurns
+from agents.models.choices import Failure
+from agents.transcript.pieces import Part
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.safe_http import StreamingHttp
@@ -90,7 +91,7 @@ class RemoteLink:
         self._tasks = TaskSet()
 
     async def deliver(self, turn: OpenTurn) -> None:
-        """Send the question; returns as soon as it leaves. See `agents.ports.Link`."""
+        """Send the question; returns as soon as it leaves. See `agents.core.ports.Link`."""
         reply = Reply(turn.ask.chat_id, self._waiting.take)
         call = self._calls[turn.ask.chat_id] = Call(turn, reply)
         self._tasks.start(self._run(call), name=f"remote {turn.ask.chat_id}")
@@ -99,7 +100,7 @@ class RemoteLink:
             raise NotDelivered
 
     async def withdraw(self, turn: OpenTurn) -> None:
-        """Cancel the remote task and stop listening. See `agents.ports.Link`."""
+        """Cancel the remote task and stop listening. See `agents.core.ports.Link`."""
         call = self._calls.get(turn.ask.chat_id)
         if call is not None and not call.is_withdrawn:
             call.is_withdrawn = True

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
+from agents.core.types import Ask
 from agents.models import RemoteName, RemoteServer
 from agents.models.remote import MAX_ID_CHARS
-from agents.types import Ask
 from kit.clock import db_now
 
 Kind = RemoteName.Kind

@@ -7,15 +7,15 @@ from typing import Any
 from django.db import transaction
 
 from accounts.models import User
-from agents import publishing
-from agents.granting import CallerBudgets
+from agents.core import publishing
+from agents.core.granting import CallerBudgets
+from agents.core.session_rows import check_sessions, free_name, slug_of
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
 from agents.links.remote.approval import CLOSED, compare_with_approved, place_of, write_approved
 from agents.links.remote.card import Card, find_card
 from agents.links.remote.names import forget
 from agents.models import RemoteServer, Session
-from agents.pieces import Json
-from agents.session_rows import check_sessions, free_name, slug_of
+from agents.transcript.pieces import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def publish_remote(
     allowed: Sequence[User] | None = None,
     budgets: CallerBudgets | None = None,
 ) -> publishing.Published:
-    """Make an agent of a server, with a session of its own; its card is approved. See `agents.publishing.publish`.
+    """Make an agent of a server, with a session of its own; its card is approved. See `publishing.publish`.
 
     Raises:
         publishing.BadSlug, publishing.Taken, QuotaExceeded: nothing was written.

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from agents.core.post import Chunk, Final, Said
 from agents.links.remote.events import (
     Artifact,
     ArtifactUpdate,
@@ -16,7 +17,8 @@ from agents.links.remote.events import (
     state_of,
 )
 from agents.links.remote.failures import Malformed
-from agents.pieces import (
+from agents.models.choices import Failure, Interruption
+from agents.transcript.pieces import (
     MAX_PIECES,
     MAX_REPLY_BYTES,
     ArtifactPiece,
@@ -27,8 +29,6 @@ from agents.pieces import (
     plain_text_in,
     text_in,
 )
-from agents.post import Chunk, Final, Said
-from agents.types import Failure, Interruption
 
 SINGLY = 500  # pieces; appended text after them is gathered, so that a word at a time stays within the cap
 GATHERED_CHARS = 4_096

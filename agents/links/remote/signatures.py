@@ -16,7 +16,7 @@ from joserfc.jwk import import_key
 from joserfc.registry import Header, check_crit_header
 
 from agents.links.remote.content import signed_form
-from agents.pieces import Json
+from agents.transcript.pieces import Json
 from kit import strict_json
 
 MAX_KEYS = 8

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from agents.pieces import Json, Part
+from agents.transcript.pieces import Json, Part
 
 UPDATES = {"status-update": "statusUpdate", "artifact-update": "artifactUpdate"}
 

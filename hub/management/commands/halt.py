@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from agents import halting
+from agents.core import halting
 from hub.management.subjects import add_subject, subject_of
 
 

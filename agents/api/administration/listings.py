@@ -1,0 +1,132 @@
+"""Everybody's shares, agents and tokens."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.models import Credential
+from agents.api.administration.shapes import ListedAgent, ListedShare, ListedToken, ListedTokens
+from agents.api.administration.staff import HundredQuery, StaffView, TwoHundredQuery
+from agents.api.paging import MAX_LIMIT, PageQuery, page, read_query
+from agents.api.serializers import routing_name
+from agents.api.shapes import Access
+from agents.models import Agent, Share
+from agents.models.reachable import online_sessions
+from kit.describe import Page
+from kit.iso import iso, iso_or_none
+
+MOST_ROWS = 500
+KINDS = (Credential.Kind.CHANNEL, Credential.Kind.APP)
+
+
+class ThousandQuery(PageQuery):
+    """Which part of a list, 1000 rows unless asked otherwise."""
+
+    limit = serializers.IntegerField(default=MAX_LIMIT, min_value=1)
+
+
+class TokensQuery(serializers.Serializer[Any]):
+    """Which tokens."""
+
+    active = serializers.ChoiceField(choices=["true", "false", "all"], default="all")
+    kind = serializers.ChoiceField(choices=[*KINDS, "all"], default="all")
+
+
+class AdminShares(StaffView):
+    """`/admin/shares`"""
+
+    @extend_schema(parameters=[HundredQuery], responses=Page[ListedShare])
+    def get(self, request: Request) -> Response:
+        """Who lent which session to whom, newest first."""
+        shares = Share.objects.select_related("session", "user", "shared_by").order_by("-pk")
+        return page(request, shares, _show_shares, HundredQuery, most=MOST_ROWS)
+
+
+class AdminAgents(StaffView):
+    """`/admin/agents`"""
+
+    @extend_schema(parameters=[ThousandQuery], responses=Page[ListedAgent])
+    def get(self, request: Request) -> Response:
+        """Everybody's agents, newest first; drafts and deleted ones too."""
+        agents = Agent.objects.select_related("owner", "session").order_by("-pk")
+        return page(request, agents, _show_agents, ThousandQuery)
+
+
+class AdminTokens(StaffView):
+    """`/admin/tokens`"""
+
+    @extend_schema(parameters=[TokensQuery, TwoHundredQuery], responses=ListedTokens)
+    def get(self, request: Request) -> Response:
+        """Everybody's channel and app tokens, newest first."""
+        query = read_query(TokensQuery, request)
+        tokens = Credential.objects.filter(kind__in=KINDS if query["kind"] == "all" else [query["kind"]])
+        live = Credential.objects.live().values("pk")
+        if query["active"] != "all":
+            tokens = tokens.filter(pk__in=live) if query["active"] == "true" else tokens.exclude(pk__in=live)
+        newest = tokens.select_related("user").order_by("-pk")
+        answer = page(request, newest, _show_tokens, TwoHundredQuery, most=MOST_ROWS)
+        answer.data["returned"] = len(answer.data["items"])
+        return answer
+
+
+def _show_shares(shares: Sequence[Share]) -> list[ListedShare]:
+    return [
+        {
+            "id": share.pk,
+            "sessionId": str(share.session.public_id),
+            "sessionRoute": routing_name(share.session),
+            "subjectLogin": share.user.login,
+            "grantorLogin": share.shared_by.login,
+            "role": share.role,
+            "createdAt": iso(share.created_at),
+        }
+        for share in shares
+    ]
+
+
+def _show_agents(agents: Sequence[Agent]) -> list[ListedAgent]:
+    online = online_sessions([agent.session_id for agent in agents if agent.deleted_at is None])
+    return [
+        {
+            "id": agent.pk,
+            "handle": agent.handle,
+            "ownerLogin": agent.owner.login,
+            "tagline": agent.tagline,
+            "isolated": agent.isolated,
+            "liveView": False,
+            "publicAsk": False,
+            "access": cast(Access, agent.access),
+            "sessionRoute": routing_name(agent.session),
+            "online": agent.deleted_at is None and agent.session_id in online,
+            "status": agent.status,
+            "deletedAt": iso_or_none(agent.deleted_at),
+            "dailyBudgetQueries": agent.daily_budget,
+            "concurrencyCap": agent.concurrency_cap,
+            "createdAt": iso(agent.created_at),
+        }
+        for agent in agents
+    ]
+
+
+def _show_tokens(tokens: Sequence[Credential]) -> list[ListedToken]:
+    return [
+        {
+            "id": token.pk,
+            "kind": token.kind,
+            "name": token.name,
+            "prefix": token.prefix,
+            "userId": token.user_id,
+            "userLogin": token.user.login,
+            "createdAt": iso(token.created_at),
+            "lastUsedAt": iso_or_none(token.last_used_at),
+            "revokedAt": iso_or_none(token.revoked_at),
+            "active": token.is_live,
+            "appName": token.app_name or None,
+            "machineId": token.machine_id or None,
+        }
+        for token in tokens
+    ]

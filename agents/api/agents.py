@@ -1,0 +1,207 @@
+"""The directory, and an owner's own agents."""
+
+from functools import partial
+from typing import Any
+
+from django.db.models import Q
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.models import User
+from accounts.rest import Conflict, StrictJSONParser, caller_of
+from agents.api.paging import PageQuery, page, read_query
+from agents.api.serializers import ChangedAgent, NewAgent, RemotePlace, show_agent, show_agents, show_card
+from agents.api.shapes import ApiAgent, ApiCard, PublishedAgent
+from agents.core import publishing
+from agents.links.remote.access import NO_AUTH, BadAuth
+from agents.links.remote.card import BadCard
+from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
+from agents.models import Agent, RemoteServer, Session
+from agents.transcript.pieces import Json
+from kit.concurrency import CARD_LOOKUPS, take_slot
+from kit.describe import ErrorBody, Page
+from kit.sealing import Unreadable
+
+MOST_LISTED = 5000
+PAPERS = ("claude_md", "personalization_prompt")  # up to 64 Ki characters each, too much for a list of many
+
+
+class DirectoryQuery(serializers.Serializer[Any]):
+    """Which agents to list."""
+
+    mine = serializers.BooleanField(default=False)
+    owner = serializers.CharField(default="", allow_blank=True, max_length=64)
+    q = serializers.CharField(default="", allow_blank=True, max_length=200)
+
+
+class Agents(APIView):
+    """`/agents`"""
+
+    parser_classes = [StrictJSONParser]
+
+    @extend_schema(parameters=[DirectoryQuery, PageQuery], responses=Page[ApiAgent])
+    def get(self, request: Request) -> Response:
+        """Published agents the caller may ask, by handle; with `mine`, the caller's own instead, drafts too.
+
+        Without `limit` up to 5000. `claudeMd` and `personalizationPrompt` are null in a list.
+        """
+        query, caller = read_query(DirectoryQuery, request), caller_of(request)
+        agents = Agent.objects
+        found = agents.kept().owned_by(caller) if query["mine"] else agents.askable_by(caller.pk)
+        if query["owner"]:
+            found = found.filter(owner__login__iexact=query["owner"])
+        if text := query["q"]:
+            found = found.filter(Q(handle__icontains=text) | Q(name__icontains=text) | Q(tagline__icontains=text))
+        listed = found.select_related("owner", "session").defer(*PAPERS).order_by("handle_key")
+        show = partial(show_agents, viewer_id=caller.pk, with_papers=False)
+        return page(request, listed, show, most=MOST_LISTED)
+
+    @extend_schema(request=NewAgent, responses={201: PublishedAgent, 404: ErrorBody, 409: ErrorBody})
+    def post(self, request: Request) -> Response:
+        """Publish a session of the caller's, or a remote A2A server; 409 when the handle or the session is taken.
+
+        A remote server is named by its agent card, which is fetched at once.
+        """
+        owner, details = caller_of(request), _checked(NewAgent(data=request.data))
+        publish = _publish_remote if "remote" in details else _publish_session
+        if "remote" in details:
+            take_slot(request, CARD_LOOKUPS, owner.pk)
+        try:
+            published = publish(owner, details)
+        except publishing.BadSlug as bad:
+            raise ValidationError({"slug": str(bad)}) from None
+        except publishing.Taken as taken:
+            raise Conflict(str(taken)) from None
+        shown: PublishedAgent = {
+            **show_agent(published.agent, viewer_id=owner.pk),
+            "restored": published.restored,
+        }
+        return Response(shown, status=201)
+
+
+class RemoteCards(APIView):
+    """`/agents/cards`"""
+
+    parser_classes = [StrictJSONParser]
+
+    @extend_schema(request=RemotePlace, responses=ApiCard)
+    def post(self, request: Request) -> Response:
+        """Fetch the agent card of a remote A2A server, and show how the hub would call it; nothing is kept."""
+        place = _checked(RemotePlace(data=request.data))
+        take_slot(request, CARD_LOOKUPS, caller_of(request).pk)
+        return Response(show_card(_found(place).card))
+
+
+class AgentByHandle(APIView):
+    """`/agents/by-handle/{owner}/{slug}`"""
+
+    @extend_schema(responses=ApiAgent)
+    def get(self, request: Request, owner: str, slug: str) -> Response:
+        """An agent the caller may ask, or a draft of the caller's."""
+        caller, handle = caller_of(request), f"{owner}/{slug}"
+        visible = Agent.objects.visible_to(caller)
+        agent = None if "\0" in handle else visible.at(handle).select_related("owner", "session").first()
+        if agent is None:
+            raise NotFound("no such agent")
+        return Response(show_agent(agent, viewer_id=caller.pk))
+
+
+class OneAgent(APIView):
+    """`/agents/{id}`"""
+
+    parser_classes = [StrictJSONParser]
+
+    @extend_schema(request=ChangedAgent, responses=ApiAgent)
+    def patch(self, request: Request, agent_id: int) -> Response:
+        """Change what the body names; a draft, and one whose access narrows, is closed to callers at once."""
+        owner = caller_of(request)
+        agent = get_own_agent(agent_id, owner)
+        changes = _checked(ChangedAgent(data=request.data, partial=True))
+        _refuse_moving(agent, changes)
+        if remote := changes.pop("remote", None):
+            take_slot(request, CARD_LOOKUPS, owner.pk)
+            _move(agent, remote)
+        allowed, budgets = changes.pop("allowed", None), changes.pop("budgets", None)
+        revised = publishing.revise(agent.pk, changes, allowed, budgets)
+        if revised is None:
+            raise NotFound("no such agent")
+        return Response(show_agent(revised, viewer_id=owner.pk))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, agent_id: int) -> Response:
+        """Free the handle and stop every ask from the next request on; the log stays."""
+        get_own_agent(agent_id, caller_of(request)).soft_delete()
+        return Response(status=204)
+
+
+def get_own_agent(agent_id: int, owner: User) -> Agent:
+    """A kept agent of this owner's; others' and absent ones are the same 404."""
+    agents = Agent.objects.kept().owned_by(owner).select_related("owner", "session")
+    agent: Agent | None = agents.filter(pk=agent_id).first()
+    if agent is None:
+        raise NotFound("no such agent")
+    return agent
+
+
+def _publish_session(owner: User, details: Json) -> publishing.Published:
+    session = Session.objects.owned_by(owner).filter(public_id=details.pop("sessionId")).first()
+    if session is None:
+        raise NotFound("no such session")
+    return publishing.publish(owner, session, details, **_named(details))
+
+
+def _publish_remote(owner: User, details: Json) -> publishing.Published:
+    wanted = _found(details.pop("remote"))
+    return publish_remote(owner, wanted, details, **_named(details))
+
+
+def _named(details: Json) -> Json:
+    """What publishing takes beside the fields of the agent, taken out of these."""
+    return {name: details.pop(name, None) for name in ("slug", "allowed", "budgets")}
+
+
+def _found(given: Json) -> ServerSettings:
+    """The server that its owner named, with its card."""
+    auth = given["auth"]["auth"] if given.get("auth") else NO_AUTH
+    keys = given.get("keys") or []
+    try:
+        return find_server(given["cardUrl"], auth, keys, tells_caller=given.get("tells_caller", False))
+    except BadCard as bad:
+        raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
+
+
+def _move(agent: Agent, given: Json) -> None:
+    """Call a remote server elsewhere, or as somebody else."""
+    server = RemoteServer.objects.filter(session_id=agent.session_id).first()
+    if server is None:
+        raise ValidationError({"remote": "this agent is a session, not a remote server"})
+    if set(given) == {"tells_caller"}:  # a switch, for which nothing has to be fetched
+        RemoteServer.objects.filter(pk=server.pk).update(**given)
+        return
+    auth = None
+    if "auth" in given:
+        auth = given["auth"]["auth"] if given["auth"] else NO_AUTH
+    keys = given["keys"] or [] if "keys" in given else None
+    try:
+        wanted = look_again(server, given.get("cardUrl"), auth, keys, given.get("tells_caller"))
+    except BadCard as bad:
+        raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
+    except (BadAuth, Unreadable) as bad:
+        raise ValidationError({"remote": {"auth": str(bad)}}) from None
+    move(server, wanted)
+
+
+def _checked(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)
+
+
+def _refuse_moving(agent: Agent, changes: Json) -> None:
+    """A handle and its session are fixed at publishing; sending back what they are is fine."""
+    for field, now in {"slug": agent.slug, "sessionId": agent.session.public_id}.items():
+        if changes.pop(field, now) != now:
+            raise ValidationError({field: "fixed at publishing; delete the agent and publish anew"})

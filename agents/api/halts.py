@@ -1,0 +1,128 @@
+"""The kill switch: owners for their own agents, administrators for any agent, owner or caller."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, cast
+
+from django.contrib.admin.models import ADDITION
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.acts import name_rows, note
+from accounts.rest import Body, caller_of
+from agents.api.administration.staff import StaffView
+from agents.api.agents import get_own_agent
+from agents.api.paging import PageQuery, page
+from agents.api.shapes import ApiHalt
+from agents.core import halting
+from agents.core.halting import Subject
+from agents.models import Halt
+from agents.models.halt import REASON_CHARS
+from kit.describe import ErrorBody, Page
+from kit.iso import iso, iso_or_none
+
+Kind = Halt.Kind
+
+
+class Why(Body):
+    """The body of an owner's halt."""
+
+    reason = serializers.CharField(max_length=REASON_CHARS, default="", allow_blank=True)
+
+
+class NewHalt(Why):
+    """The body of an administrator's: `name` is a handle, `owner/slug`, or a login."""
+
+    kind = serializers.ChoiceField(choices=Kind.choices)
+    name = serializers.CharField(max_length=128)
+
+
+class HaltAgent(APIView):
+    """`/agents/{id}/halt`"""
+
+    @extend_schema(request=Why, responses={201: ApiHalt, 200: ApiHalt, 404: ErrorBody})
+    def post(self, request: Request, agent_id: int) -> Response:
+        """Halt an agent of the caller's: asks are refused, open ones end, its socket closes. Again is fine."""
+        owner = caller_of(request)
+        subject = Subject(Kind.AGENT, agent=get_own_agent(agent_id, owner))
+        return _made(*halting.halt(subject, by=owner, by_staff=False, reason=_checked(Why, request)["reason"]))
+
+    @extend_schema(responses={204: None, 404: ErrorBody})
+    def delete(self, request: Request, agent_id: int) -> Response:
+        """Let it go on; again is fine. What an administrator halted stays so."""
+        owner = caller_of(request)
+        own = Subject(Kind.AGENT, agent=get_own_agent(agent_id, owner)).halts.filter(by_staff=False)
+        halting.resume(own, by=owner)
+        return Response(status=204)
+
+
+class AdminHalts(StaffView):
+    """`/admin/halts`"""
+
+    @extend_schema(parameters=[PageQuery], responses=Page[ApiHalt])
+    def get(self, request: Request) -> Response:
+        """Every halt there was, newest first."""
+        halts = Halt.objects.select_related("agent", "user", "made_by", "lifted_by").order_by("-pk")
+        return page(request, halts, show_halts)
+
+    @extend_schema(request=NewHalt, responses={201: ApiHalt, 200: ApiHalt, 404: ErrorBody})
+    def post(self, request: Request) -> Response:
+        """Halt an agent, all agents and sessions of an owner, or a caller's questions. Again is fine."""
+        wanted = _checked(NewHalt, request)
+        try:
+            subject = halting.named(wanted["kind"], wanted["name"])
+        except halting.NoSuchSubject as unknown:
+            raise NotFound(str(unknown)) from None
+        staff = caller_of(request)
+        made, is_new = halting.halt(subject, by=staff, by_staff=True, reason=wanted["reason"])
+        if is_new:
+            note(staff, Halt, name_rows([made]), f"halted {made.whom}", flag=ADDITION)
+        return _made(made, is_new)
+
+
+class AdminHalt(StaffView):
+    """`/admin/halts/{id}`"""
+
+    @extend_schema(responses={204: None, 404: ErrorBody})
+    def delete(self, request: Request, halt_id: int) -> Response:
+        """Lift a halt, an owner's too; the row stays. Again is fine."""
+        found = Halt.objects.filter(pk=halt_id)
+        if not found.exists():
+            raise NotFound("no such halt")
+        staff = caller_of(request)
+        if halting.resume(found, by=staff):
+            note(staff, Halt, name_rows(list(found)), "lifted")
+        return Response(status=204)
+
+
+def show_halts(halts: Sequence[Halt]) -> list[ApiHalt]:
+    """Rows with all they name loaded."""
+    return [show_halt(one) for one in halts]
+
+
+def show_halt(one: Halt) -> ApiHalt:
+    """One of them."""
+    return {
+        "id": one.pk,
+        "kind": cast(Literal["agent", "owner", "caller"], one.kind),
+        "name": one.agent.handle if one.agent else one.user.login if one.user else "",
+        "reason": one.reason,
+        "byStaff": one.by_staff,
+        "madeBy": one.made_by.login if one.made_by else None,
+        "madeAt": iso(one.made_at),
+        "liftedBy": one.lifted_by.login if one.lifted_by else None,
+        "liftedAt": iso_or_none(one.lifted_at),
+    }
+
+
+def _made(made: Halt, is_new: bool) -> Response:
+    return Response(show_halt(made), status=201 if is_new else 200)
+
+
+def _checked(form: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
+    body = form(data=request.data)
+    body.is_valid(raise_exception=True)
+    return dict(body.validated_data)

@@ -1,0 +1,104 @@
+"""The audit of one agent, for its owner: who asked what, and what became of it."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Avg, Count, Max, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.rest import caller_of
+from agents.api.agents import get_own_agent
+from agents.api.paging import read_query
+from agents.api.serializers import show_agent
+from agents.api.shapes import Asked, Asker, InboundLog, Sums
+from agents.models import Turn
+from agents.models.choices import Outcome
+from kit.clock import db_now
+from kit.iso import iso
+
+RECENT = 100
+TOP_ASKERS = 10
+PUBLIC_ASKER = "(public)"
+OPEN_REASON = "in_progress"
+COMPLETED = Q(outcome=Outcome.COMPLETED)
+
+
+class WindowQuery(serializers.Serializer[Any]):
+    """How far to look back."""
+
+    days = serializers.IntegerField(default=7, min_value=1, max_value=30)
+
+
+class Inbound(APIView):
+    """`/agents/{id}/inbound`"""
+
+    @extend_schema(parameters=[WindowQuery], responses=InboundLog)
+    def get(self, request: Request, agent_id: int) -> Response:
+        """The window's sums over ended asks, and its newest asks, open ones among them."""
+        agent = get_own_agent(agent_id, caller_of(request))
+        days = read_query(WindowQuery, request)["days"]
+        since = db_now() - timedelta(days=days)
+        asked = Turn.objects.filter(agent=agent, asked_at__gte=since)
+        ended = asked.exclude(outcome=None)
+        log: InboundLog = {
+            "agent": show_agent(agent, viewer_id=agent.owner_id),
+            "window": {"days": days, "since": iso(since)},
+            "summary": _summary(ended),
+            "publicThreadStats": {"total": 0, "today": 0, "active": 0},
+            "topAskers": _top_askers(ended),
+            "recent": _recent(asked.select_related("caller").order_by("-asked_at", "-pk")[:RECENT]),
+        }
+        return Response(log)
+
+
+def _summary(ended: QuerySet[Turn]) -> Sums:
+    """Refusals that share a row count as often as they were made; whatever did not complete was denied."""
+    sums = ended.aggregate(
+        total=Sum("repeats", default=0),
+        ok=Sum("repeats", filter=COMPLETED, default=0),
+        average=Avg("latency_ms", filter=COMPLETED),
+        askers=Count(Coalesce("caller_id", 0), distinct=True),
+    )
+    return {
+        "total": sums["total"],
+        "ok": sums["ok"],
+        "denied": sums["total"] - sums["ok"],
+        "avgLatencyMs": None if sums["average"] is None else round(sums["average"]),
+        "distinctAskers": sums["askers"],
+    }
+
+
+def _top_askers(ended: QuerySet[Turn]) -> list[Asker]:
+    askers = ended.values("caller__login").annotate(count=Sum("repeats"), last=Max("asked_at"))
+    return [
+        {"login": row["caller__login"] or PUBLIC_ASKER, "count": row["count"], "lastAt": iso(row["last"])}
+        for row in askers.order_by("-count", "caller__login")[:TOP_ASKERS]
+    ]
+
+
+def _recent(turns: Iterable[Turn]) -> list[Asked]:
+    return [_show(turn) for turn in turns]
+
+
+def _show(turn: Turn) -> Asked:
+    ok = turn.outcome == Outcome.COMPLETED
+    return {
+        "ts": iso(turn.asked_at),
+        "askerLogin": turn.caller.login if turn.caller else PUBLIC_ASKER,
+        "ok": ok,
+        "latencyMs": turn.latency_ms if ok else None,
+        "question": turn.question,
+        "routeId": None if turn.outcome == Outcome.DENIED else turn.chat_id,
+        "deniedReason": None if ok else _reason(turn),
+        "traceId": turn.trace_id or None,
+    }
+
+
+def _reason(turn: Turn) -> str:
+    return OPEN_REASON if turn.outcome is None else turn.reason or turn.outcome

@@ -1,0 +1,329 @@
+"""What comes in over REST, checked field by field, and what goes out as JSON."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import cast
+
+from rest_framework import serializers
+
+from accounts.models import User
+from accounts.rest import Body
+from agents.api.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style, TaskStoreKind
+from agents.core.card_settings import (
+    HUB_MODES,
+    MAX_SKILLS,
+    SkillBody,
+    checked_output_modes,
+    checked_skills,
+    modes,
+)
+from agents.core.facts import Facts, facts_of
+from agents.core.granting import UnknownLogin, budgets_of, logins_granted, users_named
+from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
+from agents.links.remote.approval import CARD_DECISIONS
+from agents.links.remote.card import Card
+from agents.links.remote.signatures import BadKey, read_keys, thumbprint
+from agents.models import Agent, RemoteServer, Session
+from agents.models.agent import (
+    MAX_BUDGET,
+    MAX_CAP,
+    MAX_NAMED_CALLERS,
+    MAX_PAPER_CHARS,
+    MAX_QUEUE,
+    MAX_QUEUE_WAIT_S,
+    MAX_WAIT_S,
+    MIN_BODY_BYTES,
+    QUEUE_WAIT_S,
+)
+from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
+from agents.transcript.pieces import Json
+from kit.asgi import MAX_BODY_BYTES
+from kit.clock import db_now
+from kit.iso import iso, iso_or_none
+
+NOT_OFFERED = "this hub does not offer it yet"
+
+
+def _paper(source: str) -> serializers.CharField:
+    return serializers.CharField(
+        source=source,
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        max_length=MAX_PAPER_CHARS,
+        trim_whitespace=False,
+    )
+
+
+class RemoteAuth(Body):
+    """What the hub sends to a remote A2A server as `Authorization`."""
+
+    scheme = serializers.CharField(max_length=MAX_SCHEME_CHARS)
+    credentials = serializers.CharField(max_length=MAX_CREDENTIALS_CHARS, write_only=True)
+
+    def validate(self, attrs: Json) -> Json:
+        """As an Auth under the name `auth`."""
+        try:
+            return {"auth": make_auth(attrs["scheme"], attrs["credentials"])}
+        except BadAuth as bad:
+            raise serializers.ValidationError(str(bad)) from None
+
+
+class RemotePlace(Body):
+    """Where a remote A2A server is: its card's URL, or one above it; without `auth` the hub calls it unnamed.
+
+    `cardKeys`: a public JWK or a JWK Set; one of the keys signed the card, or the hub asks nothing.
+    `tellsCaller`: each request says who asks, in a signed header.
+    """
+
+    cardUrl = serializers.CharField(max_length=MAX_URL_CHARS)
+    auth = RemoteAuth(required=False, allow_null=True)
+    cardKeys = serializers.DictField(source="keys", required=False, allow_null=True)
+
+    tellsCaller = serializers.BooleanField(source="tells_caller", required=False)
+
+    def validate_cardKeys(self, given: Json | None) -> list[Json]:
+        """The keys of a JWK or a JWK Set."""
+        try:
+            return read_keys(given) if given is not None else []
+        except BadKey as bad:
+            raise serializers.ValidationError(str(bad)) from None
+
+
+class RemoteChanges(RemotePlace):
+    """The same where it is to move: what is absent stays, null takes the credentials or the keys away."""
+
+    cardUrl = serializers.CharField(required=False, max_length=MAX_URL_CHARS)
+
+
+class CardDecision(Body):
+    """What becomes of the changed card that the owner saw: `digest` is that of `GET`."""
+
+    digest = serializers.RegexField(r"\A[0-9a-f]{64}\Z")
+    decision = serializers.ChoiceField(choices=list(CARD_DECISIONS))
+
+
+class QueueingBody(Body):
+    """How many A2A questions may wait for the agent while it is at work, and how long each."""
+
+    max = serializers.IntegerField(min_value=1, max_value=MAX_QUEUE)
+    waitS = serializers.IntegerField(required=False, default=QUEUE_WAIT_S, min_value=1, max_value=MAX_QUEUE_WAIT_S)
+
+
+class AgentChanges(Body):
+    """The body of PATCH: any subset."""
+
+    name = serializers.CharField(max_length=120)
+    tagline = serializers.CharField(required=False, max_length=160, allow_blank=True)
+    description = serializers.CharField(required=False, max_length=4096, allow_blank=True, trim_whitespace=False)
+    status = serializers.ChoiceField(required=False, choices=Agent.Status.choices)
+    access = serializers.ChoiceField(required=False, choices=Agent.Access.choices)
+    allowedLogins = serializers.ListField(
+        source="allowed", required=False, max_length=MAX_NAMED_CALLERS, child=serializers.CharField(max_length=64)
+    )
+    dailyBudgetQueries = serializers.IntegerField(
+        source="daily_budget", required=False, min_value=0, max_value=MAX_BUDGET
+    )
+    callerBudgetQueries = serializers.IntegerField(
+        source="caller_budget", required=False, allow_null=True, min_value=0, max_value=MAX_BUDGET
+    )
+    callerBudgets = serializers.DictField(
+        source="budgets", required=False, child=serializers.IntegerField(min_value=0, max_value=MAX_BUDGET)
+    )
+    concurrencyCap = serializers.IntegerField(
+        source="concurrency_cap", required=False, min_value=1, max_value=MAX_CAP
+    )
+    waitS = serializers.IntegerField(
+        source="wait_s", required=False, allow_null=True, min_value=1, max_value=MAX_WAIT_S
+    )
+    agentStyle = serializers.ChoiceField(source="agent_style", required=False, choices=Agent.Style.choices)
+    isolated = serializers.BooleanField(required=False)
+    callerApprovals = serializers.BooleanField(source="caller_approvals", required=False)
+    suggestedPrompts = serializers.ListField(
+        source="suggested_prompts", required=False, max_length=6, child=serializers.CharField(max_length=400)
+    )
+    skills = serializers.ListField(required=False, max_length=MAX_SKILLS, child=SkillBody())
+    defaultInputModes = modes("input_modes", among=HUB_MODES)
+    defaultOutputModes = modes("output_modes")
+    maxBodyBytes = serializers.IntegerField(
+        source="max_body_bytes",
+        required=False,
+        allow_null=True,
+        min_value=MIN_BODY_BYTES,
+        max_value=MAX_BODY_BYTES,
+    )
+    taskStore = serializers.ChoiceField(
+        source="task_store", required=False, allow_null=True, choices=Agent.TaskStore.choices
+    )
+    queueing = QueueingBody(required=False, allow_null=True)
+    claudeMd = _paper("claude_md")
+    personalizationPrompt = _paper("personalization_prompt")
+    liveView = serializers.BooleanField(required=False, write_only=True)
+    publicAsk = serializers.BooleanField(required=False, write_only=True)
+
+    def validate_allowedLogins(self, logins: list[str]) -> list[User]:
+        """The users of these logins."""
+        try:
+            return users_named(logins)
+        except UnknownLogin as unknown:
+            raise serializers.ValidationError(str(unknown)) from None
+
+    def validate_callerBudgets(self, budgets: dict[str, int]) -> dict[User, int]:
+        """By user; of a login in several cases the last one holds."""
+        if len(budgets) > MAX_NAMED_CALLERS:
+            raise serializers.ValidationError(f"want at most {MAX_NAMED_CALLERS} logins")
+        by_key = {login.lower(): budget for login, budget in budgets.items()}
+        return {user: by_key[user.login.lower()] for user in self.validate_allowedLogins(list(by_key))}
+
+    def validate_skills(self, skills: list[Json]) -> list[Json]:
+        """With ids that differ."""
+        return checked_skills(skills)
+
+    def validate_defaultInputModes(self, modes: list[str]) -> list[str]:
+        """Each once."""
+        return list(dict.fromkeys(modes))
+
+    def validate_defaultOutputModes(self, modes: list[str]) -> list[str]:
+        """Each once, and one of them such that a caller of A2A can take it."""
+        return checked_output_modes(modes)
+
+    def validate_taskStore(self, kind: str | None) -> str:
+        """As the model has it: the hub's own is empty."""
+        return kind or ""
+
+    def validate(self, attrs: Json) -> Json:
+        """Take out what only has to be false, and spread what is two columns."""
+        if "queueing" in attrs:
+            chosen = attrs.pop("queueing")
+            attrs["queue_max"] = chosen["max"] if chosen else 0
+            attrs["queue_wait_s"] = chosen["waitS"] if chosen else QUEUE_WAIT_S
+        for later in ("liveView", "publicAsk"):
+            if attrs.pop(later, False):
+                raise serializers.ValidationError({later: NOT_OFFERED})
+        return attrs
+
+
+class NewAgent(AgentChanges):
+    """The body of POST: either the session that is published, or the remote A2A server."""
+
+    sessionId = serializers.UUIDField(required=False)
+    slug = serializers.CharField(required=False, allow_null=True, max_length=64)
+    remote = RemotePlace(required=False)
+
+    def validate(self, attrs: Json) -> Json:
+        """One of the two."""
+        if ("sessionId" in attrs) == ("remote" in attrs):
+            raise serializers.ValidationError({"sessionId": "want either sessionId or remote"})
+        return super().validate(attrs)
+
+
+class ChangedAgent(AgentChanges):
+    """The body of PATCH; `remote` moves an agent that is a remote A2A server. The rest is fixed at publishing."""
+
+    sessionId = serializers.UUIDField(required=False, write_only=True)
+    slug = serializers.CharField(required=False, allow_null=True, max_length=64, write_only=True)
+
+    remote = RemoteChanges(required=False)
+
+
+def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = True) -> list[ApiAgent]:
+    """ApiAgents, whatever their number in the same few queries; owner and session come with the rows.
+
+    Whom an agent is limited to, and callers' own budgets, are told to its owner alone. `with_papers`: with the
+    two long texts of the owner.
+    """
+    facts = facts_of(agents)
+    own = [agent for agent in agents if agent.owner_id == viewer_id]
+    ids = [agent.pk for agent in own]
+    granted, budgets = logins_granted(ids), budgets_of(ids)
+    remote = RemoteServer.objects.in_bulk([agent.session_id for agent in own], field_name="session_id")
+    now = db_now() if remote else None
+    shown = [_show(agent, facts[agent.pk], remote.get(agent.session_id), now) for agent in agents]
+    for agent, one in zip(agents, shown, strict=True):
+        if agent.pk in granted:
+            one["allowedLogins"], one["callerBudgets"] = granted[agent.pk], budgets[agent.pk]
+    for agent, one in zip(agents, shown, strict=True) if with_papers else ():
+        one["claudeMd"], one["personalizationPrompt"] = agent.claude_md, agent.personalization_prompt
+    return shown
+
+
+def show_agent(agent: Agent, *, viewer_id: int) -> ApiAgent:
+    """One ApiAgent."""
+    return show_agents([agent], viewer_id=viewer_id)[0]
+
+
+def show_card(card: Card) -> ApiCard:
+    """ApiCard of the native API."""
+    return {
+        "url": card.url,
+        "name": card.name,
+        "description": card.description,
+        "version": card.version,
+        "skills": list(card.skills),
+        "callUrl": card.interface.url,
+        "protocolVersion": "0.3" if card.interface.version == "0.3" else "1.0",
+        "protocolBinding": "HTTP+JSON" if card.interface.binding == "HTTP+JSON" else "JSONRPC",
+        "streaming": card.streams,
+    }
+
+
+def _show_remote(server: RemoteServer, now: datetime) -> ApiRemote:
+    return {
+        "cardUrl": server.card_url,
+        "authScheme": server.auth_scheme or None,
+        "breaker": server.breaker(now),
+        "retryAt": iso_or_none(server.retry_at),
+        "lastFailure": server.last_failure or None,
+        "cardChangedAt": iso_or_none(server.card_changed_at),
+        "cardRefusal": server.card_refusal or None,
+        "tellsCaller": server.tells_caller,
+        "cardKeys": [thumbprint(key) for key in server.card_keys],
+    }
+
+
+def _show(agent: Agent, facts: Facts, server: RemoteServer | None, now: datetime | None) -> ApiAgent:
+    shown: ApiAgent = {
+        "id": agent.pk,
+        "handle": agent.handle,
+        "ownerLogin": agent.owner.login,
+        "sessionId": str(agent.session.public_id),
+        "routingName": routing_name(agent.session),
+        "name": agent.name,
+        "tagline": agent.tagline,
+        "description": agent.description,
+        "status": "published" if agent.status == Agent.Status.PUBLISHED else "draft",
+        "access": cast(Access, agent.access),
+        "online": facts.is_online,
+        "concurrencyCap": agent.concurrency_cap,
+        "dailyBudgetQueries": agent.daily_budget,
+        "callerBudgetQueries": agent.caller_budget,
+        "waitS": agent.wait_s,
+        "agentStyle": cast(Style, agent.agent_style),
+        "queriesToday": facts.queries_today,
+        "queriesAllTime": facts.queries_all_time,
+        "lastQueryAt": iso_or_none(facts.last_query_at),
+        "publishedAt": iso_or_none(agent.published_at),
+        "createdAt": iso(agent.created_at),
+        "isolated": agent.isolated,
+        "callerApprovals": agent.caller_approvals,
+        "claudeMd": None,
+        "personalizationPrompt": None,
+        "liveView": False,
+        "publicAsk": False,
+        "liveViewEnabledAt": None,
+        "suggestedPrompts": agent.suggested_prompts,
+        "skills": agent.skills,
+        "defaultInputModes": agent.input_modes,
+        "defaultOutputModes": agent.output_modes,
+        "maxBodyBytes": agent.max_body_bytes,
+        "queueing": {"max": agent.queue_max, "waitS": agent.queue_wait_s} if agent.queue_max else None,
+        "taskStore": cast(TaskStoreKind | None, agent.task_store or None),
+    }
+    if server is not None and now is not None:
+        shown["remote"] = _show_remote(server, now)
+    return shown
+
+
+def routing_name(session: Session) -> str | None:
+    """The name of a session as clients write it."""
+    return f"@{session.routing_name}" if session.routing_name else None

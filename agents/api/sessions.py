@@ -1,0 +1,165 @@
+"""The caller's running and past agents, published or not, and those that others share with them."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+from uuid import UUID
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.rest import Body, caller_of
+from agents.api.desktops import NO_DESKTOPS
+from agents.api.paging import MAX_LIMIT, PageQuery, page, read_query
+from agents.api.serializers import routing_name
+from agents.api.session_shapes import SessionDeleted
+from agents.api.shapes import ApiSession, RoleWord
+from agents.api.visible import get_session
+from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
+from agents.models.reachable import online_sessions
+from agents.models.session import SEEN_AT
+from agents.transcript.access import Role, role_of, seen_at, visible_sessions
+from agents.transcript.deleting import Gone, delete_sessions
+from kit.describe import Page
+from kit.iso import iso, iso_or_none
+
+MOST_LISTED = 20_000  # where SESSIONS_PER_OWNER is more, or no limit
+
+
+class SessionQuery(serializers.Serializer[Any]):
+    """Which sessions to list."""
+
+    connected = serializers.BooleanField(default=False)
+    archived = serializers.BooleanField(default=False)
+
+
+class SessionChanges(Body):
+    """What a supervisor would set; this hub knows none, so they stay as they are."""
+
+    autoStart = serializers.BooleanField(required=False)
+    managedByMachineId = serializers.CharField(required=False, allow_null=True, max_length=100)
+
+
+class DeleteQuery(serializers.Serializer[Any]):
+    """Deleting is said aloud."""
+
+    hard = serializers.BooleanField(default=False)
+
+
+class Sessions(APIView):
+    """`/sessions`"""
+
+    @extend_schema(parameters=[SessionQuery, PageQuery], responses=Page[ApiSession])
+    def get(self, request: Request) -> Response:
+        """The caller's sessions and those shared with them, last seen first: the connected ones.
+
+        Archived ones only when asked for. Without `limit` all of them: the command line finds names in this list.
+        """
+        query, caller = read_query(SessionQuery, request), caller_of(request)
+        found = visible_sessions(caller.pk)
+        if not query["archived"]:
+            found = found.filter(archived_at=None)
+        if query["connected"]:
+            found = found.filter(pk__in=online_sessions(found.values_list("pk", flat=True)))
+        ordered = found.order_by(SEEN_AT.desc(), "-pk")
+        return page(request, ordered, lambda rows: show_sessions(rows, caller.pk), most=most_listed())
+
+
+class OneSession(APIView):
+    """`/sessions/{id}`"""
+
+    @extend_schema(responses=ApiSession)
+    def get(self, request: Request, public_id: UUID) -> Response:
+        """One session of the caller's, or shared with them."""
+        return Response(show_session(request, get_session(request, public_id)))
+
+    @extend_schema(request=SessionChanges, responses=ApiSession)
+    def patch(self, request: Request, public_id: UUID) -> Response:
+        """Nothing can be changed: sending back what is there is fine, all else is refused."""
+        session = get_session(request, public_id, at_least=Role.OWNER)
+        changes = SessionChanges(data=request.data)
+        changes.is_valid(raise_exception=True)
+        if refused := [name for name, value in changes.validated_data.items() if value]:
+            raise ValidationError(dict.fromkeys(refused, NO_DESKTOPS))
+        return Response(show_session(request, session))
+
+    @extend_schema(parameters=[DeleteQuery], responses={200: SessionDeleted})
+    def delete(self, request: Request, public_id: UUID) -> Response:
+        """Delete a session for good, with its transcript, shares, files, agent and audit.
+
+        Only with `hard=true`; to put it away, archive it. A connected agent is told not to come back.
+        """
+        session = get_session(request, public_id, at_least=Role.OWNER)
+        if not read_query(DeleteQuery, request)["hard"]:
+            raise ValidationError({"hard": "want hard=true, for this cannot be undone; or POST …/archive instead"})
+        gone = delete_sessions([session.pk])
+        if session.pk not in gone.session_ids:
+            raise NotFound("no such session")
+        return Response(_show_gone(str(public_id), gone))
+
+
+def most_listed() -> int:
+    """How many sessions a list holds: all that one may have, and MAX_LIMIT that others share."""
+    return min(settings.SESSIONS_PER_OWNER or MOST_LISTED, MOST_LISTED) + MAX_LIMIT
+
+
+def show_session(request: Request, session: Session) -> ApiSession:
+    """One ApiSession."""
+    return show_sessions([session], caller_of(request).pk)[0]
+
+
+def show_sessions(sessions: Sequence[Session], user_id: int) -> list[ApiSession]:
+    """ApiSessions as this user sees them, whatever their number in the same two queries.
+
+    They come from `visible_sessions`, with their owners, the user's roles and `seen_at`. An agent the user
+    may not ask is as absent here as everywhere.
+    """
+    ids = [session.pk for session in sessions]
+    online = online_sessions(ids)
+    published = Agent.objects.askable_by(user_id).filter(session_id__in=ids)
+    handles = dict(published.values_list("session_id", "handle"))
+    return [_show(session, session.pk in online, handles.get(session.pk)) for session in sessions]
+
+
+def _show_gone(session_id: str, gone: Gone) -> SessionDeleted:
+    return {
+        "ok": True,
+        "sessionId": session_id,
+        "deleted": True,
+        "blobsSwept": gone.blobs_swept,
+        "bytesFreed": gone.bytes_freed,
+        "events": gone.count(Event),
+        "opMessages": gone.count(OpMessage),
+        "shares": gone.count(Share),
+        "files": gone.count(File),
+        "permissionRequests": gone.count(PermissionRequest),
+        "tokenUsage": gone.count(TokenUsage),
+        "turns": gone.count(Turn),
+        "agents": gone.count(Agent),
+    }
+
+
+def _show(session: Session, is_online: bool, handle: str | None) -> ApiSession:
+    return {
+        "id": str(session.public_id),
+        "routingName": routing_name(session),
+        "startedByLogin": session.owner.login,
+        "role": cast(RoleWord, role_of(session).word),
+        "host": session.host or None,
+        "cwd": session.cwd or None,
+        "channelVersion": session.channel_version or None,
+        "startedAt": iso(session.started_at),
+        "lastSeenAt": iso(seen_at(session)),
+        "archivedAt": iso_or_none(session.archived_at),
+        "connected": is_online,
+        "agentHandle": handle,
+        "managedBy": None,
+        "autoStart": False,
+        "autoEnter": False,
+        "extraFlags": [],
+        "preserveSessionId": False,
+    }

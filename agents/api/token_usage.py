@@ -1,0 +1,194 @@
+"""Token usage: agents' programs report it, owners read it."""
+
+from typing import Any, Literal, TypedDict, cast
+from uuid import UUID
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import NotFound, PermissionDenied
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.authn import Identity, identify
+from accounts.callers import presented_by
+from accounts.models import Credential, User
+from accounts.rest import Body, CredentialAuthentication, caller_of, identity_of
+from agents.api.cursors import MAX_ID
+from agents.api.paging import read_query
+from agents.api.visible import get_session
+from agents.models import Session, TokenUsage
+from agents.transcript.access import Role
+from agents.transcript.shares import Gone
+from agents.transcript.token_usage import ModelUsage, between, note
+from kit.describe import BEARER, CHANNEL_TOKEN, COOKIE, Done, ErrorBody, Time, Uuid
+from kit.iso import iso
+
+HIGHEST_LIMIT = 1000
+MAX_MODELS = 100
+SNAPSHOTS = 10_000
+READERS: list[Any] = [{BEARER: []}, {COOKIE: []}]
+REPORTERS = [*READERS, {CHANNEL_TOKEN: []}]
+UsageReason = Literal["hourly", "final"]
+
+
+class UsageRow(TypedDict):
+    """Counters of one model in one run of a program, up to one moment."""
+
+    id: int
+    sessionId: Uuid
+    ccSessionId: str
+    ownerId: int
+    capturedAt: Time
+    model: str
+    inputTokens: int
+    outputTokens: int
+    cacheReadTokens: int
+    cacheCreationTokens: int
+    reason: UsageReason
+
+
+class SessionUsage(TypedDict):
+    """The rows of one session, oldest first."""
+
+    sessionId: Uuid
+    snapshots: list[UsageRow]
+    nextCursor: int | None
+
+
+class UsagePage(TypedDict):
+    """Rows, oldest first; with `nextCursor` as `cursor` come the next ones."""
+
+    rows: list[UsageRow]
+    nextCursor: int | None
+
+
+def _counter(source: str) -> serializers.IntegerField:
+    return serializers.IntegerField(source=source, default=0, min_value=0, max_value=MAX_ID)
+
+
+class OneModel(Body):
+    """Counters of one model."""
+
+    model = serializers.CharField(max_length=128)
+    inputTokens = _counter("input_tokens")
+    outputTokens = _counter("output_tokens")
+    cacheReadTokens = _counter("cache_read_tokens")
+    cacheCreationTokens = _counter("cache_creation_tokens")
+
+
+class NewUsage(Body):
+    """A report."""
+
+    capturedAt = serializers.DateTimeField()
+    ccSessionId = serializers.CharField(max_length=128)
+    reason = serializers.ChoiceField(choices=TokenUsage.Reason.choices)
+    models = serializers.ListField(child=OneModel(), min_length=1, max_length=MAX_MODELS)
+
+
+class SpanQuery(serializers.Serializer[Any]):
+    """Captured when, both ends counted; `cursor`: rows after this id."""
+
+    since = serializers.DateTimeField(required=False)
+    until = serializers.DateTimeField(required=False)
+    cursor = serializers.IntegerField(default=0, min_value=0, max_value=MAX_ID)
+
+
+class UsageQuery(SpanQuery):
+    """Which part, and for staff: whose."""
+
+    limit = serializers.IntegerField(default=HIGHEST_LIMIT, min_value=1)
+    ownerId = serializers.IntegerField(required=False, min_value=0, max_value=MAX_ID)
+
+
+class ReporterAuthentication(BaseAuthentication):
+    """An agent's program, by the token of its socket: it may report, reading is for people and their apps."""
+
+    def authenticate(self, request: Request) -> tuple[User, Identity] | None:
+        """The token's owner; None without a live channel token."""
+        token = presented_by(request._request) if request.method == "POST" else None
+        identity = identify([token.digest]).get(token.digest) if token and not token.by_cookie else None
+        if identity is None or identity.kind != Credential.Kind.CHANNEL:
+            return None
+        return User.objects.get(pk=identity.user_id), identity
+
+
+class SessionTokenUsage(APIView):
+    """`/sessions/{id}/token-usage`"""
+
+    authentication_classes = [CredentialAuthentication, ReporterAuthentication]
+
+    @extend_schema(parameters=[SpanQuery], responses=SessionUsage, auth=READERS)
+    def get(self, request: Request, public_id: UUID) -> Response:
+        """What a session's programs reported, oldest first."""
+        session = get_session(request, public_id)
+        query = read_query(SpanQuery, request)
+        rows, cursor = _page(TokenUsage.objects.filter(session=session), query, SNAPSHOTS)
+        answer: SessionUsage = {"sessionId": str(public_id), "snapshots": rows, "nextCursor": cursor}
+        return Response(answer)
+
+    @extend_schema(request=NewUsage, responses={201: Done}, auth=REPORTERS)
+    def post(self, request: Request, public_id: UUID) -> Response:
+        """Report counters of one run of a program: by the session's owner, or with its channel token."""
+        session = _get_own(request, public_id)
+        body = NewUsage(data=request.data)
+        body.is_valid(raise_exception=True)
+        report = body.validated_data
+        models = [ModelUsage(**one) for one in report["models"]]
+        try:
+            note(session, report["ccSessionId"], report["capturedAt"], report["reason"], models)
+        except Gone:
+            raise NotFound("no such session") from None
+        return Response({"ok": True}, status=201)
+
+
+class AllTokenUsage(APIView):
+    """`/token-usage`"""
+
+    @extend_schema(parameters=[UsageQuery], responses={200: UsagePage, 403: ErrorBody})
+    def get(self, request: Request) -> Response:
+        """What the programs of the caller's sessions reported, oldest first; staff may name another owner."""
+        query, caller = read_query(UsageQuery, request), caller_of(request)
+        owner_id = query.get("ownerId", caller.pk)
+        if owner_id != caller.pk and not caller.is_staff:
+            raise PermissionDenied("only staff may name another owner")
+        found = TokenUsage.objects.filter(owner_id=owner_id)
+        rows, cursor = _page(found, query, min(query["limit"], HIGHEST_LIMIT))
+        answer: UsagePage = {"rows": rows, "nextCursor": cursor}
+        return Response(answer)
+
+
+def _get_own(request: Request, public_id: UUID) -> Session:
+    """The session of a report: the caller's own, or one that was registered with their channel token."""
+    if identity_of(request).kind != Credential.Kind.CHANNEL:
+        return get_session(request, public_id, at_least=Role.OWNER)
+    registered = Session.objects.filter(owner=caller_of(request), credential_id=identity_of(request).credential_id)
+    session: Session | None = registered.filter(public_id=public_id).first()
+    if session is None:
+        raise NotFound("no such session")
+    return session
+
+
+def _page(rows: QuerySet[TokenUsage], query: dict[str, Any], limit: int) -> tuple[list[UsageRow], int | None]:
+    span = between(rows.filter(pk__gt=query["cursor"]), query.get("since"), query.get("until"))
+    shown = [show_usage(row) for row in span.select_related("session").order_by("pk")[: limit + 1]]
+    return shown[:limit], shown[limit - 1]["id"] if len(shown) > limit else None
+
+
+def show_usage(row: TokenUsage) -> UsageRow:
+    """One row."""
+    return {
+        "id": row.pk,
+        "sessionId": str(row.session.public_id),
+        "ccSessionId": row.cc_session_id,
+        "ownerId": row.owner_id,
+        "capturedAt": iso(row.captured_at),
+        "model": row.model,
+        "inputTokens": row.input_tokens,
+        "outputTokens": row.output_tokens,
+        "cacheReadTokens": row.cache_read_tokens,
+        "cacheCreationTokens": row.cache_creation_tokens,
+        "reason": cast(UsageReason, row.reason),
+    }

@@ -1,0 +1,65 @@
+"""What an owner says of an agent in its A2A card, checked: the native API and the forms share it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.rest import Body
+from agents.transcript.pieces import Json
+
+MEDIA_TYPE = r"\A[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*\Z"
+MAX_MEDIA_TYPE_CHARS = 127
+MAX_SKILLS = 20
+MAX_MODES = 20
+HUB_MODES = ("text/plain", "application/json")  # what every agent takes, and what callers can ask for
+
+
+def modes(source: str | None = None, *, among: Sequence[str] = ()) -> serializers.ListField:
+    """Media types, each once and in their order; empty: the default."""
+    child: serializers.Field[Any, Any, Any, Any]
+    if among:
+        child = serializers.ChoiceField(choices=among)
+    else:
+        child = serializers.RegexField(MEDIA_TYPE, max_length=MAX_MEDIA_TYPE_CHARS)
+    return serializers.ListField(source=source, required=False, max_length=MAX_MODES, child=child)
+
+
+def _short(max_length: int, *, most: int) -> serializers.ListField:
+    child = serializers.CharField(max_length=max_length)
+    return serializers.ListField(required=False, max_length=most, child=child)
+
+
+class SkillBody(Body):
+    """A skill as A2A cards have it; without modes it has the agent's."""
+
+    id = serializers.CharField(max_length=64)
+    name = serializers.CharField(max_length=120)
+    description = serializers.CharField(required=False, allow_blank=True, max_length=1024)
+    tags = _short(64, most=20)
+    examples = _short(400, most=20)
+    inputModes = modes(among=HUB_MODES)
+    outputModes = modes()
+
+
+def checked_skills(skills: list[Json]) -> list[Json]:
+    """Skills whose ids differ; callers name a skill by its id.
+
+    Raises:
+        ValidationError: two have one id.
+    """
+    ids = [skill["id"] for skill in skills]
+    if twice := [one for one in ids if ids.count(one) > 1]:
+        raise serializers.ValidationError(f"skill ids must differ: {twice[0]} is used twice")
+    return skills
+
+
+def checked_output_modes(modes: list[str]) -> list[str]:
+    """Each once, and one of them such that a caller of A2A can take it.
+
+    Raises:
+        ValidationError: none is.
+    """
+    if modes and not set(modes) & set(HUB_MODES):
+        raise serializers.ValidationError(f"want {' or '.join(HUB_MODES)} among them")
+    return list(dict.fromkeys(modes))

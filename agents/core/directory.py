@@ -1,0 +1,58 @@
+"""Reading agents and their state: what cards, the native API and pages show."""
+
+from collections.abc import Iterable
+
+from django.db.models import OuterRef, Subquery, Sum
+
+from agents.core.admission import CallerSpending
+from agents.models import Agent, CallerBudget, DailyUsage, Turn
+from agents.models.choices import Outcome
+from kit.clock import db_now
+
+
+def find_askable(handle: str, user_id: int | None) -> Agent | None:
+    """The agent of a handle, if it is published and open to this user; `user_id` None: open to everybody."""
+    found: Agent | None = Agent.objects.askable_by(user_id).at(handle).first() if handle.isprintable() else None
+    return found
+
+
+def queries_today(agent: Agent) -> int:
+    """Asks the agent has accepted on this UTC day."""
+    return usage_today([agent.pk]).get(agent.pk, 0)
+
+
+def usage_today(agent_ids: Iterable[int]) -> dict[int, int]:
+    """Asks accepted on this UTC day, by agent."""
+    rows = DailyUsage.objects.filter(agent_id__in=agent_ids, day=db_now().date())
+    return dict(rows.values_list("agent_id", "queries"))
+
+
+def find_caller_spending(agent: Agent, caller_id: int | None) -> CallerSpending | None:
+    """A caller's own daily budget at the agent, and what they spent of it; None when they have none."""
+    return callers_spending([agent], caller_id).get(agent.pk)
+
+
+def callers_spending(agents: Iterable[Agent], caller_id: int | None) -> dict[int, CallerSpending]:
+    """The same of several agents, by agent; those without such a budget are not in it."""
+    if caller_id is None:
+        return {}
+    budgets = {agent.pk: agent.caller_budget for agent in agents}
+    rows = CallerBudget.objects.filter(agent_id__in=budgets, caller_id=caller_id)
+    today, spent = db_now().date(), dict.fromkeys(budgets, 0)
+    for agent_id, budget, day, queries in rows.values_list("agent_id", "daily_budget", "day", "queries"):
+        budgets[agent_id] = budgets[agent_id] if budget is None else budget
+        spent[agent_id] = queries if day == today else 0
+    return {pk: CallerSpending(budget, spent[pk]) for pk, budget in budgets.items() if budget is not None}
+
+
+def usage_all_time(agent_ids: Iterable[int]) -> dict[int, int]:
+    """Asks ever accepted, by agent."""
+    rows = DailyUsage.objects.filter(agent_id__in=agent_ids).values("agent_id").annotate(total=Sum("queries"))
+    return {row["agent_id"]: row["total"] for row in rows}
+
+
+def last_asked_at(agent_ids: Iterable[int]) -> dict[int, object]:
+    """When each agent was last asked and not refused: from the end of each one's log, however long it is."""
+    asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Outcome.DENIED)
+    last = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])
+    return dict(Agent.objects.filter(pk__in=agent_ids).values_list("pk", last))

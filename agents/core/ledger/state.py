@@ -1,0 +1,291 @@
+"""Reads: a request's caller and agent (`look_up`), and what decides about a batch, behind its locks."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from accounts import authn
+from accounts.authn import Identity
+from agents.core.admission import SESSION_CAP, AdmissionState, AgentState, CallerSpending, Place
+from agents.core.ledger.database import Answer, Database, Row, thread_database
+from agents.core.ledger.statements import Moment
+from agents.core.ledger.texts import Statement, statement
+from agents.core.ledger.work import Admit, Deny
+from agents.core.types import Ask, Found, HookedSession, Target
+from agents.models.choices import AGENTS_OWN_WORDS, Outcome
+
+MARKDOWN = "text/markdown"
+_FIND = statement("""
+SELECT a.handle_key, a.access, a.owner_id, a.id, a.session_id, a.handle, a.wait_s, a.agent_style, a.max_body_bytes,
+       a.task_store, CAST(a.output_modes AS text)
+FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
+WHERE a.handle_key = ANY(:handles) AND a.deleted_at IS NULL AND a.status = 'published' AND u.is_active
+""")
+_GRANTED = statement("SELECT agent_id, user_id FROM agents_agentgrant WHERE agent_id = ANY(:agents)")
+_HOOKED = statement("""
+SELECT s.public_id, s.id, s.credential_id, c.id, c.process_id
+FROM agents_session s LEFT JOIN agents_connection c ON c.session_id = s.id WHERE s.public_id = ANY(:sessions)
+""")
+_IDENTITIES = Statement(*(authn.identity_statement(vendor) for vendor in Statement._fields))
+
+_LIVE = """
+LEFT JOIN agents_connection c ON c.session_id = {session}
+  AND EXISTS (SELECT 1 FROM agents_process p WHERE p.id = c.process_id AND p.beat_at > {{alive}})
+LEFT JOIN agents_remoteserver r ON r.session_id = {session} AND (r.retry_at IS NULL OR r.retry_at <= {{now}})
+"""
+_OWN_WORDS = ", ".join(f"'{reason}'" for reason in sorted(AGENTS_OWN_WORDS))
+_HALTED = """(
+  EXISTS (SELECT 1 FROM agents_halt h JOIN agents_agent ha ON ha.id = h.agent_id
+          WHERE h.lifted_at IS NULL AND h.kind = 'agent' AND ha.session_id = {session} AND ha.deleted_at IS NULL)
+  OR EXISTS (SELECT 1 FROM agents_halt h
+             WHERE h.lifted_at IS NULL AND h.kind = 'owner' AND h.user_id = {owner}))
+"""
+_AGENTS = statement(
+    """
+SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id, a.owner_id,
+       c.id, c.process_id, a.daily_budget, a.concurrency_cap, a.isolated, a.access = 'public',
+       COALESCE(d.queries, 0), r.id IS NOT NULL, a.queue_max, a.queue_wait_s,
+       a.caller_budget IS NOT NULL OR EXISTS (
+         SELECT 1 FROM agents_callerbudget b WHERE b.agent_id = a.id AND b.daily_budget IS NOT NULL
+       ), """
+    + _HALTED.format(session="a.session_id", owner="a.owner_id")
+    + """
+FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
+"""
+    + _LIVE.format(session="a.session_id")
+    + "LEFT JOIN agents_dailyusage d ON d.agent_id = a.id AND d.day = {day} WHERE a.id = ANY(:agents)"
+)
+_SESSIONS = statement(
+    f"""
+SELECT s.id, s.archived_at IS NULL AND u.is_active, s.id, s.owner_id, c.id, c.process_id,
+       NULL, {SESSION_CAP}, 0, 1, 0, r.id IS NOT NULL, 0, 0, 0,
+       {_HALTED.format(session="s.id", owner="s.owner_id")}
+FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id
+"""
+    + _LIVE.format(session="s.id")
+    + "WHERE s.id = ANY(:sessions)"
+)
+_CLAIMS = statement("""
+SELECT session_id, caller_id, chat_id, task_id, home, CASE WHEN outcome IS NULL THEN message_key ELSE '' END
+FROM agents_turn
+WHERE released_at IS NULL AND claim_until > {now} AND session_id = ANY(:held)
+""")
+_BLOCKS = statement("""
+SELECT owner_id, caller_id FROM agents_callerblock WHERE caller_id = ANY(:callers)
+UNION ALL SELECT NULL, user_id FROM agents_halt
+WHERE lifted_at IS NULL AND kind = 'caller' AND user_id = ANY(:callers)
+""")
+_LINES = statement("""
+SELECT q.session_id, q.caller_id, q.chat_id, q.task_id, q.home, q.message_key
+FROM agents_queuedask q JOIN agents_process p ON p.id = q.home AND p.beat_at > {alive}
+JOIN accounts_user u ON u.id = q.caller_id AND u.is_active
+WHERE q.waits_until > {now} AND q.session_id = ANY(:lines) ORDER BY q.id
+""")
+_GRANTS = statement("""
+SELECT g.agent_id, g.user_id FROM agents_agentgrant g JOIN agents_agent a ON a.id = g.agent_id
+WHERE a.access = 'limited' AND a.id = ANY(:agents)
+""")
+
+_CALLERS = statement("""
+SELECT a.id, u.id, COALESCE(b.daily_budget, a.caller_budget), CASE WHEN b.day = {day} THEN b.queries ELSE 0 END
+FROM agents_agent a CROSS JOIN accounts_user u
+LEFT JOIN agents_callerbudget b ON b.agent_id = a.id AND b.caller_id = u.id
+WHERE a.id = ANY(:agents) AND u.id = ANY(:callers) AND COALESCE(b.daily_budget, a.caller_budget) IS NOT NULL
+""")
+# Turns that are open, were answered, or that the agent itself failed or rejected. Not those that were canceled,
+# failed otherwise or were deleted.
+_PARENTS_THAT_GO_ON = statement(f"""
+SELECT chat_id FROM agents_turn
+WHERE chat_id = ANY(:parents)
+  AND (outcome IS NULL OR outcome = '{Outcome.COMPLETED}' OR reason IN ({_OWN_WORDS}))
+""")
+
+
+Then = Callable[[Found], Admit | Deny]
+
+
+class LookUp(NamedTuple):
+    """What to find: a token's digest, an agent's handle, a session's public id. Result: Found.
+
+    `then`: makes an ask of what was found, that is decided in the same batch; its result is that of this work, or
+    what `then` raises. It is called once, in the ledger's thread, and must be quick.
+    """
+
+    digest: str | None
+    handle: str | None
+    session: UUID | None = None
+    then: Then | None = None
+
+
+Grants = frozenset[tuple[int, int]]
+
+
+def look_up(wanted: Sequence[LookUp]) -> list[Found]:
+    """Identities and published agents for a whole batch; nothing is ever cached.
+
+    One round trip for all; a second where an agent is limited, for its grants.
+    """
+    database = thread_database()
+    with database.django_errors:
+        database.open()
+        return _look_up(database, wanted)
+
+
+def _look_up(database: Database, wanted: Sequence[LookUp]) -> list[Found]:
+    digests = {one.digest for one in wanted if one.digest}
+    handles = {one.handle.lower() for one in wanted if one.handle}
+    session_ids = {one.session for one in wanted if one.session}
+    callers = database.send(_IDENTITIES, {"digests": database.list_of(digests)})
+    agents = database.send(_FIND, {"handles": database.list_of(handles)})
+    hooked = database.send(_HOOKED, {"sessions": _as_stored(database, session_ids)}) if session_ids else None
+    identities = authn.identities(callers.fetchall())
+    by_handle = {row[0]: row for row in agents.fetchall()}
+    sessions = {UUID(str(row[0])): HookedSession(*row[1:]) for row in hooked.fetchall()} if hooked else {}
+    grants = _grants(database, [row[3] for row in by_handle.values() if row[1] == "limited"])
+    return [
+        _found(
+            identities.get(one.digest or ""),
+            by_handle.get((one.handle or "").lower()),
+            grants,
+            sessions.get(one.session) if one.session else None,
+        )
+        for one in wanted
+    ]
+
+
+def _as_stored(database: Database, session_ids: Collection[UUID]) -> object:
+    """SQLite keeps a UUID as its 32 digits."""
+    return database.list_of([one if database.is_postgresql else one.hex for one in session_ids])
+
+
+def _found(identity: Identity | None, row: Row | None, grants: Grants, session: HookedSession | None) -> Found:
+    """What one request gets; a session only with the token that it last registered with."""
+    agent = _target(row) if row and _is_there_for(identity, row, grants) else None
+    is_its_own = session is not None and identity is not None and session.credential_id == identity.credential_id
+    return Found(identity, agent, session if is_its_own else None)
+
+
+def _target(row: Row) -> Target:
+    agent_id, session_id, handle, wait_s, style, max_body_bytes, task_store, modes = row[3:]
+    text_type = text_type_of(modes)
+    return Target(agent_id, session_id, handle, wait_s, style, max_body_bytes, task_store, text_type)
+
+
+def text_type_of(output_modes: str) -> str:
+    """The media type of an agent's texts, given its output modes as JSON: Markdown if it stands before plain."""
+    markdown, plain = output_modes.find(f'"{MARKDOWN}"'), output_modes.find('"text/plain"')
+    return MARKDOWN if markdown >= 0 and (plain < 0 or markdown < plain) else ""
+
+
+def _is_there_for(identity: Identity | None, row: Row, grants: Grants) -> bool:
+    _, access, owner_id, agent_id = row[:4]
+    if access == "public":
+        return True
+    return identity is not None and (identity.user_id == owner_id or (agent_id, identity.user_id) in grants)
+
+
+def _grants(database: Database, agent_ids: Sequence[int]) -> Grants:
+    if not agent_ids:
+        return frozenset()
+    found = database.send(_GRANTED, {"agents": database.list_of(agent_ids)}).fetchall()
+    return frozenset((row[0], row[1]) for row in found)
+
+
+class StateReader:
+    """Reads what decides about these asks: sends the statements at once, and takes the answers in `read`."""
+
+    def __init__(self, database: Database, asks: Collection[Ask], moment: Moment) -> None:
+        self._database = database
+        self._asks = asks
+        self._values = moment.values
+        if not asks:
+            return
+        agent_ids = {ask.target.agent_id for ask in asks if ask.target.agent_id is not None}
+        plain = {ask.target.session_id for ask in asks if ask.target.agent_id is None}
+        self._agents = self._send(_AGENTS, agents=agent_ids) if agent_ids else None
+        self._sessions = self._send(_SESSIONS, sessions=plain) if plain else None
+        self._claims = self._send(_CLAIMS, held={ask.target.session_id for ask in asks})
+        self._blocks = self._send(_BLOCKS, callers={ask.caller_id for ask in asks})
+
+    def read(self) -> AdmissionState:
+        """One more query each for limited agents, budgets of callers, lines, and asks that agents pass on."""
+        agents = self._agents.fetchall() if self._agents else []
+        blocks = self._blocks.fetchall()
+        state = AdmissionState(
+            agents={row[0]: _state(row) for row in agents},
+            sessions={row[0]: _state(row) for row in self._sessions.fetchall()} if self._sessions else {},
+            granted=self._granted([row[0] for row in agents if not row[9]]),
+            callers=self._callers([row[0] for row in agents if row[14]]),
+            blocked=frozenset((row[0], row[1]) for row in blocks if row[0] is not None),
+            halted=frozenset(row[1] for row in blocks if row[0] is None),
+            ended=_ended(self._database, {ask.parent for ask in self._asks if ask.parent}),
+        )
+        for session_id, caller_id, chat_id, task_id, home, message_key in self._claims.fetchall():
+            state.held(session_id)[caller_id] += 1
+            if message_key:
+                state.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
+        if waited_for := [agent.session_id for agent in state.agents.values() if agent.queue_max]:
+            self._read_lines(state, waited_for)
+        return state
+
+    def _send(self, statement: Statement, **lists: Collection[object]) -> Answer:
+        values = {name: self._database.list_of(values) for name, values in lists.items()}
+        return self._database.send(statement, {**self._values, **values})
+
+    def _read_lines(self, state: AdmissionState, session_ids: Sequence[int]) -> None:
+        """Add who waits for these sessions."""
+        found = self._send(_LINES, lines=session_ids).fetchall()
+        for session_id, caller_id, chat_id, task_id, home, message_key in found:
+            state.line(session_id).append(Place(chat_id, caller_id))
+            if message_key:
+                state.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
+
+    def _callers(self, agent_ids: Sequence[int]) -> dict[tuple[int, int], CallerSpending]:
+        """What these callers spent at agents that give callers a budget, by agent and caller."""
+        if not agent_ids:
+            return {}
+        found = self._send(_CALLERS, agents=agent_ids, callers={ask.caller_id for ask in self._asks}).fetchall()
+        return {(row[0], row[1]): CallerSpending(row[2], row[3]) for row in found}
+
+    def _granted(self, agent_ids: Sequence[int]) -> frozenset[tuple[int, int]]:
+        if not agent_ids:
+            return frozenset()
+        return frozenset((row[0], row[1]) for row in self._send(_GRANTS, agents=agent_ids).fetchall())
+
+
+def ended_parents(chat_ids: Collection[str]) -> frozenset[str]:
+    """Those of these turns that were canceled, failed or deleted: no caller waits for what was asked in them."""
+    database = thread_database()
+    with database.django_errors:
+        database.open()
+        return _ended(database, chat_ids)
+
+
+def _ended(database: Database, chat_ids: Collection[str]) -> frozenset[str]:
+    if not chat_ids:
+        return frozenset()
+    going_on = database.send(_PARENTS_THAT_GO_ON, {"parents": database.list_of(chat_ids)}).fetchall()
+    return frozenset(chat_ids) - {row[0] for row in going_on}
+
+
+def _state(row: Row) -> AgentState:
+    """A row of agents or of sessions; SQLite has no booleans of its own."""
+    published, isolated, open_to_all = bool(row[1]), bool(row[8]), bool(row[9])
+    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, is_remote = row[:12]
+    queue_max, queue_wait_s, _, halted = row[12:]
+    return AgentState(
+        published=published,
+        session_id=session_id,
+        owner_id=owner_id,
+        connection_id=connection_id,
+        process_id=process_id,
+        budget=budget,
+        cap=cap,
+        isolated=isolated,
+        open_to_all=open_to_all,
+        spent=spent,
+        is_remote=bool(is_remote),
+        halted=bool(halted),
+        queue_max=queue_max,
+        queue_wait_s=queue_wait_s,
+    )

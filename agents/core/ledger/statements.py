@@ -1,0 +1,312 @@
+"""The ledger's SQL and the rows it writes. Turns are written under the locks of their sessions (`Moment`)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from agents.core.ledger.database import Answer, Database
+from agents.core.ledger.texts import NOW, READ_CLOCK, Statement, checked, insert, statement, table
+from agents.core.types import Ask, OpenTurn
+from agents.models.presence import PROCESS_DEAD_S
+from kit.durations import seconds
+
+GRACE = timedelta(seconds=seconds(60.0))
+PROCESS_DEAD = timedelta(seconds=PROCESS_DEAD_S)
+PLACE_GRACE = timedelta(seconds=10)  # its process ends the wait itself, in time; on a busy machine a little later
+
+
+class TurnRow(NamedTuple):
+    """The columns of a new turn: those of its ask, and what was decided about it."""
+
+    chat_id: str
+    agent_id: int | None
+    session_id: int
+    caller_id: int
+    surface: str
+    question: str
+    asked_at: object
+    source_session_id: int | None
+    depth: int
+    traceparent: str
+    message_key: str
+    task_id: str
+    outcome: str | None = None
+    reason: str = ""
+    settled_at: object = None
+    usage_day: object = None
+    released_at: object = None
+    claim_until: object = None
+    home: str = ""
+    connection_id: int | None = None
+    repeats: int = 1
+
+
+class EndingRow(NamedTuple):
+    """How one turn ends."""
+
+    chat_id: str
+    outcome: str
+    reason: str
+    latency_ms: int | None
+    keeps_claim: int
+
+
+class QueuedRow(NamedTuple):
+    """The columns of an ask that begins to wait."""
+
+    agent_id: int | None
+    session_id: int
+    caller_id: int
+    chat_id: str
+    home: str
+    task_id: str
+    message_key: str
+    question: str
+    queued_at: object
+    waits_until: object
+
+
+class EventRow(NamedTuple):
+    """The columns of a new event."""
+
+    session_id: int
+    kind: str
+    type: str
+    payload: str
+    ts: object
+
+
+class CallerSpendingRow(NamedTuple):
+    """What a caller asked of an agent on a day."""
+
+    agent_id: int
+    caller_id: int
+    day: object
+    queries: int
+
+
+# One that is there already (an unknown commit, retried) stays as it is.
+INSERT_TURNS = insert("agents_turn", TurnRow._fields, "ON CONFLICT (chat_id) DO NOTHING")
+INSERT_QUEUED = insert("agents_queuedask", QueuedRow._fields, "ON CONFLICT (chat_id) DO NOTHING")
+INSERT_EVENTS = insert("agents_event", EventRow._fields, now="ts")
+# The sessions' locks keep what admission read of callers' budgets true.
+SPEND_OF_CALLERS = insert(
+    "agents_callerbudget",
+    CallerSpendingRow._fields,
+    """
+ON CONFLICT (agent_id, caller_id) DO UPDATE SET day = excluded.day, queries = excluded.queries
+  + CASE WHEN agents_callerbudget.day = excluded.day THEN agents_callerbudget.queries ELSE 0 END
+""",
+)
+_SPEND = statement(
+    """
+INSERT INTO agents_dailyusage (agent_id, day, queries)
+SELECT a.id, {day}, v.column2 FROM {spent} AS v JOIN agents_agent a ON a.id = v.column1
+WHERE v.column2 <= a.daily_budget
+ON CONFLICT (agent_id, day) DO UPDATE SET queries = agents_dailyusage.queries + excluded.queries
+WHERE agents_dailyusage.queries + excluded.queries
+  <= (SELECT daily_budget FROM agents_agent WHERE id = agents_dailyusage.agent_id)
+RETURNING agent_id
+""",
+    spent=table("spent", "bigint", "integer"),
+)
+_SPEND = checked(_SPEND, "agents")  # fails where a budget changed under the batch
+_SETTLE = statement(
+    """
+UPDATE agents_turn SET
+  outcome = v.column2, reason = v.column3, latency_ms = v.column4, settled_at = {now},
+  released_at = CASE WHEN v.column5 = 1 THEN NULL ELSE {now} END,
+  claim_until = CASE WHEN v.column5 = 1 THEN {grace} ELSE claim_until END
+FROM {endings} AS v WHERE chat_id = v.column1 AND outcome IS NULL
+RETURNING chat_id, agent_id, usage_day
+""",
+    endings=table("endings", "text", "text", "text", "integer", "integer"),
+    grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
+)
+_SETTLE_ALL = checked(_SETTLE, "turns")
+# Run on PostgreSQL alone. `count` makes it lock all sessions before it reads the clock.
+_LOCK_SESSIONS = statement(
+    """
+WITH locked AS MATERIALIZED (
+  SELECT id FROM agents_session WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE
+)
+SELECT {clock}, locked_all.count FROM (SELECT count(*) AS count FROM locked) AS locked_all
+""",
+    clock=Statement("", READ_CLOCK),
+)
+_HOLD_SESSIONS = statement(
+    "SELECT id FROM agents_session WHERE id = ANY(:ids)", postgresql_lock="ORDER BY id FOR KEY SHARE"
+)
+_SESSIONS_OF = statement("SELECT chat_id, session_id FROM agents_turn WHERE chat_id = ANY(:ids)")
+_ENDS = statement("SELECT chat_id, outcome, reason FROM agents_turn WHERE chat_id = ANY(:ids)")
+_DELETE_PLACES = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:ids)")
+_RELEASE = "UPDATE agents_turn SET released_at = {now} WHERE outcome IS NOT NULL AND released_at IS NULL AND "
+_RELEASE_TURNS = statement(f"{_RELEASE} chat_id = ANY(:ids)")
+_RELEASE_SESSIONS = statement(f"{_RELEASE} session_id = ANY(:ids)")
+_GIVE_BACK = (
+    statement(
+        "UPDATE agents_dailyusage SET queries = queries - 1"
+        " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
+    ),
+    statement(
+        "UPDATE agents_callerbudget SET queries = queries - 1"
+        " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
+        " AND caller_id = (SELECT caller_id FROM agents_turn WHERE chat_id = :chat_id)"
+    ),
+    statement("UPDATE agents_turn SET usage_day = NULL WHERE chat_id = :chat_id"),
+)
+
+
+class Moment:
+    """When a batch is decided: by the database's clock, once the sessions it is about are locked, in one order.
+
+    SQLite already holds its one write lock, and its clock is this host's. `values`: what a statement's `{now}`,
+    `{day}` and `{alive}` are.
+    """
+
+    def __init__(self, database: Database, session_ids: Collection[int]) -> None:
+        self._database = database
+        self._leases: dict[float, object] = {}
+        if database.is_postgresql:
+            self._clock = database.send(_LOCK_SESSIONS, {"ids": database.list_of(set(session_ids))})
+            self.values: dict[str, Any] = {}
+            return
+        self.now = datetime.now(UTC)
+        now = self.now.replace(tzinfo=None)  # as SQLite stores it
+        alive, until = now - PROCESS_DEAD, now + GRACE
+        self.values = {"now": str(now), "day": str(now)[:10], "alive": str(alive), "until": str(until)}
+
+    @cached_property
+    def now(self) -> datetime:
+        """Aware, in UTC."""
+        now: datetime = self._clock.fetchall()[0][0]
+        return now.astimezone(UTC)
+
+    @cached_property
+    def stored(self) -> Any:
+        """As the database stores it."""
+        return self._database.moment(self.now)
+
+    @cached_property
+    def day(self) -> str:
+        """The day, as both databases take it."""
+        return self.now.date().isoformat()
+
+    def lease(self, wait_s: float) -> object:
+        """Until when a turn holds its claim if nothing ends it."""
+        if wait_s not in self._leases:
+            self._leases[wait_s] = self._database.moment(self.now + timedelta(seconds=wait_s) + GRACE)
+        return self._leases[wait_s]
+
+    def place_until(self, wait_s: float) -> object:
+        """Until when an ask has its place in a line."""
+        return self._database.moment(self.now + timedelta(seconds=wait_s) + PLACE_GRACE)
+
+
+def hold_sessions(database: Database, session_ids: Collection[int]) -> Answer:
+    """Those of these sessions that are there; they are not deleted before the transaction ends."""
+    return database.send(_HOLD_SESSIONS, {"ids": database.list_of(session_ids)})
+
+
+def sessions_of(database: Database, chat_ids: Sequence[str]) -> dict[str, int]:
+    """The sessions of these turns, by chat id."""
+    return dict(database.send(_SESSIONS_OF, {"ids": database.list_of(chat_ids)}).fetchall())
+
+
+def settle(database: Database, endings: Sequence[EndingRow], moment: Moment) -> Answer:
+    """End open turns; those this ended, each with its agent and the day it was counted on."""
+    return database.send(_SETTLE, moment.values | database.table_of("endings", endings))
+
+
+def settle_all(database: Database, endings: Sequence[EndingRow], moment: Moment) -> None:
+    """End turns that are all open, on PostgreSQL: it fails the transaction (DIVISION_BY_ZERO) where one is not."""
+    database.send(_SETTLE_ALL, moment.values | database.table_of("endings", endings) | {"turns": len(endings)})
+
+
+def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[str | None, str]]:
+    """Those of these turns that are written: the outcome, None of an open one, and the reason."""
+    found = database.send(_ENDS, {"ids": database.list_of(chat_ids)}).fetchall()
+    return {row[0]: (row[1], row[2]) for row in found}
+
+
+def give_back(database: Database, agent_id: int | None, day: object, chat_id: str) -> None:
+    """Uncount one ask that never reached its agent, on the day it was counted, for the agent and its caller."""
+    values = {"agent": agent_id, "counted_on": day, "chat_id": chat_id}
+    for one in _GIVE_BACK:
+        database.send(one, values)
+
+
+def delete_places(database: Database, chat_ids: Sequence[str]) -> None:
+    """These asks wait no more."""
+    database.send(_DELETE_PLACES, {"ids": database.list_of(chat_ids)})
+
+
+def release_turns(database: Database, chat_ids: Sequence[str], moment: Moment) -> None:
+    """Free the lingering claims of ended turns whose agent finished after all."""
+    database.send(_RELEASE_TURNS, moment.values | {"ids": database.list_of(chat_ids)})
+
+
+def release_sessions(database: Database, session_ids: Sequence[int], moment: Moment) -> None:
+    """Free every lingering claim of these sessions."""
+    database.send(_RELEASE_SESSIONS, moment.values | {"ids": database.list_of(session_ids)})
+
+
+def spend(database: Database, counts: Mapping[int, int], moment: Moment) -> None:
+    """Count asks of agents on this day.
+
+    Raises:
+        RuntimeError: a budget changed under the batch. PostgreSQL raises a division by zero, at the commit.
+    """
+    values = database.table_of("spent", sorted(counts.items())) | {"agents": len(counts)}
+    spent = database.send(_SPEND, moment.values | values)
+    if not database.is_postgresql and len(spent.fetchall()) != len(counts):
+        raise RuntimeError("a budget changed under the batch")
+
+
+def open_row(turn: OpenTurn, home: str, moment: Moment) -> TurnRow:
+    """An admitted ask: open, holding its claim; counted on this day when an agent was asked."""
+    return turn_row(
+        turn.ask,
+        turn.text,
+        moment,
+        usage_day=moment.day if turn.ask.target.agent_id is not None else None,
+        claim_until=moment.lease(turn.ask.wait_s),
+        home=home,
+        connection_id=turn.connection_id,
+    )
+
+
+def turn_row(ask: Ask, question: str, moment: Moment, **decided: Any) -> TurnRow:
+    """The row of an ask, with what was decided about it."""
+    return TurnRow(
+        chat_id=ask.chat_id,
+        agent_id=ask.target.agent_id,
+        session_id=ask.target.session_id,
+        caller_id=ask.caller_id,
+        surface=ask.surface,
+        question=question,
+        asked_at=moment.stored,
+        source_session_id=ask.source.session_id if ask.source else None,
+        depth=ask.depth,
+        traceparent=ask.traceparent,
+        message_key=ask.message_key,
+        task_id=ask.task_id,
+        **decided,
+    )
+
+
+def queued_row(ask: Ask, wait_s: float, home: str, moment: Moment) -> QueuedRow:
+    """An ask that begins to wait for a free agent."""
+    return QueuedRow(
+        agent_id=ask.target.agent_id,
+        session_id=ask.target.session_id,
+        caller_id=ask.caller_id,
+        chat_id=ask.chat_id,
+        home=home,
+        task_id=ask.task_id,
+        message_key=ask.message_key,
+        question=ask.question,
+        queued_at=moment.stored,
+        waits_until=moment.place_until(wait_s),
+    )

@@ -1,0 +1,74 @@
+"""What the ledger is asked to do, and what it answers."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from agents.core.errors import Denied
+from agents.core.types import Ask, Ending, OpenTurn, SettledTurn
+from agents.transcript.recording import NewEvent
+from kit import sql
+
+
+class Admit(Struct, frozen=True):
+    """Decide this ask. Result: OpenTurn; or Denied, NotPublished, Waits, raised. `in_line`: it waits already."""
+
+    ask: Ask
+    in_line: bool = False
+
+
+class Deny(Struct, frozen=True):
+    """Audit an ask refused elsewhere: over its rate, or one that waits no more (`in_line`). Result: None."""
+
+    ask: Ask
+    denied: Denied
+    in_line: bool = False
+
+
+Also = Callable[[SettledTurn], Sequence[sql.Query]]
+
+
+class Settle(Struct, frozen=True):
+    """End a turn. Result: SettledTurn, as stored, whichever ending was first.
+
+    `also`: what a surface writes in the same transaction, given that result; it is called in the ledger's thread,
+    again when the batch is tried again. `has_also`: not given up, see `SettledTurn`.
+    """
+
+    turn: OpenTurn
+    ending: Ending
+    also: Also | None = None
+    has_also: bool = True
+
+
+class Withdraw(Struct, frozen=True):
+    """End an ask unsent, and delete its place, where a commit whose answer was lost wrote them. Result: None."""
+
+    ask: Ask
+
+
+class Release(Struct, frozen=True):
+    """Free the lingering claim of one ended turn, or all of a session's. Result: None.
+
+    `late`: the reply that came after the end; the transcript keeps it.
+    """
+
+    chat_id: str | None = None
+    session_id: int | None = None
+    late: str = ""
+
+
+class Record(Struct, frozen=True):
+    """Write an event of a session. Result: None."""
+
+    event: NewEvent
+
+
+class Touch(Struct, frozen=True):
+    """Note that a credential was just used. Result: None."""
+
+    credential_id: int
+
+
+Work = Admit | Deny | Settle | Withdraw | Release | Record | Touch
+Result = OpenTurn | SettledTurn | Exception | None

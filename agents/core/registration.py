@@ -1,0 +1,144 @@
+"""An agent's way in: its connection is bound to a session, and the newest connection wins."""
+
+import re
+import uuid
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts import quotas
+from accounts.quotas import QuotaExceeded
+from agents.core import halting
+from agents.core.session_rows import check_sessions, free_name, slug_of
+from agents.models import Connection, Session, Turn
+from agents.transcript import lifecycle
+from kit.clock import db_now
+
+
+class MayNotConnect(Exception):
+    """An agent may not connect now; `code` is public. It may try again later."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What an agent said of itself when it connected."""
+
+    user_id: int
+    credential_id: int
+    session_id: str | None
+    routing_name: str | None
+    host: str
+    cwd: str
+    os_user: str
+    pid: int | None
+    channel_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evicted:
+    """The connection that the new one replaced. `same_program`: the same host and pid, so merely a reconnect."""
+
+    process_id: str
+    connection_id: int
+    same_program: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """A connection as it now stands. `is_new`: so is its session."""
+
+    connection_id: int
+    session_id: int
+    public_id: str
+    routing_name: str
+    is_new: bool
+    evicted: Evicted | None
+
+
+@transaction.atomic
+def register(registration: Registration, *, process_id: str) -> Registered:
+    """Bind a connection to its session, a new one when none of the owner's has that id. The newest wins.
+
+    Raises:
+        MayNotConnect: its owner is halted, or has as much as one may.
+    """
+    quotas.hold(registration.user_id)  # names are unique per owner
+    session = _find_session(registration)
+    program = (registration.host, registration.pid)
+    same_program = session is not None and registration.pid is not None and (session.host, session.pid) == program
+    is_new = session is None
+    _check_may_connect(registration.user_id, session)
+    if session is None:
+        session = Session(owner_id=registration.user_id)
+        session.routing_name = free_name(session, _wanted_name(registration))
+    _describe(session, registration)
+    evicted = _evict(session, same_program=same_program)
+    connection = Connection.objects.create(
+        session=session,
+        process_id=process_id,
+        credential_id=registration.credential_id,
+        connected_at=session.last_seen_at,
+    )
+    lifecycle.started(session, session.last_seen_at, took_over=evicted is not None)
+    return Registered(
+        connection_id=connection.pk,
+        session_id=session.pk,
+        public_id=str(session.public_id),
+        routing_name=session.routing_name,
+        is_new=is_new,
+        evicted=evicted,
+    )
+
+
+def _check_may_connect(owner_id: int, session: Session | None) -> None:
+    if halting.is_halted(session.pk if session else None, owner_id):
+        raise MayNotConnect("halted", "this agent is halted: its owner or an administrator has to let it go on")
+    try:
+        if session is None:
+            check_sessions(owner_id)
+        if settings.SOCKETS_PER_OWNER:
+            others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
+            quotas.check(others.count(), settings.SOCKETS_PER_OWNER, "agents connected")
+    except QuotaExceeded as over:
+        raise MayNotConnect(over.code, str(over)) from None
+
+
+def _find_session(registration: Registration) -> Session | None:
+    try:
+        public_id = uuid.UUID(registration.session_id or "")
+    except ValueError:
+        return None
+    mine = Session.objects.select_for_update(no_key=True, of=("self",)).filter(owner_id=registration.user_id)
+    mine = mine.filter(remote=None)  # nobody registers as a server the hub calls
+    found: Session | None = mine.filter(public_id=public_id).first()
+    return found
+
+
+def _describe(session: Session, registration: Registration) -> None:
+    session.host, session.cwd = registration.host[:255], registration.cwd[:1024]
+    session.os_user, session.pid = registration.os_user[:255], registration.pid
+    session.channel_version = registration.channel_version[:64]
+    session.credential_id = registration.credential_id
+    session.last_seen_at = db_now()
+    session.archived_at = None
+    session.save()
+
+
+def _evict(session: Session, *, same_program: bool) -> Evicted | None:
+    old = Connection.objects.filter(session=session).first()
+    if old is None:
+        return None
+    evicted = Evicted(process_id=old.process_id, connection_id=old.pk, same_program=same_program)
+    old.delete()
+    Turn.objects.filter(session=session).release_ended(db_now())
+    return evicted
+
+
+def _wanted_name(registration: Registration) -> str:
+    named = slug_of(registration.routing_name or "")
+    return named or slug_of(re.split(r"[/\\]", registration.cwd.rstrip("/\\"))[-1]) or "session"

@@ -1,0 +1,149 @@
+"""What passes between surfaces, admission, dispatch and links: frozen, plain, no JSON."""
+
+from msgspec import Struct
+
+from accounts.authn import Identity
+from agents.core.errors import Denied
+from agents.models.choices import AGENTS_OWN_WORDS, Outcome, Surface
+from agents.transcript.pieces import Part
+
+
+class Target(Struct, frozen=True):
+    """Whom to ask: a published agent by its handle, or, without an agent, a session by its name.
+
+    `wait_s`: how long who does not wait in line may wait for it; None is the hub's own REPLY_WAIT_S.
+    `max_body_bytes`: the longest request it takes over A2A; None: the hub's own limit. `task_store`: where its
+    tasks are kept (`Agent.TaskStore`); empty: where the hub keeps them. `text_type`: the media type of its texts,
+    where its card names another before plain text.
+    """
+
+    agent_id: int | None
+    session_id: int
+    handle: str
+    wait_s: int | None = None
+    style: str = "hybrid"
+    max_body_bytes: int | None = None
+    task_store: str = ""
+    text_type: str = ""
+
+
+class Source(Struct, frozen=True):
+    """The session an ask came from. `mirrors`: its transcript shows the question and what became of it.
+
+    `reports`: its transcript shows the answer alone; its agent asked, and does not wait. `peer_login`,
+    `peer_session_id`: whom the transcript names.
+    """
+
+    session_id: int
+    mirrors: bool = False
+    reports: bool = False
+    peer_login: str | None = None
+    peer_session_id: str | None = None
+
+
+class HookedSession(Struct, frozen=True):
+    """A session as its program's hooks find it; without a connection while its agent is away."""
+
+    session_id: int
+    credential_id: int | None
+    connection_id: int | None
+    process_id: str | None
+
+
+class Found(Struct, frozen=True):
+    """What a request's token and path stand for; None where there is nothing live.
+
+    `session`: only with the token it last registered with.
+    """
+
+    identity: Identity | None
+    agent: Target | None
+    session: HookedSession | None = None
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """One question to one agent or session, before anything was decided. `wait_s`: how long its caller waits.
+
+    `tells`: no caller waits for the reply; the end of the agent's turn ends it too. `source`: where it was asked
+    from. `chain`: the sessions an onward ask came through, first to last. `files`: ids its text mentions.
+    `task_id`, `context_id`, `message_id`: what its surface calls the task, the conversation and the message (A2A's
+    `messageId`, the caller's choice). `parts`: the message's parts
+    where they are more than text. `traceparent`: the span it is, in the caller's trace (`kit.trace`).
+    `message_key`: the same for identical messages; while one is open, another joins it. Empty: joins nothing.
+    `parent`: the chat id of the turn in which an agent asks this; empty for a first ask. `queues`: it waits for an
+    agent that is at work, if the agent's owner allows it. `goes_on`: it answers what the agent asked in
+    its task, and passes the asks that wait.
+    """
+
+    chat_id: str
+    target: Target
+    caller_id: int
+    caller_login: str
+    surface: Surface
+    question: str
+    wait_s: float
+    tells: bool = False
+    source: "Source | None" = None
+    chain: tuple[int, ...] = ()
+    files: tuple[int, ...] = ()
+    task_id: str = ""
+    context_id: str = ""
+    message_id: str = ""
+    parts: tuple[Part, ...] = ()
+    traceparent: str = ""
+    message_key: str = ""
+    parent: str = ""
+    queues: bool = False
+    goes_on: bool = False
+
+    @property
+    def depth(self) -> int:
+        """0 for a first ask, else how many agents passed it on."""
+        return len(self.chain)
+
+
+class OpenTurn(Struct, frozen=True, kw_only=True):
+    """An admitted ask: durable, counted, holding its claim; `text` is to be delivered over `connection_id`.
+
+    `isolated`: while it lasts, its agent may not reach other sessions. `watchers`: the processes with operators
+    of the session. `is_remote`: the agent is a remote server, which the process that waits calls itself.
+    """
+
+    ask: Ask
+    connection_id: int
+    link_process: str
+    text: str
+    isolated: bool = False
+    session_public_id: str = ""
+    watchers: tuple[str, ...] = ()
+    is_remote: bool = False
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    """How dispatch wants a turn to end; the ledger's row says how it did."""
+
+    outcome: Outcome
+    reason: str = ""
+    text: str = ""
+    latency_ms: int | None = None
+    keeps_claim: bool = False
+    gives_back: bool = False
+
+
+class SettledTurn(Struct, frozen=True):
+    """The one end of a turn, as stored. `text` is the reply, or the agent's own words for why there is none.
+
+    `has_also`: what its surface wants written with it is written, if anything. `refused`: why it was never asked,
+    after it had waited for a free agent; there is no turn then.
+    """
+
+    outcome: Outcome
+    reason: str
+    text: str = ""
+    has_also: bool = True
+    refused: Denied | None = None
+
+    @property
+    def own_words(self) -> str:
+        """Why the agent says that it did not answer; empty when the hub says so."""
+        return self.text if self.reason in AGENTS_OWN_WORDS else ""

@@ -1,0 +1,249 @@
+"""The open turns of this process, their replies so far, and what wakes their followers."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+
+from agents.core.post import Chunk, Final, Said
+from agents.core.types import Ending, OpenTurn, SettledTurn
+from agents.models.choices import Failure, Interruption, Outcome
+from agents.transcript.pieces import (
+    ApprovalAsked,
+    ApprovalDecided,
+    ArtifactPiece,
+    LastWords,
+    Piece,
+    joined_texts,
+    plain_text_in,
+    text_in,
+)
+from kit.failpoints import reach
+from kit.waits import Waiters
+
+LATE_KEPT = 256
+
+OnChunk = Callable[[str], None]
+OnPiece = Callable[[], None]
+REASONS: dict[str, Failure | Interruption] = {str(one): one for kind in (Failure, Interruption) for one in kind}
+KEEPS_CLAIM = frozenset({Failure.REPLY_TOO_LARGE})
+
+
+class RunningTurn:
+    """One open turn of this process: its reply so far, and its end.
+
+    Links fill it; any number of surfaces follow it, each from the beginning. It is bounded by the caps the
+    link keeps on chunks and reply size. `ending`: of the wait for the reply. `is_direct`: the agent answered with
+    a message, not with a task; `is_decided`: that is known, or the turn has ended. `in_line`: it waits for a free
+    agent, and `turn` is only what it will be.
+    `until_replied`, `until_decided`, `until_due`, `until_settled`: coroutines that wait for `ending`,
+    `is_decided`, `is_due`, `is_settled`.
+    """
+
+    def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None, *, in_line: bool = False) -> None:
+        self.turn = turn
+        self.in_line = in_line
+        self.pieces: list[Piece] = []
+        self.agent_is_done = False
+        self.ending: Ending | None = None
+        self.until_replied = Waiters()
+        self.until_decided = Waiters()
+        self.until_due = Waiters()
+        self.until_settled = Waiters()
+        self.is_direct = False
+        self.is_decided = False
+        self._end: SettledTurn | None = None
+        self._settled: asyncio.Future[SettledTurn] | None = None
+        self._waits_for: frozenset[str] = frozenset()
+        self._on_chunk = on_chunk
+        self._on_piece: OnPiece | None = None
+        self._until_more = Waiters()
+
+    @property
+    def text(self) -> str:
+        """The text of the reply so far."""
+        return text_of(self.pieces)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the end is durable."""
+        return self._end is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether its caller is due an answer: it has ended, or its agent waits for the caller's approval."""
+        return self._end is not None or bool(self._waits_for)
+
+    @property
+    def settled(self) -> asyncio.Future[SettledTurn]:
+        """The end, once it is durable; made when it is first asked for, shared by all that wait for it."""
+        if self._settled is None:
+            self._settled = asyncio.get_running_loop().create_future()
+            if self._end is not None:
+                self._settled.set_result(self._end)
+        return self._settled
+
+    def become(self, turn: OpenTurn, on_chunk: OnChunk | None) -> None:
+        """It was admitted: it waits no more, and its agent is asked."""
+        self.turn, self._on_chunk, self.in_line = turn, on_chunk, False
+        if self._on_piece is not None:
+            self._on_piece()
+
+    def becomes_task(self) -> None:
+        """The answer will be no message without a task: a stream need not wait for what it is."""
+        if not self.is_decided:
+            self.is_decided = True
+            self.until_decided.wake()
+
+    def listen(self, on_piece: OnPiece) -> None:
+        """Call this after each piece from now on; it must return at once."""
+        self._on_piece = on_piece
+
+    def take(self, message: Chunk | Said | Final) -> None:
+        """Add a piece or the end of the reply; what comes after the end only tells that the agent is done."""
+        if isinstance(message, Final) and message.reason != Failure.REPLY_TOO_LARGE:
+            self.agent_is_done = True
+        if self.ending is not None:
+            return
+        if isinstance(message, Final):
+            self.is_direct = message.direct
+            self.end(self._ending(message))
+        else:
+            self._add(message)
+
+    def end(self, ending: Ending) -> None:
+        """End the wait for the reply; the first ending stands."""
+        if self.ending is None:
+            self.ending = ending
+            self.until_replied.wake()
+
+    def ending_or(self, other: Ending) -> Ending:
+        """How the wait for the reply ended; `other` while it has not."""
+        return self.ending or other
+
+    def publish(self, settled: SettledTurn) -> None:
+        """The end is durable: tell every follower."""
+        self._end = settled
+        if self._settled is not None:
+            self._settled.set_result(settled)
+        self.is_decided = True
+        for waiters in (self.until_settled, self.until_due, self.until_decided, self._until_more):
+            if waiters:
+                waiters.wake()
+
+    async def more_than(self, told: int, within_s: float) -> bool:
+        """Wait until there are more than so many pieces, or the end; False when neither came in time."""
+        return len(self.pieces) > told or self.is_settled or await self._until_more.wait(within_s)
+
+    def _add(self, message: Chunk | Said) -> None:
+        if message.seq != len(self.pieces):
+            self.end(_failed(Failure.REPLY_LOST, keeps_claim=True))
+            return
+        self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
+        if isinstance(self.pieces[-1], ApprovalAsked | ApprovalDecided):
+            self._ask_or_go_on(self.pieces[-1])
+        if not self.is_decided and not self.turn.is_remote:
+            self.becomes_task()
+        if reach:
+            reach("first-chunk")
+        if self._on_chunk is not None and (text := _text_added(self.pieces[-1])):
+            self._on_chunk(text)
+        if self._on_piece is not None:
+            self._on_piece()
+        self._until_more.wake()
+
+    def _ask_or_go_on(self, piece: ApprovalAsked | ApprovalDecided) -> None:
+        if isinstance(piece, ApprovalAsked):
+            self._waits_for |= {piece.request_id}
+            self.until_due.wake()
+        else:
+            self._waits_for -= {piece.request_id}
+
+    def _ending(self, final: Final) -> Ending:
+        reason = REASONS.get(final.reason)
+        if isinstance(reason, Failure):
+            return _failed(reason, text=final.text or "", keeps_claim=reason in KEEPS_CLAIM)
+        if final.chunks != len(self.pieces):
+            return _failed(Failure.REPLY_LOST)
+        text = final.text if final.text is not None else self.text
+        return Ending(outcome=Outcome.COMPLETED, reason=reason or "", text=text)
+
+
+def text_of(pieces: Sequence[Piece]) -> str:
+    """The text of a reply: its chunks, or the text of the artifacts that are the reply; else its last words."""
+    texts: dict[str, list[str]] = {}
+    words = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            texts.setdefault("", []).append(piece)
+        elif isinstance(piece, LastWords):
+            words = text_in(piece.parts)
+        elif isinstance(piece, ArtifactPiece) and piece.lead is not None:
+            told = texts.setdefault(piece.artifact_id, [])
+            if not piece.append:
+                told.clear()
+            told.append(plain_text_in(piece.parts))
+    return joined_texts("".join(told) for told in texts.values()) or words
+
+
+def _text_added(piece: Piece) -> str:
+    """What a reader of the growing reply sees of a piece."""
+    if isinstance(piece, str):
+        return piece
+    if not isinstance(piece, ArtifactPiece) or piece.lead is None:
+        return ""
+    text = plain_text_in(piece.parts)
+    return f"{piece.lead}{text}" if text else ""
+
+
+def _failed(reason: Failure, *, text: str = "", keeps_claim: bool = False) -> Ending:
+    return Ending(outcome=Outcome.FAILED, reason=reason, text=text, keeps_claim=keeps_claim)
+
+
+class WaitingTurns:
+    """The turns this process waits for, by chat id; and the last that it waited for in vain."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, RunningTurn] = {}
+        self._late: OrderedDict[str, list[Piece]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def __iter__(self) -> Iterator[RunningTurn]:
+        return iter(list(self._turns.values()))
+
+    def expect(self, running: RunningTurn) -> None:
+        """Take replies for this turn from now on."""
+        self._turns[running.turn.ask.chat_id] = running
+
+    def forget(self, running: RunningTurn) -> None:
+        """Take no more replies for it: what comes is late."""
+        chat_id = running.turn.ask.chat_id
+        del self._turns[chat_id]
+        may_be_told_late = running.turn.ask.tells and not running.pieces  # its end overtook its reply
+        if not running.agent_is_done or may_be_told_late:
+            self._late[chat_id] = list(running.pieces)  # what comes late is no part of the reply
+            if len(self._late) > LATE_KEPT:
+                self._late.popitem(last=False)
+
+    def find(self, chat_id: str) -> RunningTurn | None:
+        """The open turn of that id, if it is one of this process."""
+        return self._turns.get(chat_id)
+
+    def take(self, message: Chunk | Said | Final) -> bool:
+        """Pass a message to the turn it belongs to; False when that turn does not wait here."""
+        running = self._turns.get(message.chat_id)
+        if running is not None:
+            running.take(message)
+        elif not isinstance(message, Final) and message.chat_id in self._late:
+            self._late[message.chat_id].append(message.text if isinstance(message, Chunk) else message.piece)
+        return running is not None
+
+    def late_text(self, final: Final) -> str:
+        """The reply that ends only now; empty when it failed or is not whole."""
+        pieces = self._late.pop(final.chat_id, [])
+        if final.reason:
+            return ""
+        if final.text is not None:
+            return final.text
+        return text_of(pieces) if final.chunks == len(pieces) else ""

@@ -1,6 +1,0 @@
-"""The only writer of turns and usage in a process: one thread, one queue, one transaction a batch."""
-
-from agents.ledger.thread import Ledger
-from agents.ledger.work import Also
-
-__all__ = ["Also", "Ledger"]

@@ -1,0 +1,51 @@
+"""The values of columns that say how a turn was asked and how it ended. Stored: never renamed."""
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """How a turn ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    DENIED = "denied"
+
+
+class Surface(StrEnum):
+    """How a turn was asked; stored, never renamed."""
+
+    A2A = "a2a"
+    PROMPT = "prompt"
+    CLI = "cli"
+    ROUTE = "route"
+    PROBE = "probe"
+    DISPATCH = "dispatch"
+
+
+class Failure(StrEnum):
+    """Why an admitted turn failed; public, stored, never renamed."""
+
+    TIMEOUT = "timeout"
+    CHANNEL_LOST = "channel_lost"
+    NOT_DELIVERED = "not_delivered"
+    REPLY_TOO_LARGE = "reply_too_large"
+    REPLY_LOST = "reply_lost"
+    PROCESS_DIED = "process_died"
+    SHUTDOWN = "shutdown"
+    NOT_RECORDED = "not_recorded"
+    CANCELED = "canceled"
+    HALTED = "halted_meanwhile"
+    AGENT_FAILED = "agent_failed"
+    REJECTED = "rejected"
+
+
+class Interruption(StrEnum):
+    """Why a completed turn is not the end of its task: the reply asks for something. Stored as its reason."""
+
+    INPUT_REQUIRED = "input_required"
+    AUTH_REQUIRED = "auth_required"
+
+
+NO_CONNECTION = 0  # of a turn whose agent is a remote server; ids of connections begin with 1
+
+AGENTS_OWN_WORDS = frozenset({Failure.AGENT_FAILED, Failure.REJECTED})  # such an end carries the agent's text

@@ -1,0 +1,127 @@
+"""The audit: every ask of an owner's agents, to read, to search and to take away."""
+
+from operator import itemgetter
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, StreamingHttpResponse
+
+from accounts.acts import note_reading
+from accounts.admin_site import OwnedAdmin, is_row_number, site
+from agents.core.reasons import WORDS
+from agents.models import Agent, Turn
+from agents.web.turns_csv import csv_of
+
+SHORT_CHARS = 60
+
+
+class OwnAgentFilter(admin.SimpleListFilter):
+    """By agent, of those whose turns this visitor sees."""
+
+    title = "agent"
+    parameter_name = "agent"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Own agents; deleted ones keep their log."""
+        agents = Agent.objects.order_by("handle_key")
+        if not request.user.is_staff:
+            agents = agents.filter(owner=request.user.pk)
+        return [(str(pk), f"@{handle}") for pk, handle in agents.values_list("pk", "handle")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Turn]) -> QuerySet[Turn]:
+        """The turns of the chosen one."""
+        chosen = self.value() or ""
+        return queryset.filter(agent=int(chosen)) if is_row_number(chosen) else queryset
+
+
+class ReasonFilter(admin.SimpleListFilter):
+    """By why an ask was refused or failed."""
+
+    title = "reason"
+    parameter_name = "why"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """All reasons there are, without reading the table."""
+        return sorted(WORDS.items(), key=itemgetter(1))
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Turn]) -> QuerySet[Turn]:
+        """The turns with it."""
+        return queryset.filter(reason=self.value()) if self.value() else queryset
+
+
+@admin.register(Turn, site=site)
+class TurnAdmin(OwnedAdmin):
+    """Nothing here can be changed: it is the record."""
+
+    list_display = (
+        *("asked", "asked_whom", "caller_login", "short_question"),
+        *("surface", "outcome", "reason", "latency", "repeats"),
+    )
+    list_filter = ("outcome", ReasonFilter, "surface", OwnAgentFilter, "asked_at")
+    list_select_related = ("agent", "session", "caller")
+    search_fields = ("question", "caller__login")
+    search_help_text = "In questions and callers"
+    ordering = ("-asked_at", "-pk")
+    actions = ("export_csv",)
+    fields = (
+        "asked_at",
+        "asked_whom",
+        "caller_login",
+        "question",
+        "surface",
+        "outcome",
+        "reason",
+        "latency",
+        "repeats",
+        "settled_at",
+        "chat_id",
+    )
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        """The list; staff who look at others' questions are written down."""
+        if request.user.is_staff and request.method != "POST":
+            note_reading(request.user, Turn, f"a list: {request.META.get('QUERY_STRING', '')[:200]}")
+        return super().changelist_view(request, extra_context)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Turn | None:
+        """One turn; so are they here."""
+        turn: Turn | None = super().get_object(request, object_id, from_field)
+        if turn is not None and request.user.is_staff:
+            note_reading(request.user, Turn, "a question", turn)
+        return turn
+
+    def owned_by(self, rows: Any, user_id: int | None) -> QuerySet[Turn]:
+        """What the agents and the sessions of one owner were asked."""
+        turns: QuerySet[Turn] = rows.owned_by(user_id)
+        return turns
+
+    @admin.display(description="asked at", ordering="asked_at")
+    def asked(self, turn: Turn) -> str:
+        """When, to the second, to match with logs."""
+        return f"{turn.asked_at:%d %b %H:%M:%S} UTC"
+
+    @admin.display(description="caller", ordering="caller__login")
+    def caller_login(self, turn: Turn) -> str:
+        """Who asked."""
+        return turn.caller.login if turn.caller else "(public)"
+
+    @admin.display(description="question")
+    def short_question(self, turn: Turn) -> str:
+        """How it begins; the turn's page has all of it."""
+        return turn.question if len(turn.question) <= SHORT_CHARS else f"{turn.question[: SHORT_CHARS - 1]}…"
+
+    @admin.display(description="agent", ordering="agent")
+    def asked_whom(self, turn: Turn) -> str:
+        """The agent, or the session itself; a deleted agent has no page to link to."""
+        return str(turn.agent or turn.session)
+
+    @admin.display(description="latency", ordering="latency_ms")
+    def latency(self, turn: Turn) -> str:
+        """How long the answer took."""
+        return self.get_empty_value_display() if turn.latency_ms is None else f"{turn.latency_ms:,} ms"
+
+    @admin.action(description="Export the chosen turns as CSV")
+    def export_csv(self, request: HttpRequest, queryset: QuerySet[Turn]) -> StreamingHttpResponse:
+        """A spreadsheet, newest first, sent as it is read."""
+        return csv_of(request, queryset, "turns.csv")

@@ -1,0 +1,158 @@
+"""`/desk/agents/{id}/audit`: who asked one agent what, how it went, and whom to answer no more."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.models import User
+from agents.core.directory import queries_today
+from agents.core.granting import UnknownLogin, block, unblock, users_named
+from agents.models import Agent, CallerBlock, Turn
+from agents.web.desk import charts, figures
+from agents.web.desk.door import for_owner, own_agent
+from agents.web.desk.states import states_of
+from agents.web.desk.windows import CHOICES, Window, read_window
+from agents.web.turns_csv import csv_of
+from kit.clock import db_now
+
+ON_A_PAGE = 25
+OPEN = "open"
+OUTCOMES = {"completed": "answered", "failed": "failed", "denied": "refused", OPEN: "open"}
+PICTURE_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # pygal writes its styles into the picture
+)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_owner
+def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
+    """The page; a POST blocks or unblocks a caller and comes back to it."""
+    agent = own_agent(agent_id, owner)
+    if request.method == "POST":
+        _block_or_not(request, owner)
+        return HttpResponseRedirect(request.get_full_path())
+    window = read_window(request.GET, db_now())
+    turns, cut_at = figures.asked_in(agent, window)
+    askers = figures.top_askers(turns)
+    recent = Paginator(_chosen(request, turns).order_by("-asked_at", "-pk"), ON_A_PAGE)
+    days, latencies = figures.by_day(turns, window), figures.latencies(turns, window)
+    context = {
+        **_about(agent, window),
+        "cut_at": cut_at,
+        "most": f"{figures.MOST_TURNS:,}",
+        "days": days,
+        "total": sum(day.total for day in days),
+        "answered": sum(day.answered for day in days),
+        "latency": latencies.all,
+        "latency_days": list(zip(window.days, latencies.days, strict=True)),
+        "reasons": [(OUTCOMES[one.outcome], one.reason, one.count) for one in figures.by_reason(turns)],
+        "asker_count": figures.count_askers(turns),
+        "askers": askers,
+        "blocked": _blocked(owner, [one.login for one in askers]),
+        "recent": recent.get_page(request.GET.get("page")),
+        "outcomes": OUTCOMES,
+        "outcome": request.GET.get("outcome", ""),
+        "asker": _asker(request),
+        "kept": urlencode(_filters(request, window)),
+    }
+    return render(request, "desk/audit.html", context)
+
+
+@never_cache
+@require_safe
+@for_owner
+def as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase:
+    """The asks of the window, filtered as on the page, to keep."""
+    agent = own_agent(agent_id, owner)
+    window = read_window(request.GET, db_now())
+    turns = Turn.objects.filter(agent=agent, asked_at__gte=window.since)
+    return csv_of(request, _chosen(request, turns), f"{agent.slug}-{window.count}-days.csv")
+
+
+@never_cache
+@gzip_page
+@require_safe
+@for_owner
+def chart(request: HttpRequest, owner: User, agent_id: int, name: str) -> HttpResponse:
+    """One of the CHARTS, as `image/svg+xml`."""
+    if name not in CHARTS:
+        raise Http404
+    agent = own_agent(agent_id, owner)
+    window = read_window(request.GET, db_now())
+    turns, _ = figures.asked_in(agent, window)
+    headers = {"Content-Security-Policy": PICTURE_POLICY}
+    return HttpResponse(CHARTS[name](turns, window), content_type="image/svg+xml", headers=headers)
+
+
+def _filters(request: HttpRequest, window: Window) -> dict[str, Any]:
+    """The query that shows the same list."""
+    chosen = {"outcome": request.GET.get("outcome", ""), "asker": _asker(request)}
+    return {"days": window.count, "tz": window.zone, **{name: value for name, value in chosen.items() if value}}
+
+
+def _asks(turns: QuerySet[Turn], window: Window) -> bytes:
+    return charts.asks_chart(figures.by_day(turns, window))
+
+
+def _latency(turns: QuerySet[Turn], window: Window) -> bytes:
+    return charts.latency_chart(window.days, figures.latencies(turns, window).days)
+
+
+CHARTS: dict[str, Callable[[QuerySet[Turn], Window], bytes]] = {"asks": _asks, "latency": _latency}
+
+
+def _about(agent: Agent, window: Window) -> dict[str, Any]:
+    return {
+        "agent": agent,
+        "state": states_of([agent.session_id])[agent.session_id],
+        "used": queries_today(agent),
+        "window": window,
+        "choices": CHOICES,
+        "query": urlencode({"days": window.count, "tz": window.zone}),
+    }
+
+
+def _chosen(request: HttpRequest, turns: QuerySet[Turn]) -> QuerySet[Turn]:
+    """Those with the outcome and of the asker that the query names."""
+    outcome, asker = request.GET.get("outcome", ""), _asker(request)
+    if outcome in OUTCOMES:
+        turns = turns.filter(outcome=None if outcome == OPEN else outcome)
+    if asker:
+        turns = turns.filter(caller__login__iexact=asker)
+    return turns.select_related("caller")
+
+
+def _asker(request: HttpRequest) -> str:
+    """A login to look for, as it was typed; what cannot be one is left out."""
+    typed = request.GET.get("asker", "").strip().removeprefix("@")
+    return typed if typed.isprintable() and len(typed) <= 64 else ""
+
+
+def _blocked(owner: User, logins: list[str | None]) -> set[str]:
+    blocks = CallerBlock.objects.filter(owner=owner, caller__login__in=[one for one in logins if one])
+    return set(blocks.values_list("caller__login", flat=True))
+
+
+def _block_or_not(request: HttpRequest, owner: User) -> None:
+    login = request.POST.get("login", "")
+    try:
+        [caller] = users_named([login])
+    except UnknownLogin:
+        return messages.error(request, "Nobody here has this login.")
+    if caller.pk == owner.pk:
+        return messages.error(request, "This is you: nobody blocks themselves.")
+    if request.POST.get("action") == "unblock":
+        unblock(owner, caller.login)
+        return messages.success(request, f"@{caller.login} is answered again.")
+    block(owner, caller)
+    return messages.success(request, f"@{caller.login} is blocked: none of your agents or sessions answers them.")

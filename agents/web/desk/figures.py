@@ -1,0 +1,140 @@
+"""What an agent was asked in a window, in numbers; what is read for them is bounded."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from django.db.models import Case, Count, IntegerField, Max, Q, QuerySet, Sum, Value, When
+from django.db.models.functions import Coalesce
+
+from agents.models import Agent, Turn
+from agents.models.choices import Outcome
+from agents.web.desk.windows import Window
+
+MOST_TURNS = 100_000
+MOST_LATENCIES = 20_000
+MOST_ASKERS = 10
+
+
+@dataclass(slots=True)
+class Day:
+    """The asks of one day, by what became of them."""
+
+    day: date
+    answered: int = 0
+    failed: int = 0
+    refused: int = 0
+    open: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.answered + self.failed + self.refused + self.open
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """How often asks ended in one way; `reason` is empty for answers."""
+
+    outcome: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asked, how often and when last; `login` is None for asks of people who are gone."""
+
+    login: str | None
+    count: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Half, 95 and 99 of a hundred answers came within this many ms; all None without answers."""
+
+    count: int = 0
+    p50: int | None = None
+    p95: int | None = None
+    p99: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Of all answers that were measured, and of each day's."""
+
+    all: Latency = field(default_factory=Latency)
+    days: Sequence[Latency] = ()
+
+
+def asked_in(agent: Agent, window: Window) -> tuple[QuerySet[Turn], datetime | None]:
+    """The agent's asks of a window, and, where there are more than MOST_TURNS, since when the newest ones are."""
+    asked = Turn.objects.filter(agent=agent, asked_at__gte=window.since)
+    times = asked.order_by("-asked_at").values_list("asked_at", flat=True)
+    oldest: datetime | None = times[MOST_TURNS : MOST_TURNS + 1].first()
+    return (asked, None) if oldest is None else (asked.filter(asked_at__gt=oldest), oldest)
+
+
+def by_day(turns: QuerySet[Turn], window: Window) -> list[Day]:
+    """One row a day, empty ones too. Refusals that share a row count as often as they were made."""
+    ends = zip(range(window.count), window.starts[1:], strict=False)
+    number = Case(
+        *[When(asked_at__lt=end, then=Value(day)) for day, end in ends],
+        default=Value(window.count - 1),
+        output_field=IntegerField(),
+    )
+    names: dict[str | None, str] = {
+        Outcome.COMPLETED: "answered",
+        Outcome.FAILED: "failed",
+        Outcome.DENIED: "refused",
+        None: "open",
+    }
+    days = [Day(day) for day in window.days]
+    for row in turns.order_by().values("outcome", day=number).annotate(count=Sum("repeats")):
+        setattr(days[row["day"]], names[row["outcome"]], row["count"])
+    return days
+
+
+def by_reason(turns: QuerySet[Turn]) -> list[Reason]:
+    """What became of them, the most frequent first."""
+    counted = turns.exclude(outcome=None).order_by().values("outcome", "reason").annotate(count=Sum("repeats"))
+    return [
+        Reason(str(row["outcome"]), row["reason"], row["count"])
+        for row in counted.order_by("-count", "outcome", "reason")
+    ]
+
+
+def top_askers(turns: QuerySet[Turn]) -> list[Asker]:
+    """Those who asked most."""
+    counted = turns.order_by().values("caller__login").annotate(count=Sum("repeats"), last=Max("asked_at"))
+    most = counted.order_by("-count", "caller__login")[:MOST_ASKERS]
+    return [Asker(row["caller__login"], row["count"], row["last"]) for row in most]
+
+
+def count_askers(turns: QuerySet[Turn]) -> int:
+    """How many different callers."""
+    found: int = turns.aggregate(count=Count(Coalesce("caller_id", 0), distinct=True))["count"]
+    return found
+
+
+def latencies(turns: QuerySet[Turn], window: Window) -> Latencies:
+    """How long answers took; of the newest MOST_LATENCIES."""
+    answered = turns.filter(Q(outcome=Outcome.COMPLETED) & Q(latency_ms__isnull=False))
+    measured = answered.order_by("-asked_at").values_list("asked_at", "latency_ms")[:MOST_LATENCIES]
+    days: list[list[int]] = [[] for _ in window.days]
+    for asked_at, latency_ms in measured:
+        days[window.number_of(asked_at)].append(latency_ms or 0)
+    return Latencies(_latency(one for day in days for one in day), [_latency(day) for day in days])
+
+
+def _latency(given: Iterable[int]) -> Latency:
+    sizes = sorted(given)
+    if not sizes:
+        return Latency()
+    return Latency(len(sizes), *(_percentile(sizes, percent) for percent in (50, 95, 99)))
+
+
+def _percentile(sizes: Sequence[int], percent: int) -> int:
+    """The nearest rank: the smallest that so many of a hundred do not exceed."""
+    return sizes[max(0, -(-len(sizes) * percent // 100) - 1)]

@@ -1,0 +1,166 @@
+"""Publishing an agent, changing it, and taking it away: forms over `agents.core.publishing`."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.forms import BaseForm
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts.models import User
+from accounts.quotas import QuotaExceeded
+from agents.core import halting, publishing
+from agents.core.halting import Subject
+from agents.core.session_rows import slug_of
+from agents.models import Agent, Halt, Session
+from agents.web.desk.door import for_owner, own_agent
+from agents.web.desk.forms import edit_form, new_form
+from agents.web.forms import EDITABLE
+
+PAGE = ["GET", "HEAD", "POST"]
+Status = Agent.Status
+
+
+@never_cache
+@require_http_methods(PAGE)
+@for_owner
+def publish(request: HttpRequest, owner: User) -> HttpResponse:
+    """Make an agent of a session; `?session=` chooses it beforehand."""
+    session = _wanted_session(request, owner)
+    form_class = new_form(owner, session)
+    if request.method != "POST":
+        return _page(request, form_class(initial=_first(session)), session=session)
+    form = form_class(request.POST)
+    if _is_preview(request):
+        return _page(request, form, session=session)
+    if not form.is_valid():
+        return _page(request, form, session=session, status=400)
+    chosen = form.cleaned_data
+    details = {field: chosen[field] for field in EDITABLE}
+    try:
+        made = publishing.publish(
+            owner,
+            chosen["session"],
+            details,
+            slug=chosen["slug"] or None,
+            allowed=chosen["allowed_logins"],
+            budgets=chosen["caller_budgets"],
+        )
+    except publishing.Taken as taken:
+        form.add_error("slug", f"{taken}.")
+        return _page(request, form, session=session, status=409)
+    except QuotaExceeded as over:
+        form.add_error(None, f"{over}.")
+        return _page(request, form, session=session, status=429)
+    say(request, made.agent, "is back, with its log" if made.restored else "is there")
+    return HttpResponseRedirect(reverse("desk"))
+
+
+@never_cache
+@require_http_methods(PAGE)
+@for_owner
+def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
+    """Change an agent; the actions `unpublish` and `halt` close it whatever else the form says."""
+    agent = own_agent(agent_id, owner)
+    action = request.POST.get("action")
+    if action in ("publish", "unpublish"):
+        status = Status.PUBLISHED if action == "publish" else Status.DRAFT
+        return _revised(request, publishing.revise(agent.pk, {"status": status}))
+    if action in ("halt", "resume"):
+        return _switched(request, owner, Subject(Halt.Kind.AGENT, agent=agent), is_off=action == "halt")
+    form = edit_form()(request.POST or None, instance=agent)
+    if request.method != "POST" or _is_preview(request):
+        return _page(request, form, agent=own_agent(agent_id, owner))
+    if not form.is_valid():
+        return _page(request, form, agent=own_agent(agent_id, owner), status=400)
+    chosen, changed = form.cleaned_data, form.changed_data
+    details = {field: chosen[field] for field in EDITABLE if field in changed}
+    allowed = chosen["allowed_logins"] if "allowed_logins" in changed else None
+    budgets = chosen["caller_budgets"] if "caller_budgets" in changed else None
+    return _revised(request, publishing.revise(agent.pk, details, allowed, budgets))
+
+
+@never_cache
+@require_http_methods(PAGE)
+@for_owner
+def delete(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
+    """Ask once more, then delete."""
+    agent = own_agent(agent_id, owner)
+    if request.method != "POST":
+        return render(request, "desk/delete.html", {"agent": agent})
+    agent.soft_delete()
+    messages.success(request, f"@{agent.handle} is deleted. Its log is kept: publish it again and it comes back.")
+    return HttpResponseRedirect(reverse("desk"))
+
+
+def _switched(request: HttpRequest, owner: User, subject: Subject, *, is_off: bool) -> HttpResponse:
+    """Halt an agent of one's own, or let it go on; what an administrator halted stays so."""
+    if is_off:
+        halting.halt(subject, by=owner, by_staff=False)
+        messages.warning(request, f"{subject.agent} is halted: nobody can ask it, and its connection is closed.")
+    else:
+        halting.resume(subject.halts.filter(by_staff=False), by=owner)
+        messages.success(request, f"{subject.agent} goes on, once it has connected again.")
+    return HttpResponseRedirect(request.path)
+
+
+def _revised(request: HttpRequest, agent: Agent | None) -> HttpResponse:
+    if agent is None:
+        messages.error(request, "The agent was deleted meanwhile.")
+    else:
+        say(request, agent, "is saved")
+    return HttpResponseRedirect(reverse("desk"))
+
+
+def say(request: HttpRequest, agent: Agent, what: str) -> None:
+    """Tell the owner what became of an agent, and whether callers can ask it."""
+    if agent.status == Status.PUBLISHED:
+        messages.success(request, f"@{agent.handle} {what}, and open to callers.")
+    else:
+        messages.warning(request, f"@{agent.handle} {what}. It is a draft: nobody can ask it yet.")
+
+
+def _page(
+    request: HttpRequest, form: BaseForm, *, agent: Agent | None = None, status: int = 200, **more: Any
+) -> HttpResponse:
+    halts = list(Subject(Halt.Kind.AGENT, agent=agent).halts) if agent else []
+    context = {
+        "agent": agent,
+        "is_halted": bool(halts),
+        "may_resume": not any(one.by_staff for one in halts),
+        "form": form,
+        "preview": _is_preview(request),
+        "description": form["description"].value() or "",
+        **more,
+    }
+    return render(request, "desk/agent.html", context, status=status)
+
+
+def _is_preview(request: HttpRequest) -> bool:
+    return request.POST.get("action") == "preview"
+
+
+def _wanted_session(request: HttpRequest, owner: User) -> Session | None:
+    try:
+        public_id = UUID(request.GET.get("session", ""))
+    except ValueError:
+        return None
+    found: Session | None = Session.objects.owned_by(owner).filter(public_id=public_id).first()
+    return found
+
+
+def _first(session: Session | None) -> dict[str, Any]:
+    """What the form of a new agent starts with."""
+    if session is None:
+        return {"status": Status.PUBLISHED}
+    slug = slug_of(session.routing_name)
+    return {
+        "status": Status.PUBLISHED,
+        "session": session,
+        "name": slug.replace("-", " ").capitalize(),
+        "slug": slug,
+    }

@@ -1,0 +1,124 @@
+"""`/desk`: an owner's agents and sessions, and those others lent them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.core.paginator import Page, Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from accounts.models import User
+from agents.core.directory import usage_today
+from agents.models import Agent, Session
+from agents.models.session import SEEN_AT
+from agents.transcript.access import role_of, visible_sessions
+from agents.web.desk.door import for_owner, json_for_owner
+from agents.web.desk.states import State, states_of
+
+ON_A_PAGE = 20
+MOST_ASKED_FOR = 3 * ON_A_PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """One agent of the owner's."""
+
+    agent: Agent
+    state: State
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One session. `agent` is what it is published as, `role` what the visitor may do with it."""
+
+    session: Session
+    state: State
+    agent: Agent | None
+    role: str
+
+
+@never_cache
+@require_safe
+@for_owner
+def desk(request: HttpRequest, owner: User) -> HttpResponse:
+    """Three lists, each in pages of its own; `?archived=1` adds sessions that left the lists."""
+    agents = (
+        Agent.objects.kept().owned_by(owner).select_related("session", "session__remote").order_by("handle_key")
+    )
+    visible = visible_sessions(owner.pk).order_by(SEEN_AT.desc(), "-pk")
+    own, lent = visible.filter(owner=owner), visible.exclude(owner=owner).filter(archived_at=None)
+    with_archived = request.GET.get("archived") == "1"
+    agents_page = _page(request, agents, "agents")
+    own_page = _page(request, own if with_archived else own.filter(archived_at=None), "sessions")
+    lent_page = _page(request, lent, "shared")
+    states = states_of(_ids(agents_page, own_page, lent_page))
+    context = {
+        "agents": agents_page,
+        "agent_rows": _agent_rows(agents_page, states),
+        "sessions": own_page,
+        "session_rows": _session_rows(own_page, states),
+        "shared": lent_page,
+        "shared_rows": _session_rows(lent_page, states),
+        "with_archived": with_archived,
+    }
+    return render(request, "desk/desk.html", context)
+
+
+@never_cache
+@require_safe
+@json_for_owner
+def states(request: HttpRequest, owner: User) -> HttpResponse:
+    """`{"sessions": {id: state}, "agents": {id: used today}}` of each `?session=` and `?agent=`."""
+    sessions = visible_sessions(owner.pk).filter(public_id__in=_uuids(request.GET.getlist("session")))
+    named = dict(sessions.values_list("pk", "public_id"))
+    agents = Agent.objects.kept().owned_by(owner).filter(pk__in=_numbers(request.GET.getlist("agent")))
+    agent_ids = list(agents.values_list("pk", flat=True))
+    used = usage_today(agent_ids)
+    return JsonResponse(
+        {
+            "sessions": {str(named[pk]): state for pk, state in states_of(named).items()},
+            "agents": {str(pk): used.get(pk, 0) for pk in agent_ids},
+        }
+    )
+
+
+def _page(request: HttpRequest, rows: QuerySet[Agent] | QuerySet[Session], name: str) -> Page:  # type: ignore[type-arg]
+    return Paginator(rows, ON_A_PAGE).get_page(request.GET.get(name))
+
+
+def _ids(agents: Iterable[Agent], *sessions: Iterable[Session]) -> set[int]:
+    return {agent.session_id for agent in agents} | {one.pk for some in sessions for one in some}
+
+
+def _agent_rows(agents: Iterable[Agent], states: dict[int, State]) -> list[AgentRow]:
+    listed = list(agents)
+    used = usage_today([agent.pk for agent in listed])
+    return [AgentRow(agent, states[agent.session_id], used.get(agent.pk, 0)) for agent in listed]
+
+
+def _session_rows(sessions: Iterable[Session], states: dict[int, State]) -> list[SessionRow]:
+    listed = list(sessions)
+    kept = Agent.objects.kept().filter(session__in=listed)
+    agents = {agent.session_id: agent for agent in kept}
+    return [SessionRow(one, states[one.pk], agents.get(one.pk), role_of(one).word) for one in listed]
+
+
+def _uuids(given: Iterable[str]) -> list[UUID]:
+    found = []
+    for text in list(given)[:MOST_ASKED_FOR]:
+        try:
+            found.append(UUID(text))
+        except ValueError:
+            continue
+    return found
+
+
+def _numbers(given: Iterable[str]) -> list[int]:
+    return [
+        int(text) for text in list(given)[:MOST_ASKED_FOR] if text.isascii() and text.isdigit() and len(text) < 19
+    ]

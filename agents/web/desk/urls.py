@@ -1,0 +1,21 @@
+"""Addresses of the desk."""
+
+from django.urls import path
+
+from agents.web.desk import audit, publishing, remote, sessions, wizard
+
+urlpatterns = [
+    path("desk", sessions.desk, name="desk"),
+    path("desk/states", sessions.states, name="desk-states"),
+    path("desk/publish", publishing.publish, name="desk-publish"),
+    path("desk/remote", remote.publish, name="desk-remote"),
+    path("desk/agents/<int:agent_id>/remote", remote.server, name="desk-server"),
+    path("desk/agents/<int:agent_id>", publishing.edit, name="desk-agent"),
+    path("desk/agents/<int:agent_id>/delete", publishing.delete, name="desk-delete"),
+    path("desk/agents/<int:agent_id>/audit", audit.audit, name="desk-audit"),
+    path("desk/agents/<int:agent_id>/audit.csv", audit.as_csv, name="desk-audit-csv"),
+    path("desk/agents/<int:agent_id>/audit/<slug:name>.svg", audit.chart, name="desk-chart"),
+    path("desk/connect", wizard.connect, name="desk-connect"),
+    path("desk/connect/<int:credential_id>", wizard.waiting, name="desk-connecting"),
+    path("desk/connect/<int:credential_id>/state", wizard.state, name="desk-connect-state"),
+]

@@ -1,0 +1,116 @@
+"""`/desk/connect`: from a name to an agent that is online, with the page watching for it."""
+
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts import snippets
+from accounts.error_pages import json_error
+from accounts.models import Credential, User
+from accounts.quotas import QuotaExceeded
+from accounts.tokens import mint_channel
+from agents.core.session_rows import slug_of
+from agents.models import Agent, Session
+from agents.models.reachable import live_connections
+from agents.web.desk.door import for_owner, json_for_owner
+
+NAME_CHARS = 64
+NO_NAME = "Give it a name with at least one letter or digit, such as my-agent."
+NOT_SHOWN = "ck_live_…"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A session that is online with the token, and what to do with it next."""
+
+    session: Session
+    agent: Agent | None
+
+    @property
+    def href(self) -> str:
+        """Where the next step is."""
+        if self.agent:
+            return reverse("desk-agent", args=[self.agent.pk])
+        return f"{reverse('desk-publish')}?session={self.session.public_id}"
+
+    @property
+    def action(self) -> str:
+        """What it is called."""
+        return f"Edit @{self.agent.handle}" if self.agent else f"Publish @{self.session.routing_name}"
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_owner
+def connect(request: HttpRequest, owner: User) -> HttpResponse:
+    """A name, and for it a token, shown this once with all there is to copy."""
+    if request.method != "POST":
+        return render(request, "desk/connect.html", {"name": request.GET.get("name", "")[:NAME_CHARS]})
+    name = request.POST.get("name", "")
+    slug = slug_of(name)
+    if not slug or len(name) > NAME_CHARS:
+        context = {"name": name[:NAME_CHARS], "error": NO_NAME}
+        return render(request, "desk/connect.html", context, status=400)
+    agent = request.headers.get("User-Agent", "")
+    try:
+        minted = mint_channel(owner, slug, user_agent=agent)
+    except QuotaExceeded as over:
+        return render(request, "desk/connect.html", {"name": name, "error": f"{over}."}, status=429)
+    return _waiting(request, minted.credential, token=minted.token)
+
+
+@never_cache
+@require_safe
+@for_owner
+def waiting(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
+    """The same later, without the token: has its agent come?"""
+    credential = _find_token(owner, credential_id)
+    if credential is None:
+        raise Http404
+    return _waiting(request, credential)
+
+
+@never_cache
+@require_safe
+@json_for_owner
+def state(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
+    """`{"connected": bool}`, and when true `name`, `href` and `action` of the next step."""
+    credential = _find_token(owner, credential_id)
+    if credential is None:
+        return json_error(404, "not_found", "no such token, or it was revoked")
+    arrival = _find_arrival(credential)
+    if arrival is None:
+        return JsonResponse({"connected": False})
+    name = f"@{arrival.session.routing_name}"
+    return JsonResponse({"connected": True, "name": name, "href": arrival.href, "action": arrival.action})
+
+
+def _waiting(request: HttpRequest, credential: Credential, token: str = "") -> HttpResponse:
+    text = token or NOT_SHOWN
+    context = {
+        "credential": credential,
+        "token": token,
+        "environment": snippets.environment(text),
+        "command": snippets.command(slug_of(credential.name) or "my-agent"),
+        "mcp": snippets.mcp_json(text),
+        "arrival": _find_arrival(credential),
+    }
+    return render(request, "desk/connecting.html", context)
+
+
+def _find_token(owner: User, credential_id: int) -> Credential | None:
+    live = owner.credentials.live()
+    found: Credential | None = live.filter(pk=credential_id, kind=Credential.Kind.CHANNEL).first()
+    return found
+
+
+def _find_arrival(credential: Credential) -> Arrival | None:
+    """Who connected last with this token, and is still there."""
+    live = live_connections().filter(credential=credential).select_related("session").order_by("-pk").first()
+    if live is None:
+        return None
+    return Arrival(live.session, Agent.objects.kept().filter(session=live.session).first())

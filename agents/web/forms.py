@@ -1,0 +1,229 @@
+"""Filling in an agent: the fields the admin and the desk share."""
+
+from collections.abc import Collection, Iterable
+from typing import Any, ClassVar, cast
+
+from django import forms
+from django.utils.timesince import timesince
+
+from accounts.models import User
+from agents.core import publishing
+from agents.core.granting import UnknownLogin, budgets_of, logins_granted, users_named
+from agents.models import Agent, Session
+from agents.models.agent import MAX_BUDGET, MAX_NAMED_CALLERS
+from agents.models.reachable import online_sessions
+from agents.models.session import SEEN_AT
+from agents.web.card_fields import InputModesField, LinesField, OutputModesField, SkillsField
+
+EDITABLE = (
+    "name",
+    "tagline",
+    "description",
+    "status",
+    "access",
+    "isolated",
+    "caller_approvals",
+    "daily_budget",
+    "caller_budget",
+    "concurrency_cap",
+    "wait_s",
+    "agent_style",
+    "suggested_prompts",
+    "skills",
+    "input_modes",
+    "output_modes",
+    "max_body_bytes",
+    "queue_max",
+    "queue_wait_s",
+    "task_store",
+    "claude_md",
+    "personalization_prompt",
+)
+TASK_STORES = [
+    ("", "Where the hub keeps them"),
+    (Agent.TaskStore.MEMORY, "In memory"),
+    (Agent.TaskStore.JOURNAL, "In the database"),
+]
+MAX_CHOICES = 200
+MAX_PROMPTS = 6
+MAX_PROMPT_CHARS = 400
+
+
+class SuggestedPromptsField(LinesField):
+    """Questions one might ask."""
+
+    def clean(self, value: Any) -> list[str]:
+        """The lines, few and short."""
+        prompts = super().clean(value)
+        if len(prompts) > MAX_PROMPTS or any(len(prompt) > MAX_PROMPT_CHARS for prompt in prompts):
+            raise forms.ValidationError(f"At most {MAX_PROMPTS} lines, none over {MAX_PROMPT_CHARS} characters.")
+        return prompts
+
+
+class CallersField(LinesField):
+    """Callers, one on each line."""
+
+    def clean(self, value: Any) -> Any:
+        """The lines, at most MAX_NAMED_CALLERS."""
+        lines = super().clean(value)
+        if len(lines) > MAX_NAMED_CALLERS:
+            raise forms.ValidationError(f"At most {MAX_NAMED_CALLERS} lines.")
+        return lines
+
+
+class LoginsField(CallersField):
+    """Users, named by login."""
+
+    def clean(self, value: Any) -> list[User]:
+        """The users of these logins."""
+        return users_of(super().clean(value))
+
+
+class CallerBudgetsField(CallersField):
+    """Daily budgets of callers: a login and a number on each line."""
+
+    def clean(self, value: Any) -> Any:
+        """The numbers by user; of a login that comes twice the last one holds."""
+        numbers = dict(_login_and_number(line) for line in super().clean(value))
+        return {user: numbers[user.login.lower()] for user in users_of(numbers)}
+
+
+def _login_and_number(line: str) -> tuple[str, int]:
+    login, _, number = line.partition(" ")
+    number = number.strip()
+    if not (number.isascii() and number.isdecimal() and len(number) <= 6 and int(number) <= MAX_BUDGET):
+        raise forms.ValidationError(f"Want a login, a space and a number from 0 to {MAX_BUDGET} on each line.")
+    return login.lower(), int(number)
+
+
+class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The settings of an agent."""
+
+    suggested_prompts = SuggestedPromptsField(required=False, help_text="One on a line, at most 6.")
+    task_store = forms.ChoiceField(
+        label="Tasks are kept",
+        required=False,
+        choices=TASK_STORES,
+        help_text="From the next task on. In memory a restart may lose them; in the database they are kept for"
+        " days, and each piece of a streamed answer is a write.",
+    )
+    skills = SkillsField(
+        required=False,
+        help_text="Each from its id line on: id, name, description, and any number of tag, example, input and"
+        " output lines. Two spaces at the start go on with the line above. Empty: the one skill ask.",
+    )
+    input_modes = InputModesField(
+        label="Takes", required=False, help_text="Of a question. None chosen: both, as the hub itself."
+    )
+    output_modes = OutputModesField(
+        label="Answers with",
+        required=False,
+        help_text="Media types, one on a line, text/plain or application/json among them. Empty: both of these.",
+    )
+    allowed_logins = LoginsField(
+        required=False, help_text="Whom it answers while access is limited, one login on a line."
+    )
+    caller_budgets = CallerBudgetsField(
+        required=False,
+        help_text="Callers with a daily budget of their own: a login, a space and a number on each line.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            budgets = budgets_of([self.instance.pk])[self.instance.pk]
+            self.fields["caller_budgets"].initial = [f"{login} {budget}" for login, budget in budgets.items()]
+            self.fields["allowed_logins"].initial = logins_granted([self.instance.pk])[self.instance.pk]
+
+    class Meta:
+        labels: ClassVar[dict[str, str]] = {
+            "claude_md": "CLAUDE.md",
+            "wait_s": "Patience in seconds",
+            "agent_style": "Answers to A2A 0.3",
+            "max_body_bytes": "Longest request in bytes",
+            "queue_max": "Questions that may wait",
+            "queue_wait_s": "Seconds they wait",
+        }
+        help_texts: ClassVar[dict[str, str]] = {
+            "tagline": "One line for the directory.",
+            "description": "Markdown, shown to those who want to ask.",
+            "status": "A draft is closed to callers, from the next request on.",
+            "access": "Those who may not ask it do not see it either.",
+            "claude_md": "Notes for callers: whoever may ask the agent reads them.",
+            "personalization_prompt": "The same: whoever may ask the agent reads it.",
+            "isolated": "While it answers, it cannot reach other sessions.",
+            "caller_approvals": "A2A callers see what it asks leave for, tool and input, and may approve or"
+            " deny it, as you may.",
+            "daily_budget": "Questions accepted on one UTC day, of all callers together.",
+            "caller_budget": "Of these, questions of one caller. Empty: as many as there are.",
+            "concurrency_cap": "Questions one caller may have open at once.",
+            "wait_s": "How long it may take for callers who stream or come back for the answer: up to 3600."
+            " Empty: the hub's own limit, as for those who wait.",
+            "max_body_bytes": "Over A2A: 1024 to 1048576. A longer one is refused with 413. Empty: 1048576.",
+            "queue_max": "Over A2A, while the agent is at work for others: up to 50, in their order. 0: they are"
+            " refused at once.",
+            "queue_wait_s": "1 to 600. Who has waited so long is refused.",
+            "agent_style": "Whether A2A 0.3 callers get a plain answer as a message, or always a task.",
+        }
+
+
+class SessionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """A session by name and place, and whether it is there. `online` is set by the form."""
+
+    online: Collection[int] = ()
+
+    def label_from_instance(self, obj: Any) -> str:
+        """Enough to tell two of one name apart."""
+        place = " ".join(part for part in (obj.host, obj.cwd) if part)
+        seen = "online" if obj.pk in self.online else f"last seen {timesince(obj.last_seen_at)} ago"
+        return f"@{obj.routing_name} ({place or obj.public_id}), {seen}"
+
+
+class NewAgentForm(AgentForm):
+    """A session to publish, and as what. `owner`: the visitor; `only`: the one session there is to choose."""
+
+    owner: ClassVar[User]
+    only: ClassVar[Session | None] = None
+
+    session = SessionChoice(queryset=None, help_text="Your sessions that are not published yet.")
+    slug = forms.CharField(
+        required=False,
+        max_length=64,
+        help_text="The handle is your login, a slash and this, for good. Empty: as the session.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        published = Agent.objects.kept().values("session_id")
+        own = Session.objects.owned_by(self.owner).kept().exclude(pk__in=published)
+        own = own.filter(pk=self.only.pk) if self.only else own
+        newest = list(own.order_by(SEEN_AT.desc()).values_list("pk", flat=True)[:MAX_CHOICES])
+        choice = cast(SessionChoice, self.fields["session"])
+        choice.queryset = own.filter(pk__in=newest).order_by(SEEN_AT.desc())
+        choice.empty_label = None if self.only else choice.empty_label
+        choice.online = online_sessions(set(newest))
+
+    def clean(self) -> dict[str, Any]:
+        """Say beforehand what publishing would refuse."""
+        super().clean()
+        cleaned: dict[str, Any] = self.cleaned_data
+        if "session" in cleaned and "slug" in cleaned:
+            try:
+                publishing.find_place(self.owner, cleaned["session"], cleaned["slug"] or None)
+            except publishing.BadSlug as bad:
+                self.add_error("slug", str(bad))
+            except publishing.Taken as taken:
+                self.add_error("slug", f"{taken}.")
+        return cleaned
+
+
+def users_of(logins: Iterable[str]) -> list[User]:
+    """The users of these logins, for a field.
+
+    Raises:
+        ValidationError: one of them is nobody's.
+    """
+    try:
+        return users_named(logins)
+    except UnknownLogin as unknown:
+        raise forms.ValidationError(f"{unknown}.") from None
