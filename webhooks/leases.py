@@ -14,6 +14,7 @@ from kit.clock import db_now
 from kit.durations import seconds
 from webhooks.models import Delivery, Sendable
 from webhooks.outbox import wake
+from webhooks.pausing import find_pause
 from webhooks.places import Places
 from webhooks.queues import Queue, Request
 from webhooks.subscriptions import WEBHOOKS
@@ -59,7 +60,10 @@ class Outcome:
 
 
 def lease(places: Places, queue: Queue = WEBHOOKS) -> list[Leased]:
-    """Due deliveries there are places for, the longest due first: ours for 60 s, then anybody's again."""
+    """Due deliveries there are places for, the longest due first: ours for 60 s, then anybody's again.
+
+    None while sending is paused.
+    """
     leased: list[Leased] = []
     while places.left and (found := _lease_some(places, queue)):
         leased += found
@@ -95,6 +99,8 @@ def _lease_some(places: Places, queue: Queue) -> list[Leased]:
     """A look at the head of the queue. Whoever has no place left is left out of the next look."""
     now = db_now()
     if not _candidates(now, places, queue).exists():  # before a transaction, which is a writer's on SQLite
+        return []
+    if find_pause() is not None:
         return []
     with transaction.atomic():
         rows = _candidates(now, places, queue).select_for_update(skip_locked=True, of=("self",))[:LOOK_AT]
