@@ -15,7 +15,7 @@ from deploy.stack.servers import postgres, redis_server
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = sys.executable
 COMMANDS_NEED = ("DATA_DIR", "DATABASE_URL", "REDIS_URL")
-CELERY = [PYTHON, "-m", "celery", "-A", "hub"]
+CELERY = [PYTHON, "-m", "celery", "-q", "-A", "hub"]
 
 
 @dataclass
