@@ -1,11 +1,31 @@
 """The Celery application of a hub with several processes: `celery -A hub worker -B`."""
 
+import logging
 import os
+from logging.config import dictConfig
+from typing import Any
 
 from celery import Celery
+from celery.signals import setup_logging
+from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
+
+OF_EACH_JOB = ("celery.worker.strategy", "celery.app.trace")  # two lines a job at INFO, a job each second
 
 app = Celery("hub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(related_name="jobs")
+
+
+@setup_logging.connect
+def log_as_the_hub(loglevel: int | None = None, **_: Any) -> None:
+    """Worker and beat log as web processes do (hub/logs.py); `-l` is the level of Celery's own lines.
+
+    Lines of each job, with its arguments, come at DEBUG alone.
+    """
+    dictConfig(settings.LOGGING)
+    level = loglevel or logging.WARNING
+    logging.getLogger("celery").setLevel(level)
+    for name in OF_EACH_JOB:
+        logging.getLogger(name).setLevel(level if level <= logging.DEBUG else max(level, logging.WARNING))

@@ -25,7 +25,8 @@ from hub.error_counts import errors_lately
 from hub.watch.figures import MOST, count_of, queue_of
 from kit import sql
 from kit.clock import db_now
-from webhooks.models import Delivery, Sendable
+from webhooks.models import Delivery, Sendable, SendingPause
+from webhooks.pausing import find_pause
 
 MOST_PROCESSES = 50
 LATELY = timedelta(hours=1)
@@ -96,6 +97,7 @@ class Figures:
     database_bytes: int
     version: str
     tasks: str
+    pause: SendingPause | None
     most: int = MOST
 
 
@@ -127,6 +129,7 @@ def figures() -> Figures:
         database_bytes=int(sql.rows(SIZE[connection.vendor])[0][0]),
         version=str(settings.SPECTACULAR_SETTINGS["VERSION"]),
         tasks=TASKS_IN[settings.TASK_STORE],
+        pause=find_pause(),
     )
 
 

@@ -13,11 +13,14 @@ from kit import trace
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
+_STANDARD |= {"color_message"}  # uvicorn's: the message once more, with escape codes
+
 MOST_LINES = 200
 _turn: ContextVar[str] = ContextVar("turn", default="")
 
 _TOKEN = re.compile(r"(cw_sess_|cw_app_|cw_code_|cw_dev_|ck_live_|gh[a-z]_|whsec_)\w{4,}")
 _BEARER = re.compile(r"(bearer\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PASSWORD_IN_URL = re.compile(r"(\w://[^\s:/@]*:)[^\s@/]+(@)")
 
 
@@ -27,7 +30,8 @@ class EventFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One event as a line, with the traceback below it when there is one."""
         fields = [f"{key}={value!r}" for key, value in fields_of(record).items()]
-        line = " ".join([self.formatTime(record), record.levelname, record.name, record.getMessage(), *fields])
+        message = _CONTROL.sub(_escaped, record.getMessage().strip())
+        line = " ".join([self.formatTime(record), record.levelname, record.name, message, *fields])
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return without_secrets(line)
@@ -48,6 +52,22 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             event["exception"] = shape_of(record.exc_info[1])
         return msgspec.json.encode({key: _plain(value) for key, value in event.items()}).decode()
+
+
+class JobRecords(logging.Filter):
+    """Makes Celery's records about jobs ours: a failure is `job.failed`, as in the embedded hub; no arguments.
+
+    What beat sends is left out above DEBUG: a line each second.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record; False leaves it out."""
+        data = vars(record).pop("data", None)
+        if isinstance(data, dict) and record.levelno >= logging.ERROR and record.exc_info:
+            record.msg, record.args = "job.failed", ()
+            record.job = data.get("name", "")
+        is_of_schedule = record.levelno == logging.INFO and str(record.msg).startswith("Scheduler: Sending")
+        return not is_of_schedule or logging.getLogger(record.name).isEnabledFor(logging.DEBUG)
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -80,6 +100,10 @@ def without_secrets(text: str) -> str:
     """Nothing of ours logs a secret; what a library says is another matter."""
     text = _BEARER.sub(r"\1…", _TOKEN.sub(r"\1…", text))
     return _PASSWORD_IN_URL.sub(r"\1…\2", text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 def _plain(value: object) -> bool | int | float | str | None:

@@ -262,6 +262,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"event": {"()": f"hub.logs.{FORMATTERS[LOG_FORMAT]}"}},
+    "filters": {"jobs": {"()": "hub.logs.JobRecords"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "event"},
         "counts": {"class": "hub.error_counts.ErrorCounts", "level": "ERROR"},
@@ -272,6 +273,9 @@ LOGGING = {
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "websockets": {"level": "INFO"},  # at DEBUG it logs the headers of every handshake
+        "celery.app.trace": {"filters": ["jobs"]},
+        "celery.worker.strategy": {"filters": ["jobs"]},
+        "celery.beat": {"filters": ["jobs"]},
         "uvicorn": {"handlers": ["stderr", "counts"], "level": LOG_LEVEL, "propagate": False},
     },
 }

@@ -15,6 +15,7 @@ from kit.clock import db_now
 from kit.durations import seconds
 from webhooks.models import Delivery, Sendable
 from webhooks.outbox import wake
+from webhooks.pausing import find_pause
 from webhooks.queues import Queue, Request
 from webhooks.subscriptions import EACH_SUBSCRIPTION, WEBHOOKS
 
@@ -110,7 +111,10 @@ class SendLimits:
 
 
 def lease(limits: SendLimits, queue: Queue = WEBHOOKS) -> list[Leased]:
-    """Due deliveries within the limits, the longest due first: ours for 60 s, then any sender's again."""
+    """Due deliveries within the limits, the longest due first: ours for 60 s, then any sender's again.
+
+    None while sending is paused.
+    """
     leased: list[Leased] = []
     while limits.left and (found := _lease_some(limits, queue)):
         leased += found
@@ -148,6 +152,8 @@ def _lease_some(limits: SendLimits, queue: Queue) -> list[Leased]:
     """A look at the head of the queue. The next look leaves out receivers and owners that are at their limit."""
     now = db_now()
     if not _candidates(now, limits, queue).exists():  # before a transaction, which is a writer's on SQLite
+        return []
+    if find_pause() is not None:
         return []
     with transaction.atomic():
         rows = _candidates(now, limits, queue).select_for_update(skip_locked=True, of=("self",))[:LOOK_AT]

@@ -128,3 +128,19 @@ class Delivery(Sendable):
 
     def __str__(self) -> str:
         return f"{self.type} {self.event_id}"
+
+
+class SendingPause(models.Model):
+    """While its one row exists no webhook delivery and no push is sent; they wait (`webhooks.pausing`)."""
+
+    ONLY = 1
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY)
+    paused_at = models.DateTimeField()
+    reason = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="sending_is_paused_once")]
+
+    def __str__(self) -> str:
+        return f"sending paused since {self.paused_at:%Y-%m-%d %H:%M:%S}"

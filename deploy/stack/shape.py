@@ -12,7 +12,7 @@ from deploy.stack.servers import postgres, redis
 from lab.processes import Program, ProgramError, printed, python, run
 
 COMMANDS_NEED = ("DATA_DIR", "DATABASE_URL", "REDIS_URL")
-CELERY = python("-m", "celery", "-A", "hub")
+CELERY = python("-m", "celery", "-q", "-A", "hub")
 
 
 @dataclass

@@ -35,6 +35,7 @@ NOT_EXPORTED = {
     "Blob",  # its bytes are in the file
     "Process",
     "JobRun",
+    "SendingPause",
     "Connection",
     "Attachment",
     "QueuedAsk",  # a minute's; what became of it is a turn

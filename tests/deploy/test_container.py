@@ -1,7 +1,9 @@
 """The image and the composition: what is in them runs, as nobody in particular, and names no registry."""
 
+import os
 import re
 import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -9,11 +11,15 @@ import pytest
 
 from lab import ROOT
 from lab.homes import manage
-from tests.deploy.files import DEPLOY, document
+from tests.deploy.files import DEPLOY, Json, document
 
 LINES = (DEPLOY / "Containerfile").read_text()
 LAST = LINES.rpartition("\nFROM ")[2]
 COMPOSE = document("compose.yaml")
+LOCAL = document("compose.local.yaml")
+FILES = {"compose.yaml": COMPOSE, "compose.local.yaml": LOCAL}
+HOWTO = (ROOT / "docs" / "howto" / "deploy.md").read_text()
+SETTINGS = set(re.findall(r"env\.\w+\(\s*\"(\w+)\"", (ROOT / "hub" / "settings.py").read_text()))
 HUB = ("migrate", "web-1", "web-2", "worker", "beat")
 DRAIN_S = 25
 
@@ -93,3 +99,75 @@ def test_images_are_named_alone() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     images = {one["image"] for one in COMPOSE["services"].values()}
     assert images == {f"clawbridge:{version}", "postgres:17", "redis:7", "caddy:2"}
+
+
+def containers(compose: Json) -> list[Json]:
+    """The services that run the hub's image."""
+    return [one for one in compose["services"].values() if one["image"].startswith("clawbridge:")]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_hub_gets_settings_that_exist(name: str) -> None:
+    for service in containers(FILES[name]):
+        assert {one.removesuffix("_FILE") for one in service["environment"]} <= SETTINGS
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_a_service_uses_is_declared(name: str) -> None:
+    compose = FILES[name]
+    for service in compose["services"].values():
+        assert set(service.get("secrets", ())) <= set(compose.get("secrets", {}))
+        files = [one for key, one in service.get("environment", {}).items() if key.endswith("_FILE")]
+        assert {one.removeprefix("/run/secrets/") for one in files} <= set(service.get("secrets", ()))
+        mounted = {one.partition(":")[0] for one in service.get("volumes", ())}
+        assert {one for one in mounted if not one.startswith(".")} <= set(compose["volumes"])
+
+
+def test_every_secret_of_a_deployment_is_a_file() -> None:
+    needed = {"DATABASE_URL_FILE", "SECRET_KEY_FILE", "WEBHOOK_KEYS_FILE", "METRICS_TOKEN_FILE"}
+    for service in containers(COMPOSE):
+        assert needed <= set(service["environment"])
+
+
+def test_the_how_to_makes_every_secret_and_names_the_host() -> None:
+    steps = HOWTO.partition("## With containers")[2].partition("## On Kubernetes")[0]
+    assert set(re.findall(r"> secrets/(\w+)$", steps, re.MULTILINE)) == set(COMPOSE["secrets"])
+    needed = set(re.findall(r"\$\{(\w+)(?::\?|\})", (DEPLOY / "compose.yaml").read_text()))
+    assert needed == set(re.findall(r"echo (\w+)=\S+ > \.env", steps))
+    assert "/deploy/.env" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_the_hub_to_try_is_reached_from_this_machine_alone() -> None:
+    [hub] = LOCAL["services"].values()
+    assert hub["ports"] == ["127.0.0.1:${PORT:-8787}:8787"]
+    assert hub["environment"] == {"PUBLIC_URL": "http://127.0.0.1:${PORT:-8787}", "DEV_LOGIN": "1", "DEMO": "1"}
+    assert hub["read_only"] is True
+    assert hub["cap_drop"] == ["ALL"]
+    assert hub["volumes"] == ["data:/data"]
+    assert "secrets" not in LOCAL
+    assert "docker compose -f deploy/compose.local.yaml up --build" in HOWTO
+
+
+def test_the_hub_to_try_starts_with_its_settings(tmp_path: Path) -> None:
+    [hub] = LOCAL["services"].values()
+    given = {name: value.replace("${PORT:-8787}", "8800") for name, value in hub["environment"].items()}
+    of_image = dict(re.findall(r"\b(HOST|PORT)=(\S+)", LAST))
+    text = "from django.conf import settings as s; print(s.PUBLIC_URL, s.DEV_LOGIN, s.IS_EMBEDDED)"
+    said = manage({**of_image, **given, "DATA_DIR": str(tmp_path)}, "shell", "-c", text)
+    assert said.split()[-3:] == ["http://127.0.0.1:8800", "True", "True"]
+
+
+def has_compose() -> bool:
+    command = ["docker", "compose", "version"]
+    return (
+        bool(shutil.which("docker")) and not subprocess.run(command, capture_output=True, check=False).returncode
+    )
+
+
+@pytest.mark.skipif(not has_compose(), reason="no docker compose")
+@pytest.mark.parametrize("name", FILES)
+def test_docker_compose_reads_it(name: str) -> None:
+    command = ["docker", "compose", "-f", str(DEPLOY / name), "config", "--quiet"]
+    env = {"PATH": os.environ["PATH"], "HUB_SITE": "hub.example.org"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

@@ -17,6 +17,7 @@ from tests.native.house import Person, browser, connect, make_agent, make_turn
 from tests.pushes.rows import config_of, push_of
 from tests.webhooks.house import happen, make_due, subscribed
 from webhooks.models import Delivery
+from webhooks.pausing import pause_sending
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +43,13 @@ def test_it_says_where_tasks_are(staff: Person, settings: Any) -> None:
     for store, place in (("memory", "in this process"), ("redis", "in Redis"), ("journal", "in the database")):
         settings.TASK_STORE = store
         assert f", tasks {place}." in read(staff)
+
+
+def test_it_says_that_sending_is_paused(staff: Person) -> None:
+    assert "resume_sending" not in read(staff)
+    pause, _ = pause_sending("a copy of <Monday>")
+    at = f"{pause.paused_at.day} {pause.paused_at:%b %Y, %H:%M} UTC"
+    assert f"Webhooks and pushes are not sent since {at}: a copy of <Monday>." in read(staff)
 
 
 def test_only_staff_find_it(alice: Person, staff: Person) -> None:
@@ -140,5 +148,5 @@ def test_it_costs_the_same_queries_however_much_there_is(
         agent = make_agent(alice.user, slug)
         connect(agent.session)
         make_turn(agent, alice.user, released_at=timezone.now())
-        with django_assert_num_queries(19):
+        with django_assert_num_queries(20):
             client.get("/health")

@@ -1,0 +1,39 @@
+"""Commands on an existing hub: where there is none they say so, and leave nothing behind."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+from hub import env
+
+ON_A_HUB = frozenset(
+    {
+        "mint_token",
+        "link_github",
+        "move_database",
+        "export_account",
+        "erase_account",
+        "rotate_webhook_keys",
+        "rotate_signing_key",
+        "halt",
+        "resume",
+        "pause_sending",
+        "resume_sending",
+    }
+)
+
+
+def check_hub_exists(arguments: Sequence[str], base_dir: Path) -> None:
+    """Look for SQLite's file before the settings are loaded, which make DATA_DIR and a secret key.
+
+    Raises:
+        ImproperlyConfigured: the command needs an embedded hub, and DATA_DIR has none.
+    """
+    if not arguments or arguments[0] not in ON_A_HUB or "--help" in arguments or env.text("DATABASE_URL"):
+        return
+    data_dir = Path(env.text("DATA_DIR", str(base_dir / "data"))).resolve()
+    if not (data_dir / "hub.sqlite3").exists():
+        raise ImproperlyConfigured(
+            f"DATA_DIR={data_dir} has no hub: set DATA_DIR (or DATABASE_URL) to the hub's, or start the hub once"
+        )

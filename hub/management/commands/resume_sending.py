@@ -1,0 +1,15 @@
+"""`manage.py resume_sending`: end a pause."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from webhooks.pausing import resume_sending
+
+
+class Command(BaseCommand):
+    help = "Send webhook deliveries and pushes again, those that waited first. Works while the hub runs."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Say what is now so."""
+        self.stdout.write("sending goes on" if resume_sending() else "sending was not paused")

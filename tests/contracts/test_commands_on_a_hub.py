@@ -1,0 +1,47 @@
+"""Commands that work on a hub leave nothing behind where there is none."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import get_commands
+
+from hub.existing import ON_A_HUB, check_hub_exists
+from lab import ROOT
+from lab.homes import hub_env
+
+WITHOUT_A_HUB = {"serve", "connect"}
+
+
+def test_a_token_without_a_hub_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "manage.py", "mint_token", "--login", "alice", "--kind", "app"]
+    env = hub_env({"DATA_DIR": str(tmp_path / "data")})
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"DATA_DIR={tmp_path / 'data'} has no hub: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_command_of_the_hub_is_decided() -> None:
+    assert {name for name, app in get_commands().items() if app == "hub"} == ON_A_HUB | WITHOUT_A_HUB
+
+
+@pytest.mark.parametrize("arguments", [[], ["migrate"], ["serve"], ["mint_token", "--help"]])
+def test_others_need_none(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    check_hub_exists(arguments, tmp_path)
+
+
+def test_a_database_elsewhere_is_a_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("DATABASE_URL", "postgres://hub@db/hub")
+    check_hub_exists(["halt"], tmp_path)
+    monkeypatch.delenv("DATABASE_URL")
+    with pytest.raises(ImproperlyConfigured):
+        check_hub_exists(["halt"], tmp_path)
+    (tmp_path / "hub.sqlite3").touch()
+    check_hub_exists(["halt"], tmp_path)
