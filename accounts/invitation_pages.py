@@ -4,7 +4,7 @@ import json
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.password_validation import password_validators_help_texts, validate_password
+from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.middleware.csrf import rotate_token
@@ -141,7 +141,7 @@ def _join_page(
         "options": json.dumps(options) if options else "",
         "hub": settings.PUBLIC_URL,
         "problems": problems or [],
-        "rules": password_validators_help_texts(),
+        "least_chars": settings.PASSWORD_CHARS,
     }
     return render(request, "join.html", context, status=status)
 

@@ -162,7 +162,7 @@ async def _invite(page: Page) -> None:
 
 async def _join(page: Page) -> None:
     await _invite(page)
-    await page.goto(await page.get_by_label("The new link").input_value())
+    await page.goto(await page.get_by_role("textbox", name="The new link").input_value())
     await page.get_by_label("Password").fill("short")
     await page.get_by_label("The same again").fill("short")
     await page.get_by_role("button", name="Set the password").click()
