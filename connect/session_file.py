@@ -25,6 +25,8 @@ class SessionFile:
     def hold(self) -> bool:
         """Make the file this process's own; False when another process has it, or it cannot be."""
         try:
+            if self.path.parts[:1] == ("~",):
+                raise ValueError("this user has no home directory")
             self.path.parent.mkdir(parents=True, exist_ok=True)
             held = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except (OSError, ValueError) as problem:
@@ -59,6 +61,6 @@ class SessionFile:
 def default_path(hub: str, name: str | None) -> Path:
     """Where the session of an agent of this name on this hub is kept; without a name, of the working directory."""
     home = os.environ.get(STATE_VARIABLE, "")
-    state = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
+    state = Path(home) if Path(home).is_absolute() else Path(os.path.expanduser("~"), ".local", "state")
     place = hashlib.sha256(f"{hub.rstrip('/')}\n{name or os.getcwd()}".encode(errors="replace")).hexdigest()[:12]
     return state / "clawbridge" / f"{name or 'agent'}-{place}.session"

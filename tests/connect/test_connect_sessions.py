@@ -77,3 +77,10 @@ async def test_options_that_contradict_are_refused(hub, start, arguments, said):
     async with asyncio.timeout(8):
         status, errors = await program.ended()
     assert (status, said in errors) == (2, True)
+
+
+async def test_a_user_without_a_home_directory_connects_all_the_same(hub, start, tmp_path):
+    program = await start("--name", "bot", "--echo", XDG_STATE_HOME="", HOME="~")
+    visit = await hub.next_visit()
+    await visit.welcome(SESSION)
+    assert "no home directory" in await program.line()
