@@ -137,7 +137,7 @@ class PasskeyAdmin(OwnedAdmin):
     fields = ("name", "user", "created_at", "last_used_at", "sign_count")
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """One's own, and for staff anybody's."""
+        """Owners remove their own, staff all."""
         return True
 
 
@@ -152,7 +152,7 @@ class InvitationAdmin(StaffAdmin):
     fields = ("login", "is_admin", "made_by", "user", "created_at", "expires_at", "used_at")
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Nobody feels out a hash by filtering on it."""
+        """No filter on the hash: it would let a visitor guess it."""
         return not lookup.startswith("digest") and super().lookup_allowed(lookup, value, request)
 
 

@@ -7,6 +7,7 @@ there; of another provider it is taken once, and never from a user who has it.
 import re
 from collections.abc import Callable, Iterator
 from itertools import count, islice
+from shlex import quote
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -31,7 +32,7 @@ TAKEN = (
     " this: manage.py link_github --login {login} --github-id {id} when it is your account, else with --rename"
 )
 NOT_LET_IN = (
-    "this hub lets nobody new in, or not you: ask its operator, who can give you an account with"
+    "this hub takes no new accounts, or not yours: ask its operator, who can give you an account with"
     " manage.py link_oidc --login LOGIN --issuer {issuer} --subject {subject}"
 )
 SUSPENDED = "@{login} is suspended on this hub: ask its operator"
@@ -68,7 +69,7 @@ def admit_vouched(person: Vouched) -> User:
     if (user := _known(known)) is not None:
         return user
     if not (settings.SIGNUP.is_open or settings.SIGNUP.takes_address(person.email)):
-        raise SignupClosed(NOT_LET_IN.format(issuer=person.issuer, subject=person.subject))
+        raise SignupClosed(NOT_LET_IN.format(issuer=quote(person.issuer), subject=quote(person.subject)))
     for login in _free_logins(person.username):
         try:
             with transaction.atomic():
@@ -110,7 +111,7 @@ def _known(known: QuerySet[ProviderIdentity]) -> User | None:
 
 
 def _free_logins(username: str) -> Iterator[str]:
-    """Logins like a user name, those that nobody has: the name itself, then with numbers, then a random one."""
+    """Logins like a user name, those that are free: the name itself, then with numbers, then a random one."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", username)[: LOGIN_CHARS - 4].strip("-") or NO_NAME
     numbered = [name, *(f"{name}-{number}" for number in islice(count(2), NUMBERED_LOGINS))]
     taken = set(

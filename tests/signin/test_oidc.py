@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -382,3 +383,10 @@ def test_a_provider_of_other_peoples_making_signs_in(independent: Provider) -> N
     identity = ProviderIdentity.objects.get()
     assert (identity.issuer.rstrip("/"), identity.subject) == (independent.issuer, "s-1")
     assert me(client)["githubLogin"] == "Zoe"
+
+
+def test_a_subject_cannot_smuggle_a_command_into_what_an_operator_copies(oidc: Oidc, settings: Any) -> None:
+    settings.SIGNUP = read_signup("closed")
+    oidc.lies["sub"] = "x; reboot"
+    page = unescape(sign_in(browser()).content.decode())
+    assert "--subject 'x; reboot'" in page
