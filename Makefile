@@ -58,28 +58,28 @@ dist: $(VENV)/.base ## Make connect.pyz and the wheel clawbridge-connect in ./di
 	@SOURCE_DATE_EPOCH=315532800 $(PIP) wheel --no-deps --wheel-dir dist $(VENV)/wheel
 
 bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
-	@$(BIN)/python -m bench
-	@$(BIN)/python -m bench.calls
-	@$(BIN)/python -m bench.directory
-	@$(BIN)/python -m bench.events
-	@$(BIN)/python -m bench.relay
-	@DATA_DIR=$(VENV)/check $(BIN)/python -m bench.rendering
+	@$(BIN)/python -m lab.bench
+	@$(BIN)/python -m lab.bench.calls
+	@$(BIN)/python -m lab.bench.directory
+	@$(BIN)/python -m lab.bench.events
+	@$(BIN)/python -m lab.bench.relay
+	@DATA_DIR=$(VENV)/check $(BIN)/python -m lab.bench.rendering
 
 bench-scale: $(VENV)/.dev ## Measure several processes, large and old hubs, crowds, half load: half an hour
-	@$(BIN)/python -m bench.scale_processes
-	@$(BIN)/python -m bench.scale_growth
-	@$(BIN)/python -m bench.scale_crowded
-	@$(BIN)/python -m bench.scale_latency
-	@$(BIN)/python -m bench.relay
+	@$(BIN)/python -m lab.bench.scale_processes
+	@$(BIN)/python -m lab.bench.scale_growth
+	@$(BIN)/python -m lab.bench.scale_crowded
+	@$(BIN)/python -m lab.bench.scale_latency
+	@$(BIN)/python -m lab.bench.relay
 
 soak: $(VENV)/.dev ## Ask a hub all kinds of things for half an hour, and see whether it grows
-	@$(BIN)/python -m bench.soak
+	@$(BIN)/python -m lab.bench.soak
 
 conformance: $(VENV)/.dev ## Record a run of the A2A conformance kit, and make its page (REPORT=compatibility.json KIT=commit)
 	@$(BIN)/python -m conformance $(REPORT) --kit "$(KIT)"
 
 faults: $(VENV)/.dev ## Do faults to a grown hub under load, and count what broke (SET=short|long|F1,F3)
-	@$(BIN)/python -m faults --set $(or $(SET),short) $(if $(ASKS),--asks $(ASKS)) $(if $(OUT),--out $(OUT))
+	@$(BIN)/python -m lab.faults --set $(or $(SET),short) $(if $(ASKS),--asks $(ASKS)) $(if $(OUT),--out $(OUT))
 
 migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations

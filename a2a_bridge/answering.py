@@ -6,24 +6,30 @@ comment, every 3 s (docs/adr/0010).
 
 import asyncio
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from a2a_bridge import errors
-from a2a_bridge.calls import Call, Done, StreamedAnswer, Waiting
+from a2a_bridge.calls import HYBRID, Call, Done, Incoming, StreamedAnswer, Waiting, Wire
 from a2a_bridge.dialects.dialect import STREAMS
 from a2a_bridge.operations import Operations
+from a2a_bridge.requests import Send as SendRequest
+from a2a_bridge.sends import send_at_once
 from a2a_bridge.streams import KEEPALIVE_S, Frame
 from a2a_bridge.tasks.run import TaskRun
 from accounts.served import Served
 from agents.errors import NotPublished, Unavailable
-from agents.pieces import Json
+from agents.ledger import Ledger
+from agents.types import Found
 from kit import sql, sse
 from kit.asgi import ClientLeft, Header, Message, Receive, Send
 from kit.durations import seconds
@@ -46,52 +52,28 @@ logger = logging.getLogger(__name__)
 encode = msgspec.json.Encoder().encode
 
 
-class Wire(Protocol):
-    """How a binding wraps what a dialect says.
-
-    `media_type`: of an answer that is no stream. `allow`: the HTTP methods its address takes. `streams_errors`: a
-    refusal on HTTP 200 is a stream.
-    """
-
-    media_type: bytes
-    allow: bytes
-    streams_errors: bool
-
-    def result(self, result: object) -> bytes:
-        """A whole answer."""
-
-    def frame(self, shown: Json) -> bytes:
-        """A frame of a stream."""
-
-    def error(self, error: RpcError) -> bytes:
-        """A refusal."""
-
-    def status(self, error: RpcError) -> int:
-        """The HTTP status a refusal travels on."""
-
-
 class Answer:
     """The answer to one request. It knows whether it has begun, and gives up on a client that takes nothing."""
 
-    __slots__ = ("_extra", "_has_begun", "_is_stream", "_receive", "_send", "_wire")
+    __slots__ = ("_extra", "_has_begun", "_is_stream", "_receive", "_send", "wire")
 
     def __init__(self, receive: Receive, send: Send, wire: Wire, extra: Iterable[Header] = ()) -> None:
         self._receive = receive
         self._send = send
-        self._wire = wire
+        self.wire = wire
         self._extra = [*CORS, *extra]
         self._has_begun = self._is_stream = False
 
     def at_once(self, result: object) -> Sending:
         """A result that is there."""
-        return self._whole(self._wire.result(result))
+        return self._whole(self.wire.result(result))
 
     async def wait(self, waiting: Waiting) -> None:
         """A result that comes; spaces before its JSON keep an impatient client waiting."""
         if await waiting.run.answered(KEEPALIVE_S):
             await self.at_once(waiting.result)
             return
-        await self._begin([(b"content-type", self._wire.media_type)])
+        await self._begin([(b"content-type", self.wire.media_type)])
         left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
         try:
             while True:
@@ -102,7 +84,7 @@ class Answer:
                     break
         finally:
             left.cancel()
-        await self._say(self._wire.result(waiting.result), is_last=True)
+        await self._say(self.wire.result(waiting.result), is_last=True)
 
     async def stream(self, frames: AsyncIterator[Frame | None], max_age_s: float) -> None:
         """Frames as they come, comments between them. Only `receive` tells that the client has left."""
@@ -114,7 +96,7 @@ class Answer:
             async for frame in frames:
                 if left.done():
                     raise ClientLeft
-                await self._say(sse.event(self._wire.frame(frame[1]), frame[0]) if frame else sse.KEEPALIVE)
+                await self._say(sse.event(self.wire.frame(frame[1]), frame[0]) if frame else sse.KEEPALIVE)
                 if time.monotonic() > ends_at:
                     break
         finally:
@@ -123,14 +105,14 @@ class Answer:
 
     async def refuse(self, error: RpcError) -> None:
         """End with an error, whether or not the answer has begun."""
-        body, status = self._wire.error(error), self._wire.status(error)
+        body, status = self.wire.error(error), self.wire.status(error)
         if self._has_begun:
             await self._say(sse.event(body) if self._is_stream else body, is_last=True)
-        elif self._wire.streams_errors and status == 200:
+        elif self.wire.streams_errors and status == 200:
             await self._begin(sse.HEADERS)
             await self._say(sse.event(body), is_last=True)
         else:
-            allow = [(b"allow", self._wire.allow)] if status == 405 else []
+            allow = [(b"allow", self.wire.allow)] if status == 405 else []
             await self._whole(body, status, [*EXTRA_HEADERS.get(status, ()), *allow])
 
     async def fail(self, failure: Exception) -> None:
@@ -156,7 +138,7 @@ class Answer:
     def _whole(self, body: bytes, status: int = 200, more: Iterable[Header] = ()) -> Sending:
         self._has_begun = True
         headers = [
-            (b"content-type", self._wire.media_type),
+            (b"content-type", self.wire.media_type),
             (b"content-length", b"%d" % len(body)),
             *self._extra,
             *more,
@@ -181,11 +163,15 @@ class Answer:
 
 
 class OpenStreams:
-    """How many streams each caller holds open in this process, at most `per_caller`."""
+    """How many streams each caller holds open in this process, at most `per_caller`.
+
+    Any thread may enter: the ledger's does, before it decides what a stream asks.
+    """
 
     def __init__(self, per_caller: int) -> None:
         self._per_caller = per_caller
         self._open: Counter[int] = Counter()
+        self._counting = threading.Lock()
 
     @property
     def total(self) -> int:
@@ -198,15 +184,17 @@ class OpenStreams:
         Raises:
             RpcError: the caller holds as many as it may.
         """
-        if self._open[caller_id] >= self._per_caller:
-            raise errors.too_many_streams(self._per_caller)
-        self._open[caller_id] += 1
+        with self._counting:
+            if self._open[caller_id] >= self._per_caller:
+                raise errors.too_many_streams(self._per_caller)
+            self._open[caller_id] += 1
 
     def leave(self, caller_id: int) -> None:
         """A stream has ended."""
-        self._open[caller_id] -= 1
-        if not self._open[caller_id]:
-            del self._open[caller_id]
+        with self._counting:
+            self._open[caller_id] -= 1
+            if not self._open[caller_id]:
+                del self._open[caller_id]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,24 +205,55 @@ class CallRunner:
     """
 
     operations: Operations
+    ledger: Ledger
     streams: OpenStreams
     callers: Served
     stream_max_age_s: float
 
-    async def run(self, call: Call, answer: Answer) -> None:
-        """Run a call and answer it; a stream counts as open from before anything is asked."""
-        caller_id, is_stream = call.caller.identity.user_id, call.operation in STREAMS
-        if is_stream:
-            self.streams.enter(caller_id)
+    async def run(self, incoming: Incoming, answer: Answer) -> None:
+        """Look up who calls, run the call and answer it; a plain send is asked by the same trip to the ledger."""
+        enter, services = partial(self._enter, incoming, answer), self.operations.services
         try:
-            outcome = await self.operations.run(call)
+            if incoming.is_plain_send and services.dispatcher.asks_found:
+                outcome = await send_at_once(services, incoming, enter)
+            else:
+                found = await self.ledger.look_up(incoming.digest, incoming.handle)
+                outcome = await self.operations.run(enter(found))
             if isinstance(outcome, Done):
                 await answer.at_once(outcome.result)
-            else:
-                await self._follow(call, outcome, answer)
+            elif incoming.call is not None:
+                await self._follow(incoming.call, outcome, answer)
         finally:
-            if is_stream:
-                self.streams.leave(caller_id)
+            if incoming.call is not None and incoming.call.operation in STREAMS:
+                self.streams.leave(incoming.call.caller.identity.user_id)
+
+    def _enter(self, incoming: Incoming, answer: Answer, found: Found) -> Call:
+        """The call of who was found; a stream counts as open from before anything is asked.
+
+        Raises:
+            RpcError: it is refused.
+        """
+        caller = incoming.check(found)
+        answer.wire = incoming.wire  # from now on its errors are of its own dialect, with its id
+        if incoming.error is not None:
+            raise incoming.error
+        dialect, operation, request = incoming.dialect, incoming.operation, incoming.request
+        if dialect is None or operation is None or request is None:
+            raise RuntimeError("a request that was not read")
+        if isinstance(request, SendRequest) and request.takes_direct and caller.agent.style != HYBRID:
+            request = replace(request, takes_direct=False)  # the agent always makes tasks
+        if operation in STREAMS:
+            self.streams.enter(caller.identity.user_id)
+        call = incoming.call = Call(
+            caller=caller,
+            dialect=dialect,
+            operation=operation,
+            request=request,
+            seen=incoming.seen,
+            key=incoming.key,
+            traceparent=incoming.traceparent,
+        )
+        return call
 
     async def _follow(self, call: Call, outcome: Waiting | StreamedAnswer, answer: Answer) -> None:
         """Answer what may take long, until its end or until the caller's credential is revoked.

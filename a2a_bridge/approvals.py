@@ -4,11 +4,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from a2a_bridge.calls import Call, Services
+from a2a_bridge.calls import Call
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import refused
-from a2a_bridge.joining import Joined
+from a2a_bridge.repeats import Joined
 from a2a_bridge.requests import Send
+from a2a_bridge.services import Services
 from a2a_bridge.tasks.reader import LOOK_EVERY_S
 from a2a_bridge.tasks.record import Message, Task, text_in
 from agents.pieces import ApprovalAsked

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from a2a_bridge import errors
 from a2a_bridge.answering import Answer, CallRunner, encode
-from a2a_bridge.calls import Caller, call_of
+from a2a_bridge.calls import Incoming, Wire
 from a2a_bridge.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.versions import activated, choose, error_dialect, no_method, version_of
-from accounts.authn import CALLER_KINDS, ForeignOrigin, TokenScope, check_origin, presented
-from agents.ledger import Ledger
+from accounts.authn import ForeignOrigin, check_origin, presented
 from agents.pieces import Json
 from kit.asgi import (
     BODY_WITHIN_S,
@@ -50,49 +49,41 @@ def handle_of(path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may call agents, and what requests may bring. `public_url`: whose pages may use the cookie."""
+    """What requests may bring. `public_url`: whose pages may use the cookie."""
 
-    ledger: Ledger
     public_url: str
 
-    async def check(
-        self, request: HttpRequest, handle: str | None, methods: Sequence[str]
-    ) -> tuple[Caller, bytes]:
-        """Check a request; return its caller and its body.
-
-        Of several errors the first of these is raised: agent, HTTP method, media type, size, caller. The body is
-        read before the agent and the caller are looked up.
+    async def receive(
+        self, request: HttpRequest, handle: str | None, methods: Sequence[str], wire: Wire
+    ) -> tuple[Incoming, bytes]:
+        """Read a request, and what is wrong with it: that is told after its caller and its agent were looked up.
 
         Raises:
-            RpcError, Unavailable: it is refused.
+            ClientLeft: it went away.
         """
         wrong, body = _wrong_form(request, methods), b""
         if wrong is None:
             try:
                 body = await request.read_body()
             except BodyTooLarge:
-                wrong = _too_large(MAX_BODY_BYTES)
+                wrong = errors.too_large(MAX_BODY_BYTES)
             except BodyTooSlow:
                 wrong = RpcError(INVALID_REQUEST, f"the body took over {BODY_WITHIN_S:g} s", status=408)
         token = presented(request.headers)
-        found = await self.ledger.look_up(token.digest if token else None, handle)
-        identity, agent = found.identity, found.agent
-        if agent is None:
-            raise errors.agent_not_found()
-        if wrong is not None:
-            raise wrong
-        if agent.max_body_bytes is not None and len(body) > agent.max_body_bytes:
-            raise _too_large(agent.max_body_bytes)
-        if token is None or identity is None or identity.kind not in CALLER_KINDS:
-            raise errors.unauthenticated()
-        if token.by_cookie:
+        incoming = Incoming(
+            handle=handle,
+            digest=token.digest if token else None,
+            wire=wire,
+            body_bytes=len(body),
+            wrong=wrong,
+            is_readable=wrong is None and token is not None,
+        )
+        if token is not None and token.by_cookie:
             try:
                 check_origin(request.method, request.headers, public_url=self.public_url)
             except ForeignOrigin:
-                raise errors.foreign_origin() from None
-        if not identity.may(TokenScope.ASK, agent=agent.handle):
-            raise errors.out_of_scope()
-        return Caller(identity, agent), body
+                incoming.is_foreign = True
+        return incoming, body
 
     def headers(self, request: HttpRequest) -> list[Header]:
         """What each answer to a request says of its extensions and its trace."""
@@ -106,7 +97,7 @@ async def answer_preflight(send: Send) -> None:
 
 
 class RpcWire:
-    """JSON-RPC: every answer has an envelope with the request's id. See `a2a_bridge.answering.Wire`."""
+    """JSON-RPC: every answer has an envelope with the request's id. See `a2a_bridge.calls.Wire`."""
 
     __slots__ = ("dialect", "rpc_id", "streams_errors")
 
@@ -147,26 +138,26 @@ class Bridge:
             return
         version = version_of(request)
         wire = RpcWire(error_dialect(version))
-        answer = Answer(request.receive, send, wire, self.access.headers(request))
+        answer = Answer(request.receive, send, RpcWire(wire.dialect), self.access.headers(request))
         try:
-            caller, body = await self.access.check(request, handle, ("POST",))
-            rpc = read_call(body)
-            wire.rpc_id = rpc.rpc_id
-            wire.dialect = dialect = choose(rpc.method, version)
-            operation = dialect.methods.get(rpc.method)
-            if operation is None:
-                raise no_method(rpc.method)
-            wire.streams_errors = dialect.streams_errors and operation in STREAMS
-            wanted = dialect.read(operation, rpc.params)
-            call = call_of(request, caller, dialect, operation, wanted)
-            del request, body, rpc, wanted  # an answer may take long; a stream need not hold them
-            await self.runner.run(call, answer)
+            incoming, body = await self.access.receive(request, handle, ("POST",), wire)
+            if incoming.is_readable:
+                try:
+                    rpc = read_call(body)
+                    wire.rpc_id = rpc.rpc_id
+                    wire.dialect = dialect = choose(rpc.method, version)
+                    operation = dialect.methods.get(rpc.method)
+                    if operation is None:
+                        raise no_method(rpc.method)
+                    wire.streams_errors = dialect.streams_errors and operation in STREAMS
+                    incoming.take(request, dialect, operation, dialect.read(operation, rpc.params))
+                    del rpc
+                except RpcError as error:
+                    incoming.error = error
+            del request, body  # an answer may take long; a stream need not hold them
+            await self.runner.run(incoming, answer)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
             await answer.fail(failure)
-
-
-def _too_large(limit_bytes: int) -> RpcError:
-    return RpcError(INVALID_REQUEST, f"the body is over {limit_bytes} bytes", status=413)
 
 
 def _wrong_form(request: HttpRequest, methods: Sequence[str]) -> RpcError | None:

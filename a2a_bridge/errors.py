@@ -24,7 +24,7 @@ from agents.errors import (
     TooDeep,
 )
 from agents.types import Failure
-from kit.jsonrpc import INVALID_PARAMS, RpcError
+from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
 TASK_NOT_FOUND = -32001
 TASK_NOT_CANCELABLE = -32002
@@ -143,6 +143,11 @@ def wrong_mode(wanted: str, offered: str) -> RpcError:
 def agent_not_found() -> RpcError:
     """The same for absent, draft and deleted agents."""
     return RpcError(AGENT_NOT_FOUND, "no such agent", status=404)
+
+
+def too_large(limit_bytes: int) -> RpcError:
+    """The hub's own limit, or the agent's."""
+    return RpcError(INVALID_REQUEST, f"the body is over {limit_bytes} bytes", status=413)
 
 
 def unauthenticated() -> RpcError:

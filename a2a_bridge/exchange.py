@@ -1,15 +1,15 @@
-"""Starts the turns of tasks, the first and follow-ups, joins repeated messages, and cancels tasks that wait."""
+"""Starts the turns of tasks, the first and follow-ups, finds those that run here, and cancels tasks that wait."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
-from a2a_bridge.errors import denied_text, not_continuable, refused
-from a2a_bridge.idempotency import Claim, let_go
-from a2a_bridge.joining import Key, OpenRuns, key_of
+from a2a_bridge.calls import Call
+from a2a_bridge.errors import denied_text, refused
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
+from a2a_bridge.repeats import Claim, digest_of, let_go
 from a2a_bridge.requests import PushTarget, Send
 from a2a_bridge.tasks.chosen import new_task_id
 from a2a_bridge.tasks.feed import Feeds
@@ -17,17 +17,16 @@ from a2a_bridge.tasks.pieces import agent_message
 from a2a_bridge.tasks.record import State, StatusEvent, Task, after, timestamp
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskStore
-from accounts.authn import Identity
-from agents.dispatch import Dispatcher
-from agents.errors import AlreadyAsked, Denied, NotPublished, Unavailable
+from agents.dispatch import Asked, Dispatcher
+from agents.errors import Denied
 from agents.post import Join
-from agents.types import Ask, SettledTurn, Surface, Target
+from agents.types import Ask, Found, SettledTurn, Surface, Target
+from agents.waiting import RunningTurn
 from kit.ids import time_ordered, unguessable
-from kit.jsonrpc import RpcError
 
 
 class Exchanges:
-    """Starts turns; an identical message that is still being answered joins its turn (docs/adr/0011)."""
+    """Starts turns, and knows those that run here by their chat ids, until they have ended."""
 
     def __init__(
         self,
@@ -45,102 +44,84 @@ class Exchanges:
         self._pushes = pushes
         self._reply_wait_s = reply_wait_s
         self._me = process_id
-        self._open = OpenRuns()
+        self._runs: dict[str, TaskRun] = {}
 
-    async def start(
-        self, identity: Identity, agent: Target, send: Send, traceparent: str = "", claim: Claim | None = None
-    ) -> TaskRun:
-        """Ask, or join. `claim`: the send has an Idempotency-Key, and joins nothing but itself.
+    def find(self, chat_id: str) -> TaskRun | None:
+        """The turn of that id, if it runs or waits here.
 
-        Raises:
-            AlreadyAsked: the same message is open in another process.
-            NotPublished, Unavailable: nothing was sent.
+        It is there as soon as another ask can be told of it: the ledger's answers reach the loop in their order.
         """
-        key = key_of(identity, agent, send, claim)
-
-        async def begin() -> TaskRun:
-            run = self._run_of(self._new_task(identity, agent, send, claim), agent, send, claim)
-            if send.push is not None:
-                await self._keep_push(run, send.push)
-            try:
-                message_key = "" if claim else key[2].hex()
-                ask = self._ask_of(run.task, agent, identity, send, traceparent, message_key, queues=True)
-                await self._ask(run, key, ask, claim)
-            except Exception:
-                if send.push is not None:
-                    await self._pushes.drop(run.task.id)
-                raise
-            return run
-
-        return await self._open.once(key, begin)
-
-    def answers(self, message: Join) -> bool:
-        """Whether that message is answered here."""
-        return self._open.find(_key_in(message)) is not None
+        return self._runs.get(chat_id)
 
     async def join(self, message: Join) -> None:
-        """A message that may be answered here came again, see `Join`."""
-        if (started := self._open.find(_key_in(message))) is None:
-            return
-        with suppress(RpcError, NotPublished, AlreadyAsked, Unavailable):  # it was not asked after all
-            run = await asyncio.shield(started)
+        """A message that is answered here came again elsewhere, see `Join`."""
+        if run := self.find(message.chat_id):
             run.outlives_followers = True
             if message.tells:
                 await run.tell()
 
-    def begun(self, identity: Identity, agent: Target, send: Send, claim: Claim) -> Task:
-        """The task of an earlier send, as far as a repeated one says what it was."""
-        return self._new_task(identity, agent, send, claim)
-
-    async def go_on(
-        self,
-        identity: Identity,
-        agent: Target,
-        find: Callable[[], Awaitable[Task]],
-        send: Send,
-        traceparent: str = "",
-        claim: Claim | None = None,
-    ) -> TaskRun:
-        """Start the next turn of a task that waits for its caller, or join the same message that did.
+    async def start(self, call: Call, send: Send, claim: Claim | None = None) -> TaskRun:
+        """Begin a task. `claim`: the send has an Idempotency-Key, and joins nothing but itself.
 
         Raises:
-            RpcError: `find` raised it, another message was first, or the ask was refused: the task still waits.
+            AlreadyAsked: the same message is being answered.
             NotPublished, Unavailable: nothing was sent.
         """
-        key = key_of(identity, agent, send, claim)
+        run, asked = self._prepared(call, send, claim)
+        push = send.push
+        if push is not None:
+            await self._keep_push(run, push)
+        try:
+            return await self._started([run], self._dispatcher.ask(*asked))
+        except Exception:  # nothing was asked: the same message joins another task
+            if push is not None:
+                await self._pushes.drop(run.task.id)
+                await self._tasks.drop(run.task)
+            raise
 
-        async def begin() -> TaskRun:
-            return await self._go_on(identity, agent, await find(), send, traceparent, claim, key)
+    def start_found(
+        self, digest: str | None, handle: str | None, enter: Callable[[Found], Call]
+    ) -> Coroutine[Any, Any, TaskRun]:
+        """The same for a caller and an agent that the same trip to the ledger looks up.
 
-        return await self._open.once(key, begin)
+        `enter` makes the call of what is found; it is called in the ledger's thread. What it raises is raised.
+        """
+        runs: list[TaskRun] = []
 
-    async def _go_on(
-        self,
-        identity: Identity,
-        agent: Target,
-        task: Task,
-        send: Send,
-        traceparent: str,
-        claim: Claim | None,
-        key: Key,
-    ) -> TaskRun:
-        resumed = self._resumed(task, send, claim)
+        def make(found: Found) -> Asked:
+            call = enter(found)
+            assert isinstance(call.request, Send)  # noqa: S101  for the type checker: it is a plain send
+            run, asked = self._prepared(call, call.request)
+            runs.append(run)
+            return asked
+
+        return self._started(runs, self._dispatcher.ask_found(digest, handle, make))
+
+    async def go_on(self, call: Call, send: Send, task: Task, claim: Claim | None = None) -> TaskRun | None:
+        """Start the next turn of a task that waits for its caller; None when another message was first.
+
+        Raises:
+            RpcError: the ask was refused: the task still waits.
+            NotPublished, Unavailable: nothing was sent.
+        """
+        chat_id = claim.chat_id if claim else time_ordered()
+        said = (*task.history, *([task.message] if task.message else ()), send.message)
+        resumed = replace(task, history=said, message=None, chat_id=chat_id, home=self._me, turns=task.turns + 1)
         working = StatusEvent(task.seq + 1, timestamp(), State.WORKING)
         begun = after(resumed, [working])
         if not await self._tasks.replace(begun, [working], expected_seq=task.seq):
-            raise not_continuable(State.WORKING)
-        run = self._run_of(begun, agent, send, claim)
+            return None
+        run, asked = self._with_ask(begun, call, send, claim, goes_on=True)
         feed = await run.tell()
         feed.add(begun, [working])
         try:
             if send.push is not None:
                 await self._keep_push(run, send.push)
-            feed.has_pushes = await self._pushes.go_on(begun, [working], traceparent)
-            await self._ask(run, key, self._ask_of(begun, agent, identity, send, traceparent, goes_on=True))
+            feed.has_pushes = await self._pushes.go_on(begun, [working], call.traceparent)
+            return await self._started([run], self._dispatcher.ask(*asked))
         except BaseException:
             await self._asks_still(task, begun)
             raise
-        return run
 
     async def end(self, task: Task) -> bool:
         """End a task that waits for its caller; False when it does not wait any more."""
@@ -159,56 +140,43 @@ class Exchanges:
         await self._pushes.keep(run.task, push, IN_SEND)
         (await run.tell()).has_pushes = True
 
-    async def _ask(self, run: TaskRun, key: Key, ask: Ask, claim: Claim | None = None) -> None:
-        """Ask; `key`: under which others may join, until it has ended. `claim`: let go when it was not asked."""
-
-        async def keep_end(settled: SettledTurn) -> None:
-            self._open.leave(key)
-            if settled.refused is not None and claim is not None:
-                await let_go(claim)
-            await run.keep_end(settled)
-
+    async def _started(self, runs: Sequence[TaskRun], asking: Coroutine[Any, Any, RunningTurn]) -> TaskRun:
+        """The one run, once its ask is decided. Until then `runs` may be empty."""
         try:
-            run.begin(await self._dispatcher.ask(ask, keep_end, run.writes))
+            running = await asking
         except Denied as denied:
-            self._open.leave(key)
-            text = denied_text(denied, ask.target.handle)
+            run = runs[0]
+            text = denied_text(denied, run.task.handle)
             if run.task.turns > 1:
                 raise refused(text) from None
-            message = agent_message(run.task, 1, text)
-            await run.refuse(StatusEvent(1, timestamp(), State.FAILED, message))
+            await run.refuse(StatusEvent(1, timestamp(), State.FAILED, agent_message(run.task, 1, text)))
+            return run
+        run = self._runs[running.turn.ask.chat_id] = runs[0]
+        run.begin(running)
+        return run
+
+    async def _keep_end(self, run: TaskRun, claim: Claim | None, settled: SettledTurn) -> None:
+        self._runs.pop(run.opening.chat_id, None)
+        if claim is not None and settled.refused is not None:  # it was not asked after all
+            await let_go(claim)
+        await run.keep_end(settled)
 
     async def _asks_still(self, task: Task, begun: Task) -> None:
         """The follow-up was not asked: the task waits for its caller again, two events later."""
         event = StatusEvent(begun.seq + 1, timestamp(), task.state, task.message)
         feed = self._feeds.of(task)
         feed.is_fed = False
-        restored = msgspec.structs.replace(task, seq=event.seq, updated_at=event.at)
+        restored = replace(task, seq=event.seq, updated_at=event.at)
         if await self._tasks.replace(restored, [event], expected_seq=begun.seq):
             await self._pushes.tell(restored, [event])
             feed.add(restored, [event])
 
-    def _run_of(self, task: Task, agent: Target, send: Send, claim: Claim | None) -> TaskRun:
-        return TaskRun(
-            task,
-            store=self._tasks,
-            feeds=self._feeds,
-            pushes=self._pushes,
-            wait_s=self.wait_s(agent, send),
-            keeps_plain=not send.takes_direct,
-            plain_is_direct=send.plain_is_direct,
-            joins_text=send.waits,
-            keeper=claim,
-        )
-
-    def wait_s(self, agent: Target, send: Send) -> float:
-        """How long the agent has: its own `wait_s` for callers who stream or come back for the answer."""
-        return self._reply_wait_s if send.waits or agent.wait_s is None else agent.wait_s
-
-    def _new_task(self, identity: Identity, agent: Target, send: Send, claim: Claim | None) -> Task:
+    def new_task(self, call: Call, send: Send, claim: Claim | None = None) -> Task:
+        """The task that a message begins; or began, as far as a repeated one says what it was."""
+        agent = call.caller.agent
         return Task(
             id=claim.task_id if claim else new_task_id(agent),
-            caller_id=identity.user_id,
+            caller_id=call.caller.identity.user_id,
             handle=agent.handle,
             context_id=send.context_id or unguessable("context-"),
             chat_id=claim.chat_id if claim else time_ordered(),
@@ -220,43 +188,55 @@ class Exchanges:
             text_type=agent.text_type,
         )
 
-    def _resumed(self, task: Task, send: Send, claim: Claim | None) -> Task:
-        said = (*task.history, *([task.message] if task.message else ()), send.message)
-        chat_id = claim.chat_id if claim else time_ordered()
-        return msgspec.structs.replace(
-            task, history=said, message=None, chat_id=chat_id, home=self._me, turns=task.turns + 1
-        )
+    def wait_s(self, agent: Target, send: Send) -> float:
+        """How long the agent has: its own `wait_s` for callers who stream or come back for the answer."""
+        return self._reply_wait_s if send.waits or agent.wait_s is None else agent.wait_s
 
-    def _ask_of(
+    def _prepared(self, call: Call, send: Send, claim: Claim | None = None) -> tuple[TaskRun, Asked]:
+        message_key = "" if claim else digest_of(send).hex()
+        task = self.new_task(call, send, claim)
+        return self._with_ask(task, call, send, claim, message_key=message_key, queues=True)
+
+    def _with_ask(
         self,
         task: Task,
-        agent: Target,
-        identity: Identity,
+        call: Call,
         send: Send,
-        traceparent: str,
-        message_key: str = "",
+        claim: Claim | None,
         *,
+        message_key: str = "",
         queues: bool = False,
         goes_on: bool = False,
-    ) -> Ask:
-        return Ask(
+    ) -> tuple[TaskRun, Asked]:
+        """A task's next turn, and how it is asked."""
+        identity, agent = call.caller.identity, call.caller.agent
+        wait_s = self.wait_s(agent, send)
+        run = TaskRun(
+            task,
+            store=self._tasks,
+            feeds=self._feeds,
+            pushes=self._pushes,
+            wait_s=wait_s,
+            keeps_plain=not send.takes_direct,
+            plain_is_direct=send.plain_is_direct,
+            joins_text=send.waits,
+            keeper=claim,
+        )
+        ask = Ask(
             chat_id=task.chat_id,
             target=agent,
             caller_id=identity.user_id,
             caller_login=identity.login,
             surface=Surface.A2A,
             question=send.question,
-            wait_s=self.wait_s(agent, send),
+            wait_s=wait_s,
             task_id=task.id,
             context_id=task.context_id,
             message_id=send.message.id,
             parts=send.parts,
-            traceparent=traceparent,
+            traceparent=call.traceparent,
             message_key=message_key,
             queues=queues,
             goes_on=goes_on,
         )
-
-
-def _key_in(message: Join) -> Key:
-    return message.caller_id, message.session_id, bytes.fromhex(message.message_key)
+        return run, Asked(ask, partial(self._keep_end, run, claim), run.writes)

@@ -12,7 +12,6 @@ from a2a_bridge import errors
 from a2a_bridge.addresses import find_address
 from a2a_bridge.answering import Answer, CallRunner, encode
 from a2a_bridge.asgi import Access, answer_preflight
-from a2a_bridge.calls import call_of
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.versions import V1, V1_VERSIONS, version_of
@@ -52,7 +51,7 @@ NAMES: Mapping[int, str] = {
 
 
 class HttpJsonWire:
-    """Bare results and frames; errors as google.rpc.Status has them. See `a2a_bridge.answering.Wire`."""
+    """Bare results and frames; errors as google.rpc.Status has them. See `a2a_bridge.calls.Wire`."""
 
     __slots__ = ("allow",)
 
@@ -95,16 +94,24 @@ class HttpJson:
         try:
             address, names = find_address(rest)
             wire.allow = ", ".join([*address.verbs, "OPTIONS"]).encode()
-            caller, body = await self.access.check(request, handle, address.verbs)
-            if version_of(request) not in V1_VERSIONS:
-                raise RpcError(errors.VERSION_NOT_SUPPORTED, "want A2A-Version: 1.0, as a header or in the query")
-            operation = address.operation(request.method)
-            wanted = V1.read(operation, params_of(request, operation, names, body))
-            call = call_of(request, caller, V1, operation, wanted)
-            del request, body, wanted  # an answer may take long; a stream need not hold them
-            await self.runner.run(call, answer)
+            incoming, body = await self.access.receive(request, handle, address.verbs, wire)
+            if incoming.is_readable:
+                try:
+                    if version_of(request) not in V1_VERSIONS:
+                        raise _wrong_version()
+                    operation = address.operation(request.method)
+                    params = params_of(request, operation, names, body)
+                    incoming.take(request, V1, operation, V1.read(operation, params))
+                except RpcError as error:
+                    incoming.error = error
+            del request, body  # an answer may take long; a stream need not hold them
+            await self.runner.run(incoming, answer)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
             await answer.fail(failure)
+
+
+def _wrong_version() -> RpcError:
+    return RpcError(errors.VERSION_NOT_SUPPORTED, "want A2A-Version: 1.0, as a header or in the query")
 
 
 def params_of(request: HttpRequest, operation: Operation, names: dict[str, str], body: bytes) -> Json:

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from a2a_bridge import idempotency
+from a2a_bridge import repeats
 from a2a_bridge.pushes import sweeping
 from a2a_bridge.pushes.queue import PUSHES
 from a2a_bridge.tasks import journal
@@ -12,7 +12,7 @@ from webhooks.sending import Sender, client
 @shared_task(name="a2a.forget_keys", ignore_result=True)
 def forget_keys() -> int:
     """Delete what is kept of sends with an Idempotency-Key, 24 h after; how many went."""
-    return idempotency.forget_old()
+    return repeats.forget_old()
 
 
 @shared_task(name="a2a.forget_tasks", ignore_result=True)

@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
-from a2a_bridge.calls import Call, Caller, Done, Outcome, Services, StreamedAnswer, again, find
+from a2a_bridge.calls import Call, Caller, Done, Outcome, StreamedAnswer
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import not_cancelable, not_followable, out_of_reach
 from a2a_bridge.requests import Cancel, CreatePush, Get, List, ListPush, NamePush, Send, Subscribe
 from a2a_bridge.sends import take_send
+from a2a_bridge.services import Services, again, find
 from a2a_bridge.streams import Streaming
 from a2a_bridge.tasks.reader import LOOK_EVERY_S
 from a2a_bridge.tasks.record import Task

@@ -1,29 +1,35 @@
 """SendMessage and SendStreamingMessage: start a turn, join one, repeat an answer, or follow up on a task."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
 from msgspec.structs import replace
 
 from a2a_bridge.approvals import AsksApproval, answer
-from a2a_bridge.calls import Call, Done, Outcome, Services, StreamedAnswer, Waiting, again, find
+from a2a_bridge.calls import Call, Done, Incoming, Outcome, StreamedAnswer, Waiting
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.errors import not_continuable, other_context
-from a2a_bridge.idempotency import Claim, Repeat, check, let_go, take
-from a2a_bridge.joining import Key, digest_of, join, key_of
 from a2a_bridge.pushes.pushes import IN_SEND
+from a2a_bridge.repeats import Claim, Joined, Repeat, check, digest_of, is_being_answered, join, let_go, take
 from a2a_bridge.requests import Send
+from a2a_bridge.services import Services, again, find
 from a2a_bridge.streams import Streaming
 from a2a_bridge.tasks.chosen import new_task_id
-from a2a_bridge.tasks.record import Message, Role, Task
+from a2a_bridge.tasks.record import Message, Role, State, Task
 from a2a_bridge.tasks.run import TaskRun
 from agents.errors import AlreadyAsked
 from agents.pieces import Part
 from agents.post import Join
+from agents.types import Found
 from kit.ids import unguessable
 from kit.jsonrpc import RpcError
 
+GO_ON_TRIES = 2  # another message may be first
 NOTHING_TO_ASK = "The request contained no supported text or data parts."
+
+
+Run = TaskRun | Joined | Repeat
 
 
 async def take_send(services: Services, call: Call, send: Send) -> Outcome:
@@ -38,14 +44,43 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
             return await _nothing(services, call, send, streaming)
         run = await _keyed(services, call, send) if call.key else await _start(services, call, send)
     except AlreadyAsked as same:
-        return await _joined(services, call, send, same, streaming)
+        return await _joined(services, call, send, same)
     except AsksApproval as asks:
         return await _approved(services, call, replace(send, takes_direct=False), asks.task)
+    return await _outcome(services, call, send, run)
+
+
+async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[Found], Call]) -> Outcome:
+    """Ask, by the trip to the ledger that finds the caller; or find what was asked already.
+
+    `enter` makes the call of what is found; it is called in the ledger's thread.
+    """
+    run: TaskRun | AlreadyAsked
+    try:
+        run = await services.exchanges.start_found(incoming.digest, incoming.handle, enter)
+    except AlreadyAsked as same:
+        run = same
+    call = incoming.call
+    assert call is not None and isinstance(call.request, Send)  # noqa: S101, PT018  for the type checker
+    if isinstance(run, AlreadyAsked):
+        return await _joined(services, call, call.request, run)
+    return await _outcome(services, call, call.request, run)
+
+
+async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outcome:
+    """How a turn that was started, joined or repeated is answered."""
+    is_stream = call.operation is Operation.STREAM
+    streaming = Streaming(call.dialect, send, services.reader)
     if isinstance(run, Repeat):
         return await _repeated(services, call, send, run, streaming)
+    if isinstance(run, Joined):
+        if not is_stream:
+            return Waiting(run, call) if send.waits else Done(call.dialect.sent(run.task, send))
+        is_direct = send.takes_direct and send.plain_is_direct
+        return StreamedAnswer(streaming.of_repeat(run) if is_direct else streaming.of_task(run.feed))
     if send.push is not None:
         run.outlives_followers = True
-    if call.operation is Operation.STREAM:
+    if is_stream:
         if not send.takes_direct:
             return StreamedAnswer(streaming.of_turn(run), run)
         if send.plain_is_direct:
@@ -58,15 +93,14 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
     return Done(call.dialect.sent(run.opening, send))
 
 
-async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked, streaming: Streaming) -> Outcome:
-    """Follow the task that runs in another process; ask anew when it has just ended there."""
-    joined = await join(same, call.caller.identity.user_id, send, services.post, services.reader)
-    if joined is None:
+async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked) -> Outcome:
+    """Follow the turn that answers the same message, here or elsewhere; ask anew when it has just ended."""
+    run: Run | None = services.exchanges.find(same.chat_id)
+    if run is None:
+        run = await join(same, call.caller.identity.user_id, send, services.post, services.reader)
+    if run is None:
         return await take_send(services, call, send)
-    if call.operation is not Operation.STREAM:
-        return Waiting(joined, call) if send.waits else Done(call.dialect.sent(joined.task, send))
-    is_direct = send.takes_direct and send.plain_is_direct
-    return StreamedAnswer(streaming.of_repeat(joined) if is_direct else streaming.of_task(joined.feed))
+    return await _outcome(services, call, send, run)
 
 
 async def _approved(services: Services, call: Call, send: Send, task: Task) -> Outcome:
@@ -96,35 +130,33 @@ async def _nothing(services: Services, call: Call, send: Send, streaming: Stream
     return StreamedAnswer(streaming.of_message(shown)) if call.operation is Operation.STREAM else Done(shown)
 
 
-async def _keyed(services: Services, call: Call, send: Send) -> TaskRun | Repeat:
+async def _keyed(services: Services, call: Call, send: Send) -> Run:
     """The turn of a key, or what it was; a send that began nothing leaves its key free."""
     identity, agent = call.caller.identity, call.caller.agent
     body = digest_of(send)
     task_id = send.task_id or new_task_id(agent)
     claim = await take(identity.user_id, agent.handle, check(call.key), body, task_id=task_id)
     if not claim.is_new:
-        key = key_of(identity, agent, send, claim)
-        return Repeat(
+        return services.exchanges.find(claim.chat_id) or Repeat(
             claim,
-            services.exchanges.begun(identity, agent, send, claim),
+            services.exchanges.new_task(call, send, claim),
             wait_s=services.exchanges.wait_s(agent, send),
-            keep_place=partial(_keep_place, services, key),
+            keep_place=partial(_keep_place, services, claim.chat_id),
         )
     try:
         run = await _start(services, call, send, claim)
     except BaseException:
         await let_go(claim)
         raise
-    if run.running is None:
+    if isinstance(run, TaskRun) and run.running is None:
         await let_go(claim)
     return run
 
 
-async def _keep_place(services: Services, key: Key, home: str) -> None:
+async def _keep_place(services: Services, chat_id: str, home: str) -> None:
     """Have an ask that waits, and came again, keep its place when the first connection ends."""
-    caller_id, session_id, message_key = key
-    same = Join(caller_id, session_id, message_key.hex(), tells=False)
-    if services.exchanges.answers(same):
+    same = Join(chat_id, tells=False)
+    if services.exchanges.find(chat_id):
         await services.exchanges.join(same)
     else:
         await services.post.send(home, same)
@@ -145,23 +177,35 @@ async def _repeated(services: Services, call: Call, send: Send, repeat: Repeat, 
     return Done(call.dialect.sent(repeat.task, send))
 
 
-async def _start(services: Services, call: Call, send: Send, claim: Claim | None = None) -> TaskRun:
-    exchanges, caller = services.exchanges, call.caller
+async def _start(services: Services, call: Call, send: Send, claim: Claim | None = None) -> TaskRun | Joined:
+    exchanges = services.exchanges
     if send.push is not None:
         await services.pushes.check(send.push, IN_SEND)
     if not send.task_id:
-        return await exchanges.start(caller.identity, caller.agent, send, call.traceparent, claim)
-    find = partial(_continuable, services, call, send)
-    return await exchanges.go_on(caller.identity, caller.agent, find, send, call.traceparent, claim)
+        return await exchanges.start(call, send, claim)
+    for _ in range(GO_ON_TRIES):
+        task = await find(services, call, send.task_id)
+        if claim is None and is_being_answered(task, send):
+            return exchanges.find(task.chat_id) or Joined(
+                await services.reader.follow(task), send, services.reader
+            )
+        _check_continuable(task, send)
+        if (run := await exchanges.go_on(call, send, task, claim)) is not None:
+            return run
+    raise not_continuable(State.WORKING)
 
 
 async def _continuable(services: Services, call: Call, send: Send) -> Task:
     """The task that a message goes on with."""
     task = await find(services, call, send.task_id)
+    _check_continuable(task, send)
+    return task
+
+
+def _check_continuable(task: Task, send: Send) -> None:
     if send.context_id and send.context_id != task.context_id:
         raise other_context()
     if task.approvals:
         raise AsksApproval(task)
     if not task.is_interrupted:
         raise not_continuable(task.state)
-    return task

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from a2a_bridge.dialects.dialect import Dialect
-from a2a_bridge.idempotency import Repeat
-from a2a_bridge.joining import Joined
+from a2a_bridge.repeats import Joined, Repeat
 from a2a_bridge.requests import Request, Send, Subscribe
 from a2a_bridge.tasks.feed import Feed
 from a2a_bridge.tasks.pieces import answer_message

@@ -18,6 +18,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 CALLER_KINDS = frozenset({"session", "app"})
 TOUCH_EVERY_S = 60
 
+# Asked anew with each look-up: no identity is cached, so a revoked token is refused from the commit on.
 _FIND = """
 SELECT c.digest, c.id, c.kind, c.name, u.id, u.login, u.is_staff,
        c.last_used_at IS NULL OR c.last_used_at < {stale}, c.scopes, c.only_agent
@@ -27,6 +28,7 @@ WHERE c.digest {among} AND c.revoked_at IS NULL AND u.is_active
 """
 _CLOCK = {
     "sqlite": {
+        # SQLite compares texts: this is the form in which Django stores a moment.
         "now": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
         "stale": f"strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '-{TOUCH_EVERY_S} seconds')",
     },
@@ -99,6 +101,7 @@ class ForeignOrigin(Exception):
 def presented(headers: Mapping[str, str]) -> Presented | None:
     """The token of a request, its headers named in lower case: Bearer first, else the cookie."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
+    # A request that names another scheme chose its credentials: its cookie does not count instead.
     if scheme:
         return Presented(digest(token.strip()), by_cookie=False) if scheme.lower() == "bearer" else None
     cookie = parse_cookie(headers.get("cookie", "")).get(COOKIE)
@@ -120,6 +123,7 @@ def check_origin(method: str, headers: Mapping[str, str], *, public_url: str) ->
     """
     if method in SAFE_METHODS:
         return
+    # `Sec-Fetch-Site` counts only where no `Origin` came: sandboxed pages send `null`, which is not ours.
     origin = headers.get("origin")
     ours = (
         origin == origin_of(public_url) if origin is not None else headers.get("sec-fetch-site") == "same-origin"
@@ -140,6 +144,7 @@ def identity_statement(vendor: str) -> str:
     """The query behind `identify`, for the ledger: one text; its value `digests` is a list, on SQLite in JSON."""
     if vendor == "postgresql":
         return _FIND.format(among="= ANY(%(digests)s)", **_CLOCK[vendor])
+    # The ledger gives statements with named values to SQLite's driver, which takes `%` as it is.
     clock = {name: text.replace("%%", "%") for name, text in _CLOCK[vendor].items()}
     return _FIND.format(among="IN (SELECT value FROM json_each(:digests))", **clock)
 

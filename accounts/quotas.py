@@ -15,7 +15,7 @@ class QuotaExceeded(Refused):
 
 
 def hold(user_id: int) -> None:
-    """Whoever else counts what this user has waits until the transaction ends."""
+    """Lock the user's row until the transaction ends, so that quota checks of one user run one after another."""
     list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))
 
 

@@ -43,6 +43,7 @@ __all__ = [  # hub/urls.py names the four handlers here
     "StrictJSONParser",
     "bad_request",
     "caller_of",
+    "check_no_fields",
     "error_response",
     "forbidden",
     "not_found",
@@ -181,6 +182,11 @@ class Body(serializers.Serializer[Any]):
                 raise exceptions.ValidationError(dict.fromkeys(required, MISSING_FIELD))
             data = {name: one.default for name, one in self.fields.items() if one.default is not empty} | {**data}
         return super().to_internal_value(data)
+
+
+def check_no_fields(request: Request) -> None:
+    """Refuse a body that names anything, for a call that takes none; an empty object is fine."""
+    Body(data=request.data).is_valid(raise_exception=True)
 
 
 def _printable(name: object) -> str:

@@ -37,6 +37,8 @@ class Served:
         """Whether a task was cancelled because its answer was cut off; the cancellation is taken back then."""
         if task not in self._cut_off:
             return False
+        # The task goes on to answer: its count of cancellations, at which
+        # `asyncio.timeout` looks, has to be right.
         task.uncancel()
         return True
 

@@ -212,15 +212,13 @@ def _refuse_passing(ask: Ask, asked: AgentState, state: AdmissionState) -> Busy 
 
 
 def _find_same(ask: Ask, state: AdmissionState) -> AlreadyAsked | None:
-    """The open turn of an identical message (docs/adr/0062)."""
+    """The open turn of an identical message (docs/adr/0089)."""
     session_id = ask.target.session_id
     found = state.open_asks.get((session_id, ask.caller_id, ask.message_key)) if ask.message_key else None
     if found is None or found[0] == ask.chat_id:  # its own place in the line
         return None
     chat_id, task_id, home = found
-    return AlreadyAsked(
-        chat_id=chat_id, task_id=task_id, home=home, session_id=session_id, message_key=ask.message_key
-    )
+    return AlreadyAsked(chat_id=chat_id, task_id=task_id, home=home)
 
 
 def _refuse_caller(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:

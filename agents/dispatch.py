@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from agents.errors import NoReceipt, NotDelivered, RateLimited, Unavailable, Waits
 from agents.ledger import Also, Ledger
+from agents.ledger.work import Admit, Deny
 from agents.line import Line
 from agents.live import LiveViews, ReplyChunkMessage
 from agents.ports import Clock, Limits, Link
-from agents.types import NO_CONNECTION, Ask, Ending, Failure, OpenTurn, Outcome, SettledTurn
+from agents.types import NO_CONNECTION, Ask, Ending, Failure, Found, OpenTurn, Outcome, SettledTurn
 from agents.waiting import OnChunk, RunningTurn, WaitingTurns
 from kit.failpoints import reach
 from kit.tasks import TaskSet
@@ -29,8 +31,19 @@ HALTED = Ending(outcome=Outcome.FAILED, reason=Failure.HALTED, keeps_claim=True)
 OnSettled = Callable[[SettledTurn], Awaitable[None]]
 
 
+class Asked(NamedTuple):
+    """An ask, and what its surface does at its end, see `Dispatcher.ask`."""
+
+    ask: Ask
+    on_settled: OnSettled
+    also: Also | None = None
+
+
 class Dispatcher:
-    """Runs turns. A turn goes on whether or not anyone follows it."""
+    """Runs turns. A turn goes on whether or not anyone follows it.
+
+    `asks_found`: `ask_found` may be used. Not where the rate is counted in Redis, for which the loop waits.
+    """
 
     def __init__(
         self,
@@ -45,6 +58,7 @@ class Dispatcher:
         self._link = link
         self._ledger = ledger
         self._limits = limits
+        self.asks_found = limits.is_local
         self._live = live
         self._showing = TaskSet()
         self._clock = clock
@@ -72,21 +86,49 @@ class Dispatcher:
             raise denied
         if ask.queues and self._line.is_full:
             ask = replace(ask, queues=False)
+        return await self._begin(self._ledger.admit(ask), [Asked(ask, on_settled, also)])
+
+    def ask_found(
+        self, digest: str | None, handle: str | None, make: Callable[[Found], Asked]
+    ) -> Coroutine[Any, Any, RunningTurn]:
+        """The same for a caller and an agent that one trip to the ledger looks up before it decides.
+
+        `make` says what is asked, of what is found. It is called in the ledger's thread, and must be quick; what
+        it raises is raised.
+        """
+        made: list[Asked] = []
+
+        def decide(found: Found) -> Admit | Deny:
+            asked = make(found)
+            if self._draining:
+                raise Unavailable("draining")
+            if retry_in_s := self._limits.count(asked.ask.caller_id):
+                return Deny(asked.ask, RateLimited(retry_in_s))
+            made.append(asked)
+            is_late = asked.ask.queues and self._line.is_full
+            return Admit(replace(asked.ask, queues=False) if is_late else asked.ask)
+
+        return self._begin(self._ledger.admit_found(digest, handle, decide), made)
+
+    async def _begin(self, deciding: Awaitable[OpenTurn], asked: Sequence[Asked]) -> RunningTurn:
+        """Set going what is decided. `asked`: the one ask, once it is decided."""
         started = self._clock()
         self._admitting += 1
         try:
-            turn = await self._ledger.admit(ask)
+            turn = await deciding
         except Waits as waits:
-            return self._begin_to_wait(ask, waits, on_settled, also)
+            return self._begin_to_wait(asked[0], waits)
         finally:
             self._admitting -= 1
         if reach:
             reach("after-admission")
+        _, on_settled, also = asked[0]
         running = RunningTurn(turn, self._show_chunk(turn) if turn.watchers else None)
-        self._tasks.start(self._see_through(running, started, on_settled, also), name=f"turn {ask.chat_id}")
+        self._tasks.start(self._see_through(running, started, on_settled, also), name=f"turn {turn.ask.chat_id}")
         return running
 
-    def _begin_to_wait(self, ask: Ask, waits: Waits, on_settled: OnSettled, also: Also | None) -> RunningTurn:
+    def _begin_to_wait(self, asked: Asked, waits: Waits) -> RunningTurn:
+        ask, on_settled, also = asked
         to_be = OpenTurn(ask=ask, connection_id=NO_CONNECTION, link_process="", text=ask.question)
         running = RunningTurn(to_be, in_line=True)
         self._tasks.start(self._wait_in_line(running, waits, on_settled, also), name=f"line {ask.chat_id}")

@@ -121,13 +121,11 @@ class NotPublished(Exception):
 class AlreadyAsked(Exception):
     """An identical message of this caller's is being answered, by the process `home`. Nothing was sent, no row."""
 
-    def __init__(self, *, chat_id: str, task_id: str, home: str, session_id: int, message_key: str) -> None:
+    def __init__(self, *, chat_id: str, task_id: str, home: str) -> None:
         super().__init__()
         self.chat_id = chat_id
         self.task_id = task_id
         self.home = home
-        self.session_id = session_id
-        self.message_key = message_key
 
 
 class FileGone(Exception):

@@ -22,10 +22,18 @@ class Link(Protocol):
 
 
 class Limits(Protocol):
-    """How fast one caller may ask, over all processes; by each for itself when its memory is out of reach."""
+    """How fast one caller may ask, over all processes; by each for itself when its memory is out of reach.
+
+    `is_local`: all is counted in this process, so that `count` may be used, from any thread.
+    """
+
+    is_local: bool
 
     async def retry_in_s(self, caller_id: int) -> int:
         """Count one ask; 0 when it is within the rate, else seconds until the next would be."""
+
+    def count(self, caller_id: int) -> int:
+        """The same in this process alone, at once."""
 
     async def close(self) -> None:
         """Let go of what it holds open."""

@@ -139,9 +139,7 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     The ask keeps its place in a line whatever connections end. `tells`: its task is told from now on.
     """
 
-    caller_id: int
-    session_id: int
-    message_key: str
+    chat_id: str
     tells: bool = True
 
 
@@ -166,6 +164,7 @@ class Oust(msgspec.Struct, frozen=True, tag="oust"):
     user_id: int
 
 
+# A process that does not know the tag of a message logs `post.unreadable` and drops it.
 Message = (
     Prompt
     | Taken
@@ -208,6 +207,7 @@ class LocalPost:
     """The post of a hub that is one process: nobody else is there to reach."""
 
     async def send(self, process_id: str, message: Message) -> bool:
+        # Provably reached no process, so a prompt ends as not delivered and its unit of budget is given back.
         return False
 
     async def pass_on(self, process_id: str, message: Message) -> None:

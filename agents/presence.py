@@ -38,6 +38,7 @@ class Beat:
 def leave(connection_id: int, *, delete_session: bool = False) -> None:
     """A socket closed. Its own row goes, never that of a newer connection; claims that linger on it go too."""
     session = _disconnect(connection_id)
+    # In transactions of its own: deleting takes many batches, and must not keep the session locked meanwhile.
     if session is not None and delete_session and not session.agents.exists():
         delete_sessions([session.pk], only_offline=True)
 
@@ -50,6 +51,8 @@ def beat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -
         start = {"host": socket.gethostname()[:255], "pid": os.getpid(), "started_at": now, "beat_at": now}
         Process.objects.create(id=process_id, **start)
     rows = Connection.objects.filter(pk__in=mine, process_id=process_id)
+    # Rows whose socket ended and whose `leave` failed. Younger ones stay: a connection is in the table before
+    # its socket is attached, so it may not be in `mine` yet.
     ownerless = Connection.objects.filter(process_id=process_id, connected_at__lt=now - ORPHAN_AFTER)
     _drop(ownerless.exclude(pk__in=mine), now)
     present = set(rows.values_list("pk", flat=True))
@@ -58,6 +61,7 @@ def beat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -
     lost = set(others) - set(reachable.values_list("pk", flat=True))
     kept = _taken_over_at({mine[one] for one in missing})
     superseded = {session_id for session_id, at in kept.items() if at is not None}
+    # Taken over a moment ago: an `Evict` is on its way to these, and says whether the program may come back.
     known = {one for one in missing if (at := kept.get(mine[one])) is not None and at > now - EVICTED_AFTER}
     deleted = {mine[one] for one in missing} - kept.keys()
     return Beat(missing=missing - known, lost=lost, deleted=deleted, superseded=superseded)
@@ -120,6 +124,7 @@ def _disconnect(connection_id: int) -> Session | None:
         return None
     now = db_now()
     Connection.objects.filter(pk=connection_id).delete()
+    # Open turns stay: the process that waits for the reply ends each, or the reaper does.
     Turn.objects.filter(session=session).release_ended(now)
     Session.objects.filter(pk=session.pk).update(last_seen_at=now)
     lifecycle.ended([session], now)
@@ -129,6 +134,7 @@ def _disconnect(connection_id: int) -> Session | None:
 def _drop(connections: QuerySet[Connection], now: datetime) -> None:
     """Take away connections whose sockets nobody holds any more."""
     locked = Session.objects.select_for_update(no_key=True, of=("self",)).filter(connection__in=connections)
+    # In the order in which the ledger locks sessions, or each could wait for the other.
     sessions = {session.pk: session for session in locked.order_by("pk")}
     if sessions:
         still = connections.filter(session_id__in=sessions)  # some may have been taken over while this waited
@@ -136,5 +142,6 @@ def _drop(connections: QuerySet[Connection], now: datetime) -> None:
         still.delete()
         for seen_at in set(lost.values()):  # one for each process
             seen = [pk for pk, beat_at in lost.items() if beat_at == seen_at]
+            # Never back in time: a session that an agent took up again since then was seen later.
             Session.objects.filter(pk__in=seen, last_seen_at__lt=seen_at).update(last_seen_at=seen_at)
         lifecycle.ended([sessions[pk] for pk in lost], now)

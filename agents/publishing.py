@@ -76,7 +76,7 @@ def check_room_for_another(owner: User) -> None:
     """Refuse one agent too many; call it in the transaction that publishes.
 
     Raises:
-        accounts.oauth.errors.QuotaExceeded: the owner has as many, drafts counted, as one may.
+        accounts.quotas.QuotaExceeded: the owner has as many, drafts counted, as one may.
     """
     if settings.AGENTS_PER_OWNER:
         quotas.hold(owner.pk)

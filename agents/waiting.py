@@ -52,7 +52,7 @@ class RunningTurn:
         self.is_decided = False
         self._end: SettledTurn | None = None
         self._settled: asyncio.Future[SettledTurn] | None = None
-        self._waits_for: set[str] = set()
+        self._waits_for: frozenset[str] = frozenset()
         self._on_chunk = on_chunk
         self._on_piece: OnPiece | None = None
         self._until_more = Waiters()
@@ -152,10 +152,10 @@ class RunningTurn:
 
     def _ask_or_go_on(self, piece: ApprovalAsked | ApprovalDecided) -> None:
         if isinstance(piece, ApprovalAsked):
-            self._waits_for.add(piece.request_id)
+            self._waits_for |= {piece.request_id}
             self.until_due.wake()
         else:
-            self._waits_for.discard(piece.request_id)
+            self._waits_for -= {piece.request_id}
 
     def _ending(self, final: Final) -> Ending:
         reason = REASONS.get(final.reason)

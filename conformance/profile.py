@@ -26,6 +26,18 @@ A requirement counts as passed when it passed over every binding it was tried on
 capability that the agent's card does not name. Not tested: the run never came to it.
 """
 
+NO_RUN = """\
+# Conformance
+
+No run of the A2A conformance kit ([a2a-tck](https://github.com/a2aproject/a2a-tck)) is recorded in this
+repository, so this page cannot say what passes. `make conformance` records a run and makes this page of it
+([how](../howto/test.md#the-conformance-kit)).
+
+Until then: `tests/v1`, `tests/malformed` and `tests/sdks` try A2A 1.0, by requests written by hand and by the
+official SDKs. The kit is not part of them. At an agent's plain address it fails the card in three MUSTs, which
+[0070](../adr/0070-no-card-is-of-both-schemas.md) explains.
+"""
+
 
 class Requirement(msgspec.Struct, frozen=True):
     """One requirement of the specification; `transports`: how it went over each binding."""
@@ -79,8 +91,10 @@ def decode(raw: bytes) -> Record:
     return msgspec.json.decode(raw, type=Record)
 
 
-def page_of(record: Record) -> str:
-    """The page, as Markdown."""
+def page_of(record: Record | None) -> str:
+    """The page, as Markdown. None: no run is recorded, and the page says so."""
+    if record is None:
+        return NO_RUN
     parts = [HEADING.format(kit=record.kit, day=record.day)]
     for level in LEVELS:
         found = {name: one for name, one in record.requirements.items() if one.level == level}

@@ -17,7 +17,7 @@ from a2a_bridge.models import PushConfig
 from accounts.models import Credential, User
 from accounts.oauth.pages import signed_in
 from accounts.quotas import TOKENS
-from agents.models import Agent, Connection, Event, File, RemoteServer, Session
+from agents.models import Agent, Connection, Event, File, OpMessage, RemoteServer, Session
 from agents.transcript.storage import MEBIBYTE, Bytes
 from hub.bounded_django import UPLOADS_AT_ONCE
 from hub.wiring import CARD_LOOKUPS_AT_ONCE
@@ -96,6 +96,7 @@ USES: Mapping[str, Use] = {
     "connected": Use("connected agents", SOCKETS, Connection, "session__owner"),
     "tokens": Use("live tokens", LIVE_TOKENS, Credential, "user", rows="live"),
     "files": Use("files", STORAGE, File, "uploader", rows="live", counted=Sum("size")),
+    "said": Use("op-messages", STORAGE, OpMessage, "author", counted=Sum(Bytes("text"))),
     "webhooks": Use("webhooks", WEBHOOKS, Subscription, "owner"),
     "pushes": Use("push configs", PUSH_CONFIGS, PushConfig, "caller"),
 }

@@ -12,6 +12,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
+# Before the imports below, which import models: this sets Django up.
 django_application = get_asgi_application()
 
 from a2a_bridge.addresses import split  # noqa: E402
@@ -24,13 +25,24 @@ from hub.runtime import Runtime  # noqa: E402
 from hub.watch.endpoints import PATHS as WATCHED  # noqa: E402
 from hub.watch.endpoints import WatchEndpoints  # noqa: E402
 from hub.watch.metrics import registry  # noqa: E402
-from kit.asgi import MAX_BODY_BYTES, HttpRequest, Receive, Scope, Send, below, respond  # noqa: E402
+from kit.asgi import (  # noqa: E402
+    MAX_BODY_BYTES,
+    HttpRequest,
+    Receive,
+    Scope,
+    Send,
+    below,
+    contradicted_in,
+    respond,
+)
 from kit.sockets import refuse_upgrade  # noqa: E402
 from operators.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
+TWO_VALUES = "the header {} came with two values"
 STARTING = b'{"error":"unavailable","message":"the hub is starting"}'
 
+# Built when the module is imported, without an event loop; `ensure_started` starts it in the one that serves.
 runtime = Runtime(wiring.build())
 watching = WatchEndpoints(
     registry(str(settings.SPECTACULAR_SETTINGS["VERSION"]), runtime.house.counts, runtime.house.gauges()),
@@ -55,6 +67,7 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
     if scope["type"] == "websocket":
         return _websocket(scope, receive, send)
     request = HttpRequest(scope, receive)
+    # Before `is_started`: a process is asked for its health while it starts, too.
     if request.path in WATCHED:
         return watching(request, send)
     return _serve(request, send) if runtime.is_started else _serve_once_started(request, send)
@@ -66,8 +79,9 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return house.bridge(request, handle, send)
     if (found := split(path)) is not None:
         return house.http_json(request, *found, send)
+    # After the bridge, which checks this itself and answers in the form of its wire.
     if request.contradicted:
-        message = f"the header {request.contradicted} came with two values"
+        message = TWO_VALUES.format(request.contradicted)
         return respond(send, 400, json.dumps({"error": "validation_failed", "message": message}).encode())
     if request.method != "OPTIONS" and (asked := find_call(path)) is not None:
         return house.operators(request, *asked, send)
@@ -88,6 +102,8 @@ async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     house, path = runtime.house, scope["path"]
     if not runtime.is_started and not await watching.has_started():
         await refuse_upgrade(receive, send, 503, "unavailable", "the hub is starting")
+    elif name := contradicted_in(scope["headers"]):
+        await refuse_upgrade(receive, send, 400, "validation_failed", TWO_VALUES.format(name))
     elif path == "/channel" and draining.is_set():
         await refuse_upgrade(receive, send, 503, "unavailable", "the hub takes no agents now")
     elif path == "/channel":

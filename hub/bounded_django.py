@@ -79,6 +79,7 @@ class BoundedDjango:
             await respond(send, 503, DOWN, RETRY_SOON)
             return
         if user_id is None:
+            # Without a live token the view answers 401: none of the file's bytes is taken into memory for that.
             request.receive = bodiless(request.receive)
             await self._pass(request, send, self._max_upload_bytes, UPLOAD_WITHIN_S)
         elif self._uploads[user_id] >= UPLOADS_AT_ONCE:

@@ -1,13 +1,102 @@
-"""How the hub is, for its staff."""
+"""How the hub is, in numbers, for its staff. Every query walks an index and looks at a bounded part of it."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Count, QuerySet, Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
+from a2a_bridge.push_models import Push
 from accounts.oauth.pages import signed_in
-from hub.health_figures import figures
+from agents.directory import live_connections
+from agents.errors import Denied
+from agents.models import Attachment, Process, Turn
+from agents.models.presence import alive_since
+from agents.types import Failure, Outcome
+from hub.error_counts import errors_lately
+from hub.watch.figures import MOST, count_of, queue_of
+from kit import sql
+from kit.clock import db_now
+from webhooks.models import Delivery, Sendable
+
+MOST_PROCESSES = 50
+LATELY = timedelta(hours=1)
+DAY = timedelta(days=1)
+SIZE = {
+    "postgresql": "SELECT pg_database_size(current_database())",
+    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+}
+KINDS = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
+TASKS_IN = {"memory": "in this process", "redis": "in Redis", "journal": "in the database"}
+
+
+@dataclass(frozen=True, slots=True)
+class HubProcess:
+    """One process of the hub and what it holds. `beat_age_s`: since its last heartbeat."""
+
+    name: str
+    started_at: datetime
+    beat_age_s: int
+    is_alive: bool
+    agents: int
+    operators: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deliveries:
+    """A queue: what waits, how long the longest due one is overdue, what was given up in a day."""
+
+    pending: int
+    overdue_s: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Questions of the last hour, of the last MOST at most: how many, and how they ended, by reason."""
+
+    asked: int
+    completed: int
+    failed: Sequence[tuple[str, int]]
+    denied: Sequence[tuple[str, int]]
+
+    @property
+    def failed_total(self) -> int:
+        """However they failed."""
+        return sum(count for _, count in self.failed)
+
+    @property
+    def denied_total(self) -> int:
+        """However they were refused."""
+        return sum(count for _, count in self.denied)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """All of it, as of `at`. Counts stop at MOST."""
+
+    at: datetime
+    processes: Sequence[HubProcess]
+    agents: int
+    open_turns: int
+    lingering: int
+    deliveries: Deliveries
+    pushes: Deliveries
+    turns: Turns
+    errors: Sequence[tuple[str, int]]
+    database: str
+    database_bytes: int
+    version: str
+    tasks: str
+    most: int = MOST
 
 
 @never_cache
@@ -19,3 +108,69 @@ def health(request: HttpRequest) -> HttpResponse:
     if caller is None or not caller.user.is_staff:
         raise Http404
     return render(request, "health.html", {"now": figures()})
+
+
+def figures() -> Figures:
+    """Look at everything once."""
+    now = db_now()
+    return Figures(
+        at=now,
+        processes=_processes(now),
+        agents=count_of(live_connections()),
+        open_turns=count_of(Turn.objects.open()),
+        lingering=count_of(Turn.objects.holding().exclude(outcome=None)),
+        deliveries=_deliveries(Delivery, now),
+        pushes=_deliveries(Push, now),
+        turns=_turns(now),
+        errors=errors_lately()[:20],
+        database=KINDS[connection.vendor],
+        database_bytes=int(sql.rows(SIZE[connection.vendor])[0][0]),
+        version=str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+        tasks=TASKS_IN[settings.TASK_STORE],
+    )
+
+
+def _processes(now: datetime) -> list[HubProcess]:
+    found = list(Process.objects.order_by("-beat_at")[:MOST_PROCESSES])
+    ids = [one.pk for one in found]
+    agents = _by_process(live_connections().filter(process_id__in=ids))
+    operators = _by_process(Attachment.objects.filter(process_id__in=ids))
+    return [
+        HubProcess(
+            str(one),
+            one.started_at,
+            max(0, round((now - one.beat_at).total_seconds())),
+            one.beat_at > alive_since(now),
+            agents.get(one.pk, 0),
+            operators.get(one.pk, 0),
+        )
+        for one in found
+    ]
+
+
+def _by_process(rows: QuerySet[Any]) -> dict[str, int]:
+    return dict(rows.values_list("process_id").annotate(count=Count("pk")).values_list("process_id", "count"))
+
+
+def _deliveries(rows: type[Sendable], now: datetime) -> Deliveries:
+    waiting = queue_of(rows, now)
+    failed = rows._default_manager.filter(queued_at__gt=now - DAY, status=Sendable.Status.FAILED)
+    return Deliveries(waiting.pending, round(waiting.overdue_s), count_of(failed))
+
+
+def _turns(now: datetime) -> Turns:
+    """By id, which grows with time: there is no index of all turns by time."""
+    start = Turn.objects.order_by("-pk").values_list("pk", flat=True)[MOST : MOST + 1]
+    lately = Turn.objects.filter(pk__gt=next(iter(start), 0), asked_at__gt=now - LATELY)
+    ends = lately.order_by().values_list("outcome", "reason").annotate(count=Sum("repeats"))
+    counts = {(outcome, reason): count for outcome, reason, count in ends}
+    return Turns(
+        asked=sum(counts.values()),
+        completed=sum(count for (outcome, _), count in counts.items() if outcome == Outcome.COMPLETED),
+        failed=[(reason, counts.get((Outcome.FAILED, reason), 0)) for reason in map(str, Failure)],
+        denied=[(reason, counts.get((Outcome.DENIED, reason), 0)) for reason in _refusals()],
+    )
+
+
+def _refusals() -> list[str]:
+    return sorted(str(denied.reason) for denied in Denied.__subclasses__())

@@ -67,6 +67,7 @@ class JobThread:
                 self._work(self._stopped)
             except Exception:
                 logger.exception("job.failed", extra={"job": self._thread.name})
+                # Perhaps it is the connection that failed: the next run gets a new one.
                 connection.close()
         connection.close()
 

@@ -3,12 +3,15 @@
 import asyncio
 import logging
 import math
+import threading
 import time
 from typing import Any
 
-from limits import RateLimitItemPerMinute
-from limits.aio.storage import MemoryStorage, RedisStorage, Storage
-from limits.aio.strategies import MovingWindowRateLimiter
+from limits import RateLimitItemPerMinute, WindowStats
+from limits.aio.storage import RedisStorage, Storage
+from limits.aio.strategies import MovingWindowRateLimiter as SharedLimiter
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
 from redis.asyncio import BlockingConnectionPool
 
 from kit.durations import seconds
@@ -21,9 +24,15 @@ MOST_CONNECTIONS = 4
 
 
 class NoLimits:
-    """CALLER_RATE_PER_MINUTE=0: everybody asks as fast as they like."""
+    """CALLER_RATE_PER_MINUTE=0: callers ask as fast as they like."""
+
+    is_local = True
 
     async def retry_in_s(self, caller_id: int) -> int:
+        """See `agents.ports.Limits`."""
+        return 0
+
+    def count(self, caller_id: int) -> int:
         """See `agents.ports.Limits`."""
         return 0
 
@@ -42,35 +51,47 @@ class CallerRate:
         self._pool = _pool(redis_url) if redis_url else None
         self._item = RateLimitItemPerMinute(per_minute)
         self._alone = MovingWindowRateLimiter(MemoryStorage())
-        self._limiter = MovingWindowRateLimiter(self._storage(redis_url)) if redis_url else self._alone
+        self._counting = threading.Lock()  # the loop's thread counts, and the ledger's
+        self._shared = SharedLimiter(self._storage(redis_url)) if redis_url else None
         self._away_until = 0.0
+        self.is_local = self._shared is None
 
     async def retry_in_s(self, caller_id: int) -> int:
         """See `agents.ports.Limits`."""
-        if self._limiter is self._alone or time.monotonic() < self._away_until:
-            return await self._ask(self._alone, caller_id)
+        if self._shared is None or time.monotonic() < self._away_until:
+            return self.count(caller_id)
         try:
             async with asyncio.timeout(STORE_WITHIN_S):
-                return await self._ask(self._limiter, caller_id)
+                return await self._ask(self._shared, caller_id)
         except Exception as failure:  # noqa: BLE001  whatever fails the store
             logger.warning("rate.alone", extra={"failure": type(failure).__name__})
             self._away_until = time.monotonic() + AWAY_S
-            return await self._ask(self._alone, caller_id)
+            return self.count(caller_id)
+
+    def count(self, caller_id: int) -> int:
+        """See `agents.ports.Limits`."""
+        with self._counting:
+            if self._alone.hit(self._item, "caller", str(caller_id)):
+                return 0
+            return _wait_s(self._alone.get_window_stats(self._item, "caller", str(caller_id)))
 
     async def close(self) -> None:
         """See `agents.ports.Limits`."""
         if self._pool is not None:
             await self._pool.aclose()
 
-    async def _ask(self, limiter: MovingWindowRateLimiter, caller_id: int) -> int:
+    async def _ask(self, limiter: SharedLimiter, caller_id: int) -> int:
         if await limiter.hit(self._item, "caller", str(caller_id)):
             return 0
-        window = await limiter.get_window_stats(self._item, "caller", str(caller_id))
-        return max(1, math.ceil(window.reset_time - time.time()))
+        return _wait_s(await limiter.get_window_stats(self._item, "caller", str(caller_id)))
 
     def _storage(self, redis_url: str) -> Storage:
         options: dict[str, Any] = {"connection_pool": self._pool}
         return RedisStorage(f"async+{redis_url}", implementation="redispy", **options)
+
+
+def _wait_s(window: WindowStats) -> int:
+    return max(1, math.ceil(window.reset_time - time.time()))
 
 
 def _pool(redis_url: str) -> BlockingConnectionPool:

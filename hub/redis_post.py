@@ -71,10 +71,12 @@ class RedisPost:
         """See `agents.post.Post`. With MOST_WAITING on their way it waits like `send`."""
         written = self._outgoing.put(_Sent(_channel(process_id), _encode(message)))
         if self._outgoing.waiting >= MOST_WAITING:
+            # Shielded: the whole batch shares this future.
             await asyncio.shield(written)
 
     async def start(self, process_id: str, handler: Handler) -> None:
         """Raises TimeoutError when Redis stays out of reach."""
+        # A start that failed is tried again, and two listeners would hand over each message twice.
         await self._tasks.cancel()
         subscribed = asyncio.Event()
         self._tasks.start(self._listen(process_id, handler, subscribed), name="post")
@@ -97,8 +99,10 @@ class RedisPost:
                 counts = await pipe.execute()
             except (RedisError, OSError) as failure:  # nobody can tell what left
                 logger.warning("post.send_failed", extra={"failure": type(failure).__name__, "count": len(batch)})
+                # `reached` stays True: a prompt that may have left must not be given back.
                 self._away_until = time.monotonic() + AWAY_S
                 return
+        # While Redis is away nothing is sent: the counts are zeros, and all of it provably reached no process.
         for sent, count in zip(batch, counts, strict=True):
             sent.reached = count > 0
 

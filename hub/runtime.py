@@ -9,19 +9,20 @@ from contextlib import suppress
 from django.conf import settings
 
 from accounts.authn import still_good
-from agents import announcing, jobs, presence
+from agents import announcing, halting, jobs, presence
+from agents.dispatch import HALTED
+from agents.halting import Active
 from agents.ledger.state import ended_parents
+from agents.links.channel.link import ChannelLink, Socket
 from agents.post import Dismiss, Evict
 from agents.transcript import permissions
 from agents.transcript.deleting import DELETED
-from hub.goodbyes import Goodbyes
-from hub.halts import Halts
 from hub.health import draining
 from hub.job_thread import JOIN_WITHIN_S, deliverer, housekeepers
 from hub.wiring import House
 from kit.async_db import db_call
 from kit.durations import seconds
-from kit.sockets import SERVICE_RESTART
+from kit.sockets import SERVICE_RESTART, TRY_AGAIN_LATER
 from kit.tasks import TaskSet
 from operators.attaching import find_lost
 from webhooks.outbox import on_queued
@@ -36,7 +37,10 @@ HALTS_EVERY_S = 0.25
 CASCADE_EVERY_S = 0.25
 DRAIN_STEP_S = 0.05
 LAST_WORDS_S = seconds(5.0, at_least_s=1.25)
-GOODBYE_WITHIN_S = 2.0
+OPERATORS_WITHIN_S = 2.0
+SPREAD_S = seconds(4.0, at_least_s=2.0)  # so that a quarter comes back in any second: clients wait 1 to 1.2 s
+FEW_A_SECOND = 20.0
+LEFT_WITHIN_S = 2.0
 END_STEP_S = JOIN_WITHIN_S + 2.0
 
 
@@ -57,29 +61,33 @@ class Runtime:
             return
         if self._starting is None or self._starting.done():  # first, or the try before failed
             self._starting = asyncio.get_running_loop().create_task(self._start(), name="start")
+        # All early requests share one start: a client that leaves must not cancel it for the others.
         await asyncio.shield(self._starting)
 
     async def drain(self) -> None:
         """Take no new asks, let the open ones end, send agents and operators elsewhere. At most about DRAIN_S."""
+        # First: from now on `/readyz` answers 503 and new agents are refused, so that other processes get them.
         draining.set()
-        goodbyes, deadline = Goodbyes(self.house.link), time.monotonic() + settings.DRAIN_S
+        leaving, deadline = LeavingSockets(self.house.link), time.monotonic() + settings.DRAIN_S
         self._tasks.start(self.house.dispatcher.drain(settings.DRAIN_S), name="drain turns")
         while (turns := self.house.dispatcher.open_turns) or self.house.link.sockets:
             if time.monotonic() < deadline:
-                goodbyes.say_some()
+                leaving.send_some_away()
             else:
-                goodbyes.say_all()
+                leaving.send_all_away()
             if time.monotonic() > deadline + LAST_WORDS_S:
                 logger.error("drain.unfinished", extra={"turns": turns})
                 break
             await asyncio.sleep(DRAIN_STEP_S)
-        await goodbyes.said()
+        await leaving.wait()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.house.room.close(), GOODBYE_WITHIN_S)
+            await asyncio.wait_for(self.house.room.close(), OPERATORS_WITHIN_S)
 
     async def stop(self) -> None:
         """Leave nothing behind: no row of this process, no thread, no connection; as far as each step goes."""
         house = self.house
+        # Each step before those that it still uses: the ledger after
+        # everything that writes through it, spans last.
         await end("loops", self._tasks.cancel())
         await end("asking", house.asking.close())
         await end("requests", house.requests.close())
@@ -99,10 +107,14 @@ class Runtime:
         house = self.house
         if settings.IS_EMBEDDED:
             await db_call(presence.retire_all)()
+        # Listening before the first beat: from then on other processes may address messages to this one.
         await house.post.start(house.process_id, house.take)
         await db_call(presence.beat)(house.process_id, mine={}, others=[])
         if settings.IS_EMBEDDED:
+            # Ends what a crash left open before the first ask is admitted:
+            # its claims would refuse asks as busy.
             await db_call(jobs.reap)()
+        # Nothing below waits or fails: a start that fails is tried again, and a thread starts only once.
         on_queued(self._deliverer.wake)
         for thread in self._threads:
             thread.start()
@@ -155,6 +167,88 @@ class Runtime:
 
     async def _tend(self) -> None:
         self.house.link.tend(time.monotonic())
+
+
+class LeavingSockets:
+    """Sends the agents of a draining process away, one after the other: they would all come back at once.
+
+    Those whose turns are over go first.
+    """
+
+    def __init__(self, link: ChannelLink) -> None:
+        self._link = link
+        self._began = time.monotonic()
+        self._a_second = max(FEW_A_SECOND, len(link.sockets) / SPREAD_S)
+        self._sent_away = 0
+        self._tasks = TaskSet()
+
+    def send_some_away(self) -> None:
+        """As many idle ones as are due by now; after SPREAD_S the others get no prompts of other processes."""
+        for_s = time.monotonic() - self._began
+        self._link.refuses_far_prompts = for_s >= SPREAD_S
+        due = 1 + int(for_s * self._a_second) - self._sent_away
+        idle = [socket for socket in self._link.sockets if socket.is_idle(time.monotonic())]
+        self._send_away(idle[: max(0, due)])
+
+    def send_all_away(self) -> None:
+        """All that are left, whatever is open."""
+        self._link.refuses_far_prompts = True
+        self._send_away(self._link.sockets)
+
+    async def wait(self) -> None:
+        """Wait until all have left, LEFT_WITHIN_S at most."""
+        await self._tasks.wait(LEFT_WITHIN_S)
+
+    def _send_away(self, sockets: list[Socket]) -> None:
+        for socket in sockets:
+            self._tasks.start(socket.leave(SERVICE_RESTART, bye="restart"), name="leave")
+            self._sent_away += 1
+
+
+class Halts:
+    """Ends what halted agents, owners and callers have open here (docs/adr/0060).
+
+    Call `look` several times a second. Turns end first, so that their callers get an answer; what is open a look
+    later is closed.
+    """
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._known: set[int] = set()
+
+    async def look(self) -> None:
+        """End turns under every halt; close sockets and streams under those that were there before.
+
+        Where nothing is open nothing is looked for: what begins later is refused at admission.
+        """
+        if not self._may_end_something:
+            self._known = set()
+            return
+        halts = await db_call(halting.active)()
+        ripe = [one for one in halts if one.id in self._known]
+        self._known = {one.id for one in halts}
+        if halts and self._house.dispatcher.open_turns:
+            for chat_id in await db_call(halting.turns_under)(halts, self._house.process_id):
+                self._house.dispatcher.cancel(chat_id, HALTED)
+        if ripe:
+            await self._close(ripe)
+
+    @property
+    def _may_end_something(self) -> bool:
+        house = self._house
+        held = house.callers.credential_ids or house.room.credential_ids
+        return bool(house.dispatcher.open_turns or house.link.sessions or held)
+
+    async def _close(self, halts: list[Active]) -> None:
+        link, callers, room = self._house.link, self._house.callers, self._house.room
+        if link.sessions:
+            for connection_id in await db_call(halting.connections_under)(halts, self._house.process_id):
+                if socket := link.socket(connection_id):
+                    link.start(socket.leave(TRY_AGAIN_LATER, bye="halted"), "halted")
+        if held := callers.credential_ids | room.credential_ids:
+            halted = await db_call(halting.credentials_under)(halts, held)
+            callers.dismiss(halted)
+            room.halt(halted)
 
 
 async def every(seconds: float, work: Callable[[], Awaitable[object]], event: str, *, tries: int = 1) -> None:

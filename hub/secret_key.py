@@ -30,6 +30,8 @@ def _kept(data_dir: Path) -> str:
         draft.touch(mode=0o600)
         draft.write_text(secrets.token_urlsafe(50))
         with contextlib.suppress(FileExistsError):  # another process was first: its key stands
+            # `link` fails where the file exists; `rename` would replace a
+            # key that another process uses already.
             os.link(draft, file)
         draft.unlink()
     return file.read_text()

@@ -32,6 +32,7 @@ def config() -> uvicorn.Config:
         host=settings.HOST,
         port=settings.PORT,
         loop="uvloop",
+        # Named, because `application` is no coroutine function, which uvicorn would take for ASGI 2.
         interface="asgi3",
         http=HubHttpProtocol,
         ws=HubSockets,
@@ -43,6 +44,7 @@ def config() -> uvicorn.Config:
         access_log=False,
         log_config=None,
         server_header=False,
+        # Without named proxies a client's own X-Forwarded-For must not count.
         proxy_headers=bool(settings.TRUSTED_PROXIES),
         forwarded_allow_ips=list(settings.TRUSTED_PROXIES),
         timeout_graceful_shutdown=5,
@@ -81,6 +83,7 @@ class HubServer(uvicorn.Server):
         if self._loop is None or self._signalled_at:
             return
         self._signalled_at = time.monotonic()
+        # This is a signal handler: the loop has to be woken to see what it is given.
         self._loop.call_soon_threadsafe(lambda: self._tasks.start(self._drain_and_exit(), name="drain"))
 
     async def _say_ready(self) -> None:

@@ -254,11 +254,9 @@ SPECTACULAR_SETTINGS = {
 
 CELERY_BROKER_URL = REDIS_URL or None
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
 JOBS_EVERY_S = seconds(5.0, at_least_s=1.0)
 CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs it, in this order
     "sweep": {"task": "hub.sweep", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},

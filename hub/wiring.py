@@ -9,12 +9,12 @@ from django.conf import settings
 
 from a2a_bridge.answering import CallRunner, OpenStreams
 from a2a_bridge.asgi import Access, Bridge
-from a2a_bridge.calls import Services
 from a2a_bridge.cards.strict import find_extended_card
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.http_json import HttpJson
 from a2a_bridge.operations import Operations
 from a2a_bridge.pushes.pushes import Pushes
+from a2a_bridge.services import Services
 from a2a_bridge.tasks.chosen import ChosenStores
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.journal import JournalTaskStore
@@ -96,6 +96,7 @@ class House:
             self.dispatcher.cancel(message.chat_id)
         elif isinstance(message, Attend):
             self.pushes.attend(message.task_id)
+        # In a task: it waits for a turn to begin, and the post hands over one message at a time.
         elif isinstance(message, Join):
             self.link.start(self.exchanges.join(message), "join")
         else:
@@ -133,6 +134,7 @@ class House:
             live=self.live,
             ledger=self.ledger,
             room=self.room,
+            meter=self.meter,
             process_id=self.process_id,
             public_url=settings.PUBLIC_URL,
         )
@@ -192,8 +194,8 @@ def build() -> House:
     )
     callers = Served()
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
-    runner = CallRunner(Operations(services), streams, callers, settings.STREAM_MAX_AGE_S)
-    access = Access(ledger, settings.PUBLIC_URL)
+    runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
+    access = Access(settings.PUBLIC_URL)
     switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     house = House(
         process_id=process_id,
@@ -222,6 +224,7 @@ def build() -> House:
         counts=counts,
         spans=spans,
     )
+    # Last: the ledger carries by the courier, and the courier delivers to the parts built above.
     courier.address(process_id, house.take, post)
     return house
 

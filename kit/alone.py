@@ -16,8 +16,10 @@ def alone(name: str) -> Iterator[bool]:
     if connection.vendor != "postgresql":
         yield True
         return
+    # Not `hash`, which differs between processes.
     key = zlib.crc32(name.encode())
     with connection.cursor() as cursor:
+        # Held by the connection, not by a transaction: the work in the block commits several times.
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [key])
         [is_ours] = cursor.fetchone()
     try:

@@ -54,6 +54,7 @@ class HttpRequest:
         self._repeated: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             self.headers[str(name, "latin-1")] = str(value, "latin-1")
+        # Fewer names than fields: one came more than once, which is rare and looked at only then.
         if len(self.headers) < len(scope["headers"]):
             self._read_repeated(scope["headers"])
 
@@ -80,6 +81,7 @@ class HttpRequest:
             BodyTooLarge: its Content-Length says so.
         """
         declared = self.headers.get("content-length", "")
+        # Cut, because Python refuses to read numbers of over 4300 digits.
         if declared.isdigit() and int(declared[:20]) > limit_bytes:
             raise BodyTooLarge
 
@@ -110,13 +112,21 @@ class HttpRequest:
             more = message.get("more_body", False)
         return bytes(body)
 
-    def _read_repeated(self, headers: Iterable[Header]) -> None:
+    def _read_repeated(self, headers: Sequence[Header]) -> None:
         for raw, value in headers:
             name = str(raw, "latin-1")
             values = self._repeated.setdefault(name, [])
             values.append(str(value, "latin-1"))
-            if name in SINGLE_HEADERS and values[-1] != values[0]:
-                self.contradicted = self.contradicted or name
+        self.contradicted = contradicted_in(headers)
+
+
+def contradicted_in(headers: Iterable[Header]) -> str:
+    """The name of a header that has one value and came with two; empty when there is none."""
+    first: dict[bytes, bytes] = {}
+    for raw, value in headers:
+        if first.setdefault(raw, value) != value and str(raw, "latin-1") in SINGLE_HEADERS:
+            return str(raw, "latin-1")
+    return ""
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
@@ -144,6 +154,7 @@ class BoundedBody:
 
     async def receive(self) -> Message:
         """The next message of the request."""
+        # After the body only the end of the connection can come, and an answer may take as long as it likes.
         if self._is_whole:
             return await self._receive()
         try:

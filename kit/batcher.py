@@ -41,11 +41,14 @@ class Batcher(Generic[T]):
     async def _run(self) -> None:
         while self._next is not None:
             items, done = self._items, self._next
+            # Before the write: what is added while it waits goes into the next batch.
             self._items, self._next = [], None
             try:
                 await self._write(items)
             except Exception as failure:  # noqa: BLE001  those who wait get it
                 done.set_exception(failure)
+                # Marks it as read: asyncio logs failures of futures for which no
+                # coroutine waits, and `put` need not be awaited.
                 done.exception()
             else:
                 done.set_result(None)

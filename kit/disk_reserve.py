@@ -35,6 +35,7 @@ class DiskReserve:
         self._try_at = time.monotonic() + TRY_EVERY_S
         try:
             with self._path.open("wb") as file:
+                # Blocks, not a length: a sparse file would keep no room.
                 os.posix_fallocate(file.fileno(), 0, self._size_bytes)
             self._is_kept = True
         except OSError:

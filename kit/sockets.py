@@ -41,4 +41,5 @@ class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                     await self.receive(message.get("text"), message.get("bytes"))
             code = message.get("code") or 1005
         finally:
+            # Also when the server cancels this task: the row of the connection has to go.
             await self.disconnect(code)

@@ -20,6 +20,7 @@ class TaskSet:
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> None:
         """Run a coroutine in the background."""
         task = asyncio.get_running_loop().create_task(work, name=name)
+        # The event loop refers to tasks weakly: one that nothing else holds may be collected while it waits.
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 

@@ -36,6 +36,8 @@ class _Rest(Generic[T]):
                 try:
                     yield awaited
                 except BaseException as thrown:  # noqa: BLE001  it is handed on
+                    # Into the coroutine, not past it: when the timer cancels the
+                    # wait, its `finally` blocks must run.
                     awaited = self._work.throw(thrown)
                 else:
                     awaited = self._work.send(None)
@@ -63,6 +65,7 @@ class Waiters(list[asyncio.Future[bool]]):
 
     def wake(self) -> None:
         """It happened: all that wait now go on."""
+        # The list does not change meanwhile: a waiter removes itself only when its coroutine runs again.
         for waiter in self:
             if not waiter.done():
                 waiter.set_result(True)

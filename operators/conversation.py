@@ -1,18 +1,20 @@
 """What one signed-in operator says on `/cli`: a handler for each frame, and none waits for an agent."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal, Protocol
 from uuid import UUID
 
 import msgspec
 
 from accounts.authn import Identity
+from agents.access import Role
 from agents.asking import Asker
 from agents.live import LiveViews, PresenceMessage
+from agents.transcript import op_messages, permissions
+from agents.transcript.storage import NO_ROOM, StorageMeter
 from agents.types import Surface
 from kit.async_db import db_call
 from kit.tasks import TaskSet
-from operators import acting
 from operators.attaching import Attached, attach, detach, find_word, pending, present
 from operators.calls import session_id_of
 from operators.errors import REFUSED, NoSuchSession, TooManySubscriptions, told
@@ -29,7 +31,7 @@ from operators.frames import (
     Unsubscribe,
     encode,
 )
-from operators.prompting import Wanted
+from operators.prompting import Wanted, get_session
 from operators.switchboard import Switchboard
 
 MOST_SUBSCRIPTIONS = 100
@@ -48,13 +50,21 @@ class Conversation:
     """One operator's subscriptions and verbs. Also the `Watcher` of each session they subscribed to."""
 
     def __init__(
-        self, identity: Identity, *, switchboard: Switchboard, live: LiveViews, process_id: str, outlet: Outlet
+        self,
+        identity: Identity,
+        *,
+        switchboard: Switchboard,
+        live: LiveViews,
+        meter: StorageMeter,
+        process_id: str,
+        outlet: Outlet,
     ) -> None:
         self.user_id = identity.user_id
         self._login = identity.login
         self._asker = Asker(user_id=identity.user_id, login=identity.login)
         self._switchboard = switchboard
         self._live = live
+        self._meter = meter
         self._process_id = process_id
         self._outlet = outlet
         self._attached: dict[UUID, Attached] = {}
@@ -135,8 +145,10 @@ class Conversation:
         await self._switchboard.prompt(self._asker, wanted, surface=Surface.CLI)
         return Ack()
 
-    async def _op_message(self, frame: OpMessage) -> Ack:
-        await db_call(acting.say)(
+    async def _op_message(self, frame: OpMessage) -> Ack | Error:
+        if not await self._meter.takes(self.user_id, len(frame.text.encode())):
+            return Error(code="quota_exceeded", message=NO_ROOM)
+        await db_call(_post_message)(
             session_id_of(frame.session_id),
             author_id=self.user_id,
             author_login=self._login,
@@ -146,7 +158,7 @@ class Conversation:
         return Ack()
 
     async def _approve(self, frame: Approval) -> Ack:
-        await db_call(acting.decide)(
+        await db_call(_decide)(
             session_id_of(frame.session_id),
             frame.request_id,
             decision=frame.decision,
@@ -175,3 +187,27 @@ class Conversation:
         still_there = left in now.logins  # by another socket
         message = PresenceMessage(attached.public_id, now.logins, joined, None if still_there else left)
         await self._live.publish(now.processes, attached.session_id, message)
+
+
+def _post_message(
+    public_id: UUID, *, author_id: int, author_login: str, text: str, mentions: Sequence[str] | None
+) -> None:
+    """Tell the other operators something.
+
+    Raises:
+        NoSuchSession, NotAllowed: nothing was kept.
+    """
+    session = get_session(public_id, author_id, Role.PROMPTER)
+    op_messages.post(session, author_id=author_id, author_login=author_login, text=text, mentions=mentions)
+
+
+def _decide(
+    public_id: UUID, request_id: str, *, decision: Literal["allow", "deny"], resolver_id: int, message: str
+) -> None:
+    """Decide a permission request that is not decided yet.
+
+    Raises:
+        NoSuchSession, NotAllowed, NoSuchRequest, AlreadyResolved: nothing was decided.
+    """
+    session = get_session(public_id, resolver_id, Role.APPROVER)
+    permissions.decide(session.pk, request_id, decision=decision, resolver_id=resolver_id, message=message)

@@ -1,9 +1,12 @@
 """What only the owner of a session does to it: lend it, take it back, put it away, delete it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
+from django.db.models import QuerySet, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
@@ -14,16 +17,29 @@ from rest_framework.exceptions import NotFound
 from accounts.models import User
 from accounts.oauth.pages import to_signin
 from agents.access import Role
-from agents.models import Event, Share
+from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
 from agents.rest.archiving import archive
 from agents.transcript import shares
 from agents.transcript.deleting import delete_sessions
-from operators.numbers import bytes_of_files, numbers
 from operators.pages import Seen, find_seen
 
 Act = Callable[[HttpRequest, Seen], str]
 NOBODY = "Nobody here has the login {login}."
 YOURS = "The session is theirs already."
+MOST_COUNTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """So many of something; counted no further than MOST_COUNTED."""
+
+    name: str
+    count: int
+
+    @property
+    def is_more(self) -> bool:
+        """Whether there are more than were counted."""
+        return self.count >= MOST_COUNTED
 
 
 def _acting(act: Act) -> Callable[[HttpRequest, UUID], HttpResponse]:
@@ -84,7 +100,7 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if seen is None:
         return to_signin(request)
     if request.method != "POST":
-        context = {"seen": seen, "numbers": list(numbers(seen.session)), "bytes": bytes_of_files(seen.session)}
+        context = {"seen": seen, "numbers": list(_numbers(seen.session)), "bytes": _bytes_of_files(seen.session)}
         return render(request, "operators/delete.html", context)
     gone, name = delete_sessions([seen.session.pk]), seen.session.routing_name
     messages.success(request, f"Deleted @{name}: {gone.count(Event)} events, {gone.bytes_freed} bytes of files.")
@@ -104,3 +120,24 @@ def _find_user(login: str) -> User | None:
 
 def _shown(login: str) -> str:
     return login[:64].replace("\0", "") or "this login"
+
+
+def _numbers(session: Session) -> Iterator[Number]:
+    """What hangs on a session, kind by kind."""
+    kinds: list[tuple[str, QuerySet[Any]]] = [
+        ("events", Event.objects.filter(session=session)),
+        ("messages between operators", OpMessage.objects.filter(session=session)),
+        ("questions to its agent, in the audit", Turn.objects.filter(agent__session=session)),
+        ("permission requests", PermissionRequest.objects.filter(session=session)),
+        ("files", File.objects.filter(session=session)),
+        ("people it is shared with", Share.objects.filter(session=session)),
+        ("agents published on it", Agent.objects.filter(session=session)),
+    ]
+    for name, rows in kinds:
+        yield Number(name, rows[:MOST_COUNTED].count())
+
+
+def _bytes_of_files(session: Session) -> int:
+    """The size of its live files; bytes that other sessions' files share stay when it goes."""
+    total = File.objects.live().filter(session=session).aggregate(total=Sum("size"))["total"]
+    return int(total or 0)

@@ -10,6 +10,7 @@ from accounts.authn import CALLER_KINDS, ForeignOrigin, Identity, Presented, Tok
 from agents.errors import Unavailable
 from agents.ledger import Ledger
 from agents.live import LiveViews
+from agents.transcript.storage import StorageMeter
 from kit.asgi import Receive, Scope, Send, headers_of
 from kit.durations import seconds
 from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
@@ -39,6 +40,7 @@ class OperatorSocket(SocketConsumer):
         live: LiveViews,
         ledger: Ledger,
         room: Room,
+        meter: StorageMeter,
         process_id: str,
         public_url: str,
     ) -> None:
@@ -47,6 +49,7 @@ class OperatorSocket(SocketConsumer):
         self._live = live
         self._ledger = ledger
         self._room = room
+        self._meter = meter
         self._process_id = process_id
         self._public_url = public_url
         self._queue: asyncio.Queue[bytes | int] = asyncio.Queue()  # frames, then a close code
@@ -92,7 +95,12 @@ class OperatorSocket(SocketConsumer):
             self.end(TRY_AGAIN_LATER)
             return
         self._conversation = Conversation(
-            identity, switchboard=self._switchboard, live=self._live, process_id=self._process_id, outlet=self
+            identity,
+            switchboard=self._switchboard,
+            live=self._live,
+            meter=self._meter,
+            process_id=self._process_id,
+            outlet=self,
         )
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tests.homes import SQLITE_FILE, EmbeddedHomes, GrownHomes, Home, MakeHome
-from tests.hub_process import HubProcess, StartHub
-from tests.servers import running_servers
+from lab.homes import SQLITE_FILE, EmbeddedHomes, GrownHomes, Home, MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.servers import running_servers
 from tests.templates import kept
 
 LONGEST_CALL_S = 20.0
@@ -81,7 +81,7 @@ def longest_call_s(load: float, cores: int, workers: int) -> float:
 @pytest.fixture(scope="session")
 def grown_homes() -> Iterator[GrownHomes]:
     """A running PostgreSQL and Redis, and fresh homes on them."""
-    with running_servers(kept("grown", GrownHomes.make_template)) as servers:
+    with running_servers(is_durable=False, copy_of=kept("grown", GrownHomes.make_template)) as servers:
         yield GrownHomes(servers)
 
 

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from tests.servers import free_port
+from lab.processes import free_port
 
 CLIENT_ID = "Iv1.clawbridge"
 CLIENT_SECRET = "canary-github-secret-5f1d"

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from tests.callers import Json, bearer, question, rpc_path, web
+from lab.callers import Json, bearer, question, rpc_path, web
 
 V1 = {"A2A-Version": "1.0"}
 

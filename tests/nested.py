@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 
-from tests.homes import ROOT, GrownHomes
+from lab import ROOT
+from lab.homes import GrownHomes
 
 WITHIN_S = 110
 

@@ -15,8 +15,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
 from accounts.oauth.providers import Provider
+from lab.processes import free_port
 from tests.github import Exchange, Grant, first
-from tests.servers import free_port
 
 CLIENT_ID, CLIENT_SECRET = "clawbridge", "canary-oidc-secret-81c4"
 GONE = object()

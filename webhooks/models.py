@@ -23,6 +23,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
 
     def note_failure(self, *, exhausted: bool) -> None:
         """It failed once more; after 20 in a row, or one event nobody will try again, it is unhealthy."""
+        # The database adds: attempts that end at the same time all count.
         self.update(consecutive_failures=F("consecutive_failures") + 1)
         unwell = self if exhausted else self.filter(consecutive_failures__gte=UNHEALTHY_AFTER)
         unwell.update(status=Subscription.Status.UNHEALTHY)

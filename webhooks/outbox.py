@@ -101,6 +101,7 @@ def queue(deliveries: Sequence[tuple[int, Happening]]) -> list[str]:
     for start in range(0, len(rows), ROWS_AT_ONCE):
         _insert(rows[start : start + ROWS_AT_ONCE])
     if rows:
+        # Not earlier: a sender that looks before the commit finds nothing, and waits for its schedule.
         transaction.on_commit(wake)
     return [row[1] for row in rows]
 

@@ -1,10 +1,13 @@
 """A user's webhooks in a browser: subscribe, try, watch deliveries, send them again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -17,15 +20,37 @@ from webhooks import subscribing
 from webhooks.catalog import CATALOG, EVERYTHING, TEST
 from webhooks.leases import send_again
 from webhooks.models import Delivery, Subscription
-from webhooks.page_forms import SubscribeForm
-from webhooks.recipes import verify_recipes
+from webhooks.rest.serializers import SubscriptionBody
 from webhooks.subscriptions import RETRY_AFTER_S
 
 SHOWN = 30
 FARTHEST = 10**18
+HOWTO = Path(__file__).resolve().parents[1] / "docs" / "howto" / "receive-webhooks.md"
+SECTION = "## Verify\n"
 OFFERED = tuple(row for row in CATALOG if row.type != TEST)
 
 OnOwn = Callable[[HttpRequest, Subscription], HttpResponse]
+
+
+class SubscribeForm:
+    """What was typed, checked as the native API does. `errors`: one sentence for each field that is wrong."""
+
+    def __init__(self, given: QueryDict | None = None) -> None:
+        given = given if given is not None else QueryDict()
+        self.url = given.get("url", "").strip()
+        self.events = given.getlist("events")
+        self.session_id = given.get("session_id", "").strip()
+        self.routing_name = given.get("routing_name", "").strip()
+        self.errors: dict[str, str] = {}
+
+    def read(self) -> dict[str, Any] | None:
+        """Fields of `Subscription`; None when something is wrong."""
+        filters = {"sessionId": self.session_id or None, "routingName": self.routing_name or None}
+        body = SubscriptionBody(data={"url": self.url, "events": self.events, "filters": filters})
+        if body.is_valid():
+            return body.fields_of_row()
+        self.errors = dict(_sentences(body.errors))
+        return None
 
 
 @never_cache
@@ -143,3 +168,28 @@ def _deliveries(request: HttpRequest, own: Subscription) -> dict[str, object]:
 
 def _in_words(wait_s: float) -> str:
     return f"{wait_s:g} s" if wait_s < 60 else f"{wait_s / 60:g} min" if wait_s < 3600 else f"{wait_s / 3600:g} h"
+
+
+@cache
+def verify_recipes() -> str:
+    """The how-to's section on verifying, as Markdown; empty where the docs were not installed."""
+    try:
+        text = HOWTO.read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+    return text.partition(SECTION)[2].partition("\n## ")[0]
+
+
+def _sentences(errors: Any) -> Iterator[tuple[str, str]]:
+    """The first sentence about each field, those of `filters` by their own names."""
+    for name, found in errors.items():
+        if name == "filters" and isinstance(found, dict):
+            yield from _sentences(found)
+        else:
+            yield name, "Choose at least one event." if name == "events" else _first(found)
+
+
+def _first(found: Any) -> str:
+    while isinstance(found, dict | list) and found:
+        found = next(iter(found.values())) if isinstance(found, dict) else found[0]
+    return str(found)

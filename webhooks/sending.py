@@ -11,8 +11,7 @@ from django.db import OperationalError, connection, transaction
 from kit.async_db import release_before_waiting
 from kit.durations import seconds
 from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
-from webhooks.leases import Leased, Outcome, lease, settle
-from webhooks.places import Places
+from webhooks.leases import Leased, Outcome, SendLimits, lease, settle
 from webhooks.queues import Queue
 from webhooks.subscriptions import WEBHOOKS
 
@@ -64,7 +63,7 @@ class Sender:
         self._http = http
         self._deliveries = queue
         self._stopping = stopping or threading.Event()
-        self._places = Places(each_receiver=queue.each_receiver)
+        self._limits = SendLimits(each_receiver=queue.each_receiver)
         self._under_way = 0
         self._ended: SimpleQueue[tuple[Leased, Outcome]] = SimpleQueue()
         self._handing_over = threading.Lock()
@@ -90,7 +89,7 @@ class Sender:
         return self._settle_next() if not self._ended.empty() else 0
 
     def _start_due(self) -> None:
-        for leased in lease(self._places, self._deliveries):
+        for leased in lease(self._limits, self._deliveries):
             self._under_way += 1
             threading.Thread(target=self._send, args=(leased,), name="webhook", daemon=True).start()
 
@@ -100,6 +99,7 @@ class Sender:
         except Exception:
             logger.exception("webhook.failed", extra={"delivery": str(leased.delivery)})
             outcome = Outcome(None, "the hub could not send it")
+        # Under the lock: between a look at `_has_left` and the `put`, `_leave` would miss this one.
         with self._handing_over:
             if not self._has_left:
                 self._ended.put((leased, outcome))
@@ -114,6 +114,7 @@ class Sender:
                 return
             except OperationalError:  # a Celery child closes its pool after each job, this thread may outlast it
                 logger.warning("webhook.settle_failed", extra={"delivery": str(leased.delivery)})
+            # Each thread has a connection of its own, which Django does not close when the thread ends.
             finally:
                 connection.close()
             time.sleep(SETTLE_AGAIN_S)
@@ -133,7 +134,7 @@ class Sender:
                 self._settle_alone(leased, outcome)
         for leased, _ in ended:
             self._under_way -= 1
-            self._places.leave(leased.receiver_id, leased.owner_id)
+            self._limits.leave(leased.receiver_id, leased.owner_id)
         return len(ended)
 
     def _ended_by_now(self) -> list[tuple[Leased, Outcome]]:

@@ -39,6 +39,7 @@ def subscribe(owner: User, details: Mapping[str, Any]) -> WithSecret:
     Raises:
         TooMany: nothing was written.
     """
+    # Before counting: two requests at once would both find room for the last one.
     quotas.hold(owner.pk)
     most = settings.WEBHOOKS_PER_OWNER
     if most and Subscription.objects.owned_by(owner).count() >= most:

@@ -2,8 +2,15 @@
 
 from django.urls import path
 
-from webhooks.rest.deliveries import Deliveries, Replay
-from webhooks.rest.subscriptions import Catalog, OneWebhook, RollSecret, SendTest, Webhooks
+from webhooks.rest.subscriptions import (
+    Catalog,
+    Deliveries,
+    OneWebhook,
+    Replay,
+    RollSecret,
+    SendTest,
+    Webhooks,
+)
 
 urlpatterns = [
     path("webhooks", Webhooks.as_view(), name="webhooks"),

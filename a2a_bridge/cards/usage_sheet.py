@@ -22,7 +22,10 @@ ENDPOINTS = """\
 | A2A 0.3, JSON-RPC | `POST {url}` | | `message/send`, `message/stream` |
 | the hub's own, JSON-RPC | `POST {url}` | | `SendMessage`, `SendStreamingMessage` |
 
-Its agent card: `{url}/agent-card.json`. An SDK is given `{url}/`, with the slash at the end."""
+Its agent card: `{url}/agent-card.json`. An SDK is given `{url}/`, with the slash at the end.
+
+An agent that is connected to this hub by `/channel` needs no other token: it sends `dispatch_request` with
+the handle `@{handle}`, and the prompt."""
 AUTH = """\
 Send `Authorization: Bearer TOKEN` with every request: an app token, made on {public_url}/account, or a session
 token from signing in. Without one the answer is HTTP 401."""
@@ -47,7 +50,7 @@ def usage_sheet(agent: Agent, today: Today, public_url: str, *, reply_wait_s: fl
         (f"# How to ask @{agent.handle}", _about(agent, today)),
         ("## What it does", _does(agent)),
         ("## Skills", _skills(agent)),
-        ("## Addresses", [ENDPOINTS.format(url=url)]),
+        ("## Addresses", [ENDPOINTS.format(url=url, handle=agent.handle)]),
         ("## Who may ask", [ACCESS[Agent.Access(agent.access)], "", AUTH.format(public_url=public_url)]),
         ("## Media types", _modes(agent)),
         ("## Limits", _limits(agent, today, reply_wait_s)),

@@ -12,7 +12,7 @@ from accounts.api.shown import api_auth_session
 from accounts.authn import CALLER_KINDS, COOKIE
 from accounts.callers import presented_by
 from accounts.models import Credential
-from accounts.rest import BySession, Conflict, caller_of, identity_of
+from accounts.rest import BySession, Conflict, caller_of, check_no_fields, identity_of
 from accounts.shapes import AuthSession, RevokedSession
 from kit.describe import ErrorBody, Items
 
@@ -52,6 +52,7 @@ class RevokeAuthSession(APIView):
             raise Conflict("several sessions begin like this: give more digits")
         if found[0].pk == identity_of(request).credential_id:
             raise Conflict("this is the session you are using: sign out instead")
+        check_no_fields(request)
         Credential.objects.filter(pk=found[0].pk).revoke()
         return Response(RevokedSession(ok=True, id=found[0].digest))
 

@@ -1,16 +1,18 @@
 """The transcript events and webhook deliveries of a batch, and the messages to send once it is committed."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from msgspec import Raw
 
 from agents.announcing import Addressed
 from agents.errors import Denied
-from agents.ledger.database import Answer, Database, statement
+from agents.ledger.database import Answer, Database
 from agents.ledger.statements import INSERT_EVENTS, EventRow, Moment
+from agents.ledger.texts import Statement, statement
 from agents.live import encode, seen_event
 from agents.post import Live
 from agents.transcript.happenings import Scene, scenes
@@ -19,78 +21,15 @@ from agents.types import Ask, Ending, OpenTurn, Outcome
 from webhooks import outbox
 from webhooks.outbox import Happening
 
-_LISTENERS = statement(f"SELECT EXISTS (SELECT 1 FROM agents_attachment), ({outbox.LISTENING})")
-_WATCHERS = statement("SELECT DISTINCT session_id, process_id FROM agents_attachment WHERE session_id = ANY(:ids)")
-
-
-@dataclass(slots=True)
-class BatchEvents:
-    """What a batch decided, for transcripts and for webhooks."""
-
-    events: list[NewEvent] = field(default_factory=list)
-    of_agents: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
-    is_watched: bool = False
-    is_subscribed: bool = False
-
-    def load_listeners(self, listeners: Answer) -> None:
-        """Set whether any operator watches any session, and whether any webhook subscription is live."""
-        is_watched, is_subscribed = listeners.fetchall()[0]
-        self.is_watched, self.is_subscribed = bool(is_watched), bool(is_subscribed)
-
-    def admitted(self, turn: OpenTurn) -> None:
-        """The question goes to the transcript of the session asked, and of the one it was asked from."""
-        ask = turn.ask
-        members = {"text": turn.text, "authorLogin": ask.caller_login, "chatId": ask.chat_id}
-        self._add(ask, ask.target.session_id, "prompt", source="operator", surface=ask.surface, **members)
-        if ask.source is not None and ask.source.mirrors:
-            self._add(ask, ask.source.session_id, "prompt", source="operator-route", **members, **_peer(ask))
-        self._add_happening(ask, "agent.dispatched", question=turn.text)
-
-    def settled(self, turn: OpenTurn, ending: Ending) -> None:
-        """The reply goes to the same transcripts; a failure to that of the asking session alone."""
-        ok = ending.outcome is Outcome.COMPLETED
-        self._add_happening(
-            turn.ask,
-            "agent.replied",
-            question=turn.text,
-            ok=ok,
-            reply=ending.text if ok else None,
-            latencyMs=ending.latency_ms,
-            deniedReason=None if ok else ending.reason,
-        )
-        if not ending.text:
-            return
-        ask, failed = turn.ask, None if ok else ending.reason
-        if ok:
-            self._add(ask, ask.target.session_id, "reply", text=ending.text, chatId=ask.chat_id)
-        if ask.source is not None and (ask.source.mirrors or ask.source.reports):
-            reply = {"text": ending.text, "chatId": ask.chat_id, "source": "peer-reply", "failed": failed}
-            self._add(ask, ask.source.session_id, "reply", **reply, **_peer(ask))
-
-    def denied(self, ask: Ask, denied: Denied) -> None:
-        """A refusal is for the agent's owner to hear."""
-        self._add_happening(ask, "agent.denied", question=ask.question, ok=False, deniedReason=denied.reason)
-
-    def late(self, session_id: int, chat_id: str, text: str) -> None:
-        """A reply after the end: kept and shown, nothing else."""
-        self._add(None, session_id, "reply", text=text, chatId=chat_id, late=True)
-
-    @property
-    def session_ids(self) -> set[int]:
-        """The sessions all this is about."""
-        return {one.session_id for one in self.events} | {session_id for session_id, *_ in self.of_agents}
-
-    def _add(self, ask: Ask | None, session_id: int, type_: str, **members: Any) -> None:
-        traceparent = ask.traceparent if ask else ""
-        self.events.append(NewEvent(session_id, "chat", type_, payload_of(**members), traceparent))
-
-    def _add_happening(self, ask: Ask, type_: str, **members: Any) -> None:
-        target = ask.target
-        if self.is_subscribed and target.agent_id is not None:
-            who = {"handle": target.handle, "agentId": target.agent_id, "askerLogin": ask.caller_login}
-            self.of_agents.append(
-                (target.session_id, type_, ask.traceparent, {**who, "routeId": ask.chat_id, **members})
-            )
+# While a batch is written, an operator can attach on PostgreSQL: any session may be watched by its commit.
+_WATCHED = Statement("EXISTS (SELECT 1 FROM agents_attachment)", "true")
+LISTENERS = statement(f"SELECT {{watched}}, ({outbox.LISTENING})", watched=_WATCHED)
+# Fails the transaction on PostgreSQL where a subscription is live, as `texts.checked` does.
+EXPECT_NO_WEBHOOKS = Statement("", f"SELECT 1 / CAST(NOT ({outbox.LISTENING}) AS integer)")
+_WATCHERS = statement("""
+SELECT DISTINCT a.session_id, a.process_id, s.public_id
+FROM agents_attachment a JOIN agents_session s ON s.id = a.session_id WHERE a.session_id = ANY(:ids)
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,28 +41,111 @@ class Announcement:
     public_ids: Mapping[int, str] = field(default_factory=dict)
 
 
-def ask_for_listeners(database: Database) -> Answer:
-    """See `BatchEvents.load_listeners`."""
-    return database.send(_LISTENERS, {})
+@dataclass(slots=True)
+class BatchEvents:
+    """What a batch decided, for transcripts and for webhooks.
+
+    `is_watched`: an operator may watch a session. `is_subscribed`: a webhook subscription is live. (`LISTENERS`)
+    """
+
+    events: list[NewEvent] = field(default_factory=list)
+    of_agents: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
+    is_watched: bool = False
+    is_subscribed: bool = False
+
+    def admitted(self, turn: OpenTurn) -> None:
+        """The question goes to the transcript of the session asked, and of the one it was asked from."""
+        ask = turn.ask
+        members = {"text": turn.text, "authorLogin": ask.caller_login, "chatId": ask.chat_id}
+        self._add(ask, ask.target.session_id, "prompt", source="operator", surface=ask.surface, **members)
+        if ask.source is not None and ask.source.mirrors:
+            self._add(ask, ask.source.session_id, "prompt", source="operator-route", **members, **_peer(ask))
+        if self.is_subscribed:
+            self._add_happening(ask, "agent.dispatched", question=turn.text)
+
+    def settled(self, turn: OpenTurn, ending: Ending) -> None:
+        """The reply goes to the same transcripts; a failure to that of the asking session alone."""
+        ok = ending.outcome is Outcome.COMPLETED
+        if self.is_subscribed:
+            self._add_happening(
+                turn.ask,
+                "agent.replied",
+                question=turn.text,
+                ok=ok,
+                reply=ending.text if ok else None,
+                latencyMs=ending.latency_ms,
+                deniedReason=None if ok else ending.reason,
+            )
+        if not ending.text:
+            return
+        ask, failed = turn.ask, None if ok else ending.reason
+        if ok:
+            self._add(ask, ask.target.session_id, "reply", text=ending.text, chatId=ask.chat_id)
+        if ask.source is not None and (ask.source.mirrors or ask.source.reports):
+            reply = {"text": ending.text, "chatId": ask.chat_id, "source": "peer-reply", "failed": failed}
+            self._add(ask, ask.source.session_id, "reply", **reply, **_peer(ask))
+
+    def denied(self, ask: Ask, denied: Denied) -> None:
+        """A refusal is for the agent's owner to hear."""
+        if self.is_subscribed:
+            self._add_happening(ask, "agent.denied", question=ask.question, ok=False, deniedReason=denied.reason)
+
+    def late(self, session_id: int, chat_id: str, text: str) -> None:
+        """A reply after the end: kept and shown, nothing else."""
+        self._add(None, session_id, "reply", text=text, chatId=chat_id, late=True)
+
+    @property
+    def session_ids(self) -> set[int]:
+        """The sessions all this is about."""
+        return {one.session_id for one in self.events} | {session_id for session_id, *_ in self.of_agents}
+
+    def announcement(self, watchers: Answer, moment: Moment) -> Announcement:
+        """What to tell those who watch: `watchers` are sessions, each with a process and its public id."""
+        processes: dict[int, tuple[str, ...]] = {}
+        public_ids: dict[int, str] = {}
+        for session_id, process_id, public_id in watchers.fetchall():
+            processes[session_id] = (*processes.get(session_id, ()), process_id)
+            public_ids[session_id] = str(UUID(str(public_id)))
+        messages: list[Addressed] = []
+        for one in self.events:
+            for process_id in processes.get(one.session_id, ()):
+                seen = seen_event(public_ids[one.session_id], one.kind, one.type, one.payload, moment.now)
+                messages.append((process_id, Live(one.session_id, Raw(encode(seen)))))
+        return Announcement(messages, processes, public_ids)
+
+    def _add(self, ask: Ask | None, session_id: int, type_: str, **members: Any) -> None:
+        traceparent = ask.traceparent if ask else ""
+        self.events.append(NewEvent(session_id, "chat", type_, payload_of(**members), traceparent))
+
+    def _add_happening(self, ask: Ask, type_: str, **members: Any) -> None:
+        target = ask.target
+        if target.agent_id is not None:
+            who = {"handle": target.handle, "agentId": target.agent_id, "askerLogin": ask.caller_login}
+            self.of_agents.append(
+                (target.session_id, type_, ask.traceparent, {**who, "routeId": ask.chat_id, **members})
+            )
 
 
-def write_events(database: Database, events: BatchEvents, moment: Moment) -> Announcement:
-    """Write the events, and the deliveries where a subscription is."""
+def write_events(database: Database, events: BatchEvents, moment: Moment) -> Answer | None:
+    """Write the events, and the deliveries where a subscription is; ask who watches their sessions.
+
+    That is read after the commit: an operator who attaches later finds the events in the transcript.
+    """
     if not events.events and not events.of_agents:
-        return Announcement()
-    rows = [EventRow(one.session_id, one.kind, one.type, one.payload, moment.stored) for one in events.events]
+        return None
+    ts = moment.values.get("now")
+    rows = [EventRow(one.session_id, one.kind, one.type, one.payload, ts) for one in events.events]
     ids: list[int] = []
     if rows and events.is_subscribed:
         ids = sorted(database.insert_returning_ids(INSERT_EVENTS, rows))
     elif rows:
         database.insert(INSERT_EVENTS, rows)
-    if not events.is_watched and not events.is_subscribed:
-        return Announcement()
-    with database.for_django():
-        known = scenes(events.session_ids)
-        if events.is_subscribed:
-            outbox.record(_happenings(events, ids, known, moment.now))
-    return _announcement(database, events.events, known, moment.now) if events.is_watched else Announcement()
+    if events.is_subscribed:
+        with database.for_django():
+            outbox.record(_happenings(events, ids, scenes(events.session_ids), moment.now))
+    if not events.is_watched:
+        return None
+    return database.send_after_commit(_WATCHERS, {"ids": database.list_of(events.session_ids)})
 
 
 def _happenings(
@@ -137,27 +159,6 @@ def _happenings(
         known[session_id].agent(type_, traceparent, **members)
         for session_id, type_, traceparent, members in events.of_agents
     ]
-
-
-def _announcement(
-    database: Database, events: Sequence[NewEvent], known: Mapping[int, Scene], now: datetime
-) -> Announcement:
-    watchers = _watchers(database, known)
-    public_ids = {session_id: scene.public_id for session_id, scene in known.items()}
-    messages: list[Addressed] = []
-    for one in events:
-        for process_id in watchers.get(one.session_id, ()):
-            seen = seen_event(public_ids[one.session_id], one.kind, one.type, one.payload, now)
-            messages.append((process_id, Live(one.session_id, Raw(encode(seen)))))
-    return Announcement(messages, watchers, public_ids)
-
-
-def _watchers(database: Database, session_ids: Collection[int]) -> dict[int, tuple[str, ...]]:
-    watchers: dict[int, tuple[str, ...]] = {}
-    found = database.send(_WATCHERS, {"ids": database.list_of(session_ids)}).fetchall()
-    for session_id, process_id in found:
-        watchers[session_id] = (*watchers.get(session_id, ()), process_id)
-    return watchers
 
 
 def _peer(ask: Ask) -> dict[str, str | None]:

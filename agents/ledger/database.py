@@ -1,89 +1,28 @@
 """The ledger's connection: that of sqlite3 or psycopg under Django's own of the thread (docs/adr/0081).
 
-A statement has one text per database, whatever the size of a batch. What is sent together is one round trip on
-PostgreSQL: an answer is waited for when its rows are fetched, and at the end of the transaction.
+What is sent together is one round trip on PostgreSQL: an answer is waited for when its rows are fetched, and at
+the end of the transaction.
 """
 
-import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from agents.models.presence import PROCESS_DEAD_S
+from agents.ledger.texts import Insert, Statement
+from kit import sql
 
 Row = tuple[Any, ...]
 Values = Mapping[str, Any]
 
-_LIST = re.compile(r"= ANY\((:\w+)\)")
-_NAME = re.compile(r"(?<!:):(\w+)")
 _encode = msgspec.json.Encoder().encode
-
-
-class Statement(NamedTuple):
-    """The text of a statement, or of a part of one, for each database."""
-
-    sqlite: str
-    postgresql: str
-
-
-# PostgreSQL's clock is read once, after the locks, and kept for the transaction.
-READ_CLOCK = "CAST(set_config('clawbridge.now', CAST(clock_timestamp() AS text), true) AS timestamptz)"
-NOW = Statement(":now", "CAST(current_setting('clawbridge.now') AS timestamptz)")
-_PARTS = {
-    "now": NOW,
-    "day": Statement(":day", f"CAST({NOW.postgresql} AT TIME ZONE 'UTC' AS date)"),
-    "alive": Statement(":alive", f"({NOW.postgresql} - interval '{PROCESS_DEAD_S} seconds')"),
-}
-
-
-def statement(text: str, *, postgresql_lock: str = "", **parts: Statement) -> Statement:
-    """A statement from one text. `:name` is a value, `= ANY(:name)` compares with a list (`Database.list_of`).
-
-    `{now}`, `{day}`: the moment of the batch, and its day. `{alive}`: the earliest last beat of a live process.
-    `{name}`: one of the `parts`. `postgresql_lock`: the end of it on PostgreSQL; SQLite has one write lock.
-    """
-    known = _PARTS | parts
-    sqlite, postgresql = (text.format(**{name: part[i] for name, part in known.items()}) for i in (0, 1))
-    return Statement(
-        _LIST.sub(r"IN (SELECT value FROM json_each(\1))", sqlite),
-        _NAME.sub(r"%(\1)s", f"{postgresql} {postgresql_lock}"),
-    )
-
-
-def table(name: str, *types: str) -> Statement:
-    """A part of a statement: rows that are handed in (`Database.table_of`), with columns column1, column2, ..."""
-    numbers = range(1, len(types) + 1)
-    columns = ", ".join(f"json_extract(value, '$[{n - 1}]') AS column{n}" for n in numbers)
-    arrays = ", ".join(f"CAST(:{name}{n} AS {one}[])" for n, one in zip(numbers, types, strict=True))
-    names = ", ".join(f"column{n}" for n in numbers)
-    return Statement(
-        f"(SELECT {columns} FROM json_each(:{name}))", f"(SELECT {names} FROM unnest({arrays}) AS given({names}))"
-    )
-
-
-class Insert(NamedTuple):
-    """Adds rows, which are named tuples of its columns."""
-
-    sqlite: str
-    postgresql: str
-
-
-def insert(into: str, columns: Sequence[str], ending: str = "") -> Insert:
-    """See `Insert`. On PostgreSQL the rows come as JSON, and the table says what types they have."""
-    names = ", ".join(columns)
-    return Insert(
-        f"INSERT INTO {into} ({names}) VALUES ({', '.join('?' * len(columns))}) {ending}",
-        f"INSERT INTO {into} ({names})"
-        f" SELECT {names} FROM json_populate_recordset(NULL::{into}, %(rows)s) {ending}",
-    )
 
 
 class Answer(Protocol):
@@ -97,6 +36,7 @@ class Database(ABC):
     """One thread's connection. As a context manager it is a transaction, inside Django's if there is one.
 
     Errors are the driver's: within `django_errors` they are raised as Django's.
+    `webhooks_listen`: whether the last batch found a live webhook subscription. A hint: the next may find another.
     """
 
     is_postgresql: ClassVar[bool]
@@ -105,6 +45,7 @@ class Database(ABC):
         self._home = home
         self._is_nested = False
         self._hooks: list[Any] = []
+        self.webhooks_listen = True
         self.django_errors: AbstractContextManager[None] = home.wrap_database_errors
 
     @abstractmethod
@@ -114,6 +55,14 @@ class Database(ABC):
     @abstractmethod
     def send(self, statement: Statement, values: Values) -> Answer:
         """Run a statement: at the latest when the rows of an answer are fetched, or the transaction ends."""
+
+    @abstractmethod
+    def send_after_commit(self, statement: Statement, values: Values) -> Answer:
+        """Read what was committed before this transaction, and by it. Its rows are there after the commit."""
+
+    @abstractmethod
+    def send_queries(self, queries: Sequence[sql.Query]) -> None:
+        """Run statements with Django's placeholders, in their order; their rows are dropped."""
 
     @abstractmethod
     def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
@@ -194,6 +143,14 @@ class SqliteDatabase(Database):
         answer: Answer = self._execute(statement.sqlite, values)
         return answer
 
+    def send_after_commit(self, statement: Statement, values: Values) -> Answer:
+        """No other connection writes before the commit: what is true now is true then."""
+        return self.send(statement, values)
+
+    def send_queries(self, queries: Sequence[sql.Query]) -> None:
+        with self.for_django():
+            sql.rows_of_each(queries)
+
     def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
         self._home.connection.executemany(insert.sqlite, rows)
 
@@ -224,14 +181,15 @@ class SqliteDatabase(Database):
 
 
 class _Sent:
-    """A statement that was sent to PostgreSQL, or waits to be; and its rows."""
+    """A statement that was sent to PostgreSQL, or waits to be; and its rows. `is_fixed`: it is worth preparing."""
 
-    __slots__ = ("_database", "rows", "text", "values")
+    __slots__ = ("_database", "is_fixed", "rows", "text", "values")
 
-    def __init__(self, database: "PostgresqlDatabase", text: str, values: Values | None) -> None:
+    def __init__(self, database: "PostgresqlDatabase", text: str, values: Any, *, is_fixed: bool = True) -> None:
         self._database = database
         self.text = text
         self.values = values
+        self.is_fixed = is_fixed
         self.rows: list[Row] | None = None
 
     def fetchall(self) -> list[Row]:
@@ -251,6 +209,7 @@ class PostgresqlDatabase(Database):
         self._raw: psycopg.Connection[Row] | None = None
         self._cursors: dict[str, psycopg.Cursor[Row]] = {}
         self._unsent: list[_Sent] = []
+        self._after_commit: list[_Sent] = []
         self._has_begun = False
 
     def open(self) -> None:
@@ -262,6 +221,14 @@ class PostgresqlDatabase(Database):
 
     def send(self, statement: Statement, values: Values) -> Answer:
         return self._send(statement.postgresql, values)
+
+    def send_after_commit(self, statement: Statement, values: Values) -> Answer:
+        sent = _Sent(self, statement.postgresql, values)
+        self._after_commit.append(sent)
+        return sent
+
+    def send_queries(self, queries: Sequence[sql.Query]) -> None:
+        self._unsent += [_Sent(self, one.statement, one.values, is_fixed=False) for one in queries]
 
     def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
         self._send(insert.postgresql, {"rows": _as_json(rows)})
@@ -301,7 +268,8 @@ class PostgresqlDatabase(Database):
             self._raw.prepare_threshold = None  # else it keeps the texts of Django's statements, values and all
         for one, cursor in zip(sent, cursors, strict=True):
             one.rows = cursor.fetchall() if cursor.pgresult and cursor.pgresult.nfields else []
-            self._cursors[one.text] = cursor
+            if one.is_fixed:
+                self._cursors[one.text] = cursor
 
     def _send(self, text: str, values: Values | None) -> _Sent:
         sent = _Sent(self, text, values)
@@ -309,17 +277,21 @@ class PostgresqlDatabase(Database):
         return sent
 
     def _execute(self, one: _Sent) -> psycopg.Cursor[Row]:
-        """A cursor keeps what psycopg worked out for its text."""
+        """A cursor keeps what psycopg worked out for its text. What is for Django has its kind of cursor."""
         assert self._raw is not None  # noqa: S101  for the type checker
+        if not one.is_fixed:
+            return psycopg.ClientCursor(self._raw).execute(one.text, one.values)
         cursor = self._cursors.pop(one.text, None) or psycopg.Cursor(self._raw)
         return cursor.execute(one.text, one.values, prepare=True)
 
     def _begin(self) -> None:
         self._has_begun = False
+        self._after_commit.clear()
         self._send("SAVEPOINT ledger" if self._is_nested else "BEGIN", None)
 
     def _commit(self, command: str) -> None:
         self._send(command, None)
+        self._unsent += self._after_commit
         self.flush()
 
     def _roll_back(self) -> None:

@@ -1,14 +1,16 @@
 """Reads: a request's caller and agent (`look_up`), and what decides about a batch, behind its locks."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from accounts import authn
 from accounts.authn import Identity
 from agents.admission import SESSION_CAP, AdmissionState, AgentState, CallerSpending, Place
-from agents.ledger.database import Answer, Database, Row, Statement, statement, thread_database
+from agents.ledger.database import Answer, Database, Row, thread_database
 from agents.ledger.statements import Moment
+from agents.ledger.texts import Statement, statement
+from agents.ledger.work import Admit, Deny
 from agents.types import AGENTS_OWN_WORDS, Ask, Found, HookedSession, Outcome, Target
 
 MARKDOWN = "text/markdown"
@@ -98,12 +100,20 @@ WHERE chat_id = ANY(:parents)
 """)
 
 
+Then = Callable[[Found], Admit | Deny]
+
+
 class LookUp(NamedTuple):
-    """What to find: a token's digest, an agent's handle, a session's public id. Result: Found."""
+    """What to find: a token's digest, an agent's handle, a session's public id. Result: Found.
+
+    `then`: makes an ask of what was found, that is decided in the same batch; its result is that of this work, or
+    what `then` raises. It is called once, in the ledger's thread, and must be quick.
+    """
 
     digest: str | None
     handle: str | None
     session: UUID | None = None
+    then: Then | None = None
 
 
 Grants = frozenset[tuple[int, int]]

@@ -1,22 +1,19 @@
 """The ledger's SQL and the rows it writes. Turns are written under the locks of their sessions (`Moment`)."""
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from agents.errors import Denied
-from agents.ledger.database import NOW, READ_CLOCK, Answer, Database, Statement, insert, statement, table
-from agents.models.presence import alive_since
-from agents.types import Ask, OpenTurn, Outcome
+from agents.ledger.database import Answer, Database
+from agents.ledger.texts import NOW, READ_CLOCK, Statement, checked, insert, statement, table
+from agents.models.presence import PROCESS_DEAD_S
+from agents.types import Ask, OpenTurn
 from kit.durations import seconds
 
 GRACE = timedelta(seconds=seconds(60.0))
+PROCESS_DEAD = timedelta(seconds=PROCESS_DEAD_S)
 PLACE_GRACE = timedelta(seconds=10)  # its process ends the wait itself, in time; on a busy machine a little later
-REFUSALS_WINDOW = timedelta(seconds=60)
-REFUSALS_A_MINUTE = 20
-REFUSED_QUESTION_CHARS = 1_000
 
 
 class TurnRow(NamedTuple):
@@ -89,12 +86,10 @@ class CallerSpendingRow(NamedTuple):
     queries: int
 
 
-RefusalKey = tuple[int, int, str]
-
 # One that is there already (an unknown commit, retried) stays as it is.
 INSERT_TURNS = insert("agents_turn", TurnRow._fields, "ON CONFLICT (chat_id) DO NOTHING")
 INSERT_QUEUED = insert("agents_queuedask", QueuedRow._fields, "ON CONFLICT (chat_id) DO NOTHING")
-INSERT_EVENTS = insert("agents_event", EventRow._fields)
+INSERT_EVENTS = insert("agents_event", EventRow._fields, now="ts")
 # The sessions' locks keep what admission read of callers' budgets true.
 SPEND_OF_CALLERS = insert(
     "agents_callerbudget",
@@ -116,11 +111,7 @@ RETURNING agent_id
 """,
     spent=table("spent", "bigint", "integer"),
 )
-# Fails where a budget changed under the batch: its commit may go with it, unseen.
-_SPEND = Statement(
-    _SPEND.sqlite,
-    f"WITH spent AS ({_SPEND.postgresql}) SELECT 1 / CAST(count(*) = %(agents)s AS integer) FROM spent",
-)
+_SPEND = checked(_SPEND, "agents")  # fails where a budget changed under the batch
 _SETTLE = statement(
     """
 UPDATE agents_turn SET
@@ -133,6 +124,7 @@ RETURNING chat_id, agent_id, usage_day
     endings=table("endings", "text", "text", "text", "integer", "integer"),
     grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
 )
+_SETTLE_ALL = checked(_SETTLE, "turns")
 # Run on PostgreSQL alone. `count` makes it lock all sessions before it reads the clock.
 _LOCK_SESSIONS = statement(
     """
@@ -164,15 +156,6 @@ _GIVE_BACK = (
     ),
     statement("UPDATE agents_turn SET usage_day = NULL WHERE chat_id = :chat_id"),
 )
-_RECENT_REFUSALS = statement(
-    """
-SELECT session_id, caller_id, reason, count(*), max(id) FROM agents_turn
-WHERE outcome = 'denied' AND asked_at > :since AND (session_id, caller_id, reason) IN {keys}
-GROUP BY session_id, caller_id, reason
-""",
-    keys=table("keys", "bigint", "bigint", "text"),
-)
-_REPEAT_REFUSAL = statement("UPDATE agents_turn SET repeats = repeats + :times WHERE id = :id")
 
 
 class Moment:
@@ -189,13 +172,10 @@ class Moment:
             self._clock = database.send(_LOCK_SESSIONS, {"ids": database.list_of(set(session_ids))})
             self.values: dict[str, Any] = {}
             return
-        self.now = now = datetime.now(UTC)
-        self.values = {
-            "now": database.moment(now),
-            "day": now.date().isoformat(),
-            "alive": database.moment(alive_since(now)),
-            "until": database.moment(now + GRACE),
-        }
+        self.now = datetime.now(UTC)
+        now = self.now.replace(tzinfo=None)  # as SQLite stores it
+        alive, until = now - PROCESS_DEAD, now + GRACE
+        self.values = {"now": str(now), "day": str(now)[:10], "alive": str(alive), "until": str(until)}
 
     @cached_property
     def now(self) -> datetime:
@@ -239,6 +219,11 @@ def settle(database: Database, endings: Sequence[EndingRow], moment: Moment) -> 
     return database.send(_SETTLE, moment.values | database.table_of("endings", endings))
 
 
+def settle_all(database: Database, endings: Sequence[EndingRow], moment: Moment) -> None:
+    """End turns that are all open, on PostgreSQL: it fails the transaction (DIVISION_BY_ZERO) where one is not."""
+    database.send(_SETTLE_ALL, moment.values | database.table_of("endings", endings) | {"turns": len(endings)})
+
+
 def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[str | None, str]]:
     """Those of these turns that are written: the outcome, None of an open one, and the reason."""
     found = database.send(_ENDS, {"ids": database.list_of(chat_ids)}).fetchall()
@@ -279,39 +264,9 @@ def spend(database: Database, counts: Mapping[int, int], moment: Moment) -> None
         raise RuntimeError("a budget changed under the batch")
 
 
-def write_refusals(database: Database, refused: Sequence[tuple[Ask, Denied]], moment: Moment) -> None:
-    """A row for each of the first 20 like refusals a minute; the rest are counted in the last row (ADR 0008)."""
-    groups: dict[RefusalKey, list[Ask]] = defaultdict(list)
-    for ask, denied in refused:
-        groups[ask.target.session_id, ask.caller_id, denied.reason].append(ask)
-    recent = _recent_refusals(database, list(groups), moment.now)
-    rows: list[TurnRow] = []
-    for key, asks in groups.items():
-        written, last_id = recent.get(key, (0, 0))
-        room = max(0, REFUSALS_A_MINUTE - written)
-        fresh = [refusal_row(ask, key[2], moment) for ask in asks[:room]]
-        over = len(asks) - len(fresh)
-        if over and fresh:
-            fresh[-1] = fresh[-1]._replace(repeats=1 + over)
-        elif over:
-            database.send(_REPEAT_REFUSAL, {"times": over, "id": last_id})
-        rows += fresh
-    if rows:
-        database.insert(INSERT_TURNS, rows)
-
-
-def _recent_refusals(
-    database: Database, keys: Sequence[RefusalKey], now: datetime
-) -> dict[RefusalKey, tuple[int, int]]:
-    """Refusal rows of the last minute by session, caller and reason: how many, and the id of the last."""
-    values = database.table_of("keys", keys) | {"since": database.moment(now - REFUSALS_WINDOW)}
-    found = database.send(_RECENT_REFUSALS, values).fetchall()
-    return {(row[0], row[1], row[2]): (row[3], row[4]) for row in found}
-
-
 def open_row(turn: OpenTurn, home: str, moment: Moment) -> TurnRow:
     """An admitted ask: open, holding its claim; counted on this day when an agent was asked."""
-    return _turn_row(
+    return turn_row(
         turn.ask,
         turn.text,
         moment,
@@ -322,20 +277,8 @@ def open_row(turn: OpenTurn, home: str, moment: Moment) -> TurnRow:
     )
 
 
-def refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
-    """A refused ask: ended as it began, nothing counted, nothing held; of its question the beginning."""
-    return _turn_row(
-        ask,
-        ask.question[:REFUSED_QUESTION_CHARS],
-        moment,
-        outcome=Outcome.DENIED.value,
-        reason=reason,
-        settled_at=moment.stored,
-        released_at=moment.stored,
-    )
-
-
-def _turn_row(ask: Ask, question: str, moment: Moment, **decided: Any) -> TurnRow:
+def turn_row(ask: Ask, question: str, moment: Moment, **decided: Any) -> TurnRow:
+    """The row of an ask, with what was decided about it."""
     return TurnRow(
         chat_id=ask.chat_id,
         agent_id=ask.target.agent_id,

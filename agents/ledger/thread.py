@@ -10,9 +10,8 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import UUID
@@ -23,20 +22,19 @@ from msgspec.structs import replace
 from agents.announcing import Addressed, Carrier
 from agents.errors import Denied, Unavailable, Waits
 from agents.ledger.batch import commit
-from agents.ledger.state import LookUp, look_up
+from agents.ledger.state import LookUp, Then, look_up
 from agents.ledger.work import Admit, Also, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.transcript.recording import NewEvent
 from agents.types import Ask, Ending, Failure, Found, OpenTurn, Outcome, SettledTurn
 from kit import sql
 from kit.disk_reserve import Reserve
-from kit.tasks import read_failure
 
 logger = logging.getLogger(__name__)
 
 MAX_WAITING = 1024
 CLOSED_WITHIN_S = 10
 MAX_BATCH = 128
-SOON_S = 0.0005  # a caller that was just found mostly asks within this time
+SOON_S = 0.0005  # asks of several callers mostly come together: what is on its way shares their commit
 TRIES = 3
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
@@ -47,13 +45,17 @@ OnBatch = Callable[[int], None]  # how many pieces of work were taken at once; c
 
 @dataclass(slots=True)
 class Item:
-    """A piece of work, and the future that waits for its result."""
+    """A piece of work, and the future that waits for its result; None where no task does.
+
+    A look-up that asks becomes the work that its `then` makes of what was found. `when_cancelled` takes the result
+    that no task waits for any more.
+    """
 
     work: Any  # Work | LookUp
     loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Any]
-    tries: int = field(default=0)
-    when_cancelled: Callable[[object], None] | None = None  # takes the result that no task waits for any more
+    future: asyncio.Future[Any] | None
+    when_cancelled: Callable[["Item", object], None] | None = None
+    tries: int = 0
 
 
 class _DiskFull(Exception):
@@ -90,12 +92,9 @@ class Ledger:
             Unavailable: too many wait, or the database is out of reach.
         """
         found: Found = await self._submit(LookUp(digest, handle, session))
-        if found.identity and found.identity.is_stale:
-            # It may fail: the next look-up of a stale credential writes it again.
-            self._post(Touch(found.identity.credential_id)).add_done_callback(read_failure)
         return found
 
-    async def admit(self, ask: Ask, *, in_line: bool = False) -> OpenTurn:
+    def admit(self, ask: Ask, *, in_line: bool = False) -> Coroutine[Any, Any, OpenTurn]:
         """Decide an ask, or decide it again (`in_line`); it is durable, counted and holds its claim afterwards.
 
         An ask that is answered `Unavailable` although its commit happened is withdrawn when the database is back.
@@ -108,14 +107,17 @@ class Ledger:
 
         When this is cancelled no task sees the turn through: what is admitted all the same is withdrawn.
         """
-        decided = self._submit(Admit(ask, in_line), partial(self._withdraw_admitted, ask))
-        try:
-            turn: OpenTurn = await decided
-        except asyncio.CancelledError:
-            if not decided.cancelled():  # it was decided in the same iteration of the loop
-                self._withdraw_admitted(ask, decided.exception() or decided.result())
-            raise
-        return turn
+        return self._decided(self._item(Admit(ask, in_line)))
+
+    def admit_found(self, digest: str | None, handle: str | None, then: Then) -> Coroutine[Any, Any, OpenTurn]:
+        """Look up a token and an agent, and decide the ask that `then` makes of what is found: in one trip.
+
+        `then`: see `LookUp`.
+
+        Raises:
+            Whatever `then` raises, and `admit`; Unavailable also when nothing could be looked up.
+        """
+        return self._decided(self._item(LookUp(digest, handle, then=then)))
 
     async def deny(self, ask: Ask, denied: Denied, *, in_line: bool = False) -> None:
         """Audit a refusal decided elsewhere. `in_line`: it waited, and gives up its place.
@@ -127,7 +129,7 @@ class Ledger:
 
     def withdraw(self, ask: Ask) -> None:
         """Take an ask back: end it unsent if it was admitted, and delete its place; once the database is back."""
-        self._post(Withdraw(ask)).add_done_callback(read_failure)
+        self._hand_over(Item(Withdraw(ask), asyncio.get_running_loop(), None))
 
     async def settle(self, turn: OpenTurn, ending: Ending, also: Also | None = None) -> SettledTurn:
         """End a turn; the first ending stands, and this returns the one that stands.
@@ -166,27 +168,45 @@ class Ledger:
                 logger.error("ledger.unfinished", extra={"waiting": waiting})
             self._thread = None
 
-    def _withdraw_admitted(self, ask: Ask, result: object) -> None:
+    async def _decided(self, item: Item) -> OpenTurn:
+        """What becomes of an ask; once it is found, `item.work` has it."""
+        future = item.future
+        assert future is not None  # noqa: S101  for the type checker: this task waits for it
+        self._hand_over(item, may_refuse=True)
+        try:
+            turn: OpenTurn = await future
+        except asyncio.CancelledError:
+            if not future.cancelled():  # it was decided in the same iteration of the loop
+                self._withdraw_admitted(item, future.exception() or future.result())
+            raise
+        if isinstance(item.work, Deny):
+            raise item.work.denied
+        return turn
+
+    def _withdraw_admitted(self, item: Item, result: object) -> None:
         if isinstance(result, OpenTurn | Waits):
-            self.withdraw(ask)
+            self.withdraw(item.work.ask)
 
-    def _submit(
-        self, work: Work | LookUp, when_cancelled: Callable[[object], None] | None = None
-    ) -> asyncio.Future[Any]:
-        if self._queue.qsize() >= MAX_WAITING:
+    def _item(self, work: Admit | LookUp) -> Item:
+        loop = asyncio.get_running_loop()
+        return Item(work, loop, loop.create_future(), self._withdraw_admitted)
+
+    def _submit(self, work: Work | LookUp) -> asyncio.Future[Any]:
+        return self._post(work, may_refuse=True)
+
+    def _post(self, work: Work | LookUp, *, may_refuse: bool = False) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._hand_over(Item(work, loop, future), may_refuse=may_refuse)
+        return future
+
+    def _hand_over(self, item: Item, *, may_refuse: bool = False) -> None:
+        if may_refuse and self._queue.qsize() >= MAX_WAITING:
             raise Unavailable("too many asks wait")
-        return self._post(work, when_cancelled)
-
-    def _post(
-        self, work: Work | LookUp, when_cancelled: Callable[[object], None] | None = None
-    ) -> asyncio.Future[Any]:
         if self._thread is None:
             self._thread = threading.Thread(target=self._worker.run, name="ledger", daemon=True)
             self._thread.start()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        self._queue.put(Item(work, loop, future, when_cancelled=when_cancelled))
-        return future
+        self._queue.put(item)
 
 
 class _Worker:
@@ -207,7 +227,6 @@ class _Worker:
         self._on_batch = on_batch
         self._reserve = reserve
         self._postponed: list[Item] = []
-        self._ahead: list[Item] = []
 
     def run(self) -> None:
         """Serve what comes."""
@@ -222,18 +241,20 @@ class _Worker:
     def _take(self) -> list[Item] | None:
         if self._postponed:
             time.sleep(RETRY_PAUSE_S)
-        items = self._postponed + self._ahead
-        self._postponed, self._ahead = [], []
+        items, self._postponed = self._postponed, []
         if not items:
             first = self._queue.get()
             if first is None:
                 return None
             items = [first]
-        return self._fill(items, MAX_BATCH)
+        self._fill(items)
+        if len(items) > 1:
+            self._fill(items, SOON_S)
+        return items
 
-    def _fill(self, items: list[Item], most: int, wait_s: float = 0.0) -> list[Item]:
-        """Add what waits, up to `most` items; wait up to `wait_s` for the first."""
-        while len(items) < most:
+    def _fill(self, items: list[Item], wait_s: float = 0.0) -> None:
+        """Add what waits; wait so long for the first."""
+        while len(items) < MAX_BATCH:
             try:
                 item = self._queue.get(wait_s > 0, wait_s or None)
             except Empty:
@@ -243,31 +264,55 @@ class _Worker:
                 break
             items.append(item)
             wait_s = 0.0
-        return items
 
     def _serve(self, items: list[Item]) -> None:
-        """Look up, then commit: a caller that was just found asks at once, and that goes into this batch."""
-        looks, works = _parted(items)
+        """Look up, then commit: what was found may ask in the same batch."""
+        looks: list[Item] = []
+        works: list[Item] = []
+        for item in items:
+            (looks if isinstance(item.work, LookUp) else works).append(item)
         if looks:
-            _answer(looks, self._look_up(looks))
-            self._ahead, asked = _parted(self._fill([], MAX_BATCH - len(works), SOON_S))
-            items += asked
-            works += asked
+            works += self._found(looks)
         if self._on_batch is not None:
             self._on_batch(len(items))
         if works:
             self._answer_or_postpone(works, self._commit([item.work for item in works]))
 
-    def _look_up(self, items: Sequence[Item]) -> Sequence[Found | Exception]:
-        wanted = [item.work for item in items]
+    def _found(self, looks: Sequence[Item]) -> list[Item]:
+        """The asks of those who were found, and a note of each credential's use; other look-ups are answered."""
+        asking: list[Item] = []
+        answered: list[Item] = []
+        answers: list[object] = []
+        used: dict[int, Item] = {}
+        for item, found in zip(looks, self._look_up([item.work for item in looks]), strict=True):
+            result: object = found
+            is_awaited = item.future is not None and not item.future.cancelled()
+            if item.work.then is not None and isinstance(found, Found) and is_awaited:
+                try:
+                    item.work = item.work.then(found)
+                    asking.append(item)
+                    result = None
+                except Exception as refusal:  # noqa: BLE001  it is the answer
+                    result = refusal
+            if result is not None:
+                answered.append(item)
+                answers.append(result)
+            if isinstance(found, Found) and found.identity is not None and found.identity.is_stale:
+                # It may fail: the next look-up of a stale credential writes it again.
+                used[found.identity.credential_id] = Item(Touch(found.identity.credential_id), item.loop, None)
+        if answered:
+            _answer(answered, answers)
+        return [*asking, *used.values()]
+
+    def _look_up(self, wanted: Sequence[LookUp]) -> Sequence[Found | Exception]:
         for attempt in range(TRIES):
             try:
                 return look_up(wanted)
             except (DatabaseError, InterfaceError) as failure:
                 _recover("ledger.look_up_failed", failure, attempt)
-        if len(items) == 1:
+        if len(wanted) == 1:
             return [Unavailable()]
-        return [self._look_up([item])[0] for item in items]
+        return [self._look_up([one])[0] for one in wanted]
 
     def _commit(self, batch: Sequence[Work], *, is_retry: bool = False) -> Sequence[Result]:
         """Commit a batch; only its ends while the disk is full."""
@@ -330,19 +375,10 @@ class _Worker:
                 self._postponed.append(item)
                 continue
             if isinstance(result, Unavailable) and isinstance(item.work, Admit):
-                self._postponed.append(Item(Withdraw(item.work.ask), item.loop, item.loop.create_future()))
+                self._postponed.append(Item(Withdraw(item.work.ask), item.loop, None))
             answered.append(item)
             answers.append(result)
         _answer(answered, answers)
-
-
-def _parted(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
-    """Look-ups, and work that writes."""
-    looks: list[Item] = []
-    works: list[Item] = []
-    for item in items:
-        (looks if isinstance(item.work, LookUp) else works).append(item)
-    return looks, works
 
 
 def _is_lock_failure(failure: Exception) -> bool:
@@ -386,9 +422,11 @@ def _answer(items: Sequence[Item], results: Sequence[object]) -> None:
 def _resolve(pairs: Sequence[tuple[Item, object]]) -> None:
     for item, result in pairs:
         future = item.future
+        if future is None:
+            continue
         if future.cancelled():
             if item.when_cancelled is not None:
-                item.when_cancelled(result)
+                item.when_cancelled(item, result)
         elif future.done():
             continue  # a look-up of a batch that failed after it
         elif isinstance(result, Exception):

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.rest import Body, caller_of
+from accounts.rest import Body, caller_of, check_no_fields
 from agents.access import Role, seen_at
 from agents.models import Session
 from agents.rest.session_shapes import Pruned, SessionArchived
@@ -19,6 +19,7 @@ from agents.rest.visible import get_session
 from agents.transcript.deleting import Gone, delete_sessions
 from agents.transcript.pruning import Plan, plan
 from kit.clock import db_now
+from kit.describe import ErrorBody
 from kit.iso import iso
 
 
@@ -32,10 +33,11 @@ class PruneBody(Body):
 class ArchiveSession(APIView):
     """`/sessions/{id}/archive`"""
 
-    @extend_schema(request=None, responses={200: SessionArchived})
+    @extend_schema(request=None, responses={200: SessionArchived, 400: ErrorBody})
     def post(self, request: Request, public_id: UUID) -> Response:
         """Take a session off the lists; it comes back when its agent does."""
         session = get_session(request, public_id, at_least=Role.OWNER)
+        check_no_fields(request)
         archived, archived_at = archive(session)
         answer: SessionArchived = {
             "ok": True,

@@ -56,7 +56,7 @@ def store(session: Session, uploader: User, upload: Upload, scope: str = File.Sc
     """Add a file to a session, and tell its operators.
 
     Raises:
-        accounts.oauth.errors.QuotaExceeded: the uploader has no room for it.
+        accounts.quotas.QuotaExceeded: the uploader has no room for it.
     """
     sha256 = hashlib.sha256(upload.data).hexdigest()  # before the transaction: it takes a while
     with transaction.atomic():

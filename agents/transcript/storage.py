@@ -1,4 +1,4 @@
-"""How much of the hub's storage one owner takes: files they uploaded, events of their sessions."""
+"""How much of the hub's storage one owner takes: files they uploaded, events of their sessions, op-messages."""
 
 import logging
 from collections import OrderedDict
@@ -10,7 +10,7 @@ from django.db.models import BigIntegerField, Func, Sum
 from accounts import quotas
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from agents.models import Event, File
+from agents.models import Event, File, OpMessage
 from agents.ports import Clock
 from kit import sql
 from kit.async_db import db_call
@@ -46,6 +46,12 @@ def events_bytes(user_id: int) -> int:
     return int(events.aggregate(held=Sum(Bytes("payload"), default=0))["held"])
 
 
+def op_messages_bytes(user_id: int) -> int:
+    """What this user told other operators, in whosever sessions."""
+    said = OpMessage.objects.filter(author_id=user_id)
+    return int(said.aggregate(held=Sum(Bytes("text"), default=0))["held"])
+
+
 def check_room(user: User, size: int) -> None:
     """Refuse a file; call it in the transaction that stores it.
 
@@ -56,12 +62,12 @@ def check_room(user: User, size: int) -> None:
     if not most:
         return
     quotas.hold(user.pk)
-    if files_bytes(user.pk) + events_bytes(user.pk) + size > most * MEBIBYTE:
+    if _held(user.pk) + size > most * MEBIBYTE:
         raise QuotaExceeded(f"with this file you would have over {most} MiB here: delete some first")
 
 
 class StorageMeter:
-    """Says whether a session's events still fit, without asking the database for each.
+    """Says whether events and op-messages still fit, without asking the database for each.
 
     It asks when an owner wrote a hundredth of their share since it asked last, so each process may let that much
     too much pass. Questions and replies are always kept, and count. `most_mb` 0: everything fits.
@@ -73,7 +79,7 @@ class StorageMeter:
         self._owners: OrderedDict[int, _Share] = OrderedDict()
 
     async def takes(self, owner_id: int, size: int) -> bool:
-        """Count an event of so many bytes; False when there is no room for it."""
+        """Count an event or op-message of so many bytes; False when there is no room for it."""
         if not self._most:
             return True
         share = self._owners.pop(owner_id, None) or _Share()
@@ -110,4 +116,4 @@ class _Share:
 
 
 def _held(owner_id: int) -> int:
-    return files_bytes(owner_id) + events_bytes(owner_id)
+    return files_bytes(owner_id) + events_bytes(owner_id) + op_messages_bytes(owner_id)

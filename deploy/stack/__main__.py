@@ -4,12 +4,14 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from deploy.stack.children import Child, CouldNotStart, tell
-from deploy.stack.shape import ROOT, Stack
+from deploy.stack.shape import Stack, tell
+from lab import ROOT
+from lab.processes import Program, ProgramError
 
 LOOK_EVERY_S = 0.25
 AGAIN_AFTER_S = 1.0
@@ -40,7 +42,7 @@ def run(stack: Stack) -> int:
     except KeyboardInterrupt:
         tell("\nending: open questions may finish, press Ctrl-C again to leave at once")
         return 0
-    except CouldNotStart as failure:
+    except ProgramError as failure:
         tell(str(failure))
         return 1
 
@@ -57,22 +59,24 @@ def watch(stack: Stack) -> NoReturn:
     """Tell of whatever ends by itself, and start it again as a supervisor would.
 
     Raises:
-        CouldNotStart: it ends again and again.
+        ProgramError: it ends again and again.
     """
+    falls: Counter[str] = Counter()
     while True:
         time.sleep(LOOK_EVERY_S)
         for child in stack.children:
             if child.has_ended:
-                _again(child)
+                is_early = time.monotonic() < child.started_at + TOO_SOON_S
+                falls[child.name] = falls[child.name] + 1 if is_early else 1
+                _start_again(child, falls[child.name])
                 if child is stack.webs[0]:  # the demo agent lives in it, and has a new token
                     tell(stack.demo_lines())
 
 
-def _again(child: Child) -> None:
-    child.falls = child.falls + 1 if time.monotonic() < child.started_at + TOO_SOON_S else 1
-    if child.falls >= MOST_FALLS:
-        raise CouldNotStart(child.last_words())
-    tell(f"{child.last_words()}\nstarting {child.name} again")
+def _start_again(child: Program, falls: int) -> None:
+    if falls >= MOST_FALLS:
+        raise ProgramError(child.last_output())
+    tell(f"{child.last_output()}\nstarting {child.name} again")
     time.sleep(AGAIN_AFTER_S)
     child.start()
     tell(f"{child.name} runs again")

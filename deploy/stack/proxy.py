@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
-from deploy.stack.children import Child
+from lab.processes import Program
 
 DEPLOY = Path(__file__).resolve().parents[1]
 NGINX = """
@@ -38,7 +38,7 @@ def find_proxy() -> str | None:
     return shutil.which("caddy") or shutil.which("nginx")
 
 
-def proxy(program: str, folder: Path, address: str, upstreams: Sequence[str]) -> Child:
+def proxy(program: str, folder: Path, address: str, upstreams: Sequence[str]) -> Program:
     """It listens on `address` and passes on to `upstreams`, all of the form host:port."""
     if Path(program).name == "caddy":
         site = {"HUB_SITE": f"http://{address}", "HUB_UPSTREAMS": " ".join(upstreams), "HOME": str(folder)}
@@ -48,7 +48,8 @@ def proxy(program: str, folder: Path, address: str, upstreams: Sequence[str]) ->
         command = [program, "-e", "stderr", "-p", folder, "-c", _nginx_conf(folder, address, upstreams)]
         env = dict(os.environ)
     url = f"http://{address}/livez"
-    return Child(Path(program).name, command, folder / "logs" / "proxy.log", lambda _: _answers(url), env=env)
+    log, name = folder / "logs" / "proxy.log", Path(program).name
+    return Program(command, log, name=name, env=env, is_ready=lambda _: _answers(url))
 
 
 def _nginx_conf(folder: Path, address: str, upstreams: Sequence[str]) -> Path:

@@ -2,20 +2,17 @@
 
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deploy.stack.children import Child, CouldNotStart, says, tell
 from deploy.stack.proxy import find_proxy, proxy
-from deploy.stack.servers import postgres, redis_server
+from deploy.stack.servers import postgres, redis
+from lab.processes import Program, ProgramError, printed, python, run
 
-ROOT = Path(__file__).resolve().parents[2]
-PYTHON = sys.executable
 COMMANDS_NEED = ("DATA_DIR", "DATABASE_URL", "REDIS_URL")
-CELERY = [PYTHON, "-m", "celery", "-A", "hub"]
+CELERY = python("-m", "celery", "-A", "hub")
 
 
 @dataclass
@@ -26,14 +23,14 @@ class Stack:
     env: dict[str, str]
     host: str
     port: int
-    servers: list[Child] = field(default_factory=list)
-    jobs: list[Child] = field(default_factory=list)
-    webs: list[Child] = field(default_factory=list)
-    front: list[Child] = field(default_factory=list)
+    servers: list[Program] = field(default_factory=list)
+    jobs: list[Program] = field(default_factory=list)
+    webs: list[Program] = field(default_factory=list)
+    front: list[Program] = field(default_factory=list)
     urls: list[str] = field(default_factory=list)
 
     @property
-    def children(self) -> list[Child]:
+    def children(self) -> list[Program]:
         """All of them, first come first."""
         return [*self.servers, *self.jobs, *self.webs, *self.front]
 
@@ -41,7 +38,7 @@ class Stack:
         """Bring it up, one after the other.
 
         Raises:
-            CouldNotStart: one of them did not; those before it run.
+            ProgramError: one of them did not; those before it run.
         """
         self._start_servers()
         self._migrate()
@@ -67,59 +64,61 @@ class Stack:
         for step in [self.webs, self.front, self.jobs[::-1], self.servers]:
             running = [child for child in step if not child.has_ended]
             for child in running:
-                child.ask_to_leave()
+                child.ask_to_stop()
             for child in running:
                 tell(f"{child.name} left" if child.wait() else f"{child.name} did not leave in time: killed")
 
     def kill(self) -> None:
         """End all at once."""
         for child in self.children:
-            if child.process is not None and not child.has_ended:
-                child.process.kill()
-                child.process.wait()
+            child.kill()
 
     def demo_lines(self) -> str:
         """What the first process says of its demo agent: a token and a curl."""
-        return self.webs[0].said.partition(f"ready {self.urls[0]}\n")[2].rstrip()
+        return self.webs[0].output.partition(f"ready {self.urls[0]}\n")[2].rstrip()
 
     def command_line(self) -> str:
         """How to run a command of the hub on this stack's database, for a shell."""
         told = " ".join(f"{name}={shlex.quote(self.env[name])}" for name in COMMANDS_NEED)
-        return f"{told} {shlex.quote(PYTHON)} manage.py help"
+        return f"{told} {shlex.quote(sys.executable)} manage.py help"
 
     def _start_servers(self) -> None:
         if self.env.get("DATABASE_URL") and self.env.get("REDIS_URL"):
             tell("PostgreSQL and Redis are those of DATABASE_URL and REDIS_URL")
             return
         if self.env.get("DATABASE_URL") or self.env.get("REDIS_URL"):
-            raise CouldNotStart("DATABASE_URL and REDIS_URL go together: set both, or neither")
-        for name, make in {"DATABASE_URL": postgres, "REDIS_URL": redis_server}.items():
-            child, self.env[name] = make(self.folder)
-            self._start(child, self.servers)
+            raise ProgramError("DATABASE_URL and REDIS_URL go together: set both, or neither")
+        database, messages = postgres(self.folder), redis(self.folder)
+        self.env |= {"DATABASE_URL": database.url(), "REDIS_URL": messages.url()}
+        self._start(database.program, self.servers)
+        self._start(messages.program, self.servers)
 
     def _migrate(self) -> None:
         tell("migrating the database")
-        command = [PYTHON, "manage.py", "migrate", "--verbosity", "0"]
-        done = subprocess.run(command, env=self.env, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise CouldNotStart(f"migrate failed:\n{done.stderr}")
+        run(python("manage.py", "migrate", "--verbosity", "0"), self.env)
 
-    def _web(self, number: int, url: str) -> Child:
+    def _web(self, number: int, url: str) -> Program:
         port, is_first = url.rpartition(":")[2], number == 1
         env = {**self.env, "HOST": self.host, "PORT": port, "DEMO": self.env["DEMO"] if is_first else "0"}
-        return self._program(f"web {number}", [PYTHON, "manage.py", "serve"], f"ready {url}", env)
+        return self._program(f"web {number}", python("manage.py", "serve"), f"ready {url}", env)
 
-    def _jobs(self) -> Iterator[Child]:
+    def _jobs(self) -> Iterator[Program]:
         worker = [*CELERY, "worker", "--concurrency", "3", "-l", "INFO", "-n", f"stack-{os.getpid()}@%h"]
         yield self._program("worker", worker, " ready.", self.env)
         schedule = str(self.folder / "beat-schedule")
         yield self._program("beat", [*CELERY, "beat", "-s", schedule, "-l", "INFO"], "Starting", self.env)
 
-    def _program(self, name: str, command: list[str], ready: str, env: Mapping[str, str]) -> Child:
+    def _program(self, name: str, command: list[str], ready: str, env: Mapping[str, str]) -> Program:
         log = self.folder / "logs" / f"{name.replace(' ', '-')}.log"
-        return Child(name, command, log, says(ready), env=env, options={"cwd": ROOT})
+        return Program(command, log, name=name, env=env, is_ready=printed(ready))
 
-    def _start(self, child: Child, group: list[Child], at: str = "") -> None:
+    def _start(self, child: Program, group: list[Program], at: str = "") -> None:
         group.append(child)
         child.start()
         tell(f"{child.name} runs{f' on {at}' if at else ''}")
+
+
+def tell(line: str) -> None:
+    """Print a line of progress, at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -36,6 +36,8 @@ def close(user_id: int, *, by_operator: bool = False) -> User:
     """
     # Without the key: an ask under way, whose session this waits for, may still name these users.
     users = User.objects.select_for_update(no_key=True).order_by("pk")
+    # This locks all administrators: of two that close their accounts at
+    # once, the second sees that it is the last.
     staff = set(users.filter(is_staff=True, is_active=True).values_list("pk", flat=True))
     user = users.get(pk=user_id)
     if user.closed_at is not None:

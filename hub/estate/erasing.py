@@ -1,9 +1,12 @@
 """Erasing what a closed account left, in batches. May run twice, and goes on where an earlier run was cut off."""
 
 import logging
+import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
+from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.db.models import QuerySet
 
@@ -27,9 +30,8 @@ from agents.models import (
 )
 from agents.transcript import blobs, files
 from agents.transcript.deleting import delete_sessions
-from hub.estate.record import ERASED, scrub_acts
-from hub.estate.scrubbing import scrub_others
-from hub.estate.traces import traces_of
+from hub.estate.scrubbing import Scrubber, rewrite, scrub_others
+from hub.estate.traces import Traces, traces_of
 from kit import batches
 from kit.alone import alone
 from webhooks.models import Delivery, Subscription
@@ -37,6 +39,11 @@ from webhooks.models import Delivery, Subscription
 logger = logging.getLogger(__name__)
 
 ERASING = "erasing"
+ERASED = "(erased)"
+REPR_CHARS = 200  # what the column takes; the word may be longer than the name
+LIST = "a list: "  # and what was searched for, as in an address
+NAME = re.compile(r"[\w@/-]+")
+WHO_WAS_HALTED = re.compile(r"(?<=\Ahalted )[\w-]+(?='s )")
 
 
 def erase_closed() -> int:
@@ -74,7 +81,7 @@ def erase(user: User) -> bool:
         return False  # in this order: an ask that waits becomes a turn, and its end writes the question once more
     traces = traces_of(user)
     scrub_others(user, traces)
-    scrub_acts(traces)
+    _scrub_acts(traces)
     for ids in batches.of(File.objects.filter(uploader=user).exclude(filename=ERASED)):
         File.objects.filter(pk__in=ids).update(filename=ERASED)  # before others hear that they are deleted
     _delete_asked_of(traces.handles)
@@ -141,3 +148,25 @@ def _delete_asked_of(handles: frozenset[str]) -> None:
 def _delete_tasks(tasks: QuerySet[StoredTask]) -> None:
     batches.delete(StoredEvent.objects.filter(task__in=tasks))
     batches.delete(tasks)
+
+
+def _scrub_acts(traces: Traces) -> None:
+    """Take their name and their agents' out of what was done in the admin (`accounts.acts`); the acts stay.
+
+    Longer names that contain them stay, too.
+    """
+    scrubber = Scrubber.of(traces, ERASED)
+
+    def message(text: str) -> str:
+        if text.startswith(LIST):
+            return LIST + _searched(scrubber, text.removeprefix(LIST))
+        return WHO_WAS_HALTED.sub(lambda name: scrubber.text(name[0]), scrubber.text(text))
+
+    rewrite(LogEntry.objects.all(), "object_repr", lambda text: scrubber.text(text)[:REPR_CHARS])
+    rewrite(LogEntry.objects.all(), "change_message", message)
+
+
+def _searched(scrubber: Scrubber, query: str) -> str:
+    asked = parse_qsl(query, keep_blank_values=True)
+    clean = [(key, NAME.sub(lambda name: scrubber.text(name[0]), value)) for key, value in asked]
+    return query if clean == asked else urlencode(clean, safe="()@/")

@@ -3,7 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -44,3 +44,9 @@ def erase(request: HttpRequest) -> HttpResponse:
     sign_out(request, response)
     messages.success(request, GONE.format(login=me.login))
     return response
+
+
+urlpatterns = [
+    path("account/export", export, name="account-export"),
+    path("account/erase", erase, name="account-erase"),
+]

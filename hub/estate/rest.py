@@ -1,6 +1,7 @@
 """One's whole account over REST: take it away, or erase it."""
 
 from django.http import StreamingHttpResponse
+from django.urls import path
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -45,3 +46,9 @@ class Account(APIView):
         except CannotClose as cannot:
             raise Conflict(str(cannot)) from None
         return Response(status=204)
+
+
+urlpatterns = [
+    path("me/export", Export.as_view(), name="export"),
+    path("me/account", Account.as_view(), name="account-rest"),
+]

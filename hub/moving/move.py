@@ -1,7 +1,10 @@
 """Carries a grown SQLite hub over to an empty PostgreSQL in one transaction, and checks it before the commit."""
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from django.apps import apps
@@ -11,15 +14,37 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import AutoField, BinaryField, Model
 
-from hub.moving.sums import Sum, without_nul
 from hub.moving.target import TARGET, CannotMove, check_release
 
 ROWS_AT_ONCE = 500
 BINARY_ROWS_AT_ONCE = 4
 TELL_EVERY = 20_000
+NUL = "\0"
+INSTEAD = "�"
+MODULUS = 2**64
 MADE_BY_MIGRATE: Sequence[type[Model]] = (Permission, ContentType)  # in the order they can be deleted
 
 Tell = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Sum:
+    """How many rows a table has, and the sum of their digests: the same in any order and in either database."""
+
+    rows: int = 0
+    total: int = 0
+
+    def add(self, row: Sequence[Any]) -> None:
+        """One more row."""
+        digest = hashlib.blake2b(digest_size=8)
+        for value in row:
+            digest.update(_canonical(value))
+            digest.update(b"\x1f")
+        self.rows += 1
+        self.total = (self.total + int.from_bytes(digest.digest())) % MODULUS
+
+    def __str__(self) -> str:
+        return f"{self.total:016x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +74,8 @@ def move(tell: Tell) -> list[Moved]:
     with transaction.atomic(), transaction.atomic(using=TARGET):  # nobody writes on either side meanwhile
         _take(models)
         copied = [_copy(model, tell) for model in models]
+        # Tables are copied by name, so rows may refer to tables that come
+        # later; foreign keys are checked only here.
         connections[TARGET].check_constraints()
         _set_sequences(models)
         moved = [
@@ -87,7 +114,7 @@ def _copy(model: type[Model], tell: Tell) -> tuple[Sum, int]:
     fields, count = model._meta.concrete_fields, model._base_manager.count()
     with target.cursor() as cursor, cursor.copy(_statement(model, target)) as copy:
         for row in _rows(model, DEFAULT_DB_ALIAS):
-            clean = [without_nul(value) for value in row]
+            clean = [_without_nul(value) for value in row]
             cleaned += sum(before != after for before, after in zip(row, clean, strict=True))
             copy.write_row(list(map(_stored, fields, clean)))
             total.add(clean)
@@ -134,3 +161,26 @@ def _set_sequences(models: Sequence[type[Model]]) -> None:
                 sequence = "pg_get_serial_sequence(%s, %s)"
                 table = connections[TARGET].ops.quote_name(model._meta.db_table)
                 cursor.execute(f"SELECT setval({sequence}, %s)", [table, str(key.column), last])
+
+
+def _without_nul(value: Any) -> Any:
+    """A value as PostgreSQL can keep it: for each NUL the sign that stands for what cannot be shown."""
+    match value:
+        case str():
+            return value.replace(NUL, INSTEAD)
+        case dict():
+            return {_without_nul(key): _without_nul(inner) for key, inner in value.items()}
+        case list():
+            return [_without_nul(inner) for inner in value]
+    return value
+
+
+def _canonical(value: Any) -> bytes:
+    match value:
+        case bytes() | memoryview():
+            return hashlib.blake2b(value).digest()
+        case datetime():
+            return value.astimezone(UTC).isoformat().encode()
+        case dict() | list():
+            return json.dumps(value, sort_keys=True).encode()
+    return f"{type(value).__name__} {value}".encode()

@@ -9,6 +9,7 @@ import ipaddress
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Generic, TypeVar
 
 import msgspec
 from django.db import DatabaseError, connection
@@ -17,13 +18,15 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from hub.health import draining
 from hub.watch.figures import hub_figures
-from hub.watch.looking import Look
 from hub.watch.metrics import HubWide
 from kit.asgi import Header, HttpRequest, Send, respond
+from kit.async_db import DbThread
+from kit.tasks import read_failure
 
 logger = logging.getLogger(__name__)
 
 EnsureStarted = Callable[[], Awaitable[None]]
+T = TypeVar("T")
 
 ANSWER_WITHIN_S = 1.0
 PATHS = frozenset({"/livez", "/readyz", "/metrics"})
@@ -41,6 +44,38 @@ def probe() -> None:
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
+
+
+class Look(Generic[T]):
+    """Runs one synchronous function in a thread and connection of its own; callers meanwhile join that run.
+
+    A database that hangs holds this one thread, and each caller for `within_s`.
+    """
+
+    def __init__(self, function: Callable[[], T], name: str, *, within_s: float) -> None:
+        self._function = function
+        self._within_s = within_s
+        self._thread = DbThread(name)
+        self._running: asyncio.Task[T] | None = None
+
+    async def __call__(self) -> T:
+        """What it found.
+
+        Raises:
+            TimeoutError: it is not over yet.
+        """
+        if self._running is None or self._running.done():
+            self._running = asyncio.get_running_loop().create_task(self._thread.call(self._function), name="look")
+            self._running.add_done_callback(read_failure)
+        # `wait` does not cancel: the thread cannot be stopped, and the next caller joins this run.
+        done, _ = await asyncio.wait({self._running}, timeout=self._within_s)
+        if not done:
+            raise TimeoutError
+        return self._running.result()
+
+    async def close(self) -> None:
+        """Let the connection go, after what runs."""
+        await self._thread.close()
 
 
 class WatchEndpoints:

@@ -6,6 +6,8 @@ from typing import Protocol
 from agents.announcing import Carrier
 from agents.errors import Denied, NotPublished, Unavailable
 from agents.ledger import Also, Ledger
+from agents.ledger.thread import Item
+from agents.ledger.work import Admit
 from agents.ports import Link
 from agents.types import Ask, Ending, OpenTurn, Outcome, SettledTurn
 from hub.logs import about_turn
@@ -45,23 +47,23 @@ class WatchedLedger(Ledger):
         self._counts = counts
         self._spans = spans
 
-    async def admit(self, ask: Ask, *, in_line: bool = False) -> OpenTurn:
-        """See `Ledger.admit`."""
+    async def _decided(self, item: Item) -> OpenTurn:
         began_ns = time.time_ns() if self._spans else 0
         try:
-            turn = await super().admit(ask, in_line=in_line)
+            turn = await super()._decided(item)
         except Denied as denied:
-            self._refused(ask, began_ns, Outcome.DENIED, denied.reason)
+            self._refused(item.work.ask, began_ns, Outcome.DENIED, denied.reason)
             raise
         except NotPublished:
-            self._refused(ask, began_ns, "not_taken", "not_published")
+            self._refused(item.work.ask, began_ns, "not_taken", "not_published")
             raise
         except Unavailable:
-            self._refused(ask, began_ns, "not_taken", "unavailable")
+            if isinstance(item.work, Admit):  # else nothing was found that could ask
+                self._refused(item.work.ask, began_ns, "not_taken", "unavailable")
             raise
-        about_turn(ask.chat_id)
+        about_turn(turn.ask.chat_id)
         if self._spans:
-            self._spans.admitted(ask, began_ns)
+            self._spans.admitted(turn.ask, began_ns)
         return turn
 
     async def deny(self, ask: Ask, denied: Denied, *, in_line: bool = False) -> None:

@@ -93,6 +93,8 @@ class StreamingHttp:
         async with AsyncExitStack() as stack:
             try:
                 with _as_unanswered():
+                    # A pool for each request: a kept connection would lead to an
+                    # address that was checked for another one.
                     pool = httpcore2.AsyncConnectionPool(
                         ssl_context=context, max_connections=1, network_backend=backend
                     )

@@ -9,17 +9,46 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv6Address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urljoin
 
 import httpx2
-
-from kit.safe_http.addresses import is_public
 
 SCHEMES = {"https": 443, "http": 80}
 MAX_URL_CHARS = 2048
 MAX_ADDRESSES = 16
 HOST_NAME = re.compile(r"(?=.{1,254}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
+# Lists of our own, because `ipaddress.is_global` forgets the ways around it.
+NOT_PUBLIC = [
+    IPv4Network(block)
+    for block in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carriers' NAT; some clouds keep their metadata there
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # a cloud's service address on each of its machines
+        "169.254.0.0/16",  # link-local, metadata services
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",  # relays into 6to4
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/3",  # multicast, reserved, broadcast
+    )
+]
+PUBLIC_V6 = IPv6Network("2000::/3")  # all there is; mapped, NAT64, unique local and link-local lie outside
+NOT_PUBLIC_V6 = [
+    IPv6Network(block)
+    for block in (
+        "2001::/23",  # Teredo and other protocols, which carry an IPv4 address inside
+        "2001:db8::/32",
+        "2002::/16",  # 6to4, the same
+        "3fff::/20",
+    )
+]
 
 Resolve = Callable[[str, int], Sequence[str]]
 
@@ -107,6 +136,7 @@ def addresses_of(target: Target, rules: Rules, resolve: Resolve, *, within_s: fl
         TimeoutError: the resolver did not answer in time.
     """
     found = _within(within_s, resolve, target.host, target.port)
+    # One private address among public ones refuses the name: any of them may be the one that is connected to.
     refused = not rules.allows_private and not all(map(is_public, found))
     if not found and rules.allows_private:
         raise NotSent(f"{target.host} cannot be found")
@@ -122,6 +152,14 @@ def system_resolver(host: str, port: int) -> list[str]:
     except (OSError, UnicodeError):
         return []
     return list(dict.fromkeys(str(answer[4][0]) for answer in answers))
+
+
+def is_public(address: str) -> bool:
+    """Whether an address, in the form a resolver gives it, belongs to the public internet."""
+    ip = ip_address(address)
+    if ip.version == 4:
+        return not any(ip in block for block in NOT_PUBLIC)
+    return ip in PUBLIC_V6 and not any(ip in block for block in NOT_PUBLIC_V6)
 
 
 def _is_v6(host: str) -> bool:

@@ -1,6 +1,6 @@
-"""What `bench.calls` makes of counted calls."""
+"""What `lab.bench.calls` makes of counted calls."""
 
-from bench.calls import Asked, Row, cost_of
+from lab.bench.calls import Asked, Row, cost_of
 
 ASKED = Asked("embedded", "hub", "unary", 1, asks=10)
 ROWS = [

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from bench.scale import Result
-from bench.soak_samples import Sample, grown
-from tests.homes import ROOT
+from lab import ROOT
+from lab.bench.scale import Result
+from lab.bench.soak_samples import Sample, grown
 
 
 def run(name: str, results: Path, *options: str) -> tuple[str, dict[str, Any]]:
     """What a command printed, and what it kept."""
-    command = [sys.executable, "-m", f"bench.{name}", *options, "--results", str(results)]
+    command = [sys.executable, "-m", f"lab.bench.{name}", *options, "--results", str(results)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     (kept,) = results.glob("*.json")

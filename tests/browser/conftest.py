@@ -6,10 +6,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
 from tests.browser.chrome import chromium
 from tests.browser.visitor import Visitor, visiting
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """How a visitor asks on the developer reference, and reads what it shows."""
 
+from lab.callers import Json
 from tests.browser.visitor import Visitor
-from tests.callers import Json
 
 PIECES = ["A lifetime ", "is how long ", "it's good."]
 CODES = {

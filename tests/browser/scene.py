@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from lab.agents import Chunker, Echo, Held, publish
+from lab.callers import Json, send
+from lab.channel_agent import ChannelAgent
+from lab.homes import Home
+from lab.hub_process import HubProcess
+from lab.receivers import receiving
 from tests.browser.sessions import api, ask_leave, share, tail
-from tests.callers import Json, send
-from tests.homes import Home
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Chunker, Echo, Held, publish
-from tests.receivers import receiving
 from tests.remote.servers import Changing, offering, raw_server
 
 OPTIONS = {"DEV_LOGIN": 1, "REMOTE_ALLOW_PRIVATE": 1, "WEBHOOK_ALLOW_PRIVATE": 1, "REPLY_WAIT_S": 1800}
@@ -100,8 +100,13 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
 
 
 async def _agent(
-    hub: HubProcess, stack: AsyncExitStack, kind: Callable[..., Peer], slug: str, fields: Json, **options: object
-) -> Peer:
+    hub: HubProcess,
+    stack: AsyncExitStack,
+    kind: Callable[..., ChannelAgent],
+    slug: str,
+    fields: Json,
+    **options: object,
+) -> ChannelAgent:
     peer = kind(
         hub.url, hub.mint("owner", "channel"), host="build-3", cwd=f"/work/{slug}", routingName=slug, **options
     )
@@ -112,14 +117,14 @@ async def _agent(
     return peer
 
 
-async def _keep_busy(hub: HubProcess, stack: AsyncExitStack, agent: Peer) -> None:
+async def _keep_busy(hub: HubProcess, stack: AsyncExitStack, agent: ChannelAgent) -> None:
     """Somebody waits for an answer as long as the scene lasts."""
     asking = asyncio.create_task(send(hub.url, agent.handle, "Read me a book", hub.mint("bob", "session")))
     stack.callback(asking.cancel)
     await agent.heard("prompt")
 
 
-async def _work(hub: HubProcess, agent: Peer) -> None:
+async def _work(hub: HubProcess, agent: ChannelAgent) -> None:
     """What its operators see: steps of its work, and a request for leave that nobody has decided."""
     await share(hub, agent, "bob", "approver")
     await share(hub, agent, "alice", "viewer")

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from playwright.async_api import Browser
 
+from lab import ROOT
+from lab.homes import embedded_home
 from tests.browser.chrome import PROGRAM, chromium
 from tests.browser.pages import PAGES, Listed
 from tests.browser.scene import Scene, playing
 from tests.browser.visitor import DESKTOP, PHONE, Visitor, visiting
-from tests.homes import ROOT, embedded_home
 
 TALLEST = 7000
 FOLDER = ROOT / "screenshots"

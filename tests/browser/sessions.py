@@ -5,13 +5,13 @@ from typing import Any
 
 from playwright.async_api import Locator
 
+from lab.callers import Json, bearer, web
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
 from tests.browser.visitor import Visitor
-from tests.callers import Json, bearer, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
 
 
-async def share(site: HubProcess, peer: Peer, login: str, role: str, *, owner: str = "owner") -> None:
+async def share(site: HubProcess, peer: ChannelAgent, login: str, role: str, *, owner: str = "owner") -> None:
     """Lend the session of a peer to a login."""
     site.mint(login, "session")  # the hub knows the login from now on
     await api(site, owner, "POST", f"/sessions/{peer.session_id}/shares", {"login": login, "role": role})
@@ -27,15 +27,15 @@ async def api(site: HubProcess, login: str, method: str, path: str, body: Json |
     return found
 
 
-async def tail(peer: Peer, type_: str, **payload: Any) -> None:
+async def tail(peer: ChannelAgent, type_: str, **payload: Any) -> None:
     await peer.send(type="tail_event", eventType=type_, payload=payload, ts=None)
 
 
-async def ask_leave(peer: Peer, request_id: str, tool: str = "Bash", preview: str = "rm -r build") -> None:
+async def ask_leave(peer: ChannelAgent, request_id: str, tool: str = "Bash", preview: str = "rm -r build") -> None:
     await peer.send(type="permission_request", requestId=request_id, tool=tool, inputPreview=preview)
 
 
-async def watch(visitor: Visitor, peer: Peer, login: str) -> None:
+async def watch(visitor: Visitor, peer: ChannelAgent, login: str) -> None:
     """Sign in and open the session; the live view has begun."""
     await visitor.sign_in(login)
     await visitor.go(f"/desk/sessions/{peer.session_id}")

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
+from lab.agents import Chunker, Echo, Held, Stall, TaskPeer, online
+from lab.callers import Json, bearer, send, web
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.vectors import in_turn
 from tests.browser.visitor import Visitor
-from tests.callers import Json, bearer, send, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Chunker, Echo, Held, Stall, TaskPeer, online
-from tests.waiting import eventually
 
 pytestmark = IN_BROWSER
 
 
-class Halfway(Peer):
+class Halfway(ChannelAgent):
     """Sends the first half of its answer, and the second once its test lets go of it."""
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -9,11 +9,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+from lab.agents import Echo, Held, online
+from lab.callers import reply_text, send
+from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.visitor import Visitor, visiting
-from tests.callers import reply_text, send
-from tests.hub_process import HubProcess
-from tests.peers import Echo, Held, online
 
 pytestmark = IN_BROWSER
 _logins = itertools.count(1)

@@ -2,12 +2,12 @@
 
 import pytest
 
+from lab.agents import Echo, online
+from lab.callers import bearer, send, web
+from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.vectors import OUTSIDE, VECTORS, in_turn
 from tests.browser.visitor import Visitor
-from tests.callers import bearer, send, web
-from tests.hub_process import HubProcess
-from tests.peers import Echo, online
 
 pytestmark = [*IN_BROWSER, pytest.mark.timeout(300)]
 ASKERS = 4

@@ -4,14 +4,14 @@ import httpx
 import pytest
 from playwright.async_api import Browser
 
+from lab.agents import Echo, Held, online, publish
+from lab.callers import bearer, web
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import eventually
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.vectors import in_turn
 from tests.browser.visitor import Visitor, visiting
-from tests.callers import bearer, web
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import Echo, Held, online, publish
-from tests.waiting import eventually
 
 pytestmark = IN_BROWSER
 

@@ -7,13 +7,13 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
+from lab.agents import Echo, online
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.pages import PAGES, Listed
 from tests.browser.scene import Scene, playing
 from tests.browser.visitor import Visitor, visiting
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
-from tests.peers import Echo, online
 
 pytestmark = IN_BROWSER
 

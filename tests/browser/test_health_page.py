@@ -2,10 +2,10 @@
 
 from playwright.async_api import expect
 
+from lab.agents import Echo, online
+from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.visitor import Visitor
-from tests.hub_process import HubProcess
-from tests.peers import Echo, online
 
 pytestmark = IN_BROWSER
 

@@ -3,12 +3,12 @@
 import httpx
 import pytest
 
+from lab.agents import Echo, online
+from lab.callers import bearer, web
+from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, VECTORS, in_turn
 from tests.browser.visitor import Visitor
-from tests.callers import bearer, web
-from tests.hub_process import HubProcess
-from tests.peers import Echo, online
 
 pytestmark = IN_BROWSER
 

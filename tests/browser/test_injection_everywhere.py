@@ -16,15 +16,15 @@ import pytest
 from django.urls import get_resolver, resolve
 from playwright.async_api import Browser
 
+from lab.agents import Echo, publish
+from lab.callers import Json, bearer, send, web
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.pages import CONSENT
 from tests.browser.sessions import ask_leave, is_live, tail
 from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, THE_OTHERS
 from tests.browser.visitor import Visitor, visiting
-from tests.callers import Json, bearer, send, web
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
-from tests.peers import Echo, publish
 
 pytestmark = [*IN_BROWSER, pytest.mark.timeout(300)]
 AT_ONCE = 7

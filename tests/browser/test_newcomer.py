@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
+from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.visitor import Visitor
-from tests.hub_process import HubProcess
 
 pytestmark = [*IN_BROWSER, pytest.mark.timeout(180)]
 QUESTION = "what's a lifetime?"

@@ -5,15 +5,15 @@ import re
 import pytest
 from playwright.async_api import expect
 
+from lab.agents import Chunker, Echo, Held, online
+from lab.callers import bearer, web
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.sessions import api, ask_leave, ids, is_live, line, prompt, share, tail, watch
 from tests.browser.vectors import OUTSIDE, VECTORS, in_turn
 from tests.browser.visitor import Visitor
-from tests.callers import bearer, web
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
-from tests.peers import Chunker, Echo, Held, online
-from tests.waiting import eventually
 
 pytestmark = IN_BROWSER
 

@@ -2,10 +2,10 @@
 
 from playwright.async_api import expect
 
+from lab.homes import MakeHome, manage
+from lab.hub_process import StartHub
 from tests.browser.chrome import IN_BROWSER, chromium
 from tests.browser.visitor import Visitor, visiting
-from tests.homes import MakeHome, manage
-from tests.hub_process import StartHub
 
 pytestmark = IN_BROWSER
 

@@ -1,11 +1,11 @@
 """A hub in a local network, by a host name over plain http: pages there are no secure context."""
 
+from lab.agents import Echo, online
+from lab.homes import MakeHome
+from lab.hub_process import StartHub
 from tests.browser.chrome import IN_BROWSER, chromium
 from tests.browser.reference import ask
 from tests.browser.visitor import visiting
-from tests.homes import MakeHome
-from tests.hub_process import StartHub
-from tests.peers import Echo, online
 
 pytestmark = IN_BROWSER
 

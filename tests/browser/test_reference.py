@@ -2,12 +2,12 @@
 
 import json
 
+from lab.agents import Chunker, Echo, Held, Stall, online
+from lab.callers import bearer, web
+from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.reference import CODES, PIECES, ask, text_of
 from tests.browser.visitor import Visitor
-from tests.callers import bearer, web
-from tests.hub_process import HubProcess
-from tests.peers import Chunker, Echo, Held, Stall, online
 
 pytestmark = IN_BROWSER
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from lab.agents import Echo, TaskPeer, online
+from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.reference import TASKS, speak, text_of
 from tests.browser.visitor import Visitor
-from tests.hub_process import HubProcess
-from tests.peers import Echo, TaskPeer, online
 from tests.sdks.environments import ENVIRONMENTS, Missing
 
 pytestmark = IN_BROWSER

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from lab.agents import Chunker, Echo, TaskPeer, online
+from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.reference import CODES, PIECES, TASKS, TITLES, ask, speak, text_of
 from tests.browser.visitor import Visitor
-from tests.hub_process import HubProcess
-from tests.peers import Chunker, Echo, TaskPeer, online
 
 pytestmark = IN_BROWSER
 

@@ -7,12 +7,12 @@ import httpx
 import pytest
 from playwright.async_api import Browser, expect
 
+from lab.callers import Json, bearer, web
+from lab.hub_process import HubProcess
+from lab.receivers import Receiver, receiving
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.vectors import in_turn
 from tests.browser.visitor import Visitor
-from tests.callers import Json, bearer, web
-from tests.hub_process import HubProcess
-from tests.receivers import Receiver, receiving
 
 pytestmark = IN_BROWSER
 

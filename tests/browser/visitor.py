@@ -11,7 +11,7 @@ from typing import Any
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, CDPSession, Locator, Page
 
-from tests.waiting import eventually
+from lab.waiting import eventually
 
 MOST_BYTES = 100_000
 MOST_SHIFT = 0.01

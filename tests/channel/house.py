@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 import httpx
 import psycopg
 
-from tests.callers import Json, bearer, envelope, question, rpc_path, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import publish
+from lab.agents import publish
+from lab.callers import Json, bearer, envelope, question, rpc_path, web
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
 
-Kind = TypeVar("Kind", bound=Peer)
+Kind = TypeVar("Kind", bound=ChannelAgent)
 _numbers = itertools.count(1)
 
 
-class Agent(Peer):
+class Agent(ChannelAgent):
     """An agent whose test speaks for it: it answers nothing by itself."""
 
     async def request(self, kind: str, **fields: Any) -> str:
@@ -117,13 +117,13 @@ async def agent(
         yield peer
 
 
-def route_name(login: str, peer: Peer) -> str:
+def route_name(login: str, peer: ChannelAgent) -> str:
     """How others name a session: `owner/slug`."""
     return f"{login}/{peer.routing_name.removeprefix('@')}"
 
 
 @asynccontextmanager
-async def asking(hub: HubProcess, login: str, peer: Peer, text: str = "do it") -> AsyncIterator[Json]:
+async def asking(hub: HubProcess, login: str, peer: ChannelAgent, text: str = "do it") -> AsyncIterator[Json]:
     """Somebody asks an agent over A2A and waits until the block ends; the prompt as the agent got it."""
     before = len(peer.prompts)
     async with web(hub.url) as client:
@@ -137,7 +137,7 @@ async def asking(hub: HubProcess, login: str, peer: Peer, text: str = "do it") -
 
 
 async def hook(
-    hub: HubProcess, login: str, peer: Peer, type_: str, *, kind: str = "tail", at: int = 0, **payload: Any
+    hub: HubProcess, login: str, peer: ChannelAgent, type_: str, *, kind: str = "tail", at: int = 0, **payload: Any
 ) -> httpx.Response:
     """One hook of the agent's program, to the process `urls[at]`."""
     event = {"sessionId": peer.session_id, "kind": kind, "type": type_, "payload": payload}
@@ -155,7 +155,7 @@ def sql(hub: HubProcess, statement: str, *values: object) -> list[tuple[Any, ...
         return connection.execute(statement, values).fetchall()
 
 
-def events_of(hub: HubProcess, peer: Peer) -> list[tuple[str, str, Json]]:
+def events_of(hub: HubProcess, peer: ChannelAgent) -> list[tuple[str, str, Json]]:
     """The transcript of an agent's session without its comings and goings: kind, type, payload."""
     assert peer.session_id is not None
     public_id = peer.session_id if hub.home.is_grown else peer.session_id.replace("-", "")

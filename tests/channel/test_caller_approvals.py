@@ -9,11 +9,11 @@ from uuid import uuid4
 
 import pytest
 
-from tests.callers import Json, bearer, envelope, rpc_path, web
+from lab.callers import Json, bearer, envelope, rpc_path, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.house import Agent, agent, sql
 from tests.channel.test_permission_relay import resolve
-from tests.hub_process import HubProcess
-from tests.waiting import eventually
 
 RELAYED = {"callerApprovals": True}
 ASKED = {

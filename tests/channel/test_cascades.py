@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-from tests.callers import Json, bearer, web
+from lab.callers import Json, bearer, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.house import Agent, agent, rows, sql
-from tests.hub_process import HubProcess
 from tests.v1.caller import Caller
-from tests.waiting import eventually
 
 COMPOSABLE = {"isolated": False}
 HEARS_CANCEL = {"features": ["cancel"]}

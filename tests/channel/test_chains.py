@@ -3,9 +3,9 @@
 import itertools
 from contextlib import AsyncExitStack
 
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess, StartHub
 from tests.channel.house import Agent, agent, asking, rows
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess, StartHub
 
 COMPOSABLE = {"isolated": False}
 

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.callers import bearer, call, failed_text, send, web
+from lab.agents import Stall
+from lab.callers import bearer, call, failed_text, send, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.house import agent, asking, events_of, hook, rows, sql
-from tests.hub_process import HubProcess
-from tests.peers import Stall
-from tests.waiting import eventually
 
 PATH = "/api/channel/event"
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.house import Agent, Echoing, agent, asking, events_of, hook, route_name
-from tests.hub_process import HubProcess
 from tests.operators.operator import prompt
 from tests.operators.rows import share
-from tests.waiting import eventually
 
 ISOLATED = "error: this agent is isolated: it answers from its own context and reaches no other session meanwhile"
 

@@ -10,12 +10,12 @@ import pytest
 
 from agents.post import Cancel
 from hub.redis_post import RedisPost
-from tests.callers import Json, bearer, failed_text, reply_text, send, web
+from lab.agents import TaskPeer, online
+from lab.callers import Json, bearer, failed_text, reply_text, send, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.house import Agent, Echoing, agent, events_of, sql
 from tests.http_json import client
-from tests.hub_process import HubProcess
-from tests.peers import TaskPeer, online
-from tests.waiting import eventually
 
 BUSY = "agent is processing a turn for another caller"
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import httpx
 
-from tests.callers import bearer, web
+from lab.callers import bearer, web
+from lab.homes import Home
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import eventually
 from tests.channel.house import Agent, agent, sql
-from tests.homes import Home
-from tests.hub_process import HubProcess, StartHub
-from tests.waiting import eventually
 
 
 async def ask_leave(mine: Agent, request_id: str, tool: str = "Bash", preview: str = "ls") -> None:

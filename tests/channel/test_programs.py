@@ -10,12 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.callers import Json, bearer, web
+from lab import ROOT
+from lab.agents import publish
+from lab.callers import Json, bearer, web
+from lab.homes import hub_env
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.house import sql
-from tests.homes import ROOT, hub_env
-from tests.hub_process import HubProcess
-from tests.peers import publish
-from tests.waiting import eventually
 
 PROGRAM = """
 import json, os, sys

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from lab.agents import Stall, gone
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.house import Agent, Echoing, agent, events_of, route_name, rows
-from tests.hub_process import HubProcess
-from tests.peers import Stall, gone
-from tests.waiting import eventually
 
 TOLD = "(tell mode — no reply)"
 

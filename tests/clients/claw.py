@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.hub_process import HubProcess
+from lab.hub_process import HubProcess
 
 WITHIN_S = 90
 Json = Any

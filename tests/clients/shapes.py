@@ -121,16 +121,6 @@ FILE = {
     "expiresAt": iso,
     "deletedAt": Maybe(iso),
 }
-PERMISSION = {
-    "requestId": text,
-    "tool": text,
-    "inputPreview": text,
-    "status": one_of("pending", "allowed", "denied", "expired"),
-    "requestedAt": iso,
-    "resolvedAt": Maybe(iso),
-    "resolverLogin": Maybe(text),
-    "resolvedMessage": Maybe(text),
-}
 AGENT = {
     "id": number,
     "handle": HANDLE,

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from lab.channel_agent import dial
+from lab.hub_process import HubProcess
 from tests.clients.claw import Claw, Failed, claw
 from tests.clients.shapes import AUTH_SESSION, MINTED, TOKEN, USER, check, iso, items, matching, one_of, text
 from tests.clients.test_channel import REGISTER
-from tests.hub_process import HubProcess
-from tests.peer import dial
 from tests.signin.clients import Browser, CommandLine
 
 SESSION_TOKEN = matching("cw_sess_[0-9a-f]{32}")

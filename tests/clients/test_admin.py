@@ -2,9 +2,9 @@
 
 import pytest
 
+from lab.hub_process import HubProcess
 from tests.clients.claw import Failed, claw
 from tests.clients.shapes import ADMIN_TOKEN, Maybe, check, flag, iso, number, one_of, text
-from tests.hub_process import HubProcess
 
 A_DAY = {"last24h": number, "last7d": number}
 CALLS = {

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from tests.callers import reply_text, send
+from lab.agents import Echo
+from lab.callers import reply_text, send
+from lab.hub_process import HubProcess
 from tests.clients.claw import Failed, claw
 from tests.clients.shapes import AGENT, INBOUND, SESSION, check, items
-from tests.hub_process import HubProcess
-from tests.peers import Echo
 
 
 async def test_publish_list_update_inbound_unpublish(clients_hub: HubProcess) -> None:

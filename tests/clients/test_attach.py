@@ -5,12 +5,12 @@ from typing import Any
 
 import httpx
 
+from lab.agents import Chunker, Echo
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
 from tests.clients.claw import claw
 from tests.clients.shapes import FILE, ROLE, USER, check, flag, iso, matching, number, one_of, text, uuid
-from tests.hub_process import HubProcess
 from tests.operators.operator import Operator, dial
-from tests.peer import Peer
-from tests.peers import Chunker, Echo
 
 EVENT = {"kind": one_of("event"), "id": number, "ts": iso, "event": {"kind": text, "type": text, "ts": iso}}
 OP_MESSAGE = {"kind": one_of("op-message"), "id": number, "ts": iso, "authorLogin": text, "text": text}
@@ -128,7 +128,7 @@ async def test_a_reply_in_pieces_is_one_event_besides(clients_hub: HubProcess) -
 async def test_slash_p_reaches_an_agent_with_the_text_intact(clients_hub: HubProcess) -> None:
     hub, alice = clients_hub, claw(clients_hub, "alice")
     async with (
-        Peer(hub.url, hub.mint("alice", "channel")) as mine,
+        ChannelAgent(hub.url, hub.mint("alice", "channel")) as mine,
         Echo(hub.url, hub.mint("owner", "channel"), cwd="/w/slash-p") as far,
         Operator(hub.url, alice.token) as cli,
     ):
@@ -161,7 +161,7 @@ async def test_a_token_revoked_meanwhile_is_told_by_frame(clients_hub: HubProces
 async def test_every_other_error_leaves_it_attached(clients_hub: HubProcess) -> None:
     hub = clients_hub
     async with (
-        Peer(hub.url, hub.mint("owner", "channel")) as agent,
+        ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent,
         Operator(hub.url, hub.mint("bob", "session")) as cli,
     ):
         for kind, frame in {

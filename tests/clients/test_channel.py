@@ -9,12 +9,12 @@ import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection
 
-from tests.callers import bearer, web
+from lab.callers import bearer, web
+from lab.channel_agent import dial
+from lab.hub_process import HubProcess
 from tests.clients.claw import claw
 from tests.clients.shapes import EVENT, SESSION, check, items, matching, page, text
 from tests.clients.shapes import uuid as a_uuid
-from tests.hub_process import HubProcess
-from tests.peer import dial
 
 WITHIN_S = 40
 REGISTER = {"host": "box", "cwd": "/home/u/proj", "osUser": "u", "pid": 4242, "channelVersion": "0.0.43"}

@@ -1,16 +1,16 @@
 """A hub that is restarted: both clients come back by themselves."""
 
-from tests.homes import MakeHome
-from tests.hub_process import StartHub
+from lab.channel_agent import ChannelAgent
+from lab.homes import MakeHome
+from lab.hub_process import StartHub
 from tests.operators.operator import Operator
-from tests.peer import Peer
 
 COMES_BACK = {1001, 1006, 1011, 1012}
 
 
 async def test_a_drained_hub_is_come_back_to(start_hub: StartHub, make_home: MakeHome) -> None:
     hub = start_hub(make_home("embedded"))
-    agent = Peer(hub.url, hub.mint("owner", "channel"))
+    agent = ChannelAgent(hub.url, hub.mint("owner", "channel"))
     async with Operator(hub.url, hub.mint("owner", "session")) as cli:
         await agent.connect()
         session_id = agent.session_id

@@ -5,6 +5,10 @@ from functools import partial
 
 import pytest
 
+from lab.agents import Echo, Stall, publish
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
+from lab.waiting import until
 from tests.clients.claw import Claw, Failed, claw
 from tests.clients.shapes import (
     EVENT,
@@ -22,10 +26,6 @@ from tests.clients.shapes import (
     text,
     uuid,
 )
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Echo, Stall, publish
-from tests.waiting import until
 
 PROMPTED = {"ok": flag, "chatId": matching("[A-Za-z0-9_-]+"), "ts": iso}
 SPELLINGS = ("routed-proj", "%40routed-proj", "alice/routed-proj", "%40alice/routed-proj")
@@ -40,7 +40,7 @@ async def told(one: Claw, method: str, path: str, body: object = ...) -> object:
 async def test_a_prompt_to_a_handle_is_sent_there_and_its_reply_is_an_event(clients_hub: HubProcess) -> None:
     hub, alice = clients_hub, claw(clients_hub, "alice")
     async with (
-        Peer(hub.url, hub.mint("alice", "channel")) as mine,
+        ChannelAgent(hub.url, hub.mint("alice", "channel")) as mine,
         Echo(hub.url, hub.mint("owner", "channel")) as far,
     ):
         await publish(hub, hub.mint("owner", "session"), far.session_id, "far-one")
@@ -109,7 +109,7 @@ async def test_probe(clients_hub: HubProcess) -> None:
 
 async def test_share_list_and_take_back(clients_hub: HubProcess) -> None:
     hub, alice, bob = clients_hub, claw(clients_hub, "alice"), claw(clients_hub, "bob")
-    async with Peer(hub.url, hub.mint("alice", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("alice", "channel")) as agent:
         path = f"/sessions/{agent.session_id}"
         for role in ("viewer", "approver"):
             answer = alice.call("POST", f"{path}/shares", {"login": "bob", "role": role})
@@ -141,7 +141,7 @@ async def test_archive_prune_delete(clients_hub: HubProcess) -> None:
     hub, owner = clients_hub, claw(clients_hub, "owner")
     ids = []
     for _ in range(3):
-        async with Peer(hub.url, hub.mint("owner", "channel"), cwd="/w/pruned") as agent:
+        async with ChannelAgent(hub.url, hub.mint("owner", "channel"), cwd="/w/pruned") as agent:
             ids.append(agent.session_id)
         until(partial(has_left, owner, ids[-1]), "its name is free for the next", within_s=10)
         owner.call("POST", f"/sessions/{ids[-1]}/archive", {})
@@ -173,7 +173,7 @@ async def test_archive_prune_delete(clients_hub: HubProcess) -> None:
 
 async def test_transcript_pages_are_there_when_empty(clients_hub: HubProcess) -> None:
     hub, alice = clients_hub, claw(clients_hub, "alice")
-    async with Peer(hub.url, hub.mint("alice", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("alice", "channel")) as agent:
         path = f"/sessions/{agent.session_id}"
         empty = check(alice.call("GET", f"{path}/op-messages?limit=100"), page(OP_MESSAGE))
         assert empty == {"items": [], "firstId": None, "lastId": None, "hasMore": False}
@@ -188,7 +188,7 @@ async def test_what_desktops_would_do_is_a_typed_refusal(clients_hub: HubProcess
     hub, alice = clients_hub, claw(clients_hub, "alice")
     folder = {"folder": "/w", "routingName": "x", "flags": ["--model", "opus"], "autoEnter": False}
     body = folder | {"autoStart": True, "preserveSessionId": True}
-    async with Peer(hub.url, hub.mint("alice", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("alice", "channel")) as agent:
         path = f"/sessions/{agent.session_id}"
         for method, address, sent in [
             ("POST", "/desktops/d1/sessions", body),

@@ -2,11 +2,11 @@
 
 import json
 
+from lab.hub_process import HubProcess
+from lab.receivers import receiving
+from lab.waiting import until
 from tests.clients.claw import Claw, Json, claw
 from tests.clients.shapes import WEBHOOK, check, iso, items, matching, number, one_of, text
-from tests.hub_process import HubProcess
-from tests.receivers import receiving
-from tests.waiting import until
 from tests.webhooks.house import check_signed
 
 DELIVERY = {"id": number, "type": text, "status": one_of("pending", "sending", "delivered", "failed")}

@@ -8,7 +8,7 @@ import zipfile
 
 from connect import packing
 from connect.agent import VERSION
-from tests.homes import ROOT
+from lab import ROOT
 
 BARE = (sys.executable, "-I", "-S")  # Python alone: no site-packages, nothing of this folder
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from django.db import connection
 from msgspec.structs import replace
 
 from agents.ledger.batch import commit
@@ -13,6 +14,7 @@ from agents.models import Attachment, Event, Session
 from agents.post import Live
 from agents.transcript.recording import BadPayload, NewEvent, clean, payload_of
 from agents.types import Ending, Failure, OpenTurn, Outcome, Source
+from kit import sql
 from tests.contracts.house import COMPLETED, HOME, Published, admitted, ask, beating, end, published, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
@@ -94,6 +96,19 @@ def test_watchers_are_told_once_it_is_committed_and_an_open_turn_knows_them() ->
     assert (frame["type"], frame["sessionId"]) == ("event", first.session_public_id)
     assert frame["event"]["payload"]["text"] == "what?"
     assert len(commit([Settle(first, COMPLETED)], home=HOME).messages) == 1
+
+
+def test_who_attaches_while_a_batch_is_written_is_told() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite lets no other connection write meanwhile")
+    agent = published()
+    turn = admitted(ask(agent))
+    session, operator, process = agent.agent.session, agent.agent.owner, beating("desk-process")
+    columns = "session_id, user_id, process_id, attached_at"
+    attach = f"INSERT INTO agents_attachment ({columns}) VALUES (%s, %s, %s, now())"
+    attaching = [sql.Query(attach, [session.pk, operator.pk, process.pk])]
+    done = commit([Settle(turn, COMPLETED, lambda _: attaching)], home=HOME)
+    assert [process_id for process_id, _ in done.messages] == ["desk-process"]
 
 
 def test_recorded_events_keep_their_order() -> None:

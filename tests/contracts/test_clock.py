@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.homes import ROOT, MakeHome, hub_env
+from lab import ROOT
+from lab.homes import MakeHome, hub_env
 
-SKEWED = ROOT / "faults" / "skewed"
+SKEWED = ROOT / "lab" / "faults" / "skewed"
 LOOK = """
 import json, time
 import django

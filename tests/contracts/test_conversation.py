@@ -1,6 +1,7 @@
 """An operator whose share of a session becomes less, or who watches it twice: what the live view does."""
 
 import json
+import time
 from datetime import timedelta
 
 import pytest
@@ -11,15 +12,16 @@ from agents.live import ChannelStatus, LiveViews
 from agents.models import Attachment, Process, Session, Share
 from agents.models.presence import PROCESS_DEAD_S
 from agents.post import LocalPost, Oust
+from agents.transcript.storage import MEBIBYTE, StorageMeter, op_messages_bytes
 from hub import wiring
 from kit.async_db import db_call
 from kit.clock import db_now
+from lab.callers import Json
+from lab.waiting import eventually
 from operators.attaching import find_lost, present
 from operators.conversation import Conversation
-from operators.frames import Subscribe
-from tests.callers import Json
+from operators.frames import OpMessage, Subscribe
 from tests.contracts.house import beating, published, user
-from tests.waiting import eventually
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
 
@@ -45,7 +47,8 @@ def share(role: str) -> tuple[Session, User]:
 def converse(bob: User, live: LiveViews, heard: Heard) -> Conversation:
     identity = Identity(1, "session", "", bob.pk, bob.login, is_staff=False, is_stale=False)
     switchboard = wiring.build().operators.switchboard
-    return Conversation(identity, switchboard=switchboard, live=live, process_id="here", outlet=heard)
+    meter = StorageMeter(1, time.monotonic)
+    return Conversation(identity, switchboard=switchboard, live=live, meter=meter, process_id="here", outlet=heard)
 
 
 async def show(live: LiveViews, session: Session) -> None:
@@ -116,3 +119,15 @@ async def test_the_attached_of_a_dead_process_are_not_there() -> None:
 
     await db_call(dead)()
     assert (await db_call(present)(session.pk)).logins == []
+
+
+async def test_who_filled_their_share_tells_the_other_operators_nothing() -> None:
+    session, bob = await db_call(share)("prompter")
+    live, heard = LiveViews(process_id="here", post=LocalPost()), Heard()
+    conversation = converse(bob, live, heard)
+    said = OpMessage(session_id=str(session.public_id), text="\u00e9" * 65_536)
+    for _ in range(9):
+        await conversation.take(said)
+    assert [one.get("code", one["type"]) for one in heard.frames] == ["ack"] * 8 + ["quota_exceeded"]
+    assert await db_call(op_messages_bytes)(bob.pk) == MEBIBYTE
+    await conversation.end()

@@ -18,7 +18,8 @@ from hub import http_protocol, runtime, sockets
 from kit.asgi import BODY_WITHIN_S
 from kit.durations import TIME_SCALE, read_scale, seconds
 from kit.safe_http.client import TOTAL_S
-from tests.homes import ROOT, hub_env
+from lab import ROOT
+from lab.homes import hub_env
 from webhooks.leases import LEASE
 from webhooks.subscriptions import WEBHOOKS
 

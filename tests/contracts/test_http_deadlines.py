@@ -9,8 +9,8 @@ import uvicorn
 
 from hub.http_protocol import HubHttpProtocol
 from kit.asgi import Receive, Scope, Send
-from tests.servers import free_port
-from tests.waiting import eventually
+from lab.processes import free_port
+from lab.waiting import eventually
 
 MUCH = 32 * 1_048_576  # more than any kernel keeps for who does not read
 PIECE = b"x" * 65_536

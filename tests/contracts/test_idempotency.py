@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from a2a_bridge.idempotency import ABANDONED_AFTER, ADMITTED_WITHIN, Claim, Repeat, let_go, take
 from a2a_bridge.models import SendKey
+from a2a_bridge.repeats import ABANDONED_AFTER, ADMITTED_WITHIN, Claim, Repeat, let_go, take
 from a2a_bridge.tasks.record import State, Task, timestamp
 from accounts.models import User
 from accounts.tokens import get_or_create_local_user

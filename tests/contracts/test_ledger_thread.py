@@ -21,8 +21,8 @@ from agents.models import QueuedAsk, Turn
 from agents.types import NO_CONNECTION, Ask, Failure, Found, OpenTurn, Outcome, SettledTurn
 from agents.waiting import RunningTurn
 from kit import sql
+from lab.waiting import eventually
 from tests.contracts.house import COMPLETED, HOME, ask, published
-from tests.waiting import eventually
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from hub.limits import CallerRate, NoLimits
-from tests.homes import GrownHomes
-from tests.servers import free_port
+from lab.homes import GrownHomes
+from lab.processes import free_port
 
 MakeRate = Callable[..., CallerRate]
 

@@ -15,8 +15,8 @@ from agents.post import Chunk, Evict, Final, Message, Post, Prompt, Said, Withdr
 from agents.types import Ask, Ending, OpenTurn, Outcome, Surface, Target
 from agents.waiting import RunningTurn, WaitingTurns
 from hub.redis_post import RedisPost
-from tests.homes import GrownHomes
-from tests.waiting import eventually
+from lab.homes import GrownHomes
+from lab.waiting import eventually
 
 pytestmark = [pytest.mark.grown, pytest.mark.slow]
 

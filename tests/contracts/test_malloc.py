@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from kit.malloc import ARENAS
-from tests.homes import ROOT
+from lab import ROOT
 
 COUNT = """
 import ctypes, sys, threading

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.homes import GrownHomes
+from lab.homes import GrownHomes
 from tests.nested import pass_on_postgresql
 
 TASK_STORE = ["tests/contracts/test_task_store.py", "tests/contracts/test_task_store_journal.py"]

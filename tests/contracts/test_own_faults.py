@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_bridge.answering import Answer
-from a2a_bridge.asgi import Access, RpcWire
+from a2a_bridge.asgi import RpcWire
 from a2a_bridge.versions import HUB
 from agents.ledger import Ledger
 from agents.links.channel.events import EVENT_PATH, HookEvents
@@ -26,12 +26,18 @@ class Overdue(Ledger):
 
 
 OVERDUE = Overdue(home="test")
-ACCESS = Access(OVERDUE, "")
+
+
+def overdue(surface: Any) -> Any:
+    """The same surface with that ledger."""
+    return replace(surface, runner=replace(surface.runner, ledger=OVERDUE))
+
+
 SURFACES: dict[str, tuple[str, Callable[[House], Any]]] = {
-    "JSON-RPC": (AGENT, lambda house: partial(replace(house.bridge, access=ACCESS), handle="ada/desk")),
+    "JSON-RPC": (AGENT, lambda house: partial(overdue(house.bridge), handle="ada/desk")),
     "HTTP+JSON": (
         f"{AGENT}/message:send",
-        lambda house: partial(replace(house.http_json, access=ACCESS), handle="ada/desk", rest="message:send"),
+        lambda house: partial(overdue(house.http_json), handle="ada/desk", rest="message:send"),
     ),
     "hooks": (EVENT_PATH, lambda house: HookEvents(ledger=OVERDUE, link=house.link, meter=house.meter)),
 }

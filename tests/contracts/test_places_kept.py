@@ -7,12 +7,11 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
-from a2a_bridge.calls import Call, Caller, Services, Waiting
+from a2a_bridge.calls import Call, Caller, Waiting
 from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.idempotency import Repeat
-from a2a_bridge.joining import digest_of
 from a2a_bridge.requests import Send
 from a2a_bridge.sends import take_send
+from a2a_bridge.services import Services
 from a2a_bridge.tasks.record import Message, Role
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.versions import HUB
@@ -55,10 +54,10 @@ async def call_of(agent: Published, key: str = "") -> Call:
     return Call(caller=Caller(identity, agent.ref), dialect=HUB, operation=Operation.SEND, request=SEND, key=key)
 
 
-async def sent(services: Services, call: Call) -> TaskRun | Repeat:
+async def sent(services: Services, call: Call) -> TaskRun:
     waiting = await take_send(services, call, SEND)
     assert isinstance(waiting, Waiting)
-    assert isinstance(waiting.run, TaskRun | Repeat)
+    assert isinstance(waiting.run, TaskRun)
     return waiting.run
 
 
@@ -66,21 +65,26 @@ async def test_an_ask_that_another_process_joins_keeps_its_place() -> None:
     async with at_work() as (house, agent):
         call = await call_of(agent)
         run = await sent(house.bridge.runner.operations.services, call)
-        assert isinstance(run, TaskRun)
         assert (run.is_in_line, run.outlives_followers) == (True, False)
-        await house.take(Join(call.caller.identity.user_id, agent.ref.session_id, digest_of(SEND).hex()))
+        await house.take(Join(run.task.chat_id))
         await asyncio.sleep(0.1)
         assert (run.outlives_followers, run.feed is None) == (True, False)
 
 
-async def test_an_ask_whose_key_comes_again_keeps_its_place() -> None:
+@pytest.mark.parametrize("key", ["", "k"])
+async def test_an_ask_that_waits_and_comes_again_is_followed_by_both(key: str) -> None:
     async with at_work() as (house, agent):
-        services, call = house.bridge.runner.operations.services, await call_of(agent, "k")
-        run, repeat = await sent(services, call), await sent(services, call)
-        assert isinstance(run, TaskRun)
-        assert isinstance(repeat, Repeat)
-        assert not run.outlives_followers
-        assert not await repeat.ended(0)
+        services, call = house.bridge.runner.operations.services, await call_of(agent, key)
+        run, same = await sent(services, call), await sent(services, call)
+        assert same is run
+        assert (run.is_in_line, run.outlives_followers, run.feed) == (True, False, None)
+
+
+async def test_an_ask_whose_key_comes_again_elsewhere_keeps_its_place() -> None:
+    async with at_work() as (house, agent):
+        run = await sent(house.bridge.runner.operations.services, await call_of(agent, "k"))
+        await house.take(Join(run.task.chat_id, tells=False))
+        await asyncio.sleep(0.1)
         assert (run.outlives_followers, run.feed) == (True, None)
 
 

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agents.post import Chunk, Final, LocalPost, Message
-from faults.proxy import proxied
 from hub.redis_post import RedisPost
-from tests.homes import GrownHomes
-from tests.servers import free_port
-from tests.waiting import eventually
+from lab.faults.proxy import proxied
+from lab.homes import GrownHomes
+from lab.processes import free_port
+from lab.waiting import eventually
 
 
 @pytest.fixture

@@ -235,6 +235,24 @@ def test_an_identical_message_joins_one_that_waits() -> None:
     assert isinstance(again(one)[0], Waits)
 
 
+@pytest.mark.parametrize("is_free", [True, False])
+def test_of_identical_messages_in_one_batch_the_second_joins_the_first(*, is_free: bool) -> None:
+    agent = queueing()
+    if not is_free:
+        admitted(ask(agent, "alice"))
+    one, two = (queued(agent, message_key="k", task_id=task_id) for task_id in ("t", "other"))
+    first, same = decide(one, two)
+    assert isinstance(first, OpenTurn if is_free else Waits)
+    assert isinstance(same, AlreadyAsked)
+    assert (same.chat_id, same.task_id, same.home) == (one.chat_id, "t", HOME)
+
+
+def test_a_message_identical_to_one_that_was_refused_is_refused_too() -> None:
+    agent = queueing(daily_budget=0)
+    results = decide(*(queued(agent, message_key="k") for _ in range(2)))
+    assert [type(result) for result in results] == [OverBudget] * 2
+
+
 def test_a_retried_batch_keeps_places_and_makes_no_second() -> None:
     agent = queueing()
     admitted(ask(agent, "alice"))

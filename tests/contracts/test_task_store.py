@@ -15,6 +15,7 @@ from a2a_bridge.tasks.record import State, Task, TaskEvent, after
 from a2a_bridge.tasks.redis import RedisTaskStore
 from a2a_bridge.tasks.store import TaskQuery, TaskStore
 from kit.async_db import db_call
+from lab.homes import GrownHomes
 from tests.contracts.stored_tasks import (
     HANDLE,
     Clock,
@@ -28,7 +29,6 @@ from tests.contracts.stored_tasks import (
     task,
     with_message,
 )
-from tests.homes import GrownHomes
 
 GROWN = [pytest.mark.grown, pytest.mark.slow]
 JOURNAL = [pytest.mark.ledger, pytest.mark.django_db(transaction=True)]

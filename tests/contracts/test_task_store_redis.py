@@ -14,10 +14,10 @@ from a2a_bridge.tasks.redis import RedisTaskStore
 from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S, TaskQuery
 from agents.errors import Unavailable
 from agents.pieces import Part
+from lab.homes import GrownHomes
+from lab.processes import free_port
 from tests.contracts.stored_tasks import HANDLE, chunk, ended, keep, state, story, task
-from tests.homes import GrownHomes
 from tests.listening import listening
-from tests.servers import free_port
 
 KEY = "clawbridge:tasks:1:task-1"
 OLD_KEY = "clawbridge:task:1:task-1"

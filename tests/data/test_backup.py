@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from deploy.stack.wheels import package
-from tests.callers import inbound, reply_text, send
-from tests.homes import ROOT, GrownHomes, Home, MakeHome, embedded_home
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import Echo, online
+from lab import ROOT
+from lab.agents import Echo, online
+from lab.callers import inbound, reply_text, send
+from lab.homes import GrownHomes, Home, MakeHome, embedded_home
+from lab.hub_process import HubProcess, StartHub
+from lab.servers import package
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

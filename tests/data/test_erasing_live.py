@@ -7,13 +7,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.callers import bearer, call, question, reply_text, send, web
-from tests.homes import Home
-from tests.hub_process import HubProcess, StartHub
-from tests.peer import Peer
-from tests.peers import Echo, online
-from tests.receivers import receiving
-from tests.waiting import eventually
+from lab.agents import Echo, online
+from lab.callers import bearer, call, question, reply_text, send, web
+from lab.channel_agent import ChannelAgent
+from lab.homes import Home
+from lab.hub_process import HubProcess, StartHub
+from lab.receivers import receiving
+from lab.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -24,7 +24,10 @@ async def test_an_account_is_gone_from_a_running_hub(home: Home, start_hub: Star
     hub = start_hub(home, worker=home.is_grown, TASK_STORE="journal", WEBHOOK_ALLOW_PRIVATE=1)
     alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
     with receiving() as receiver:
-        async with online(hub, Echo) as agent, Peer(hub.url, hub.mint("alice", "channel"), host=WORD) as own:
+        async with (
+            online(hub, Echo) as agent,
+            ChannelAgent(hub.url, hub.mint("alice", "channel"), host=WORD) as own,
+        ):
             hook = {"url": receiver.url, "events": ["*"]}
             await rest(hub, "POST", "/api/v1/webhooks", owner, json=hook)
             for text in (f"say {WORD}", f"again, {WORD}"):

@@ -1,7 +1,6 @@
 """The jobs of the embedded hub: the same as Celery's, and none of them in another's way."""
 
 import json
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +15,10 @@ from django.utils import timezone
 from a2a_bridge.models import SendKey
 from agents.models import Turn
 from hub.job_thread import JobThread, housekeepers
-from tests.homes import hub_env
-from tests.hub_process import Program
+from lab.homes import hub_env
+from lab.processes import Program, python
+from lab.waiting import until
 from tests.native.house import Person, make_agent, make_turn
-from tests.waiting import until
 
 WITHIN_S = 30
 AT_ONCE = """
@@ -68,20 +67,21 @@ def test_a_job_that_fails_keeps_no_other_from_its_turn(
 def test_both_homes_run_the_same_jobs(tmp_path: Path) -> None:
     """In a database without tables each of them fails, and says which it is."""
     env = {"DATA_DIR": str(tmp_path / "data"), "LOG_FORMAT": "json", "DJANGO_SETTINGS_MODULE": "hub.settings"}
-    program = Program.start([sys.executable, "-c", AT_ONCE], hub_env(env), tmp_path / "log")
+    program = Program(python("-c", AT_ONCE), tmp_path / "log", env=hub_env(env))
+    program.start()
     sent = {row["task"] for row in settings.CELERY_BEAT_SCHEDULE.values()}
     senders = {"webhooks.deliver_due", "a2a.push_due"}
     assert senders < sent
 
     def tried() -> set[str]:
-        assert program.says("")
-        events = [json.loads(line) for line in program.said.splitlines() if line.endswith("}")]
+        program.check()
+        events = [json.loads(line) for line in program.lines if line.endswith("}")]
         return {event["job"] for event in events if event["event"] == "job.failed"}
 
     try:
         until(lambda: tried() == sent - senders, "all jobs but the senders' are tried", within_s=WITHIN_S)
     finally:
-        program.discard()
+        program.kill()
 
 
 @pytest.mark.parametrize("lasts", [True, False])

@@ -14,13 +14,14 @@ import psycopg
 import pytest
 
 from hub.data_lock import lock
-from hub.moving.sums import Sum
-from tests.callers import bearer, inbound, reply_text, send, web
-from tests.homes import ROOT, GrownHomes, Home, MakeHome, embedded_home, hub_env, manage
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import TaskPeer, online
+from hub.moving.move import Sum
+from lab import ROOT
+from lab.agents import TaskPeer, online
+from lab.callers import bearer, inbound, reply_text, send, web
+from lab.homes import GrownHomes, Home, MakeHome, embedded_home, hub_env, manage
+from lab.hub_process import HubProcess, StartHub
+from lab.receivers import receiving
 from tests.pushes.house import client, heard
-from tests.receivers import receiving
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown, pytest.mark.timeout(300)]
 

@@ -6,16 +6,18 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from tests.callers import inbound, reply_text, send
-from tests.homes import ROOT, MakeHome, manage
-from tests.hub_process import HubProcess, Program
-from tests.peers import Echo, online
-from tests.waiting import until
+from lab import ROOT
+from lab.agents import Echo, online
+from lab.callers import inbound, reply_text, send
+from lab.homes import MakeHome, manage
+from lab.hub_process import HubProcess
+from lab.processes import Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -30,16 +32,9 @@ class OldHub(HubProcess):
     code: ClassVar[Path]
     is_new: ClassVar[frozenset[int]] = frozenset()
 
-    def serve(self, index: int) -> None:
-        if index in self.is_new:
-            super().serve(index)
-            return
-        env = self._env | {"PORT": self.urls[index].rpartition(":")[2]}
-        command = [sys.executable, "manage.py", "serve"]
-        program = Program.start(command, env, self._log(f"old-{index}"), folder=self.code)
-        self.programs[index : index + 1] = [program]
-        ready = f"ready {self.urls[index]}"
-        until(lambda: program.says(ready), f"{ready}\n{program.said}", within_s=60)
+    def web_program(self, index: int) -> Program:
+        program = super().web_program(index)
+        return program if index in self.is_new else replace(program, folder=self.code, is_forked=False)
 
 
 class MixedHub(OldHub):

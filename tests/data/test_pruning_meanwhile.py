@@ -11,10 +11,11 @@ from contextlib import closing
 
 import pytest
 
-from tests.callers import reply_text, send
-from tests.homes import ROOT, Home, hub_env
-from tests.hub_process import StartHub
-from tests.peers import Echo, online
+from lab import ROOT
+from lab.agents import Echo, online
+from lab.callers import reply_text, send
+from lab.homes import Home, hub_env
+from lab.hub_process import StartHub
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from tests.homes import ROOT
+from lab import ROOT
 
 DEPLOY = ROOT / "deploy"
 Json = dict[str, Any]

@@ -5,17 +5,16 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 
-from tests.homes import ROOT, hub_env
-from tests.hub_process import Program
-from tests.servers import free_port
-from tests.waiting import until
+from lab import ROOT
+from lab.homes import hub_env
+from lab.processes import Program, free_port, python
+from lab.waiting import until
 
 READY_WITHIN_S = 100
 
@@ -29,12 +28,12 @@ class Stack:
     @property
     def urls(self) -> list[str]:
         """The web processes' addresses."""
-        return re.findall(r"^web \d runs on (\S+)$", self.program.said, re.MULTILINE)
+        return re.findall(r"^web \d runs on (\S+)$", self.program.output, re.MULTILINE)
 
     @property
     def tokens(self) -> list[str]:
         """Those of the demo, the newest last."""
-        return re.findall(r"^  (cw_sess_\w+)$", self.program.said, re.MULTILINE)
+        return re.findall(r"^  (cw_sess_\w+)$", self.program.output, re.MULTILINE)
 
     @property
     def token(self) -> str:
@@ -43,22 +42,26 @@ class Stack:
     def find(self, url: str) -> psutil.Process:
         """The web process that listens there."""
         port = url.rpartition(":")[2]
-        children = psutil.Process(self.program.process.pid).children()
+        children = psutil.Process(self.program.pid).children()
         found = [one for one in children if "serve" in one.cmdline() and one.environ()["PORT"] == port]
         assert len(found) == 1, [one.cmdline() for one in children]
         return found[0]
 
     def wait_for(self, line: str) -> None:
-        until(lambda: self.program.says(line), line, within_s=READY_WITHIN_S)
+        def is_printed() -> bool:
+            self.program.check()
+            return line in self.program.output
+
+        until(is_printed, line, within_s=READY_WITHIN_S)
 
     def command(self, command: str) -> str:
         """Run a command of the hub in the way that was printed; what it says."""
-        [line] = re.findall(r"^its commands: (.+) help$", self.program.said, re.MULTILINE)
+        [line] = re.findall(r"^its commands: (.+) help$", self.program.output, re.MULTILINE)
         return subprocess.check_output(f"{line} {command}", shell=True, cwd=ROOT, text=True)
 
     def leave(self) -> int:
         """Ctrl-C; the exit code."""
-        self.program.process.send_signal(signal.SIGINT)
+        self.program.send_signal(signal.SIGINT)
         return self.program.exit_code(within_s=90)
 
 
@@ -67,15 +70,16 @@ def running_stack(folder: Path, path: str = "", **env: str) -> Iterator[Stack]:
     """`path`: where to look for programs first, such as a proxy."""
     search = f"{path}:{os.environ['PATH']}" if path else os.environ["PATH"]
     settings = {"DATA_DIR": str(folder / "data"), "PORT": str(free_port()), "PATH": search, **env}
-    program = Program.start([sys.executable, "-m", "deploy.stack"], hub_env(settings), folder / "stack.log")
+    program = Program(python("-m", "deploy.stack"), folder / "stack.log", env=hub_env(settings))
+    program.start()
     try:
         stack = Stack(program)
         stack.wait_for("Ctrl-C ends everything")
         yield stack
     finally:
-        if program.process.poll() is None:
+        if not program.has_ended:
             stack.leave()
-        program.discard()
+        program.kill()
         _forget(folder / "data" / "stack" / "postgres")
 
 

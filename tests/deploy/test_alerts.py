@@ -2,8 +2,8 @@
 
 import re
 
+from lab import ROOT
 from tests.deploy.files import document
-from tests.homes import ROOT
 from tests.house.test_docs import anchors
 
 RULES = document("prometheus/alerts.yaml")["groups"][0]["rules"]

@@ -15,7 +15,8 @@ from agents.models import Process
 from hub.checks import TAG
 from hub.checks.settings import filesystem_of
 from hub.models import JobRun
-from tests.homes import ROOT, MakeHome, hub_env, manage
+from lab import ROOT
+from lab.homes import MakeHome, hub_env, manage
 from tests.house.tracked import named
 
 ID = re.compile(r"clawbridge\.[EW]\d{3}")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lab import ROOT
+from lab.homes import manage
 from tests.deploy.files import DEPLOY, document
-from tests.homes import ROOT, manage
 
 LINES = (DEPLOY / "Containerfile").read_text()
 LAST = LINES.rpartition("\nFROM ")[2]

@@ -11,12 +11,12 @@ import httpx
 import pytest
 
 from deploy.stack.proxy import proxy
-from tests.callers import TLS, bearer, envelope, question, reply_text, rpc_path, send, web
+from lab.agents import Echo, Held, online
+from lab.callers import TLS, bearer, envelope, question, reply_text, rpc_path, send, web
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
+from lab.processes import free_port
 from tests.deploy.files import DEPLOY
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
-from tests.peers import Echo, Held, online
-from tests.servers import free_port
 
 START = "/api/v1/auth/oauth/start"
 NGINX = (DEPLOY / "nginx" / "nginx.conf").read_text() + (DEPLOY / "nginx" / "locations.conf").read_text()
@@ -49,8 +49,7 @@ def front(
         running.start()
         yield Front(hub, f"http://{address}")
     finally:
-        running.ask_to_leave()
-        running.wait()
+        running.stop()
         hub.stop()
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from faults.proxy import proxied
 from hub.watch.endpoints import WatchEndpoints
 from kit.asgi import HttpRequest
-from tests.callers import web
-from tests.homes import GrownHomes, MakeHome
-from tests.hub_process import StartHub
-from tests.waiting import eventually
+from lab.callers import web
+from lab.faults.proxy import proxied
+from lab.homes import GrownHomes, MakeHome
+from lab.hub_process import StartHub
+from lab.waiting import eventually
 
 ASKS, WITHIN_S = 8, 1.5
 

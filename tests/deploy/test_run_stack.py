@@ -7,9 +7,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.callers import reply_text, send
+from lab.callers import reply_text, send
+from lab.processes import ProgramError
+from lab.waiting import eventually
 from tests.deploy.stack import running_stack
-from tests.waiting import eventually
 
 LEAVING = ["web 1", "web 2", "beat", "worker", "PostgreSQL", "Redis"]
 pytestmark = [pytest.mark.slow, pytest.mark.grown, pytest.mark.timeout(300)]
@@ -29,9 +30,9 @@ async def test_both_processes_answer_also_after_one_was_killed(tmp_path: Path) -
         await eventually(_answering(second, stack.tokens[-1]), "the demo agent is back, with a new token")
         minted = stack.command("mint_token --login you --kind session").split()[-1]
         assert reply_text(await send(first, "demo/echo", "hello", minted)) == "hello"
-        children = psutil.Process(stack.program.process.pid).children(recursive=True)
+        children = psutil.Process(stack.program.pid).children(recursive=True)
         assert stack.leave() == 0
-        said = stack.program.said
+        said = stack.program.output
     left = re.findall(r"^(.+) left$", said, re.MULTILINE)
     assert [one for one in left if one in LEAVING] == LEAVING
     assert not [one for one in children if one.is_running()]
@@ -46,7 +47,7 @@ def _answering(url: str, token: str) -> Callable[[], Awaitable[bool]]:
 
 def test_what_cannot_start_is_told_and_nothing_stays(tmp_path: Path) -> None:
     with (
-        pytest.raises(AssertionError, match="go together"),
+        pytest.raises(ProgramError, match="go together"),
         running_stack(tmp_path, DATABASE_URL="postgres://x/y"),
     ):
         pass

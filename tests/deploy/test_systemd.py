@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lab import ROOT
 from tests.deploy.files import DEPLOY
-from tests.homes import ROOT
 
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 HARD = {

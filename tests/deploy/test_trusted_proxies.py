@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.callers import TLS
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
+from lab.callers import TLS
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
 from tests.surfaces.test_serving import start_and_fail
 
 START = "/api/v1/auth/oauth/start"

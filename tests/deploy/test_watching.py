@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.callers import (
+from lab import ROOT
+from lab.agents import Echo, Stall, online
+from lab.callers import (
     bearer,
     call,
     envelope,
@@ -21,11 +23,10 @@ from tests.callers import (
     send,
     web,
 )
+from lab.homes import MakeHome, hub_env
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.deploy.collector import Collector, Span, collecting
-from tests.homes import ROOT, MakeHome, hub_env
-from tests.hub_process import HubProcess
-from tests.peers import Echo, Stall, online
-from tests.waiting import eventually
 
 METRICS_TOKEN = "canary-metrics-4c1f0aa2"
 QUESTION, REPLY = "canary-question-81b2", "canary-question-81b2"
@@ -191,7 +192,7 @@ async def test_what_was_said_and_secrets_are_in_none_of_it(watched: Watched) -> 
         for path in (rpc_path(agent.handle), "/api/v1/me", f"/api/v1/nowhere?token={tokens[0]}"):
             await client.post(path, content=f"{QUESTION}\0{{", headers=bearer(tokens[0]))
             await client.post(path, json=body, headers=bearer(tokens[0] + "x"))
-    said = hub.programs[0].said
+    said = hub.programs[0].output
     lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     assert len(lines) > 20
     assert {"at", "level", "logger", "event"} <= lines[0].keys()

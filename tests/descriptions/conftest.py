@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from schemathesis import openapi as schemathesis
 
+from lab.hub_process import HubProcess
 from tests.conftest import MakeHome
 from tests.descriptions.cases import OPTIONS, WITHIN_S
 from tests.descriptions.seeded import Seeded, seed
-from tests.hub_process import HubProcess
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ from typing import Any
 
 import requests
 
-from tests.callers import bearer, send
+from lab.callers import bearer, send
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
 from tests.http_json import client
-from tests.hub_process import HubProcess
-from tests.peer import Peer
 
 WITHIN_S = 30
 HOOK = "http://127.0.0.1:9/hook"  # nobody listens there
@@ -126,7 +126,7 @@ async def _have_told(seeded: Seeded, task_id: str) -> str:
 
 
 async def _register(seeded: Seeded, *, asks_leave: bool = False) -> str:
-    async with Peer(seeded.hub.url, seeded.tokens["channelToken"]) as peer:
+    async with ChannelAgent(seeded.hub.url, seeded.tokens["channelToken"]) as peer:
         assert peer.session_id is not None
         if asks_leave:
             await peer.send(type="permission_request", requestId=LEAVE, tool="Bash", inputPreview="ls")

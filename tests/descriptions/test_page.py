@@ -13,7 +13,7 @@ from accounts.middleware import PAGE_POLICY
 from hub.descriptions.asyncapi import asyncapi
 from hub.descriptions.openapi import openapi
 from hub.descriptions.readable import example, fields_of, type_of
-from tests.hub_process import HubProcess
+from lab.hub_process import HubProcess
 from tests.signin.chromium import PROGRAM, chromium
 
 

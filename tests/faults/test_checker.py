@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from faults import answers, audit
-from faults.agents import echo_of
-from faults.evidence import Evidence, grouped
-from faults.report import Row, as_markdown, merged
+from lab.faults import answers, audit
+from lab.faults.agents import echo_of
+from lab.faults.evidence import Evidence, grouped
+from lab.faults.report import Row, as_markdown, merged
 
 Line = dict[str, Any]
 NOW = datetime.now(UTC)
@@ -25,7 +25,7 @@ def ask(nonce: str = "n1", **fields: Any) -> Line:
         "text": text,
         "status": 200,
     }
-    more = {"way": "hub", "keyed": False, "task_id": f"task-{nonce}", "events": [], "began_in": "F1"}
+    more = {"kind": "hub", "keyed": False, "task_id": f"task-{nonce}", "events": [], "began_in": "F1"}
     return known | more | {"op": "ask", "retry_after": False, "cuts": 0} | fields
 
 
@@ -118,7 +118,7 @@ def test_anothers_task_that_is_found_is_seen_and_a_refusal_of_all_is_no_case() -
 
 
 def test_a_keyed_ask_without_its_answer_is_seen() -> None:
-    known = {"nonce": "n1", "way": "hub", "attempts": 2, "status": 200, "text": "", "fault": "F1"}
+    known = {"nonce": "n1", "kind": "hub", "attempts": 2, "status": 200, "text": "", "fault": "F1"}
     for outcome in ("completed", "failed", "refused", "broken", "late", "unsent"):
         broken = outcome not in ("completed", "failed")
         found = evidence([], [], keyed=[known | {"outcome": outcome}])
@@ -131,7 +131,7 @@ def test_a_keyed_ask_without_its_answer_is_seen() -> None:
 )
 def test_a_stream_with_a_hole_is_seen_cut_or_not(events: list[int], last: int | None, broken: bool) -> None:
     for cuts, row_of in ((0, answers.streams_are_complete), (2, answers.cut_streams_are_complete)):
-        asked = ask(way="v1 stream", events=events, cuts=cuts)
+        asked = ask(kind="v1 stream", events=events, cuts=cuts)
         tasks = [] if last is None else [{"id": asked["task_id"], "seq": last}]
         found = evidence([asked], [])
         found.rows = lambda statement, tasks=tasks: tasks

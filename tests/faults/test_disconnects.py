@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import time
 
-from tests.callers import Json, failed_text, inbound, open_stream, reply_text, send, stream
-from tests.hub_process import HubProcess
-from tests.peers import Drop, Echo, Stall, online
-from tests.waiting import eventually
+from lab.agents import Drop, Echo, Stall, online
+from lab.callers import Json, failed_text, inbound, open_stream, reply_text, send, stream
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 OFFLINE = "agent channel offline"
 AT_ONCE_S = 15

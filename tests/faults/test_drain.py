@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack, closing
 import httpx
 import pytest
 
-from tests.callers import (
+from lab.agents import Echo, Held, Stall, online
+from lab.callers import (
     bearer,
     envelope,
     failed_text,
@@ -20,12 +21,11 @@ from tests.callers import (
     send,
     web,
 )
+from lab.channel_agent import ChannelAgent
+from lab.homes import Home, MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import eventually
 from tests.deploy.collector import collecting
-from tests.homes import Home, MakeHome
-from tests.hub_process import HubProcess, StartHub
-from tests.peer import Peer
-from tests.peers import Echo, Held, Stall, online
-from tests.waiting import eventually
 
 SERVICE_RESTART = 1012
 MANY = 120
@@ -129,7 +129,7 @@ async def test_a_step_of_leaving_that_fails_keeps_no_other(make_home: MakeHome, 
         assert not collector.spans
         hub.terminate()
         assert await hub.exit_code() == 0
-        assert "stop.failed step='presence'" in hub.programs[0].said
+        assert "stop.failed step='presence'" in hub.programs[0].output
         assert "ask" in [span.name for span in collector.spans]
 
 
@@ -140,13 +140,13 @@ async def test_agents_of_a_process_that_drains_are_not_all_sent_away_at_once(
     hub = start_hub(make_home("embedded"), TEST_TIME_SCALE=1)
     left: list[float] = []
 
-    async def stay(agent: Peer) -> None:
+    async def stay(agent: ChannelAgent) -> None:
         await agent.closed.wait()
         left.append(time.monotonic())
 
     async with AsyncExitStack() as stack:
         token = hub.mint("owner", "channel")
-        agents = [await stack.enter_async_context(Peer(hub.url, token)) for _ in range(MANY)]
+        agents = [await stack.enter_async_context(ChannelAgent(hub.url, token)) for _ in range(MANY)]
         staying = [asyncio.create_task(stay(agent)) for agent in agents]
         hub.terminate()
         await asyncio.gather(*staying)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from tests.homes import ROOT
+from lab import ROOT
 
 PROGRAM = """
 from kit.failpoints import reach

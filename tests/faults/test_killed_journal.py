@@ -5,12 +5,12 @@ import asyncio
 import httpx
 import pytest
 
-from tests.callers import web
-from tests.homes import MakeHome
-from tests.hub_process import StartHub
-from tests.peers import TaskPeer, online
+from lab.agents import TaskPeer, online
+from lab.callers import web
+from lab.homes import MakeHome
+from lab.hub_process import StartHub
+from lab.waiting import eventually
 from tests.v1.caller import Caller, Event, message, texts
-from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -7,11 +7,11 @@ from collections.abc import Awaitable
 import httpx
 import pytest
 
-from tests.callers import Json, failed_text, inbound, reply_text, send
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import Echo, Stall, online
-from tests.waiting import eventually, on_hub
+from lab.agents import Echo, Stall, online
+from lab.callers import Json, failed_text, inbound, reply_text, send
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import eventually, on_hub
 
 WITHIN_S = on_hub(35.0, at_least_s=12.0)
 SLACK_S = 5  # for asking every second on a busy machine

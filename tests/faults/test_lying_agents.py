@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from tests.callers import failed_text, get_task, open_stream, reply_text, send, stream
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Echo, SpeaksWhenEvicted, Stall, TaskPeer, TwoAnswers, online
-from tests.waiting import eventually
+from lab.agents import Echo, SpeaksWhenEvicted, Stall, TaskPeer, TwoAnswers, online
+from lab.callers import failed_text, get_task, open_stream, reply_text, send, stream
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 
-async def check_refused(agent: Peer, errors_before: int) -> None:
+async def check_refused(agent: ChannelAgent, errors_before: int) -> None:
     """The agent hears a non-fatal error and stays connected."""
     error = await agent.heard("error", count=errors_before + 1)
     assert error["code"] not in ("auth_failed", "token_revoked")
@@ -34,7 +34,7 @@ async def test_a_reply_under_anothers_chat_id_reaches_nobody(hub: HubProcess, al
 async def test_a_lie_of_the_same_owner_under_a_second_session_reaches_nobody(hub: HubProcess, alice: str) -> None:
     async with (
         online(hub, Stall) as honest,
-        Peer(hub.urls[-1], hub.mint("owner", "channel")) as sibling,
+        ChannelAgent(hub.urls[-1], hub.mint("owner", "channel")) as sibling,
         open_stream(hub.url, honest.handle, "hello", alice) as answer,
     ):
         chat_id = (await honest.heard("prompt"))["chatId"]

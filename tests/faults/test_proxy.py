@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from faults.proxy import Proxy, proxied
+from lab.faults.proxy import Proxy, proxied
 from tests.listening import listening
 
 DELAY_S = 0.3

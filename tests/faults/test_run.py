@@ -3,20 +3,20 @@
 from contextlib import closing
 from pathlib import Path
 
-from faults import filled
-from faults.checker import empty, figures
-from faults.estate import Estate
-from faults.evidence import grouped
-from faults.fault import Fault, Scene
-from faults.filled import BY_FAULT, DONE
-from faults.kinds.killed_web import kill_at_points
-from faults.load import Load
-from faults.oplog import OpLog
-from faults.oplog import read as read_log
-from faults.report import Row
-from faults.run import UNSEEN, do, run
-from faults.stack import Stack
-from faults.table import TABLE
+from lab.faults import filled
+from lab.faults.checker import empty, figures
+from lab.faults.evidence import grouped
+from lab.faults.fault import Fault, Scene
+from lab.faults.filled import BY_FAULT, DONE
+from lab.faults.kinds.killed_web import kill_at_points
+from lab.faults.load import Load
+from lab.faults.oplog import OpLog
+from lab.faults.oplog import read as read_log
+from lab.faults.participants import Participants
+from lab.faults.report import Row
+from lab.faults.run import UNSEEN, do, run
+from lab.faults.stack import Stack
+from lab.faults.table import TABLE
 
 
 def test_a_row_that_must_be_filled_and_is_not_is_seen() -> None:
@@ -45,8 +45,8 @@ async def test_a_fault_that_fails_is_a_violation_and_the_run_goes_on(tmp_path: P
     with closing(OpLog(tmp_path / "operations.jsonl")) as log:
         stack = Stack(tmp_path, log)
         fault = Fault("F1", "x", 1, 1, fail, loops=0)
-        estate = Estate(stack, log)
-        scene = Scene(stack, estate, Load(estate, 0), log, 1, done=7)
+        participants = Participants(stack, log)
+        scene = Scene(stack, participants, Load(participants, 0), log, 1, done=7)
         done = await do(fault, scene, until_asks=0, deadline=0)
         rows = figures(grouped({"seen": [line for line in read_log(log.path) if line["op"] == "seen"]}, []))
     assert (done, scene.done) == (1, 8)
@@ -58,8 +58,8 @@ async def test_a_fault_that_fails_is_a_violation_and_the_run_goes_on(tmp_path: P
 def test_a_fault_done_again_goes_on_with_the_next_number(tmp_path: Path) -> None:
     with closing(OpLog(tmp_path / "operations.jsonl")) as log:
         stack = Stack(tmp_path, log)
-        estate = Estate(stack, log)
-        scene = Scene(stack, estate, Load(estate, 0), log, 3)
+        participants = Participants(stack, log)
+        scene = Scene(stack, participants, Load(participants, 0), log, 3)
         assert list(scene.numbers) == [0, 1, 2]
         scene.done, scene.count = 3, 1
         assert list(scene.numbers) == [3]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from faults.fault import Fault, Scene
-from faults.kinds.full import full_disk, read_only
-from faults.kinds.lost_redis import VIA
-from faults.report import as_markdown, examples
-from faults.run import Todo, run
-from faults.table import TABLE, chosen
-from tests.waiting import SCALE
+from lab.faults.fault import Fault, Scene
+from lab.faults.kinds.full import full_disk, read_only
+from lab.faults.kinds.lost_redis import VIA
+from lab.faults.report import as_markdown, examples
+from lab.faults.run import Todo, run
+from lab.faults.table import TABLE, chosen
+from lab.waiting import SCALE
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from faults.report import as_markdown, examples
-from faults.run import Todo, run
-from faults.table import chosen
+from lab.faults.report import as_markdown, examples
+from lab.faults.run import Todo, run
+from lab.faults.table import chosen
+from lab.waiting import SCALE
 from tests.faults.test_short_network import HERE as ELSEWHERE
-from tests.waiting import SCALE
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
 

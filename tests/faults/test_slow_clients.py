@@ -13,11 +13,11 @@ import httpx
 import pytest
 
 from hub.http_protocol import HEAD_WITHIN_S
-from tests.callers import bearer, envelope, question, rpc_path, web
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import Echo, online
-from tests.waiting import on_hub
+from lab.agents import Echo, online
+from lab.callers import bearer, envelope, question, rpc_path, web
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import on_hub
 
 SLOW = 200
 ASKS = 100
@@ -226,9 +226,9 @@ async def test_nobody_is_hung_up_on_because_the_hub_stood_still(make_home: MakeH
     hub = start_hub(make_home("embedded"))
     async with connection(hub.url) as client:
         await asyncio.sleep(0.3)  # the hub has it
-        hub.programs[0].process.send_signal(signal.SIGSTOP)
+        hub.programs[0].send_signal(signal.SIGSTOP)
         await asyncio.sleep(HEAD_S + 0.7)
-        hub.programs[0].process.send_signal(signal.SIGCONT)
+        hub.programs[0].send_signal(signal.SIGCONT)
         await asyncio.sleep(1.2)  # it looks once a second
         client.writer.write(f"GET /livez HTTP/1.1\r\n{HOST}\r\n".encode())
         assert b" 200 " in await client.reader.readline()

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.homes import ROOT
+from lab import ROOT
 
 CSS = (ROOT / "static" / "site.css").read_text()
 

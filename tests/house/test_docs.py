@@ -267,7 +267,7 @@ def test_every_decision_has_its_four_headings_and_is_listed() -> None:
     listed = (ROOT / "docs" / "adr" / "README.md").read_text()
     for path in named("docs/adr/[0-9]*.md"):
         headings = re.findall(r"^## (.+)$", path.read_text(), re.MULTILINE)
-        assert headings == ["Seen", "Do", "Costs", "Look again"], shown(path)
+        assert headings == ["Context", "Decision", "Cost", "Revisit"], shown(path)
         assert 10 <= len(path.read_text().splitlines()) <= 40, shown(path)
         assert f"({path.name})" in listed, shown(path)
 

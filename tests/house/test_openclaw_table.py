@@ -2,7 +2,7 @@
 
 import re
 
-from tests.homes import ROOT
+from lab import ROOT
 
 REFERENCE = ROOT / "docs" / "reference" / "openclaw-inbound.md"
 DECISION = ROOT / "docs" / "adr" / "0046-version-03-by-its-reference-server.md"

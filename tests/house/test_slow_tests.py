@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lab import ROOT
 from tests.conftest import BESIDE_OTHERS, LONGEST_CALL_S, longest_call_s
-from tests.homes import ROOT
 
 TESTS = """
 import time

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.homes import ROOT, hub_env
+from lab import ROOT
+from lab.homes import hub_env
 
 GROWN = {"DATABASE_URL": "postgres://nobody@127.0.0.1:9/none", "REDIS_URL": "redis://127.0.0.1:9/0"}
 SHOW = "from django.conf import settings; print(settings.TASK_STORE)"

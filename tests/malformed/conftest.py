@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.callers import web
-from tests.hub_process import HubProcess
+from lab.agents import TaskPeer, online
+from lab.callers import web
+from lab.hub_process import HubProcess
 from tests.malformed.way import Way
-from tests.peers import TaskPeer, online
 
 
 @pytest.fixture(params=["JSON-RPC", "HTTP+JSON"])

@@ -85,8 +85,6 @@ PARTS += [
 METHODS = ["", " ", "sendMessage", "SENDMESSAGE", "SendMessage ", "message/Send", "message/", "/", "rpc.discover"]
 METHODS += ["tasks/list", "__class__", "methods", "x" * 5000, "SendMessage\n", "tasks/pushNotificationConfig/nope"]
 MARK = ("parts", 2)  # the part by which a question is known again is left alone
-
-
 CHANGES = {"value": 8, "broken": 3, "gone": 2, "extra": 2, "part": 2, "method": 1, "snake": 1}  # and how often
 
 
@@ -139,9 +137,7 @@ class Mutations:
     def _json(self, case: Case) -> Case:
         document, pick = self._document(case.sound), self._random
         path = pick.choice([one for one in paths(document) if one[-2:] != MARK and one[-3:-1] != MARK])
-        kind = pick.choices(
-            ["value", "broken", "gone", "extra", "part", "method", "snake"], [8, 3, 2, 2, 2, 1, 1]
-        )[0]
+        kind = pick.choices(list(CHANGES), list(CHANGES.values()))[0]
         is_wrong = False
         if kind == "part" and case.sound.asks:
             path, value = (*at_params(case.sound), "message", "parts", 1), pick.choice(PARTS)

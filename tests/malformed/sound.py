@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tests.callers import Json
+from lab.callers import Json
 
 Binding = Literal["JSON-RPC", "HTTP+JSON"]
 URL = "https://192.0.2.1/hook"

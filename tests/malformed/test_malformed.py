@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from tests.callers import Json, bearer, envelope, rpc_path, send, web
-from tests.hub_process import HubProcess
+from lab.agents import Echo, online
+from lab.callers import Json, bearer, envelope, rpc_path, send, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.malformed.mutations import Case, Mutations
 from tests.malformed.raw_http import Connection
 from tests.malformed.sound import mark
 from tests.malformed.verdicts import is_served
-from tests.peers import Echo, online
 from tests.tenancy.tables import Tables, snapshot
-from tests.waiting import eventually
 
 SEED = int(os.environ.get("MALFORMED_SEED", "20261121"))
 EACH = 100

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.callers import question
+from lab.callers import question
 from tests.malformed.way import Way, message, sending
 
 MIB = 1024 * 1024

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.callers import Json, rpc_path
+from lab.callers import Json, rpc_path
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.http_json import V1
-from tests.hub_process import HubProcess
 from tests.malformed.way import Way, message
-from tests.waiting import eventually
 
 NO_TASK = "TASK_NOT_FOUND"
 

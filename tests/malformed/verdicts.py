@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from tests.callers import Json
+from lab.callers import Json
 from tests.malformed.mutations import Case
 from tests.malformed.raw_http import Response
 

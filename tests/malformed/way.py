@@ -5,10 +5,10 @@ from typing import Any
 
 import httpx
 
-from tests.callers import Json, bearer, envelope, question, rpc_path
+from lab.agents import TaskPeer
+from lab.callers import Json, bearer, envelope, question, rpc_path
 from tests.http_json import V1, refusal
 from tests.malformed.sound import PATHS
-from tests.peers import TaskPeer
 
 
 class Way:

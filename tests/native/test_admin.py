@@ -10,11 +10,13 @@ import pytest
 from django.test import AsyncClient, Client
 from django.urls import NoReverseMatch, reverse
 
+from accounts.admin_site import site
 from accounts.authn import COOKIE
 from accounts.models import Credential, User
 from agents.granting import budgets_of
-from agents.models import Agent, Turn
+from agents.models import Agent, CallerBlock, Halt, RemoteServer, Turn
 from tests.native.house import Person, browser, connect, make_agent, make_session, make_turn, spend
+from tests.webhooks.house import happen, subscribed
 
 AGENTS = "/admin/agents/agent/"
 TURNS = "/admin/agents/turn/"
@@ -127,6 +129,35 @@ def test_a_row_of_somebody_else_is_as_absent_as_one_that_is_not(alice: Person, b
             absent = client.get(f"{path}{row.pk + 1000}/{page}/")
             assert theirs.status_code == absent.status_code
             assert theirs.status_code in (302, 403)
+
+
+def test_no_page_of_any_table_tells_a_row_of_somebody_else_from_none(
+    alice: Person, bob: Person, staff: Person
+) -> None:
+    agent = make_agent(bob.user)
+    connect(agent.session)
+    spend(agent, 1)
+    make_turn(agent, bob.user)
+    Halt.objects.create(kind="agent", agent=agent, by_staff=False)
+    CallerBlock.objects.create(owner=bob.user, caller=alice.user)
+    RemoteServer.objects.create(session=make_session(bob.user, "far"), card_url="https://far.example/")
+    subscribed(bob.user)
+    happen(bob.user)
+    act(browser(staff.session), AGENTS, "unpublish", agent)  # which the log of the admin has
+    looker = browser(alice.session)
+    for model in site._registry:
+        theirs = (
+            model._default_manager.exclude(pk=alice.user.pk) if model is User else model._default_manager.all()
+        )
+        if model is Credential:
+            theirs = theirs.filter(user=bob.user)
+        key = theirs.values_list("pk", flat=True)[0]
+        absent = key + 1000 if isinstance(key, int) else f"{key}x"
+        for page in ("change", "history", "delete"):
+            path = f"/admin/{model._meta.app_label}/{model._meta.model_name}/{{}}/{page}/"
+            there, nowhere = (looker.get(path.format(one)).status_code for one in (key, absent))
+            assert there == nowhere, path
+            assert there in (302, 403, 404), path
 
 
 def test_an_owner_cannot_act_on_rows_of_somebody_else(alice: Person, bob: Person) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.homes import GrownHomes
+from lab.homes import GrownHomes
 from tests.nested import pass_on_postgresql
 
 AGAIN = [

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from kit.asgi import BodyTooSlow, BoundedBody, Message
-from tests.callers import bearer, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
+from lab.callers import bearer, web
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
 
 MIB = 1024 * 1024
 CAP = 10 * MIB
@@ -32,7 +32,7 @@ async def upload(client: httpx.AsyncClient, token: str, session_id: str | None, 
     return await client.post(of(session_id), files=form, headers=bearer(token))
 
 
-async def hand_out(client: httpx.AsyncClient, agent: Peer, data: bytes) -> httpx.Response:
+async def hand_out(client: httpx.AsyncClient, agent: ChannelAgent, data: bytes) -> httpx.Response:
     form = {"file": ("Größe.bin", data, "application/x-raw")}
     fields = {"sessionId": str(agent.session_id)}
     return await client.post("/api/channel/files", data=fields, files=form, headers=bearer(agent.token))
@@ -60,7 +60,7 @@ async def dial(hub: HubProcess) -> tuple[asyncio.StreamReader, asyncio.StreamWri
 
 async def test_an_agent_and_its_owner_pass_files_to_and_fro(hub: HubProcess) -> None:
     owner, data = hub.mint("owner", "session"), os.urandom(3 * MIB)
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent, web(hub.url) as client:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent, web(hub.url) as client:
         given = (await upload(client, owner, agent.session_id, data)).json()
         fetched = await client.get(
             f"/api/channel/files/{given['id']}?sessionId={agent.session_id}", headers=bearer(agent.token)
@@ -80,7 +80,7 @@ async def test_an_agent_and_its_owner_pass_files_to_and_fro(hub: HubProcess) -> 
 
 async def test_ten_mebibytes_pass_and_a_byte_more_does_not(hub: HubProcess) -> None:
     owner, data = hub.mint("owner", "session"), os.urandom(CAP + 1)
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent, web(hub.url) as client:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent, web(hub.url) as client:
         taken = await upload(client, owner, agent.session_id, data[:CAP])
         assert (taken.status_code, taken.json()["size"]) == (201, CAP)
         content = await client.get(f"/api/v1/files/{taken.json()['id']}/content", headers=bearer(owner))
@@ -95,7 +95,7 @@ async def test_ten_mebibytes_pass_and_a_byte_more_does_not(hub: HubProcess) -> N
 
 async def test_a_chunked_upload_is_cut_off_at_the_bound(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         reader, writer = await dial(hub)
         writer.write(head(of(agent.session_id), hub.mint("owner", "session"), "Transfer-Encoding: chunked"))
         for piece in (START, *[bytes(MIB)] * 10, bytes(60 * 1024), bytes(8 * 1024)):  # the last one is too much
@@ -118,7 +118,7 @@ async def test_other_bodies_keep_their_bound(embedded_hub: HubProcess) -> None:
 
 
 async def test_nobodys_upload_is_refused_before_it_comes(embedded_hub: HubProcess) -> None:
-    async with Peer(embedded_hub.url, embedded_hub.mint("owner", "channel")) as agent:
+    async with ChannelAgent(embedded_hub.url, embedded_hub.mint("owner", "channel")) as agent:
         for path in (of(agent.session_id), "/api/channel/files"):
             reader, writer = await dial(embedded_hub)
             writer.write(head(path, "cw_sess_" + "0" * 32, f"Content-Length: {CAP}"))
@@ -131,7 +131,7 @@ async def test_nobodys_upload_is_refused_before_it_comes(embedded_hub: HubProces
 async def test_slow_uploads_hold_nobody_up_and_one_user_has_four(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
     owner = hub.mint("owner", "session")
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent, web(hub.url) as client:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent, web(hub.url) as client:
         slow = [await dial(hub) for _ in range(4)]
         length = f"Content-Length: {len(START) + 4 + len(END)}"
         for _, writer in slow:
@@ -153,7 +153,7 @@ async def test_slow_uploads_hold_nobody_up_and_one_user_has_four(embedded_hub: H
 async def test_an_upload_that_breaks_off_leaves_nothing_and_its_seat(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
     owner = hub.mint("owner", "session")
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent, web(hub.url) as client:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent, web(hub.url) as client:
         for _ in range(5):
             _, writer = await dial(hub)
             writer.write(head(of(agent.session_id), owner, f"Content-Length: {CAP}") + START)
@@ -212,7 +212,7 @@ async def test_an_account_has_two_downloads_under_way(embedded_hub: HubProcess) 
     """Exports, files and spreadsheets together; small files are no more than other answers."""
     hub = embedded_hub
     owner, other = hub.mint("downloads", "session"), hub.mint("alice", "session")
-    async with Peer(hub.url, hub.mint("downloads", "channel")) as agent, web(hub.url) as client:
+    async with ChannelAgent(hub.url, hub.mint("downloads", "channel")) as agent, web(hub.url) as client:
         large = (await upload(client, owner, agent.session_id, os.urandom(CAP))).json()["id"]
         small = (await upload(client, owner, agent.session_id, b"small")).json()["id"]
         paths = [f"/api/v1/files/{large}/content", "/api/v1/me/export"]
@@ -238,7 +238,7 @@ async def test_a_process_has_eight_downloads_under_way(embedded_hub: HubProcess)
     tokens = hub.mint_sessions(f"download{number}" for number in range(5))
     async with web(hub.url) as client, AsyncExitStack() as connections:
         agents = [
-            await connections.enter_async_context(Peer(hub.url, hub.mint(f"download{number}", "channel")))
+            await connections.enter_async_context(ChannelAgent(hub.url, hub.mint(f"download{number}", "channel")))
             for number in range(5)
         ]
         data = os.urandom(CAP)

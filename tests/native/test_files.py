@@ -419,7 +419,7 @@ def hand_out(token: str | None, session_id: object, data: bytes = TEXT) -> Any:
 
 @pytest.mark.parametrize(
     ("target", "status"),
-    [("own", 201), ("owner's other", 201), ("prompter", 201), ("viewer", 404), ("foreign", 404), ("absent", 404)],
+    [("own", 201), ("owner's other", 201), ("prompter", 201), ("viewer", 403), ("foreign", 404), ("absent", 404)],
 )
 def test_an_agent_hands_out_files_where_its_owner_may_prompt(
     alice: Person, bob: Person, session: Session, target: str, status: int
@@ -438,6 +438,9 @@ def test_an_agent_hands_out_files_where_its_owner_may_prompt(
     if status == 201:
         assert set(answer.json()) == {"id", "filename", "mime", "size", "sha256", "sessionId"}
         assert File.objects.get().scope == "reply"
+    elif status == 403:
+        message = "this takes the role prompter of the session"
+        assert answer.json() == {"error": "forbidden", "message": message}
     else:
         assert answer.json() == {"error": "not_found", "message": "no such session"}
 

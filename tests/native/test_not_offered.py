@@ -8,8 +8,8 @@ from django.utils import timezone
 from websockets.asyncio.client import connect as dial
 from websockets.exceptions import InvalidStatus
 
-from tests.callers import bearer
-from tests.hub_process import HubProcess
+from lab.callers import bearer
+from lab.hub_process import HubProcess
 from tests.native.house import Person, api, make_agent, make_session, names
 from tests.native.transcripts import ask_leave
 
@@ -122,4 +122,4 @@ async def test_the_upgrade_of_a_socket_that_is_not_there_is_refused(embedded_hub
     answer = refused.value.response
     assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/json")
     assert json.loads(answer.body) == {"error": "not_found", "message": "no such socket here"}
-    assert "handshake" not in embedded_hub.programs[0].said
+    assert "handshake" not in embedded_hub.programs[0].output

@@ -8,9 +8,12 @@ import pytest
 from django.db import connections
 
 from accounts.models import Credential
+from accounts.tokens import mint
 from agents import publishing
 from agents.models import Agent
 from tests.native.house import Person, api, browser, connect, make_agent, make_session, names
+from tests.webhooks.house import happen, subscribed
+from webhooks.models import Delivery
 
 AGENTS = "/api/v1/agents"
 FIELDS = {
@@ -366,3 +369,23 @@ def test_a_field_that_is_not_there_is_named(alice: Person) -> None:
     place = {"cardUrl": "https://x.example", "auth": {"scheme": "Bearer", "credentials": "c", "realm": "r"}}
     nested = api(alice.session).post(f"{AGENTS}/cards", place, format="json")
     assert nested.json()["message"] == "auth.realm: there is no such field"
+
+
+def test_a_call_that_takes_no_field_refuses_all(alice: Person) -> None:
+    session, hook = make_session(alice.user), subscribed(alice.user).subscription
+    happen(alice.user)
+    delivery = Delivery.objects.get()
+    other = mint(alice.user, Credential.Kind.SESSION, "other").credential
+    client = api(alice.session)
+    for path in (
+        f"sessions/{session.public_id}/archive",
+        f"webhooks/{hook.pk}/test",
+        f"webhooks/{hook.pk}/roll-secret",
+        f"webhooks/{hook.pk}/deliveries/{delivery.pk}/replay",
+        f"auth-sessions/{other.digest[:12]}/revoke",
+    ):
+        answer = client.post(f"/api/v1/{path}", {"really": True}, format="json")
+        assert (answer.status_code, answer.json()["message"]) == (400, "really: there is no such field"), path
+        assert client.post(f"/api/v1/{path}", {}, format="json").status_code in (200, 202, 409), path
+    bodiless = client.post(f"/api/v1/webhooks/{hook.pk}/test")
+    assert bodiless.status_code == 202, bodiless.content

@@ -3,14 +3,16 @@
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from rest_framework.permissions import AllowAny
 
-from accounts.models import Credential
+from accounts.models import Credential, User
 from accounts.rest import BySession, Unlimited
 from tests.native.house import Person, api, browser, make_agent
 
@@ -155,6 +157,36 @@ def test_the_account_page_makes_and_replaces(alice: Person, bob: Person) -> None
     assert Credential.objects.filter(name="narrow").count() == 1
     assert "Your new token" in page.post(f"/account/rotate/{made.pk}").content.decode()
     assert Credential.objects.filter(name="narrow", scopes="ask read", only_agent="bob/helper").count() == 2
+
+
+def test_the_command_makes_tokens_with_the_same_limits(alice: Person) -> None:
+    options = ("--kind", "app", "--name", "narrow", "--scopes", "read,ask", "--expires-in", "7200")
+    said = StringIO()
+    call_command("mint_token", "--login", "alice", *options, "--agent", "@Bob/helper", stdout=said)
+    made = Credential.objects.get(name="narrow")
+    assert (made.scopes, made.only_agent) == ("ask read", "bob/helper")
+    assert made.expires_at is not None
+    assert made.expires_at - made.created_at == timedelta(hours=2)
+    assert api(said.getvalue().strip()).get("/api/v1/me").status_code == 200
+    call_command("mint_token", "--login", "alice", "--kind", "channel", "--expires-in", "60", stdout=said)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("app", "--scopes", "ask,all"), "--scopes: "),
+        (("app", "--scopes", ""), "--scopes: "),
+        (("app", "--scopes", "publish", "--agent", "bob/helper"), "--scopes: a token for one agent"),
+        (("app", "--agent", "helper"), "--agent: "),
+        (("app", "--expires-in", "59"), "--expires-in: "),
+        (("channel", "--scopes", "ask"), "of the kind app"),
+        (("session", "--expires-in", "60"), "a session"),
+    ],
+)
+def test_the_command_refuses_limits_that_are_none(db: None, options: tuple[str, ...], named: str) -> None:
+    with pytest.raises(CommandError, match=named):
+        call_command("mint_token", "--login", "someone", "--kind", *options)
+    assert not User.objects.named("someone")
 
 
 def test_a_card_is_shown_to_tokens_that_may_ask_or_read(alice: Person) -> None:

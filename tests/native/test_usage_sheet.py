@@ -50,6 +50,7 @@ def test_it_says_how_to_ask(alice: Person) -> None:
         "`approval_request`",
         "up to 5 A2A messages wait for up to 90 seconds; further ones are refused.",
         "an app token, made on http",
+        "`dispatch_request` with\nthe handle `@alice/helper`",
     ):
         assert words in sheet
     body = sheet.partition("-d '")[2].partition("'\n")[0]

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
-from tests.callers import Json, bearer, envelope, rpc_path, web
-from tests.waiting import eventually
+from lab.callers import Json, bearer, envelope, rpc_path, web
+from lab.waiting import eventually
 
 ENDED = ("completed", "failed", "canceled", "rejected")
 TASK_GENERATING = {"agentStyle": "task-generating"}

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.callers import Json, bearer, rpc_path, web
-from tests.hub_process import HubProcess
+from lab.agents import Echo, online
+from lab.callers import Json, bearer, rpc_path, web
+from lab.hub_process import HubProcess
 from tests.openclaw.caller import Caller, text
 from tests.openclaw.test_card_and_routes import card_of
-from tests.peers import Echo, online
 
 
 async def on_rest(hub: HubProcess, method: str, path: str, body: Any = None) -> tuple[int, Json]:

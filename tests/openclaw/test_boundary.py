@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.callers import Json, bearer, envelope, rpc_path, web
-from tests.hub_process import HubProcess
+from lab.agents import Echo, TaskPeer, online
+from lab.callers import Json, bearer, envelope, rpc_path, web
+from lab.hub_process import HubProcess
 from tests.openclaw.caller import TASK_GENERATING, Caller, message, text
-from tests.peers import Echo, TaskPeer, online
 
 FILE: Json = {"kind": "file", "file": {"uri": "https://example.com/a.png", "mimeType": "image/png"}}
 BODY_LIMIT = 1_048_576

@@ -1,9 +1,9 @@
 """Behaviours 1 to 7: the card, and which addresses there are."""
 
-from tests.callers import Json, bearer, envelope, rpc_path, web
-from tests.hub_process import HubProcess
+from lab.agents import Echo, TaskPeer, online
+from lab.callers import Json, bearer, envelope, rpc_path, web
+from lab.hub_process import HubProcess
 from tests.openclaw.caller import Caller, message, state_of, words_of
-from tests.peers import Echo, TaskPeer, online
 
 
 async def card_of(hub: HubProcess, handle: str) -> Json:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess, StartHub
+from lab.agents import Held, TaskPeer, online
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess, StartHub
 from tests.openclaw.caller import Caller, artifacts_of, message, state_of, text, texts, told, words_of
 from tests.openclaw.test_boundary import FILE
-from tests.peers import Held, TaskPeer, online
 
 GIVES_UP_AFTER_S = 5
 

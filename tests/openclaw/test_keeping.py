@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 from hub.data_lock import DataDirInUse, lock
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess, StartHub
+from lab.agents import TaskPeer, online
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess, StartHub
 from tests.openclaw.caller import Caller, artifacts_of, state_of, texts
-from tests.peers import TaskPeer, online
 
 
 def restart(hub: HubProcess) -> None:

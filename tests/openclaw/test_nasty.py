@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.callers import envelope, web
-from tests.hub_process import HubProcess
+from lab.agents import Echo, online
+from lab.callers import envelope, web
+from lab.hub_process import HubProcess
 from tests.openclaw.caller import Caller, message, text
-from tests.peers import Echo, online
 
 METHODS = ("message/send", "message/stream", "tasks/get", "tasks/cancel", "tasks/resubscribe")
 STREAMS = ("message/stream", "tasks/resubscribe")

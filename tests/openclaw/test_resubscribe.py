@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from tests.callers import Json
-from tests.hub_process import HubProcess
+from lab.agents import Chunker, TaskPeer, online
+from lab.callers import Json
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.openclaw.caller import TASK_GENERATING, Caller, artifacts_of, message, state_of, texts, told, words_of
-from tests.peers import Chunker, TaskPeer, online
-from tests.waiting import eventually
 
 FIRST = "assistant-output-0001"
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.callers import Json
-from tests.hub_process import HubProcess
+from lab.agents import Chunker, Echo, TaskPeer, online
+from lab.callers import Json
+from lab.hub_process import HubProcess
 from tests.openclaw.caller import (
     TASK_GENERATING,
     Caller,
@@ -19,7 +20,6 @@ from tests.openclaw.caller import (
     told,
     words_of,
 )
-from tests.peers import Chunker, Echo, TaskPeer, online
 from tests.v1.caller import Caller as V1Caller
 
 OPENING = ["task submitted", "status-update submitted", "status-update working"]

@@ -9,8 +9,8 @@ import httpx
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.callers import Json, bearer, web
-from tests.hub_process import HubProcess
+from lab.callers import Json, bearer, web
+from lab.hub_process import HubProcess
 
 FRAME_WITHIN_S = 15
 

@@ -8,8 +8,8 @@ import sys
 from datetime import timedelta
 from typing import Any
 
-from tests.homes import ROOT
-from tests.hub_process import HubProcess
+from lab import ROOT
+from lab.hub_process import HubProcess
 
 SCRIPT = """
 import json, sys

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.callers import Json, bearer, web
+from lab.agents import Chunker, Echo, Held, Stall, online
+from lab.callers import Json, bearer, web
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.house import sql
-from tests.hub_process import HubProcess
 from tests.operators.operator import Operator, prompt
 from tests.operators.rows import put, share
-from tests.peer import Peer
-from tests.peers import Chunker, Echo, Held, Stall, online
-from tests.waiting import eventually
 
 
 def said(answer: Json, code: str) -> str:
@@ -26,7 +26,7 @@ def said(answer: Json, code: str) -> str:
 
 
 async def test_subscribed_comes_first_then_presence_then_what_is_pending(hub: HubProcess) -> None:
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         put(hub, *[("ask_leave", {"session": agent.session_id, "request_id": one}) for one in ("r1", "r2")])
         async with Operator(hub.urls[-1], hub.mint("owner", "session")) as operator:
             await operator.subscribe(agent.session_id)
@@ -44,7 +44,7 @@ async def test_subscribed_comes_first_then_presence_then_what_is_pending(hub: Hu
 
 
 async def test_who_comes_and_goes_is_seen_by_all(hub: HubProcess, alice: str) -> None:
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         share(hub, agent.session_id, alice="viewer")
         async with Operator(hub.url, hub.mint("owner", "session")) as one:
             await one.subscribe(agent.session_id)
@@ -182,7 +182,7 @@ async def test_an_op_message_is_for_operators_and_kept(hub: HubProcess, alice: s
 
 
 async def test_the_first_decision_wins(hub: HubProcess, alice: str) -> None:
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         share(hub, agent.session_id, alice="approver")
         put(hub, ("ask_leave", {"session": agent.session_id, "request_id": "r"}))
         async with Operator(hub.url, hub.mint("owner", "session")) as one, Operator(hub.urls[-1], alice) as two:
@@ -277,7 +277,7 @@ async def test_a_prompt_that_gets_no_reply_does_not_hold_the_socket_up(hub: HubP
 
 async def test_what_cannot_be_sent_is_said(hub: HubProcess) -> None:
     owner = hub.mint("owner", "session")
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         pass
     async with Operator(hub.urls[-1], owner) as operator:
 

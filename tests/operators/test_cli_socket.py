@@ -8,16 +8,16 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from tests.callers import Json
+from lab.agents import Echo, Held
+from lab.callers import Json
+from lab.channel_agent import ChannelAgent
+from lab.homes import Home, MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import eventually
 from tests.channel.house import Agent, hook
-from tests.homes import Home, MakeHome
-from tests.hub_process import HubProcess, StartHub
 from tests.operators.operator import Operator, dial, prompt
 from tests.operators.rows import put
 from tests.operators.test_peers import peers
-from tests.peer import Peer
-from tests.peers import Echo, Held
-from tests.waiting import eventually
 
 POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, GIVEN_UP = 1008, 1012, 1013, 1006
 
@@ -82,7 +82,7 @@ async def test_a_cookie_counts_from_the_hubs_own_pages(hub: HubProcess, alice: s
 async def test_a_revoked_token_or_suspended_user_is_closed(home: Home, start_hub: StartHub, how: str) -> None:
     hub = start_hub(home)
     async with (
-        Peer(hub.url, hub.mint("owner", "channel")) as agent,
+        ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent,
         Operator(hub.url, hub.mint("owner", "session")) as operator,
         Operator(hub.url, hub.mint("alice", "session")) as other,
     ):
@@ -117,10 +117,10 @@ async def test_a_drain_closes_with_1012_after_the_last_reply(home: Home, start_h
 
 async def test_a_killed_process_leaves_nobody_attached(make_home: MakeHome, start_hub: StartHub) -> None:
     hub = start_hub(make_home("embedded"))
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         async with Operator(hub.url, hub.mint("owner", "session")) as operator:
             await operator.subscribe(agent.session_id)
-            hub.programs[0].discard()
+            hub.programs[0].kill()
             await operator.closed.wait()
         hub.serve(0)
         async with Operator(hub.url, hub.mint("owner", "session")) as operator:
@@ -168,7 +168,7 @@ async def test_who_does_not_read_an_agents_long_events_is_closed_before_they_fil
 
 async def test_who_vanished_without_a_word_is_noticed(embedded_hub: HubProcess) -> None:
     hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         put(hub, ("share", {"session": agent.session_id, "login": "alice", "role": "viewer"}))
         async with Operator(hub.url, owner) as here:
             await here.subscribe(agent.session_id)

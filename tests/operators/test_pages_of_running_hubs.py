@@ -3,11 +3,11 @@
 import pytest
 
 from accounts.authn import COOKIE
-from tests.callers import web
-from tests.homes import Home
-from tests.hub_process import StartHub
+from lab.agents import Echo, online
+from lab.callers import web
+from lab.homes import Home
+from lab.hub_process import StartHub
 from tests.operators.operator import post
-from tests.peers import Echo, online
 
 pytestmark = pytest.mark.slow
 

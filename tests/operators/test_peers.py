@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.callers import Json, bearer, web
-from tests.hub_process import HubProcess
+from lab.agents import Drop, Echo, Flood, Held, Stall, gone, online
+from lab.callers import Json, bearer, web
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.operators.operator import post, prompt, refused, route
 from tests.operators.rows import share
-from tests.peer import Peer
-from tests.peers import Drop, Echo, Flood, Held, Stall, gone, online
-from tests.waiting import eventually
 
 
-def name_of(agent: Peer, owner: str = "owner") -> str:
+def name_of(agent: ChannelAgent, owner: str = "owner") -> str:
     return f"{owner}/{agent.routing_name.removeprefix('@')}"
 
 

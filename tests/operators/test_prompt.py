@@ -5,12 +5,12 @@ import uuid
 
 import pytest
 
-from tests.callers import bearer, web
-from tests.hub_process import HubProcess
+from lab.agents import Echo, Held, gone, online
+from lab.callers import bearer, web
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
 from tests.operators.operator import Operator, post, prompt, refused
 from tests.operators.rows import put, share
-from tests.peer import Peer
-from tests.peers import Echo, Held, gone, online
 
 ROLES = {"carol": "viewer", "dave": "prompter", "erin": "approver"}
 
@@ -51,7 +51,7 @@ async def test_absent_and_not_yours_look_the_same(hub: HubProcess, alice: str) -
 
 async def test_an_offline_session_is_not_queued_for(hub: HubProcess) -> None:
     owner = hub.mint("owner", "session")
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         pass
     await gone(hub, agent)
     refused(await prompt(hub, owner, agent.session_id, "hello"), 409, "channel_offline")
@@ -59,7 +59,7 @@ async def test_an_offline_session_is_not_queued_for(hub: HubProcess) -> None:
 
 async def test_an_archived_session_takes_no_prompts(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         put(hub, ("archive", {"session": agent.session_id}))
         refused(await prompt(hub, hub.mint("owner", "session"), agent.session_id, "hello"), 409, "conflict")
 

@@ -7,13 +7,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.callers import bearer, web
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess, StartHub
+from lab.agents import Echo, Held
+from lab.callers import bearer, web
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import eventually
 from tests.operators.operator import post, prompt, refused, route
 from tests.operators.rows import put, share
-from tests.peers import Echo, Held
-from tests.waiting import eventually
 
 PATHS = ["/sessions/00000000-0000-0000-0000-000000000000/prompt", "/peers/x/route", "/peers/probe"]
 DEEP = b'{"text":' + b"[" * 5000 + b"]" * 5000 + b"}"

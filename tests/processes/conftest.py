@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
 
 
 @pytest.fixture(scope="package")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.callers import bearer, reply_text, send, web
+from lab.agents import Echo, online
+from lab.callers import bearer, reply_text, send, web
+from lab.channel_agent import dial
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
 from tests.conftest import HOMES
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
 from tests.operators.operator import Operator
-from tests.peer import dial
-from tests.peers import Echo, online
 
 LIMITS = {
     "AGENTS_PER_OWNER": 2,

@@ -6,15 +6,15 @@ from collections import Counter
 import httpx
 import pytest
 
-from tests.callers import bearer, envelope, failed_text, inbound, question, rpc_path, send, web
-from tests.homes import MakeHome
+from lab.agents import Echo, Slow, TaskPeer, online
+from lab.callers import bearer, envelope, failed_text, inbound, question, rpc_path, send, web
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.receivers import receiving
 from tests.http_json import Client
-from tests.hub_process import HubProcess, StartHub
 from tests.openclaw.caller import Caller as OlderCaller
 from tests.openclaw.caller import message as older_message
-from tests.peers import Echo, Slow, TaskPeer, online
 from tests.pushes.house import CREATE, heard, states
-from tests.receivers import receiving
 from tests.v1.caller import Caller, message, reply_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.callers import Json, bearer, call, failed_text, question, reply_text, send, web
-from tests.homes import manage
-from tests.hub_process import HubProcess
+from lab.agents import Echo, Held, Stall, online
+from lab.callers import Json, bearer, call, failed_text, question, reply_text, send, web
+from lab.channel_agent import dial
+from lab.homes import manage
+from lab.hub_process import HubProcess
 from tests.operators.operator import Operator
-from tests.peer import dial
-from tests.peers import Echo, Held, Stall, online
 from tests.v1.caller import Caller, message
 
 WITHIN_S = 3.0  # documented as 1 s; the rest is for a busy machine

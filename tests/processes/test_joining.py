@@ -6,11 +6,11 @@ from typing import TypeVar
 
 import pytest
 
-from tests.callers import Json, Stream, bearer, call, envelope, question, reply_text, rpc_path, web
-from tests.hub_process import HubProcess
-from tests.peers import Held, Slow, TaskPeer, online
+from lab.agents import Held, Slow, TaskPeer, online
+from lab.callers import Json, Stream, bearer, call, envelope, question, reply_text, rpc_path, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.v1.caller import Caller, message, reply_of
-from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]
 ROUNDS = 25

@@ -7,9 +7,9 @@ import httpx
 import psycopg
 import pytest
 
-from tests.callers import bearer, envelope, question, rpc_path, web
-from tests.hub_process import HubProcess
-from tests.peers import Echo, TaskPeer, online, publish
+from lab.agents import Echo, TaskPeer, online, publish
+from lab.callers import bearer, envelope, question, rpc_path, web
+from lab.hub_process import HubProcess
 from tests.pushes.house import CREATE, client
 
 pytestmark = [pytest.mark.slow, pytest.mark.grown]

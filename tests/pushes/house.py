@@ -7,11 +7,11 @@ from typing import Any
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
-from tests.callers import Json
-from tests.hub_process import HubProcess
-from tests.receivers import Received, Receiver
+from lab.callers import Json
+from lab.hub_process import HubProcess
+from lab.receivers import Received, Receiver
+from lab.waiting import eventually
 from tests.v1.caller import Caller
-from tests.waiting import eventually
 
 SETTINGS = {"WEBHOOK_ALLOW_PRIVATE": 1}
 SIGNATURE = "x-a2a-notification-signature"

@@ -7,11 +7,11 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from tests.homes import Home, MakeHome
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import Stall, TaskPeer, online
+from lab.agents import Stall, TaskPeer, online
+from lab.homes import Home, MakeHome
+from lab.hub_process import HubProcess, StartHub
+from lab.receivers import Received, receiving
 from tests.pushes.house import SETTINGS, client, heard, states
-from tests.receivers import Received, receiving
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ def kill_sender(hub: HubProcess) -> None:
     if hub.worker is None:
         hub.kill9()
     else:
-        hub.worker.discard()
+        hub.worker.kill()
 
 
 def start_sender(hub: HubProcess) -> None:

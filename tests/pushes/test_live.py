@@ -8,9 +8,10 @@ import httpx
 import pytest
 from joserfc.errors import JoseError
 
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
-from tests.peers import TaskPeer, online
+from lab.agents import TaskPeer, online
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
+from lab.receivers import Received, receiving
 from tests.pushes.house import (
     CREATE,
     DELETE,
@@ -23,7 +24,6 @@ from tests.pushes.house import (
     heard,
     states,
 )
-from tests.receivers import Received, receiving
 
 JWKS = "/.well-known/jwks.json"
 TASK_NOT_FOUND = -32001

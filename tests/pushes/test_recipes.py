@@ -11,11 +11,11 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
 from accounts.signing import public_keys
-from tests.homes import ROOT
+from lab import ROOT
+from lab.receivers import Received, Receiver, receiving
 from tests.native.house import Person
 from tests.pushes.house import SIGNATURE
 from tests.pushes.rows import config_of, push_of, send_due
-from tests.receivers import Received, Receiver, receiving
 
 pytestmark = pytest.mark.django_db
 PAGE = (ROOT / "docs" / "howto" / "receive-push.md").read_text()

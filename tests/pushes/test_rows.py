@@ -17,13 +17,12 @@ from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after
 from agents.models import Turn
 from agents.types import Outcome, SettledTurn
 from kit import sql
+from lab.receivers import receiving
 from tests.native.house import Person, make_agent, make_turn
 from tests.pushes.house import bodies, states
 from tests.pushes.rows import config_of, make_due, push_of, send_due
-from tests.receivers import receiving
 from webhooks.leases import Outcome as Attempt
-from webhooks.leases import lease, settle
-from webhooks.places import Places
+from webhooks.leases import SendLimits, lease, settle
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 AT = "2026-01-01T00:00:00.000Z"
@@ -51,7 +50,7 @@ def queued(config: PushConfig) -> list[int]:
 
 def leased() -> list[int]:
     """What somebody begins to send now, by event."""
-    return [one.delivery.seq for one in lease(Places(each_receiver=1), PUSHES)]  # type: ignore[attr-defined]
+    return [one.delivery.seq for one in lease(SendLimits(each_receiver=1), PUSHES)]  # type: ignore[attr-defined]
 
 
 def test_the_end_is_queued_for_every_config_and_once(alice: Person) -> None:
@@ -90,7 +89,7 @@ def test_a_push_is_given_up_after_its_retries(alice: Person) -> None:
     push = push_of(config_of(alice))
     for _ in range(len(RETRY_AFTER_S) + 1):
         make_due()
-        [one] = lease(Places(each_receiver=1), PUSHES)
+        [one] = lease(SendLimits(each_receiver=1), PUSHES)
         assert settle(one, Attempt(500))
     push.refresh_from_db()
     assert (push.status, push.attempts, push.last_status) == ("failed", 6, 500)
@@ -184,7 +183,7 @@ def test_a_deleted_config_takes_what_waits_with_it(alice: Person) -> None:
     gone, kept = config_of(alice), config_of(alice)
     push_of(gone)
     push_of(kept)
-    [taken, _] = lease(Places(each_receiver=1), PUSHES)
+    [taken, _] = lease(SendLimits(each_receiver=1), PUSHES)
     configs.drop("task-1", gone.config_id)
     assert list(Push.objects.values_list("config", flat=True)) == [kept.pk]
     assert settle(taken, Attempt(204)) is False

@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.callers import bearer, envelope, failed_text, inbound, question, rpc_path, web
-from tests.hub_process import HubProcess
-from tests.peers import Echo, Held, Slow, online
-from tests.waiting import eventually
+from lab.agents import Echo, Held, Slow, online
+from lab.callers import bearer, envelope, failed_text, inbound, question, rpc_path, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 BUDGET = 50
 CALLERS = 200

@@ -37,8 +37,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Mount, Route
 
 from kit.ids import unguessable
+from lab.processes import free_port
 from tests.remote.servers import Json, card_03, serving
-from tests.servers import free_port
 
 WITHIN_S = 30
 

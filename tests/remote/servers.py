@@ -18,9 +18,9 @@ from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState
 from starlette.applications import Starlette
 
+from lab.processes import free_port
+from lab.waiting import eventually
 from tests.listening import listening
-from tests.servers import free_port
-from tests.waiting import eventually
 
 Json = dict[str, Any]
 
@@ -162,7 +162,6 @@ def _recording(app: Any, seen: Seen) -> Any:
 async def serving(app: Any, port: int) -> AsyncIterator[None]:
     """An ASGI application on a port of this loop."""
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off"))
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
 
     async def started() -> bool:
         return server.started

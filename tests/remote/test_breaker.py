@@ -9,9 +9,9 @@ from agents.errors import Denied, Offline
 from agents.models import Agent
 from agents.types import Outcome
 from kit.async_db import db_call
+from lab.waiting import eventually
 from tests.remote.house import Caller, server_of
 from tests.remote.servers import SSE_HEAD, Asked, as_http, frame, raw_server
-from tests.waiting import eventually
 
 SAID = {"message": {"role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
 

@@ -24,11 +24,11 @@ from agents.links.remote.publishing import look_again, move
 from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
 from agents.types import Outcome
 from kit.async_db import db_call
+from lab.waiting import eventually
 from tests.native.house import Person, api, browser, make_session, person
 from tests.remote.cards import serving_card
 from tests.remote.house import Caller, publish_far, server_of
 from tests.remote.servers import Asked, Changing, Json, card_03, card_10, offering, raw_server
-from tests.waiting import eventually
 
 HERE = "https://far.example/card.json"
 

@@ -11,7 +11,7 @@ from agents.links.remote.card import BadCard, fetch_card, find_card, read_card
 from agents.links.remote.publishing import look_again
 from kit.async_db import db_call
 from kit.safe_http import NotSent, Rules, StreamingHttp
-from tests.receivers import Canary
+from lab.receivers import Canary
 from tests.remote.house import Caller, server_of
 from tests.remote.servers import Asked, as_http, in_full, raw_server
 

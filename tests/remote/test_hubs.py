@@ -8,13 +8,13 @@ import httpx
 import pytest
 
 from kit.ids import unguessable
-from tests.callers import Json, bearer, inbound, send, web
-from tests.homes import Home
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import Echo
+from lab.agents import Echo
+from lab.callers import Json, bearer, inbound, send, web
+from lab.homes import Home
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import eventually
 from tests.remote.house import far_body
 from tests.remote.servers import Remote, Seen, sdk_server
-from tests.waiting import eventually
 
 ENV = {"REMOTE_ALLOW_PRIVATE": 1, "REMOTE_RETRY_S": 1}
 

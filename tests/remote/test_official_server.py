@@ -6,9 +6,9 @@ from agents.errors import Denied
 from agents.models import Agent, DailyUsage, RemoteName
 from agents.pieces import ArtifactPiece, Part, StatusNote
 from agents.types import Outcome
+from lab.waiting import eventually
 from tests.remote.house import Caller, turn_of
 from tests.remote.servers import sdk_server
-from tests.waiting import eventually
 
 WAYS = [("JSONRPC", True), ("JSONRPC", False), ("HTTP+JSON", True), ("HTTP+JSON", False)]
 BINDINGS = ["JSONRPC", "HTTP+JSON"]

@@ -7,9 +7,9 @@ import pytest
 
 from agents.pieces import ArtifactPiece, LastWords, Part, StatusNote
 from agents.types import Outcome
+from lab.waiting import eventually
 from tests.remote.house import Caller
 from tests.remote.servers import SSE_HEAD, Asked, Remote, card_03, frame, in_full, raw_server
-from tests.waiting import eventually
 
 
 class Older:

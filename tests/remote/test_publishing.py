@@ -11,10 +11,12 @@ from django.core.management import call_command
 from agents.links.remote.access import auth_of
 from agents.models import Agent, Connection, Process, RemoteServer, Session
 from agents.registration import Registration, register
+from hub.wiring import CARD_LOOKUPS_AT_ONCE, concurrency_limits
 from kit.clock import db_now
+from kit.concurrency import CARD_LOOKUPS, SLOTS_KEY, RequestSlots
 from tests.native.house import Person, api, browser, make_agent, make_session, person
 from tests.remote.cards import serving_card
-from tests.remote.house import publish_far
+from tests.remote.house import far_body, publish_far
 from tests.remote.servers import card_03
 
 SECRET = "s3cret-word"
@@ -117,6 +119,53 @@ def test_a_handle_that_is_taken_leaves_no_session_behind(alice: Person, url: str
     assert publish_far(alice, url).status_code == 201
     assert publish_far(alice, url).status_code == 409
     assert RemoteServer.objects.count() == Session.objects.count() == 1
+
+
+@pytest.mark.parametrize("limit", ["AGENTS_PER_OWNER", "SESSIONS_PER_OWNER"])
+def test_one_remote_agent_too_many_is_refused_everywhere(
+    alice: Person, url: str, settings: Any, limit: str
+) -> None:
+    make_agent(alice.user)
+    setattr(settings, limit, 1)
+    answer = publish_far(alice, url)
+    assert (answer.status_code, answer.json()["error"]) == (429, "quota_exceeded")
+    page = browser(alice.session).post("/desk/remote", FIELDS | {"card_url": url, "name": "Far", "action": "save"})
+    assert (page.status_code, "1 are the most" in page.content.decode()) == (429, True)
+    assert RemoteServer.objects.count() == 0
+
+
+class CardsUnderWay:
+    """Middleware: this account has as many card look-ups under way as it may."""
+
+    account_id = 0
+
+    def __init__(self, get_response: Any) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: Any) -> Any:
+        limits = concurrency_limits()
+        for _ in range(CARD_LOOKUPS_AT_ONCE[0]):
+            limits[CARD_LOOKUPS].enter(self.account_id)
+        request.scope = {SLOTS_KEY: RequestSlots(limits)}
+        return self._get_response(request)
+
+
+def test_one_card_look_up_too_many_is_refused_everywhere(alice: Person, url: str, settings: Any) -> None:
+    agent_id = publish_far(alice, url).json()["id"]
+    CardsUnderWay.account_id = alice.user.pk
+    settings.MIDDLEWARE = [f"{__name__}.CardsUnderWay", *settings.MIDDLEWARE]
+    client, page, place = api(alice.session), browser(alice.session), {"cardUrl": url}
+    answers = [
+        client.post("/api/v1/agents/cards", place, format="json"),
+        client.post("/api/v1/agents", far_body(url) | {"slug": "more"}, format="json"),
+        change(alice, agent_id, cardUrl=url),
+        page.post("/desk/remote", FIELDS | {"card_url": url, "action": "check"}),
+        page.post(f"/desk/agents/{agent_id}/remote", {"card_url": url, "action": "check"}),
+    ]
+    assert [one.status_code for one in answers] == [429] * 5
+    assert {one.headers["Retry-After"] for one in answers} == {"5"}
+    assert all("4 card look-ups under way" in one.content.decode() for one in answers)
+    assert api(person("bob").session).post("/api/v1/agents/cards", place, format="json").status_code == 200
 
 
 @pytest.mark.parametrize("url", ["https://[1.2.3.4]/x", "https://[::ffff:0x7f.1]/x", "https://[1.2.3.4x]/x"])

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.callers import bearer, rpc_path, send
+from lab.callers import bearer, rpc_path, send
+from lab.hub_process import HubProcess
 from tests.conftest import MakeHome
-from tests.hub_process import HubProcess
 from tests.remote.scripts import WAYS, Seen, Way, play, scripted_server
 from tests.remote.servers import Json
 

@@ -27,11 +27,11 @@ from agents.links.remote.signatures import (
 )
 from agents.models import RemoteServer
 from kit.async_db import db_call
+from lab.waiting import eventually
 from tests.native.house import Person, api, browser
 from tests.remote.cards import serving_card
 from tests.remote.house import Caller, publish_far, server_of
 from tests.remote.servers import Changing, Json, card_03, card_10, offering, raw_server
-from tests.waiting import eventually
 
 KEY, OTHER = ECKey.generate_key("P-256"), ECKey.generate_key("P-256")
 NAMED = {"name": "Straße \U0001f600", "version": "1"}

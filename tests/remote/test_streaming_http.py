@@ -9,8 +9,8 @@ import pytest
 
 from kit.safe_http import NotSent, Rules, StreamingHttp, TooMuch, Unanswered
 from kit.sse_reader import EventReader, EventTooLong
+from lab.receivers import receiving
 from tests.listening import listening
-from tests.receivers import receiving
 from tests.remote.servers import Asked, as_http, raw_server
 from tests.webhooks.certificates import make_tls
 

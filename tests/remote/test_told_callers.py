@@ -16,7 +16,7 @@ from accounts.models import SigningKey, User
 from agents.links.remote.caller_token import CALLER_HEADER, CALLER_JWT_TYP
 from agents.models import RemoteServer
 from kit.async_db import db_call
-from tests.homes import ROOT
+from lab import ROOT
 from tests.native.house import Person, api, browser
 from tests.remote.cards import serving_card
 from tests.remote.house import Caller, publish_far, server_of

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from tests.callers import Json, bearer, web
-from tests.peers import TaskPeer
+from lab.agents import TaskPeer
+from lab.callers import Json, bearer, web
 from tests.sdks.clients import CLIENTS, Run, SdkClient
 from tests.sdks.environments import ENVIRONMENTS, Missing
 

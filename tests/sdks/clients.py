@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.callers import rpc_path
+from lab.callers import rpc_path
 from tests.sdks.environments import ENVIRONMENTS
 from tests.sdks.sights import Sight
 

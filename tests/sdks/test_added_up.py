@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.callers import Json
-from tests.hub_process import HubProcess
+from lab.agents import TaskPeer, online
+from lab.callers import Json
+from lab.hub_process import HubProcess
 from tests.openclaw.caller import TASK_GENERATING
 from tests.openclaw.caller import Caller as CallerOf03
-from tests.peers import TaskPeer, online
 from tests.sdks.clients import PROGRAMS
 from tests.sdks.environments import ENVIRONMENTS, Missing
 from tests.v1.caller import Caller as CallerOf1
@@ -106,6 +106,7 @@ async def added_up(environment: str, program: str, seen: list[Json]) -> list[Mad
     ("streamed", "environment", "program"),
     [
         pytest.param(streamed_by_1, "python-1", "added_up_1.py", id="1.0-python"),
+        pytest.param(streamed_by_1, "js-1", "added_up_1.mjs", id="1.0-js"),
         pytest.param(streamed_by_03, "python-0.3", "added_up_03.py", id="0.3-python"),
         pytest.param(streamed_by_03, "js-0.3", "added_up_03.mjs", id="0.3-js"),
     ],

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from tests.hub_process import HubProcess
-from tests.peers import Slow, TaskPeer, online
+from lab.agents import Slow, TaskPeer, online
+from lab.hub_process import HubProcess
 from tests.sdks.clients import CLIENTS, SdkClient
 from tests.sdks.conftest import is_here
 from tests.sdks.sights import ENDED

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.hub_process import HubProcess
-from tests.peers import TaskPeer, online
+from lab.agents import TaskPeer, online
+from lab.hub_process import HubProcess
 from tests.sdks.clients import VERSION_03, VERSION_1, SdkClient
 from tests.sdks.conftest import ready
 

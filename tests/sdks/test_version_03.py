@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from tests.callers import rpc_path
-from tests.hub_process import HubProcess
-from tests.peers import TaskPeer, online
+from lab.agents import TaskPeer, online
+from lab.callers import rpc_path
+from lab.hub_process import HubProcess
 from tests.sdks.clients import VERSION_03, SdkClient
 from tests.sdks.conftest import is_here
 

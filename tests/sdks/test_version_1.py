@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.callers import rpc_path
-from tests.hub_process import HubProcess
-from tests.peers import TaskPeer, online
+from lab.agents import TaskPeer, online
+from lab.callers import rpc_path
+from lab.hub_process import HubProcess
 from tests.sdks.clients import SdkClient
 
 HOOK = "https://8.8.8.8/hook"  # public, and never called: these tasks have ended

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 
-from tests.callers import TLS, Json, bearer
+from lab.callers import TLS, Json, bearer
+from lab.hub_process import HubProcess
 from tests.github import GitHub
-from tests.hub_process import HubProcess
 
 COOKIE = "cw_session"
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
 from tests.github import GitHub
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
 from tests.signin.clients import Browser, CommandLine
 
 PLENTY = {"SIGNIN_RATE_PER_MINUTE": "1000000"}

@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx
 import pytest
 
-from tests.callers import Json, bearer
+from lab.callers import Json, bearer
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
 from tests.github import GitHub
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
 from tests.signin.clients import Browser, Pkce, program, refused
 from tests.signin.conftest import PLENTY
 

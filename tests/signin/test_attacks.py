@@ -14,11 +14,12 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect as open_socket
 
-from tests.callers import bearer, envelope, question
+from lab import ROOT
+from lab.callers import bearer, envelope, question
+from lab.channel_agent import dial
+from lab.homes import MakeHome, hub_env
+from lab.hub_process import HubProcess, StartHub
 from tests.github import CLIENT_SECRET, GitHub
-from tests.homes import ROOT, MakeHome, hub_env
-from tests.hub_process import HubProcess, StartHub
-from tests.peer import dial
 from tests.signin.clients import Browser, CommandLine, Pkce, program, refused
 from tests.signin.test_apps import Device, allow, app_start, exchange
 
@@ -457,7 +458,7 @@ def test_no_token_is_ever_in_a_log_a_page_or_a_url(browser: Browser, make_cli: M
             client.get("/api/v1/me")
             client.get("/api/v1/nothing")
             client.post("/api/v1/tokens/channel", content=b"{broken")
-    log = "".join(program.said for program in browser.hub.programs)
+    log = "".join(program.output for program in browser.hub.programs)
     assert "DEBUG" in log
     for token in [*tokens, CLIENT_SECRET, *browser.github.tokens, cli.verifier]:
         assert token not in log

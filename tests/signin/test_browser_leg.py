@@ -6,9 +6,9 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.callers import bearer
+from lab.callers import bearer
+from lab.hub_process import HubProcess
 from tests.github import CLIENT_ID, Exchange, GitHub
-from tests.hub_process import HubProcess
 from tests.signin.clients import Browser, program
 
 START = "/api/v1/auth/oauth/start"

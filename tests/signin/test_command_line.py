@@ -5,12 +5,12 @@ from typing import Any
 
 import httpx
 
-from tests.callers import bearer
+from lab.agents import Echo, publish
+from lab.callers import bearer
+from lab.channel_agent import dial
+from lab.homes import MakeHome
+from lab.hub_process import StartHub
 from tests.github import GitHub
-from tests.homes import MakeHome
-from tests.hub_process import StartHub
-from tests.peer import dial
-from tests.peers import Echo, publish
 from tests.signin.clients import Browser, CommandLine, program, refused
 
 MakeCli = Callable[..., CommandLine]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.github import GitHub
-from tests.hub_process import HubProcess
 from tests.signin.chromium import PROGRAM, Page, chromium
 from tests.signin.clients import CommandLine
 from tests.signin.test_apps import Device
-from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")]
 FITS = "document.documentElement.scrollWidth <= window.innerWidth"

@@ -23,10 +23,10 @@ from accounts.oauth.github import Profile
 from accounts.oauth.people import admit
 from accounts.oauth.providers import Provider, read_providers
 from accounts.oauth.signup import read_signup
+from lab.processes import free_port
 from tests.github import Exchange
 from tests.native.house import browser, person
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, GONE, Oidc, other_key
-from tests.servers import free_port
 
 pytestmark = pytest.mark.django_db
 

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from tests.callers import Stream, bearer, open_stream, web
-from tests.hub_process import HubProcess
-from tests.minting import writing
-from tests.peers import Echo, Stall, online
+from lab.agents import Echo, Stall, online
+from lab.callers import Stream, bearer, open_stream, web
+from lab.hub_process import HubProcess
+from lab.minting import writing
 
 WITHIN_S = 2.0
 

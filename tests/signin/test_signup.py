@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.homes import MakeHome, manage
+from lab.hub_process import HubProcess, StartHub
+from lab.processes import ProgramError
 from tests.github import GitHub
-from tests.homes import MakeHome, manage
-from tests.hub_process import HubProcess, StartHub
 from tests.signin.clients import Browser, CommandLine, program, refused
 from tests.signin.conftest import PLENTY
 from tests.signin.test_revocation import set_active
@@ -116,7 +117,7 @@ def test_a_reused_login_is_another_account_and_handles_stay(sign_in: SignIn, git
 
 
 async def test_a_handle_never_moves_to_a_new_holder_of_the_login(sign_in: SignIn, github: GitHub) -> None:
-    from tests.peers import Echo, publish  # noqa: PLC0415  needs a running loop
+    from lab.agents import Echo, publish  # noqa: PLC0415  needs a running loop
 
     first = sign_in("lea")
     with program(first.hub.url, first.session) as client:
@@ -166,7 +167,7 @@ def test_a_login_a_local_account_holds_is_refused_until_an_operator_settles_it(
     [("--login", "nobody", "--github-id", "1"), ("--login", "nobody", "--rename", "x"), ("--login", "nobody")],
 )
 def test_the_command_says_what_it_cannot_do(signin_hub: HubProcess, arguments: tuple[str, ...]) -> None:
-    with pytest.raises(AssertionError, match=r"no account|required"):
+    with pytest.raises(ProgramError, match=r"no account|required"):
         manage(signin_hub.home.env, "link_github", *arguments)
 
 
@@ -194,5 +195,5 @@ def test_who_is_suspended_does_not_get_in_by_github(
     ],
 )
 def test_a_bad_setting_stops_the_start(tmp_path: Path, wrong: dict[str, str], said: str) -> None:
-    with pytest.raises(AssertionError, match=said):
+    with pytest.raises(ProgramError, match=said):
         manage({"DATA_DIR": str(tmp_path)} | wrong, "check")

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from lab.homes import MakeHome, manage
+from lab.hub_process import HubProcess
 from tests.github import GitHub
-from tests.homes import MakeHome, manage
-from tests.hub_process import HubProcess
 from tests.signin.clients import Browser, CommandLine, program
 from tests.signin.conftest import PLENTY
 from tests.signin.test_apps import Device

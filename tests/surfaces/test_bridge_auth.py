@@ -3,10 +3,10 @@
 import httpx
 import pytest
 
-from tests.callers import Json, bearer, envelope, question, rpc_path, web
-from tests.hub_process import HubProcess
+from lab.agents import Echo, online
+from lab.callers import Json, bearer, envelope, question, rpc_path, web
+from lab.hub_process import HubProcess
 from tests.operators.operator import Operator
-from tests.peers import Echo, online
 
 
 async def ask(hub: HubProcess, handle: str, **headers: str) -> httpx.Response:

@@ -9,11 +9,11 @@ import pytest
 from a2a.types import AgentCard
 from google.protobuf.json_format import ParseDict
 
-from tests.callers import bearer, rpc_path, send, web
-from tests.hub_process import HubProcess
-from tests.peers import Echo, online
+from lab.agents import Echo, online
+from lab.callers import bearer, rpc_path, send, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.surfaces.test_cards import patch
-from tests.waiting import eventually
 
 Json = dict[str, Any]
 V1 = {"A2A-Version": "1.0"}

@@ -14,9 +14,9 @@ from joserfc import jws
 from joserfc.errors import BadSignatureError
 from joserfc.jwk import KeySet
 
-from tests.callers import rpc_path
-from tests.hub_process import HubProcess
-from tests.peers import Echo, online
+from lab.agents import Echo, online
+from lab.callers import rpc_path
+from lab.hub_process import HubProcess
 
 Json = dict[str, Any]
 FIELDS = {

@@ -4,10 +4,10 @@ import json
 
 import httpx
 
-from tests.callers import bearer, envelope, question, rpc_path, send, web
-from tests.hub_process import HubProcess
-from tests.peers import Echo, online
-from tests.waiting import eventually
+from lab.agents import Echo, online
+from lab.callers import bearer, envelope, question, rpc_path, send, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 
 async def card_of(hub: HubProcess, handle: str, **headers: str) -> httpx.Response:

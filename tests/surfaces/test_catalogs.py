@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.callers import web
-from tests.hub_process import HubProcess
-from tests.peers import Echo, online
+from lab.agents import Echo, online
+from lab.callers import web
+from lab.hub_process import HubProcess
 from tests.surfaces.test_cards import patch
 
 Json = dict[str, Any]

@@ -9,17 +9,17 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.callers import bearer, failed_text, reply_text, send, stream, text_of, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Chunker, Echo, Flood, Stall, online
-from tests.waiting import eventually
+from lab.agents import Chunker, Echo, Flood, Stall, online
+from lab.callers import bearer, failed_text, reply_text, send, stream, text_of, web
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 BUSY = "agent is processing a turn for another caller"
 KIB = 1024
 
 
-async def check_alive(hub: HubProcess, agent: Peer, token: str) -> None:
+async def check_alive(hub: HubProcess, agent: ChannelAgent, token: str) -> None:
     """The connection that misbehaved still serves."""
     assert not agent.closed.is_set()
     assert reply_text(await send(hub.url, agent.handle, "still there?", token)) == "echo: still there?"

@@ -8,11 +8,11 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from tests.callers import Json, bearer, reply_text, send, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer, dial
-from tests.peers import Echo, online
-from tests.waiting import eventually
+from lab.agents import Echo, online
+from lab.callers import Json, bearer, reply_text, send, web
+from lab.channel_agent import ChannelAgent, dial
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 REGISTER = {"type": "register", "host": "h", "cwd": "/w", "osUser": None, "pid": 1, "channelVersion": "t"}
@@ -77,7 +77,7 @@ async def test_who_does_not_register_in_time_is_closed(embedded_hub: HubProcess)
 
 
 async def test_welcome_names_a_canonical_session_and_the_routing_name(hub: HubProcess) -> None:
-    async with Peer(hub.url, hub.mint("owner", "channel"), routingName="the-name") as agent:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel"), routingName="the-name") as agent:
         welcome = await agent.heard("welcome")
         assert CANONICAL.fullmatch(welcome["sessionId"])
         assert welcome["routingName"] == "@the-name"
@@ -90,13 +90,16 @@ async def test_welcome_names_a_canonical_session_and_the_routing_name(hub: HubPr
     ("cwd", "slug"), [("/home/x/phaseD-responder", "@phased-responder"), ("C:\\work\\My Repo", "@my-repo")]
 )
 async def test_the_routing_name_comes_from_the_folder(embedded_hub: HubProcess, cwd: str, slug: str) -> None:
-    async with Peer(embedded_hub.url, embedded_hub.mint("bob", "channel"), cwd=cwd) as agent:
+    async with ChannelAgent(embedded_hub.url, embedded_hub.mint("bob", "channel"), cwd=cwd) as agent:
         assert agent.routing_name == slug
 
 
 async def test_a_name_taken_by_a_live_session_gets_a_suffix_that_lasts(hub: HubProcess) -> None:
     token = hub.mint("owner", "channel")
-    async with Peer(hub.url, token, routingName="twin"), Peer(hub.url, token, routingName="twin") as second:
+    async with (
+        ChannelAgent(hub.url, token, routingName="twin"),
+        ChannelAgent(hub.url, token, routingName="twin") as second,
+    ):
         assert second.session_id is not None
         assert second.routing_name == f"@twin-{second.session_id[:8]}"
         await second.leave()
@@ -130,14 +133,14 @@ async def test_an_agent_may_return_with_another_token_of_its_owner(hub: HubProce
 
 async def test_an_unknown_session_id_gets_a_session_of_its_own(hub: HubProcess) -> None:
     for odd in (str(uuid.uuid4()), "nonsense", "", "x" * 500):
-        async with Peer(hub.url, hub.mint("owner", "channel"), session_id=odd) as agent:
+        async with ChannelAgent(hub.url, hub.mint("owner", "channel"), session_id=odd) as agent:
             assert agent.session_id != odd
             assert CANONICAL.fullmatch(agent.session_id or "")
 
 
 async def test_somebody_elses_session_is_never_bound(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent:
-        async with Peer(hub.url, hub.mint("bob", "channel"), session_id=agent.session_id) as stranger:
+        async with ChannelAgent(hub.url, hub.mint("bob", "channel"), session_id=agent.session_id) as stranger:
             assert stranger.session_id != agent.session_id
         assert reply_text(await send(hub.url, agent.handle, "still mine?", alice)) == "echo: still mine?"
 

@@ -3,10 +3,10 @@
 import asyncio
 import re
 
-from tests.callers import Json, failed_text, get_task, inbound, reply_text, send, stream
-from tests.homes import Home
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import Echo, Held, Stall, gone, online
+from lab.agents import Echo, Held, Stall, gone, online
+from lab.callers import Json, failed_text, get_task, inbound, reply_text, send, stream
+from lab.homes import Home
+from lab.hub_process import HubProcess, StartHub
 
 OFFLINE = "agent channel offline"
 BUSY = "agent is processing a turn for another caller"

@@ -9,12 +9,12 @@ import httpx
 import pytest
 
 from a2a_bridge.addresses import ADDRESSES
-from tests.callers import Json, bearer, call, question, rpc_path, web
+from lab.agents import Echo, Held, TaskPeer, online
+from lab.callers import Json, bearer, call, question, rpc_path, web
+from lab.hub_process import HubProcess, StartHub
+from lab.waiting import eventually
 from tests.conftest import MakeHome
 from tests.http_json import V1, Client, client, refusal
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import Echo, Held, TaskPeer, online
-from tests.waiting import eventually
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import re
 import pytest
 
 from a2a_bridge.versions import choose, no_method
-from tests.callers import (
+from lab.agents import Chunker, Echo, Held, TaskPeer, online
+from lab.callers import (
     Stream,
     bearer,
     call,
@@ -22,8 +23,7 @@ from tests.callers import (
     text_of,
     web,
 )
-from tests.hub_process import HubProcess
-from tests.peers import Chunker, Echo, Held, TaskPeer, online
+from lab.hub_process import HubProcess
 from tests.v1.caller import Caller
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")

@@ -7,11 +7,11 @@ import httpx
 import pytest
 
 from a2a_bridge.streams import KEEPALIVE_S
-from tests.callers import Json, bearer, envelope, open_stream, question, reply_text, rpc_path
-from tests.hub_process import HubProcess
+from lab.agents import Echo, Slow, TaskPeer, online
+from lab.callers import Json, bearer, envelope, open_stream, question, reply_text, rpc_path
+from lab.hub_process import HubProcess
+from lab.waiting import on_hub
 from tests.openclaw.caller import message
-from tests.peers import Echo, Slow, TaskPeer, online
-from tests.waiting import on_hub
 
 SILENCE_S = on_hub(KEEPALIVE_S, at_least_s=0.75)
 THINKS_S = 2.2 * SILENCE_S

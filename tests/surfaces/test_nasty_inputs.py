@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.callers import Json, bearer, envelope, get_task, question, rpc_path, send, web
-from tests.hub_process import HubProcess
-from tests.peers import Echo, online
+from lab.agents import Echo, online
+from lab.callers import Json, bearer, envelope, get_task, question, rpc_path, send, web
+from lab.hub_process import HubProcess
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, NO_TASK = -32700, -32600, -32601, -32602, -32001
 

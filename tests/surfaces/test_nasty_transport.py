@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.callers import Json, bearer, call, envelope, get_task, open_stream, question, reply_text, rpc_path, web
-from tests.hub_process import HubProcess
-from tests.peers import Chunker, Echo, Slow, Stall, online
-from tests.waiting import eventually
+from lab.agents import Chunker, Echo, Slow, Stall, online
+from lab.callers import Json, bearer, call, envelope, get_task, open_stream, question, reply_text, rpc_path, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 MIB = 1024 * 1024
 RAW_WITHIN_S = 10
@@ -172,6 +172,17 @@ async def test_a_header_of_one_value_that_comes_with_two_is_400(embedded_hub: Hu
         lines += [f"authorization: Bearer {mine}", f"AUTHORIZATION: Bearer {theirs}"]
         lines += ["Content-Length: 2", "", "{}"]
         answer = await raw(embedded_hub.url, "\r\n".join(lines).encode())
+    assert answer.startswith(b"HTTP/1.1 400 "), answer
+    assert b"authorization came with two values" in answer
+
+
+@pytest.mark.parametrize(("path", "kind"), [("/channel", "channel"), ("/cli", "session")])
+async def test_an_upgrade_with_two_tokens_is_400(embedded_hub: HubProcess, path: str, kind: str) -> None:
+    mine, theirs = (embedded_hub.mint(login, kind) for login in ("alice", "bob"))
+    lines = [f"GET {path} HTTP/1.1", "Host: hub", "Connection: Upgrade", "Upgrade: websocket"]
+    lines += ["Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {'A' * 22}=="]
+    lines += [f"authorization: Bearer {mine}", f"AUTHORIZATION: Bearer {theirs}", "", ""]
+    answer = await raw(embedded_hub.url, "\r\n".join(lines).encode())
     assert answer.startswith(b"HTTP/1.1 400 "), answer
     assert b"authorization came with two values" in answer
 

@@ -12,10 +12,11 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from hub import env
-from tests.callers import Json, bearer, web
-from tests.homes import ROOT, MakeHome
-from tests.hub_process import HubProcess
-from tests.peers import Echo, online
+from lab import ROOT
+from lab.agents import Echo, online
+from lab.callers import Json, bearer, web
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
 from tests.v1.caller import message, reply_of
 
 PREFIX = "/at/the/hub"

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.callers import bearer, envelope, failed_text, open_stream, question, reply_text, rpc_path, send
+from lab.agents import Slow, Stall, online
+from lab.callers import bearer, envelope, failed_text, open_stream, question, reply_text, rpc_path, send
+from lab.channel_agent import ChannelAgent, dial
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
 from tests.faults.test_slow_clients import connection
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
-from tests.peer import Peer, dial
-from tests.peers import Slow, Stall, online
 
 GIVES_UP_AFTER_S = 5  # clients in use, when they read nothing
 THINKS_S = 6.5
@@ -79,7 +79,7 @@ async def test_silence_registering_and_heads_have_the_seconds_of_the_contract(re
     )
 
 
-class Deaf(Peer):
+class Deaf(ChannelAgent):
     """Answers no ping."""
 
     async def on_frame(self, frame: object) -> None:

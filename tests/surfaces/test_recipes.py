@@ -5,9 +5,9 @@ import re
 import subprocess
 import sys
 
-from tests.homes import ROOT
-from tests.hub_process import HubProcess
-from tests.peers import TaskPeer, online
+from lab import ROOT
+from lab.agents import TaskPeer, online
+from lab.hub_process import HubProcess
 
 PAGE = (ROOT / "docs" / "howto" / "ask-from-python.md").read_text()
 MAIN = '\nfor piece in stream(sys.argv[1]):\n    print(piece, end="|")\nprint(ask(sys.argv[1]))\n'

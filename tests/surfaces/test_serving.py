@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import shlex
 import signal
 import subprocess
@@ -14,12 +13,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.callers import bearer, envelope, question, rpc_path, web
-from tests.homes import ROOT, MakeHome, hub_env, manage
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import Echo, Stall, online
-from tests.servers import free_port
-from tests.waiting import eventually
+from lab import ROOT
+from lab.agents import Echo, Stall, online
+from lab.callers import bearer, envelope, question, rpc_path, web
+from lab.homes import MakeHome, hub_env, manage
+from lab.hub_process import HubProcess, StartHub
+from lab.processes import ProgramError, free_port
+from lab.waiting import eventually
 
 
 def start_and_fail(tmp_path: Path, **env: str) -> tuple[int, str]:
@@ -38,7 +38,7 @@ def start_and_fail(tmp_path: Path, **env: str) -> tuple[int, str]:
 
 async def test_the_curl_that_the_demo_prints_gets_its_answer(make_home: MakeHome, start_hub: StartHub) -> None:
     hub = start_hub(make_home("embedded"), DEMO=1, DEV_LOGIN=1)
-    said = hub.programs[0].said
+    said = hub.programs[0].output
     command = said[said.index("curl ") :].replace("\\\n", " ").strip()
     _, _, url, *arguments = shlex.split(command)
     headers = dict(each.split(": ") for flag, each in pairwise(arguments) if flag == "-H")
@@ -53,11 +53,11 @@ async def test_the_demo_is_online_again_after_a_restart_and_its_old_token_is_gon
     make_home: MakeHome, start_hub: StartHub
 ) -> None:
     hub = start_hub(make_home("embedded"), DEMO=1, DEV_LOGIN=1)
-    old = next(word for word in hub.programs[0].said.split() if word.startswith("cw_sess_"))
+    old = next(word for word in hub.programs[0].output.split() if word.startswith("cw_sess_"))
     hub.terminate()
     assert await hub.exit_code() == 0
     hub.serve(0)
-    new = next(word for word in hub.programs[0].said.split() if word.startswith("cw_sess_"))
+    new = next(word for word in hub.programs[0].output.split() if word.startswith("cw_sess_"))
     async with web(hub.url) as client:
         card = (await client.get(f"{rpc_path('demo/echo')}/agent-card.json")).json()
         assert card["_clawborrator"]["online"] is True
@@ -123,7 +123,7 @@ def test_mint_token_prints_the_json_and_nothing_else(embedded_hub: HubProcess) -
 
 @pytest.mark.parametrize("login", ["", "a b", "-x", "x" * 40, "../x"])
 def test_mint_token_refuses_what_is_no_login(embedded_hub: HubProcess, login: str) -> None:
-    with pytest.raises(AssertionError, match="mint_token failed"):
+    with pytest.raises(ProgramError, match=r"mint_token .*failed"):
         manage(embedded_hub.home.env, "mint_token", "--login", login, "--kind", "app", "--json")
 
 
@@ -160,7 +160,7 @@ async def test_a_second_signal_ends_the_drain(make_home: MakeHome, start_hub: St
 
         await eventually(draining, "the drain")
         await asyncio.sleep(0.6)  # a repeat of the same signal within half a second counts as one
-        os.kill(hub.programs[0].process.pid, signal.SIGINT)
+        hub.programs[0].send_signal(signal.SIGINT)
         await hub.exit_code(within_s=20)
         with suppress(httpx.HTTPError):  # it may be told that the agent's channel went away
             assert (await asking).json()["result"]["status"]["state"] == "FAILED"

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from tests.callers import Json, bearer, failed_text, send, web
-from tests.hub_process import HubProcess
-from tests.peer import Peer
-from tests.peers import Stall, online
-from tests.waiting import eventually
+from lab.agents import Stall, online
+from lab.callers import Json, bearer, failed_text, send, web
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 
 async def ask(hub: HubProcess, method: str, path: str, *, url: str | None = None) -> Json:
@@ -27,7 +27,7 @@ async def tails(hub: HubProcess, session_id: str | None) -> list[str]:
 
 
 async def test_a_visit_is_in_the_transcript(hub: HubProcess) -> None:
-    async with Peer(hub.url, hub.mint("owner", "channel")) as agent:
+    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         assert await tails(hub, agent.session_id) == ["SessionStart"]
 
     async def ended() -> bool:
@@ -37,7 +37,7 @@ async def test_a_visit_is_in_the_transcript(hub: HubProcess) -> None:
 
 
 async def test_an_archived_session_is_back_on_the_list_when_its_agent_is(hub: HubProcess) -> None:
-    agent = Peer(hub.url, hub.mint("owner", "channel"))
+    agent = ChannelAgent(hub.url, hub.mint("owner", "channel"))
     async with agent:
         await ask(hub, "POST", f"{agent.session_id}/archive")
         assert (await ask(hub, "GET", str(agent.session_id)))["archivedAt"] is not None

@@ -9,9 +9,9 @@ from contextlib import closing
 
 import pytest
 
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess, StartHub
-from tests.peers import TaskPeer, online
+from lab.agents import TaskPeer, online
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess, StartHub
 from tests.v1.caller import Caller, Event, message, reply_of, texts
 
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.grown])]

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from lab.homes import MakeHome
+from lab.waiting import until
 from tests.channel.house import sql
-from tests.homes import MakeHome
 from tests.tenancy.callers import CALLERS, ONE_OF_EACH_KIND
 from tests.tenancy.world import World, world
-from tests.waiting import until
 
 GROWN = [pytest.mark.slow, pytest.mark.grown]
 HOMES = [

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.versions import DIALECTS, HUB, V03, V1
-from tests.callers import Json, question
+from lab.callers import Json, question
 from tests.openclaw.caller import message
 
 ASKS = frozenset({Operation.SEND, Operation.STREAM})

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from tests.hub_process import HubProcess
+from lab.hub_process import HubProcess
 
 # Sockets and beats; what a refusal writes on purpose is the audit's row of it.
 NOT_LOOKED_AT = {

@@ -3,12 +3,12 @@
 import httpx
 import pytest
 
-from tests.callers import bearer, envelope
+from lab.callers import bearer, envelope
+from lab.waiting import until
 from tests.tenancy.spoken import LIST, READ, SEND, SPOKEN, Spoken
 from tests.tenancy.tables import snapshot
 from tests.tenancy.test_matrix import CANARY, changed
 from tests.tenancy.world import World
-from tests.waiting import until
 
 SEES = {"limited": {"olga", "olga app", "gwen"}, "private": {"olga", "olga app"}, "draft": {"olga", "olga app"}}
 EVERY_KIND = pytest.mark.parametrize("kind", SEES)

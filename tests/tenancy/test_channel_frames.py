@@ -8,15 +8,15 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from lab.agents import Held
+from lab.channel_agent import ChannelAgent, dial
+from lab.waiting import eventually
 from tests.channel.house import Agent
 from tests.operators.operator import route
-from tests.peer import Peer, dial
-from tests.peers import Held
 from tests.tenancy.callers import CALLERS
 from tests.tenancy.tables import Tables, snapshot
 from tests.tenancy.test_matrix import changed
 from tests.tenancy.world import World
-from tests.waiting import eventually
 
 OWNERS = ("stan", "gwen", "vera", "pia", "blake", "root")
 REGISTER = json.dumps({"type": "register", "host": "h", "cwd": "/x", "pid": 1, "channelVersion": "1"})
@@ -50,7 +50,7 @@ async def test_nobody_registers_as_somebody_elses_session(tenants: World, login:
     for names in (tenants.main, tenants.gone, tenants.absent):
         wanted = names["public_id"]
         token = tenants.tokens[f"{login} channel"]
-        async with Peer(tenants.hub.url, token, session_id=wanted, cwd="/x") as thief:
+        async with ChannelAgent(tenants.hub.url, token, session_id=wanted, cwd="/x") as thief:
             assert thief.session_id != wanted
             assert thief.routing_name.startswith("@x")
     now = snapshot(tenants.hub, but_of=owner)

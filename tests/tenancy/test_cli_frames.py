@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.callers import Json
+from lab.callers import Json
+from lab.waiting import eventually
 from tests.operators.operator import Operator
 from tests.tenancy.callers import ABSENT, CALLERS, Caller, verdict
 from tests.tenancy.rules import FRAMES, May
 from tests.tenancy.tables import snapshot
 from tests.tenancy.test_matrix import CANARY, changed
 from tests.tenancy.world import Names, World, fill
-from tests.waiting import eventually
 
 EVERY_FRAME = pytest.mark.parametrize("name", [name for name in FRAMES if name.startswith("/cli ")])
 CODES = {403: {"forbidden", "blocked"}}

@@ -4,12 +4,12 @@ import httpx
 import pytest
 
 from a2a_bridge.addresses import ADDRESSES
-from tests.callers import bearer, question
+from lab.callers import bearer, question
+from lab.waiting import until
 from tests.tenancy.tables import snapshot
 from tests.tenancy.test_agents import EVERY_KIND, SEES, bare, handle_of
 from tests.tenancy.test_matrix import changed
 from tests.tenancy.world import World
-from tests.waiting import until
 
 V1 = {"A2A-Version": "1.0"}
 PUBLIC = "olga/pub-main"

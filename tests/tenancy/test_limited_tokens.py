@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.peer import dial
+from lab.channel_agent import dial
 from tests.tenancy.callers import CALLERS, LIMITED, Caller, verdict
 from tests.tenancy.rules import ASKING, BRIDGE, PAGES, REST, May
 from tests.tenancy.spoken import SPOKEN

@@ -6,11 +6,11 @@ from typing import Any
 import httpx
 import pytest
 
+from lab.waiting import until
 from tests.tenancy.callers import ABSENT, Caller, verdict
 from tests.tenancy.rules import BRIDGE, PAGES, REST, May, Rule
 from tests.tenancy.tables import Tables, snapshot
 from tests.tenancy.world import World
-from tests.waiting import until
 
 LISTED = REST | BRIDGE | PAGES
 ASKED = {name: rule for name, rule in LISTED.items() if rule.may not in (May.BY_HAND, May.OWN_PAGE)}

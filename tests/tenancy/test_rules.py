@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.homes import ROOT
+from lab import ROOT
 from tests.tenancy.rules import ACCOUNTS, REST, RULES, May
 from tests.tenancy.served import served
 

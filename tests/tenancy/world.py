@@ -12,10 +12,11 @@ from typing import Any
 
 import httpx
 
-from tests.callers import TLS, bearer
-from tests.homes import ROOT, Home, hub_env
-from tests.hub_process import HubProcess
-from tests.peers import Echo
+from lab import ROOT
+from lab.agents import Echo
+from lab.callers import TLS, bearer
+from lab.homes import Home, hub_env
+from lab.hub_process import HubProcess
 from tests.tenancy.callers import CALLERS, Caller, those_who_may
 from tests.tenancy.rules import RULES, Rule
 

@@ -8,14 +8,14 @@ import httpx
 import pytest
 
 from kit import trace
-from tests.callers import bearer, envelope, rpc_path, web
+from lab.agents import TaskPeer, online
+from lab.callers import bearer, envelope, rpc_path, web
+from lab.homes import MakeHome
+from lab.hub_process import HubProcess
+from lab.receivers import receiving
 from tests.channel.house import agent, rows
 from tests.conftest import HOMES
-from tests.homes import MakeHome
-from tests.hub_process import HubProcess
-from tests.peers import TaskPeer, online
 from tests.pushes.house import client, heard
-from tests.receivers import receiving
 from tests.v1.caller import message
 
 

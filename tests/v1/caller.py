@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.callers import Json, bearer, envelope, rpc_path, web
+from lab.callers import Json, bearer, envelope, rpc_path, web
 
 ENDED = ("TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", "TASK_STATE_REJECTED")
 _numbers = itertools.count(1)

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from tests.callers import inbound
-from tests.hub_process import HubProcess
-from tests.peers import Echo, TaskPeer, gone, online
+from lab.agents import Echo, TaskPeer, gone, online
+from lab.callers import inbound
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.v1.caller import Caller, message, reply_of, texts, told
-from tests.waiting import eventually
 
 
 async def test_an_agent_asks_back_and_the_answer_goes_on_with_the_task(hub: HubProcess, alice: str) -> None:
@@ -80,6 +80,23 @@ async def test_the_same_answer_sent_again_meanwhile_gets_the_same_end(hub: HubPr
     assert texts(ends[0]["artifacts"][-1]["parts"]) == "red it is"
     said = [texts(one["parts"]) for one in ends[0]["history"]]
     assert said == ["ask which?", "which?", "hold | reply red it is"]
+
+
+async def test_the_same_answer_is_joined_from_another_process(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        here, there = (Caller(url, agent.handle, alice) for url in (hub.urls[0], hub.urls[-1]))
+        task = await here.send("ask which?")
+        again = message("hold | reply red it is", taskId=task["id"])
+        first = asyncio.create_task(here.call("SendMessage", {"message": again}))
+        await eventually_asked(agent, 2)
+        async with there.open("SendStreamingMessage", {"message": again}) as events:
+            seen = [await anext(events)]
+            agent.release.set()
+            seen += [event async for event in events]
+        end = (await first)["task"]
+        assert len(agent.prompts) == 2
+    assert {seen[0].content["id"], end["id"]} == {task["id"]}
+    assert seen[-1].state == "COMPLETED"
 
 
 async def eventually_asked(agent: TaskPeer, times: int) -> None:

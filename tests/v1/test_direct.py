@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.callers import Json, inbound
-from tests.hub_process import HubProcess
-from tests.peers import TaskPeer, online
+from lab.agents import TaskPeer, online
+from lab.callers import Json, inbound
+from lab.hub_process import HubProcess
 from tests.v1.caller import Caller, message, reply_of, texts
 
 WORDS = "no task was needed"

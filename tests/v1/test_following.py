@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tests.hub_process import HubProcess
-from tests.peers import Chunker, Echo, Held, TaskPeer, online
+from lab.agents import Chunker, Echo, Held, TaskPeer, online
+from lab.hub_process import HubProcess
 from tests.v1.caller import Caller, Event, message, texts, told
 
 

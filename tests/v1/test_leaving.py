@@ -2,11 +2,11 @@
 
 import asyncio
 
-from tests.homes import MakeHome
-from tests.hub_process import StartHub
-from tests.peers import TaskPeer, online
+from lab.agents import TaskPeer, online
+from lab.homes import MakeHome
+from lab.hub_process import StartHub
+from lab.waiting import eventually
 from tests.v1.caller import Caller
-from tests.waiting import eventually
 
 
 async def test_a_client_that_leaves_frees_its_streams(make_home: MakeHome, start_hub: StartHub) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.callers import Json
-from tests.hub_process import HubProcess
-from tests.peers import Held, online
+from lab.agents import Held, online
+from lab.callers import Json
+from lab.hub_process import HubProcess
+from lab.waiting import eventually, on_hub
 from tests.v1.caller import Caller, message, reply_of, texts, told
-from tests.waiting import eventually, on_hub
 
 BUSY = "agent is processing a turn for another caller"
 

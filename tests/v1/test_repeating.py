@@ -5,9 +5,9 @@ import asyncio
 import httpx
 import pytest
 
-from tests.callers import bearer, envelope, rpc_path, web
-from tests.hub_process import HubProcess
-from tests.peers import Echo, Held, TaskPeer, gone, online
+from lab.agents import Echo, Held, TaskPeer, gone, online
+from lab.callers import bearer, envelope, rpc_path, web
+from lab.hub_process import HubProcess
 from tests.v1.caller import Caller, message, reply_of, texts
 
 

@@ -6,11 +6,11 @@ import re
 import pytest
 
 from a2a_bridge.streams import KEEPALIVE_S
-from tests.callers import Json
-from tests.hub_process import HubProcess
-from tests.peers import Chunker, Echo, Held, Slow, TaskPeer, online
+from lab.agents import Chunker, Echo, Held, Slow, TaskPeer, online
+from lab.callers import Json
+from lab.hub_process import HubProcess
+from lab.waiting import on_hub
 from tests.v1.caller import Caller, message, reply_of, texts, told
-from tests.waiting import on_hub
 
 
 async def test_a_question_gets_a_completed_task_whose_reply_is_an_artifact(hub: HubProcess, alice: str) -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tests.hub_process import HubProcess
-from tests.peers import Slow, online
+from lab.agents import Slow, online
+from lab.hub_process import HubProcess
 from tests.v1.caller import Caller, reply_of, texts, told
 
 TAKES_S = 2.8  # the hub of these tests waits 2 s

@@ -8,11 +8,10 @@ from standardwebhooks import Webhook
 
 from accounts.models import User
 from kit.clock import db_now
-from tests.receivers import Received
-from webhooks.leases import lease
+from lab.receivers import Received
+from webhooks.leases import SendLimits, lease
 from webhooks.models import Delivery, Subscription
 from webhooks.outbox import Happening, record
-from webhooks.places import Places
 from webhooks.sending import Sender, client
 from webhooks.subscribing import WithSecret, subscribe
 
@@ -67,4 +66,4 @@ def check_signed(one: Received, *secrets: str) -> Any:
 
 def lease_all() -> int:
     """Somebody begins to send; how many."""
-    return len(lease(Places()))
+    return len(lease(SendLimits()))

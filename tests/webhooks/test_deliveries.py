@@ -12,18 +12,17 @@ import pytest
 from django.db import connection
 
 from kit.clock import db_now
+from lab.receivers import receiving
+from lab.waiting import until
 from tests.native.house import Person
-from tests.receivers import receiving
-from tests.waiting import until
 from tests.webhooks.house import check_signed, deliver, fresh, happen, make_due, only_delivery, subscribed
 from webhooks import jobs
 from webhooks.keyring import PREFIX
-from webhooks.leases import JITTER, LEASE, Outcome, lease, send_again, settle
+from webhooks.leases import EACH_OWNER, JITTER, LEASE, Outcome, SendLimits, lease, send_again, settle
 from webhooks.models import UNHEALTHY_AFTER, Delivery, Subscription
-from webhooks.places import EACH_OWNER, EACH_SUBSCRIPTION, Places
 from webhooks.sending import Sender, client
 from webhooks.subscribing import OVERLAP, roll_secret, send_test, unsubscribe
-from webhooks.subscriptions import RETRY_AFTER_S
+from webhooks.subscriptions import EACH_SUBSCRIPTION, RETRY_AFTER_S
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 FAILED = Outcome(500)
@@ -31,7 +30,7 @@ FINE = Outcome(204)
 
 
 def lease_one() -> Any:
-    (leased,) = lease(Places())
+    (leased,) = lease(SendLimits())
     return leased
 
 
@@ -107,14 +106,14 @@ def test_retries_come_later_and_later_and_then_no_more(alice: Person) -> None:
         left_s = (tried.next_attempt_at - db_now()).total_seconds()
         assert wait_s * (1 - JITTER) - 5 < left_s < wait_s * (1 + JITTER)
         assert (tried.status, tried.attempts, tried.event_id) == ("pending", attempt, event_id)
-        assert lease(Places()) == []
+        assert lease(SendLimits()) == []
     assert fresh(one).status == "active"
     fail_once()
     tried = only_delivery()
     assert (tried.status, tried.attempts, tried.next_attempt_at) == ("failed", len(RETRY_AFTER_S) + 1, None)
     assert fresh(one).status == "unhealthy"
     make_due()
-    assert lease(Places()) == []
+    assert lease(SendLimits()) == []
 
 
 def test_each_attempt_has_the_same_body_and_a_signature_of_its_own(alice: Person) -> None:
@@ -160,7 +159,7 @@ def test_a_lease_that_ran_out_is_taken_again_and_the_late_word_does_not_count(al
     subscribed(alice.user)
     happen(alice.user)
     dead = lease_one()
-    assert lease(Places()) == []
+    assert lease(SendLimits()) == []
     assert dead.until - db_now() > LEASE - timedelta(seconds=10)
     make_due()
     heir = lease_one()
@@ -178,7 +177,7 @@ def test_the_end_of_a_delivery_and_the_end_of_its_webhook_do_not_wait_for_each_o
         one = subscribed(alice.user).subscription
         for _ in range(EACH_SUBSCRIPTION):
             happen(alice.user)
-        ends = [partial(settle, leased, FAILED) for leased in lease(Places())]
+        ends = [partial(settle, leased, FAILED) for leased in lease(SendLimits())]
         assert len(ends) == EACH_SUBSCRIPTION
         barrier = threading.Barrier(len(ends) + 1)
         with ThreadPoolExecutor(len(ends) + 1, initializer=barrier.wait) as threads:
@@ -205,7 +204,7 @@ def test_two_senders_never_take_the_same(alice: Person, bob: Person) -> None:
 
     def take() -> None:
         barrier.wait(10)
-        taken.extend([leased.delivery.pk for leased in lease(Places())])
+        taken.extend([leased.delivery.pk for leased in lease(SendLimits())])
         connection.close()
 
     threads = [threading.Thread(target=take) for _ in range(4)]
@@ -223,13 +222,13 @@ def test_nobody_takes_more_than_a_share(alice: Person, bob: Person) -> None:
         happen(alice.user)
     last = subscribed(bob.user).subscription
     happen(bob.user)
-    places = Places()
-    leased = lease(places)
+    limits = SendLimits()
+    leased = lease(limits)
     to = [one.delivery.subscription_id for one in leased]
     assert max(to.count(one.pk) for one in crowd) <= EACH_SUBSCRIPTION
     assert len(to) == EACH_OWNER + 1
     assert last.pk in to
-    assert lease(places) == []
+    assert lease(limits) == []
 
 
 def test_a_slow_receiver_does_not_hold_up_the_others(alice: Person, bob: Person) -> None:
@@ -275,10 +274,10 @@ def test_a_suspended_owner_is_told_nothing_more_until_reinstated(alice: Person) 
     happen(alice.user)
     alice.user.is_active = False
     alice.user.save()
-    assert lease(Places()) == []
+    assert lease(SendLimits()) == []
     alice.user.is_active = True
     alice.user.save()
-    assert len(lease(Places())) == 1
+    assert len(lease(SendLimits())) == 1
 
 
 @pytest.mark.parametrize("outcome", [FINE, FAILED])
@@ -290,7 +289,7 @@ def test_sent_again_it_starts_over_under_its_id(alice: Person, outcome: Outcome)
     assert send_again(only_delivery())
     again = only_delivery()
     assert (again.status, again.attempts, again.event_id) == ("pending", 0, first.event_id)
-    assert len(lease(Places())) == 1
+    assert len(lease(SendLimits())) == 1
 
 
 def test_what_is_being_sent_is_not_sent_again(alice: Person) -> None:

@@ -11,11 +11,11 @@ import httpx
 import psycopg
 import pytest
 
-from tests.callers import bearer
-from tests.homes import Home, MakeHome, manage
-from tests.hub_process import HubProcess, StartHub
-from tests.receivers import Received, receiving
-from tests.waiting import until
+from lab.callers import bearer
+from lab.homes import Home, MakeHome, manage
+from lab.hub_process import HubProcess, StartHub
+from lab.receivers import Received, receiving
+from lab.waiting import until
 from tests.webhooks.house import check_signed
 
 pytestmark = pytest.mark.slow
@@ -82,7 +82,7 @@ def kill_sender(desk: Desk) -> None:
     if desk.hub.worker is None:
         desk.hub.kill9()
     else:
-        desk.hub.worker.discard()
+        desk.hub.worker.kill()
 
 
 def start_sender(desk: Desk) -> None:

@@ -14,7 +14,7 @@ from webhooks import pages
 from webhooks.catalog import CATALOG, TEST
 from webhooks.keyring import unseal
 from webhooks.models import Delivery, Subscription
-from webhooks.recipes import HOWTO, verify_recipes
+from webhooks.pages import HOWTO, verify_recipes
 
 pytestmark = pytest.mark.django_db
 HERE = "http://127.0.0.1:9/hook"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.homes import ROOT
+from lab import ROOT
+from lab.receivers import Received, receiving
 from tests.native.house import Person
-from tests.receivers import Received, receiving
 from tests.webhooks.house import deliver, happen, subscribed
 from webhooks.subscribing import roll_secret
 

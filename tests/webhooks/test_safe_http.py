@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered, join_url
-from kit.safe_http.addresses import is_public
 from kit.safe_http.client import CHECK_WITHIN_S, TOTAL_S
-from tests.receivers import Canary, Received, receiving, talking
+from kit.safe_http.target import is_public
+from lab.receivers import Canary, Received, receiving, talking
 from tests.webhooks.certificates import make_tls
 
 TRIES = 4  # of names that the system looks up, each a quarter of a second

@@ -1,4 +1,4 @@
-"""A user's own webhooks. Others' and absent ones are the same 404."""
+"""A user's own webhooks and their deliveries. Others' and absent ones are the same 404."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import NotFound
@@ -8,19 +8,21 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page
-from accounts.rest import Conflict, caller_of
+from accounts.rest import Conflict, caller_of, check_no_fields
 from kit.describe import ErrorBody, Items, Page
 from webhooks import subscribing
 from webhooks.catalog import CATALOG
-from webhooks.models import Subscription
+from webhooks.leases import send_again
+from webhooks.models import Delivery, Subscription
 from webhooks.rest.serializers import (
     SubscriptionBody,
+    show_deliveries,
     show_event,
     show_subscription,
     show_subscriptions,
     show_with_secret,
 )
-from webhooks.rest.shapes import QueuedEvent, Webhook, WebhookEvent, WebhookWithSecret
+from webhooks.rest.shapes import QueuedEvent, Webhook, WebhookDelivery, WebhookEvent, WebhookWithSecret
 
 NO_STORE = {"Cache-Control": "no-store"}
 
@@ -82,23 +84,52 @@ class OneWebhook(APIView):
 class SendTest(APIView):
     """`/webhooks/{id}/test`"""
 
-    @extend_schema(request=None, responses={202: QueuedEvent})
+    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody})
     def post(self, request: Request, webhook_id: int) -> Response:
         """Queue a `webhook.test`, whatever it is subscribed to and however it is."""
         own = get_own(webhook_id, caller_of(request))
+        check_no_fields(request)
         return Response({"eventId": subscribing.send_test(own)}, status=202)
 
 
 class RollSecret(APIView):
     """`/webhooks/{id}/roll-secret`"""
 
-    @extend_schema(request=None, responses=WebhookWithSecret)
+    @extend_schema(request=None, responses={200: WebhookWithSecret, 400: ErrorBody})
     def post(self, request: Request, webhook_id: int) -> Response:
         """A new signing secret, in this answer and nowhere else; the one before signs too for 24 hours."""
-        made = subscribing.roll_secret(get_own(webhook_id, caller_of(request)).pk)
+        own = get_own(webhook_id, caller_of(request))
+        check_no_fields(request)
+        made = subscribing.roll_secret(own.pk)
         if made is None:
             raise NotFound("no such webhook")
         return Response(show_with_secret(made), headers=NO_STORE)
+
+
+class Deliveries(APIView):
+    """`/webhooks/{id}/deliveries`"""
+
+    @extend_schema(parameters=[PageQuery], responses=Page[WebhookDelivery])
+    def get(self, request: Request, webhook_id: int) -> Response:
+        """Its deliveries, newest first."""
+        own = get_own(webhook_id, caller_of(request))
+        return page(request, Delivery.objects.filter(subscription=own).order_by("-pk"), show_deliveries)
+
+
+class Replay(APIView):
+    """`/webhooks/{id}/deliveries/{deliveryId}/replay`"""
+
+    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 409: ErrorBody})
+    def post(self, request: Request, webhook_id: int, delivery_id: int) -> Response:
+        """Send it again under the same id, with all its retries; 409 while it is being sent."""
+        own = get_own(webhook_id, caller_of(request))
+        delivery = Delivery.objects.filter(subscription=own, pk=delivery_id).first()
+        if delivery is None:
+            raise NotFound("no such delivery")
+        check_no_fields(request)
+        if not send_again(delivery):
+            raise Conflict("it is being sent at this moment")
+        return Response({"eventId": delivery.event_id}, status=202)
 
 
 def get_own(webhook_id: int, owner: User) -> Subscription:

@@ -61,15 +61,12 @@ class FrameSocket(SocketConsumer):
         if self._closed:
             return
         async with asyncio.timeout(SEND_WITHIN_S):
-            await self._send_text(frame)
+            await self._send_encoded(frames.encode(frame))
 
     async def _send_bytes(self, frame: bytes) -> None:
         if not self._over:
             async with asyncio.timeout(SEND_WITHIN_S):
                 await self._send_encoded(frame)
-
-    async def _send_text(self, frame: Frame) -> None:
-        await self._send_encoded(frames.encode(frame))
 
     async def _send_encoded(self, frame: bytes) -> None:
         try:
@@ -79,6 +76,7 @@ class FrameSocket(SocketConsumer):
 
     async def _part(self, code: int, last: Frame | None) -> None:
         """Send a last frame if the agent takes it, and close either way."""
+        # A TimeoutError is an OSError: an agent that takes no last frame is closed all the same.
         with suppress(OSError):
             if last is not None:
                 await self._send(last)
@@ -132,6 +130,7 @@ class AgentSocket(FrameSocket):
         self._timer = asyncio.get_running_loop().call_later(REGISTER_WITHIN_S, self._expire)
         headers = headers_of(self.scope)
         self.scope["headers"].clear()  # the socket stays for long, and so would the token
+        # The token comes as Bearer, or in the register frame: a cookie would be taken for it, and refused.
         headers.pop("cookie", None)
         if token := presented(headers):
             await self._authenticate(token.digest)
@@ -157,6 +156,8 @@ class AgentSocket(FrameSocket):
             self._timer.cancel()
         await self._lose()
         if self._registered is not None:
+            # Shielded: if this task is cancelled and the row stays, the session
+            # looks connected until a heartbeat drops it.
             await asyncio.shield(self._leave(self._registered.connection_id))
 
     # From the link.
@@ -171,10 +172,11 @@ class AgentSocket(FrameSocket):
         """Send a question. See `agents.links.channel.link.Socket`."""
         if self._over:
             raise NotDelivered
+        # Before it is sent: the agent's answer may be read before `_send_text` returns.
         self._prompts.begin(prompt)
         try:
             async with self._prompting:  # in order, also while the agent takes nothing
-                await self._send_text(prompt_frame(prompt))
+                await self._send_encoded(frames.encode(prompt_frame(prompt)))
         except asyncio.CancelledError:  # still waiting for room: nothing left, and nothing may leave later
             self._prompts.withdraw(prompt.chat_id)
             raise
@@ -283,9 +285,11 @@ class AgentSocket(FrameSocket):
             raise BadFrame("already_registered", "this connection is registered")
         if self._identity is None and not await self._authenticate(digest_in(frame)):
             return
+        # Looking up the token took a while: the socket may have ended, and a row for it would have no socket.
         if self._over:
             return
         assert self._identity is not None  # noqa: S101  for the type checker
+        # From here on the hub makes the agent wait, not the other way round.
         if self._timer is not None:
             self._timer.cancel()
         try:
@@ -316,8 +320,10 @@ class AgentSocket(FrameSocket):
         )
         for one in arrival.unfinished:
             self._prompts.resume(one.prompt, one.for_s)
+        # At once: the row is committed, so other processes address prompts to this connection already.
         self._link.attach(registered.connection_id, self)
         if (old := registered.evicted) is not None:
+            # If it is lost, the heartbeat of that process finds the connection superseded and evicts it.
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
         await self._send(
             frames.Welcome(
@@ -338,11 +344,15 @@ class AgentSocket(FrameSocket):
             await self._send_bytes(decision)
 
     async def _leave(self, connection_id: int) -> None:
+        # Bounded like registering: a thousand sockets that end at once must
+        # leave the ledger its turn at the database.
         async with self._link.registering:
             await db_call(presence.leave)(connection_id, delete_session=self._deletes_session)
 
     async def _lose(self) -> None:
         """Nothing from this socket counts any more; what it owes fails at once."""
+        # Set before the first await: a prompt that arrives meanwhile is
+        # refused, not given to a socket that failed.
         self._over = True
         if self._registered is not None:
             self._link.detach(self._registered.connection_id)

@@ -115,6 +115,7 @@ class HookEvents:
             raise _Refusal(408, f"the body took over {BODY_WITHIN_S:g} s") from None
         event = _event(body)
         wanted = event.session_id if isinstance(event, HookEvent) else None
+        # Bearer alone, as on the socket: a cookie is never an agent's.
         token = presented({"authorization": request.headers.get("authorization", "")})
         found = await self._ledger.look_up(token.digest if token else None, None, wanted)
         if found.identity is None or found.identity.kind != Credential.Kind.CHANNEL:
@@ -132,6 +133,7 @@ class HookEvents:
         has_room = await self._meter.takes(owner_id, len(payload))
         if has_room:
             await self._ledger.record(NewEvent(session.session_id, event.kind, event.type, payload))
+        # Also without room for the event: the end of the agent's turn frees its claims either way.
         if event.is_stop:
             await self._ledger.release_session(session.session_id)
             await _add_usage(session.session_id, payload)

@@ -3,7 +3,6 @@
 import unicodedata
 from typing import Any, TypedDict, cast
 from urllib.parse import quote
-from uuid import UUID
 
 from django.http import HttpResponseBase
 from django.urls import path
@@ -19,11 +18,12 @@ from rest_framework.views import APIView
 from accounts.authn import Identity, identify, presented
 from accounts.models import Credential, User
 from accounts.rest import caller_of
-from agents.access import NotAllowed, Role, find_session
+from agents.access import Role
 from agents.models import File, Session
 from agents.rest.files import DOWNLOAD, OF_UPLOADS, AnyType, download
 from agents.rest.paging import read_query
 from agents.rest.uploads import FileForm, read_form
+from agents.rest.visible import get_session
 from agents.transcript import files
 from kit.describe import CHANNEL_TOKEN, ErrorBody, Uuid
 
@@ -87,9 +87,7 @@ class ChannelFiles(APIView):
     def post(self, request: Request) -> Response:
         """Add a file to a session of the token's owner, or to one they may prompt; up to 10 MiB."""
         form = read_form(ChannelFileForm, request)
-        session = _find_target(form["sessionId"], caller_of(request).pk)
-        if session is None:
-            raise NotFound("no such session")
+        session = get_session(request, form["sessionId"], at_least=Role.PROMPTER)
         file = files.store(session, caller_of(request), form["file"], File.Scope.REPLY)
         shown = {"id": file.pk, "filename": file.filename, "mime": file.mime, "size": file.size}
         return Response({**shown, "sha256": file.sha256, "sessionId": str(session.public_id)}, status=201)
@@ -130,11 +128,3 @@ def _header_text(name: str) -> str:
     """
     composed = unicodedata.normalize("NFC", name)  # macOS sends "u" and a diaeresis, which together are Latin-1
     return "".join(one if ord(one) < 256 else quote(one) for one in composed)
-
-
-def _find_target(public_id: UUID, owner_id: int) -> Session | None:
-    """None also for a session they may only look at: an agent learns no more than that it cannot write there."""
-    try:
-        return find_session(public_id, owner_id, at_least=Role.PROMPTER)
-    except NotAllowed:
-        return None

@@ -52,7 +52,10 @@ class Incoming:
         """
         match frame:
             case ChatEvent():
-                await self._hear(frame)
+                if (saying := frames.saying_of(frame)) is None:
+                    await self._record("chat", frame.event_type, frame.payload)
+                elif await self.prompts.hear(saying) and isinstance(saying, TaskStatus | TaskArtifact):
+                    await self._keep(frame.event_type, saying)
             case TailEvent():
                 await self._record("tail", frame.event_type, frame.payload)
                 if frame.event_type == "Stop":
@@ -65,16 +68,10 @@ class Incoming:
             case AgentsRequest() | PeersRequest() | RouteRequest() | DispatchRequest() | ProbeRequest():
                 await self._begin(frame)
 
-    async def _hear(self, event: ChatEvent) -> None:
-        """Pass what is of a reply on to who waits; keep what else is said."""
-        saying = frames.saying_of(event)
-        if saying is None:
-            await self._record("chat", event.event_type, event.payload)
-            return
-        is_news = await self.prompts.hear(saying)
-        kept = kept_of(saying) if isinstance(saying, TaskStatus | TaskArtifact) else None
-        if is_news and kept is not None:
-            await self._record("chat", event.event_type, Raw(kept.encode()))
+    async def _keep(self, type_: str, said: TaskStatus | TaskArtifact) -> None:
+        """Keep a piece of a reply that the reply's own text does not hold."""
+        if (kept := kept_of(said)) is not None:
+            await self._record("chat", type_, Raw(kept.encode()))
 
     async def _record(self, kind: str, type_: str, payload: Raw) -> None:
         """Keep an event. One that cannot be kept now is lost, not the connection and what its agent is asked."""

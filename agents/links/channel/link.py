@@ -90,6 +90,8 @@ class ChannelLink:
         self._waiting = waiting
         self._release = release
         self._sockets: dict[int, Socket] = {}
+        # A newer connection evicts an older one as soon as its row is committed; the older one's row may be
+        # committed too, but its socket not attached yet. Its `Evict` waits here.
         self._early: OrderedDict[int, Evict] = OrderedDict()
         self._receipts: dict[str, asyncio.Future[Taken | Refused]] = {}
         self._finals: dict[str, asyncio.Event] = {}
@@ -146,6 +148,8 @@ class ChannelLink:
             may_be_direct = await self._hand_over(prompt)
         else:
             may_be_direct = await self._deliver_far(turn.link_process, prompt)
+        # Without the feature `direct_message` the answer is a task: a
+        # stream need not wait to learn which it is.
         if not may_be_direct and (running := self._waiting.find(ask.chat_id)):
             running.becomes_task()
 
@@ -155,6 +159,7 @@ class ChannelLink:
 
     async def report(self, reports: Iterable[Report]) -> None:
         """Pass replies of this process' sockets to the processes that wait for them."""
+        # One after the other: the home fails a turn whose pieces arrive out of order.
         for one in reports:
             if one.home == self._me:
                 self._reply_to(one.message)
@@ -185,11 +190,13 @@ class ChannelLink:
                 self._tasks.start(self._take_prompt(message), name=f"prompt {message.chat_id}")
             case Taken() | Refused():
                 receipt = self._receipts.get(message.chat_id)
+                # Without a waiter it came after RECEIPT_WITHIN_S, and the turn has failed already.
                 if receipt is not None and not receipt.done():
                     receipt.set_result(message)
             case Chunk() | Said():
                 self._reply_to(message)
             case Final():
+                # Before the `Got`: a final that is confirmed must not be lost here any more.
                 self._reply_to(message)
                 self._tasks.start(self._post.send(message.reply_to, Got(message.chat_id)), name="got")
             case Got():
@@ -230,6 +237,7 @@ class ChannelLink:
     async def _hand_over(self, prompt: Prompt) -> bool:
         """Give it to the socket; whether the reply may be no more than an answer."""
         socket = self._sockets.get(prompt.connection_id)
+        # Late in a drain a prompt of another process would keep the socket from becoming idle.
         if socket is None or (self.refuses_far_prompts and prompt.home != self._me):
             raise NotDelivered
         await socket.prompt(prompt)
@@ -242,10 +250,12 @@ class ChannelLink:
                 receipt = Taken(prompt.chat_id, await self._hand_over(prompt))
         except (NotDelivered, TimeoutError):  # the server writes at once or waits with nothing written
             receipt = Refused(prompt.chat_id)
+        # If the receipt is lost, the home fails the turn and keeps it counted, since it may have been sent.
         await self._post.send(prompt.home, receipt)
 
     async def _deliver_far(self, process_id: str, prompt: Prompt) -> bool:
         """Send once and wait for the receipt; without one the prompt may have left, so it is not given back."""
+        # Before sending: the receipt may arrive while `send` still waits for Redis.
         receipt = self._receipts[prompt.chat_id] = asyncio.get_running_loop().create_future()
         try:
             if not await self._post.send(process_id, prompt):
@@ -262,6 +272,7 @@ class ChannelLink:
 
     async def _send_final(self, home: str, final: Final) -> None:
         addressed = Final(final.chat_id, final.chunks, final.text, final.reason, self._me, final.direct)
+        # Before sending, for the same reason as a receipt.
         got = self._finals[final.chat_id] = asyncio.Event()
         await self._post.send(home, addressed)  # no receiver proves nothing: the home may be resubscribing
         self._tasks.start(self._until_got(home, addressed, got), name=f"final {final.chat_id}")
@@ -274,6 +285,8 @@ class ChannelLink:
                         await got.wait()
                         return
                 except TimeoutError:
+                    # Safe to repeat: the first ending of a turn stands, and a claim
+                    # that is free is not released again.
                     await self._post.send(home, final)
         finally:
             self._finals.pop(final.chat_id, None)

@@ -100,6 +100,8 @@ class Driving:
         """The whole reply came."""
         if drive := self._drives.get(chat_id):
             drive.is_answered = True
+            # A program without hooks never reports the end of its turn, and
+            # may act a moment longer for this caller.
             if not self._has_hooks:
                 drive.until = now + REPLY_GRACE_S
 
@@ -137,6 +139,8 @@ class Driving:
         is_alone = all(one.asker_id == prompt.asker_id for one in prompts)
         isolated = any(one.isolated for one in prompts) or not is_alone
         is_its_turn = self._knows_turns and at_work.stops == 1  # 2: another turn goes on; 0: its own has ended
+        # It is uncertain from which prompt an onward question stems: the
+        # longest chain counts for the limit of depth.
         deepest = max(prompts, key=lambda one: len(one.chain))
         return Driver(
             prompt.asker_id,

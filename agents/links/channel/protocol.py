@@ -42,7 +42,7 @@ class Expected(Struct):
     is_wanted: bool = True
     pieces: int = 0
     size_bytes: int = 0
-    open_artifacts: set[str] = set()
+    open_artifacts: frozenset[str] = frozenset()  # mostly none: an empty set of its own would take 200 bytes
 
     def has_open(self, artifact_id: str) -> bool:
         """Whether parts may still be added to that artifact."""
@@ -50,7 +50,7 @@ class Expected(Struct):
 
     def keep_open(self, artifact_id: str, is_open: bool) -> None:
         """An artifact came: parts may follow, or not."""
-        (self.open_artifacts.add if is_open else self.open_artifacts.discard)(artifact_id)
+        self.open_artifacts = (self.open_artifacts - {artifact_id}) | ({artifact_id} if is_open else set())
 
     def count(self, chat_id: str, size: int, *, is_finished: bool = False) -> int:
         """Take one more piece of that size into account; its number.
@@ -159,7 +159,8 @@ class ChannelProtocol:
     def _whole(self, reply: Reply, expected: Expected) -> list[Report]:
         _check_whole(reply)
         del self._expected[reply.chat_id]
-        return [_final(reply.chat_id, expected, text=reply.text, direct=reply.direct)]
+        is_direct = reply.direct and not expected.pieces
+        return [Report(expected.home, Final(reply.chat_id, expected.pieces, reply.text, direct=is_direct))]
 
     def _chunk(self, chunk: ReplyChunk, expected: Expected) -> list[Report]:
         if expected.is_over:
@@ -198,6 +199,7 @@ class ChannelProtocol:
 
     def _end_told(self, chat_id: str, now: float) -> Report:
         expected = self._expected[chat_id]
+        # Kept, and forgotten after LATE_REPLY_S: a reply may still follow the end of the turn.
         expected.tells, expected.until = False, now
         return _final(chat_id, expected)
 
@@ -207,11 +209,8 @@ def _check_whole(reply: Reply | TaskStatus) -> None:
         raise TooLarge(reply.chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=True)
 
 
-def _final(
-    chat_id: str, expected: Expected, text: str | None = None, reason: str = "", *, direct: bool = False
-) -> Report:
-    is_direct = direct and not expected.pieces
-    return Report(expected.home, Final(chat_id, expected.pieces, text, str(reason), direct=is_direct))
+def _final(chat_id: str, expected: Expected, text: str | None = None, reason: str = "") -> Report:
+    return Report(expected.home, Final(chat_id, expected.pieces, text, str(reason)))
 
 
 def size_of(text: str) -> int:

@@ -55,11 +55,13 @@ def unfinished_of(session_id: int) -> list[Unfinished]:
         connection_id__isnull=False,
         caller__isnull=False,
     ).exclude(reason=Failure.NOT_DELIVERED)
+    # Most sessions come back without a question of late: one query instead of three.
     if not recent.exists():
         return []
     stops = Event.objects.filter(session_id=session_id, kind="tail", type="Stop").order_by("-pk")
     last_stop = stops.values_list("ts", flat=True).first()
     newest = recent.filter(_not_over(last_stop, now)).select_related("agent", "caller").order_by("-asked_at")
+    # The newest ones, but the oldest of them first: `Driving` goes by the order in which prompts went out.
     return [_unfinished(turn, now) for turn in reversed(newest[:MOST_UNFINISHED])]
 
 

@@ -122,6 +122,8 @@ class Errand:
     async def outcome(self, running: RunningTurn) -> SettledTurn | None:
         """How a turn ended; None when the agent left before."""
         waited: list[asyncio.Future[Any]] = [running.settled, self.gone]
+        # `wait` cancels neither future: other requests wait for `gone` too,
+        # and the turn belongs to the dispatcher.
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         return running.settled.result() if running.settled.done() else None
 
@@ -190,6 +192,7 @@ class Requests:
 
     async def _report(self, name: str, running: RunningTurn, session_id: int) -> None:
         """Tell the agent what came of a question that it did not wait for, wherever it is connected by then."""
+        # All that wait for this turn share the future: cancelling this report must not cancel it for them.
         settled = await asyncio.shield(running.settled)
         text = _spoken(settled, name) or ENDED
         await self._notifier.route_reply(
@@ -254,6 +257,7 @@ class OpenRequests:
 
     def take(self, request: Request, behalf: Behalf) -> list[Frame]:
         """Begin to serve a request; the frames that refuse it when it may not be served now."""
+        # Listing published agents stays allowed: it asks nothing of any other session.
         if behalf.isolated and not isinstance(request, AgentsRequest):
             return refusals.refuse(request, "isolated", refusals.ISOLATED, login=behalf.asker.login)
         if self._open >= AT_ONCE:

@@ -53,6 +53,7 @@ def compare_with_approved(server_id: int, fetched: Card) -> CardVerdict | None:
     The first card of a server without an approved one is approved. None: the server is gone, or was moved while
     this card was fetched.
     """
+    # Locked until the end: processes that fetch the card at once compare one after the other.
     server = RemoteServer.objects.select_for_update(no_key=True).filter(pk=server_id).first()
     if server is None or server.card_url != fetched.url:
         return None
@@ -117,6 +118,7 @@ def approve_card(server: RemoteServer, digest: str) -> None:
     """
     kept = _locked(server, digest)
     card, before = card_of(server.card_url, kept.waiting or {}), card_of(server.card_url, kept.approved)
+    # Ids of tasks and contexts were given by the server behind the old interface.
     if card.interface != before.interface:
         forget(server.pk)
     Session.objects.filter(pk=server.session_id).update(**place_of(card))

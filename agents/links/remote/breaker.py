@@ -30,6 +30,7 @@ def enter(server: RemoteServer) -> bool:
         return False
     now = db_now()
     trial = {"retry_at": now + timedelta(seconds=TRIAL_S)}
+    # The condition stands in the UPDATE: of the calls of all processes exactly one gets the trial.
     if not RemoteServer.objects.filter(pk=server.pk, retry_at__lte=now).update(**trial):
         raise BreakerOpen("it failed too often, and is left alone for a while")
     return True

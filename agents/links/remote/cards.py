@@ -52,6 +52,8 @@ class Cards:
             Unreachable: there is none; nothing was asked.
         """
         key = (place.server_id, place.url, place.auth.scheme, place.digest)
+        # While the card is refused, no kept card counts: each call that the
+        # breaker lets through fetches it anew.
         card, at = (None, 0.0) if place.is_refused else self._known.get(key, (None, 0.0))
         age = self._clock() - at
         if card is not None and age < FRESH_S:

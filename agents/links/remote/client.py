@@ -83,6 +83,7 @@ class RemoteClient:
         """An answer of status 200, or why there is none."""
         headers = {
             "Accept": accept if accept in JSON_TYPES else f"{accept}, {JSON_TYPES[0]}",
+            # Bodies are bounded by the bytes that come, and are never decompressed.
             "Accept-Encoding": "identity",
             "Content-Type": JSON_TYPES[0],
             "A2A-Version": request.version,

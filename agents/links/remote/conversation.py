@@ -38,6 +38,8 @@ async def converse(
                 if reply.end is not None:
                     return
     except Lost:
+        # Once the server named the task, or told how the continued one stands, it has the question: from then on
+        # the hub looks for the answer, and never asks again.
         if not reply.task_id or (reply.task_id == question.task_id and not reply.state):
             raise
     if not reply.task_id:

@@ -94,6 +94,7 @@ class RemoteLink:
         reply = Reply(turn.ask.chat_id, self._waiting.take)
         call = self._calls[turn.ask.chat_id] = Call(turn, reply)
         self._tasks.start(self._run(call), name=f"remote {turn.ask.chat_id}")
+        # Shielded: a dispatcher that stops waiting would cancel `left`, which `_run` still reads.
         if not await asyncio.shield(call.left):
             raise NotDelivered
 
@@ -117,6 +118,8 @@ class RemoteLink:
         try:
             final = await self._reach_end(call)
         except asyncio.CancelledError:
+            # Only `withdraw` cancels one call; otherwise the process ends, and
+            # its drain or the reaper ends the turn.
             if not call.is_withdrawn:
                 raise
             final = call.reply.ended(Failure.CANCELED)
@@ -125,6 +128,8 @@ class RemoteLink:
             final = call.reply.ended(Failure.CHANNEL_LOST)
         finally:
             del self._calls[call.turn.ask.chat_id]
+        # Nothing was sent, and the turn still waits: `deliver` raises
+        # NotDelivered, and the budget is given back.
         if not call.has_left and self._waiting.find(call.turn.ask.chat_id):
             call.leave(False)
         else:
@@ -142,6 +147,7 @@ class RemoteLink:
                 await self._ails(call, "no answer in time")
             return ended(Failure.TIMEOUT)
         except TooLarge:
+            # Before cancelling: the caller need not wait until the server has taken the cancellation.
             self._tell(ended(Failure.REPLY_TOO_LARGE))
             await self._cancel(call)
             return ended("")
@@ -165,6 +171,7 @@ class RemoteLink:
         )
         await converse(call.client, question, reply, on_send=call.leave, on_event=lambda: self._heard(call))
         waits = reply.task_id if reply.state in INTERRUPTED else ""
+        # Before the end is told: the caller may go on at once, and has to reach the same remote task.
         await db_call(remember)(known.server_id, ask, Names(reply.context_id, waits))
         assert reply.end is not None  # noqa: S101  `converse` returns only then
         is_message = not reply.task_id and not reply.end.reason
@@ -190,6 +197,7 @@ class RemoteLink:
             place = call.known.place
             await db_call(open_at_once)(place.server_id, place.url, str(failure), tried=call.known.tries)
         elif isinstance(failure, Declined):
+            # A refusal is an answer too: the server is reachable, so its breaker closes.
             self._heard(call)
         if call.known is not None and isinstance(failure, Declined):
             self._cards.doubt(call.known.server_id)
@@ -239,6 +247,7 @@ def _get_known(ask: Ask) -> Known:
         is_refused=bool(server.card_refusal),
         keys=tuple(server.card_keys),
     )
+    # `enter` last: it may use up the one trial of a half-open breaker, after all that can fail.
     return Known(place, find_names(server, ask), enter(server), server.tells_caller)
 
 

@@ -2,13 +2,15 @@
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
+from accounts.api.tokens import NewAppToken
 from accounts.models import Credential
-from accounts.tokens import BadLogin, get_or_create_local_user, mint
+from accounts.tokens import NO_LIMITS, BadLogin, Limits, get_or_create_local_user, mint
 
 
 class Command(BaseCommand):
@@ -22,10 +24,14 @@ class Command(BaseCommand):
         parser.add_argument("--kind", required=True, choices=Credential.Kind.values)
         parser.add_argument("--name", default="minted by an operator", help="what to call it in lists")
         parser.add_argument("--admin", action="store_true", help="also make the user a member of the staff")
+        parser.add_argument("--scopes", help="of an app token: ask,read,publish,admin, or some of them")
+        parser.add_argument("--agent", help="of an app token: owner/slug of the one agent that it asks")
+        parser.add_argument("--expires-in", type=int, help="seconds that an app or channel token is good for")
         parser.add_argument("--json", action="store_true", help="print a JSON object instead of the bare token")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the token, and nothing else, on standard output."""
+        limits = _limits(options)
         try:
             user = get_or_create_local_user(options["login"])
         except BadLogin as bad:
@@ -37,6 +43,33 @@ class Command(BaseCommand):
         if options["admin"] and not user.is_staff:
             user.is_staff = user.is_superuser = True
             user.save(update_fields=["is_staff", "is_superuser"])
-        minted = mint(user, Credential.Kind(options["kind"]), options["name"])
+        minted = mint(user, Credential.Kind(options["kind"]), options["name"], limits=limits)
         shown = {"token": minted.token, "login": user.login, "kind": options["kind"]}
         self.stdout.write(json.dumps(shown) if options["json"] else minted.token)
+
+
+def _limits(options: dict[str, Any]) -> Limits:
+    """What the token is limited to, checked as the body of a mint over REST is."""
+    asked = {
+        "scopes": options["scopes"].split(",") if options["scopes"] is not None else None,
+        "agent": options["agent"],
+        "expires_in": options["expires_in"],
+    }
+    given = {name: value for name, value in asked.items() if value is not None}
+    kind = Credential.Kind(options["kind"])
+    if kind == Credential.Kind.SESSION and given:
+        raise CommandError("a session is limited to nothing and lasts 30 days: make a token of the kind app")
+    if kind == Credential.Kind.CHANNEL and given.keys() - {"expires_in"}:
+        raise CommandError("--scopes and --agent are for tokens of the kind app")
+    body = NewAppToken(data={"name": "x", **given})
+    if not body.is_valid():
+        raise CommandError("; ".join(_flaws(body.errors)))
+    return body.limits() if given else NO_LIMITS
+
+
+def _flaws(errors: Any) -> Iterator[str]:
+    """Each option that has a flaw, with its first one."""
+    for name, said in errors.items():
+        while isinstance(said, list | dict):
+            said = next(iter(said.values() if isinstance(said, dict) else said))
+        yield f"--{name.replace('_', '-')}: {said}"

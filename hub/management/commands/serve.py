@@ -24,9 +24,11 @@ class Command(BaseCommand):
         _check_port()
         if settings.IS_EMBEDDED:
             try:
+                # Its descriptor is never closed: the lock holds until the process ends, however it ends.
                 lock(settings.DATA_DIR)
             except DataDirInUse as taken:
                 raise CommandError(str(taken)) from None
+            # Under the lock: two processes must not migrate one SQLite file.
             call_command("migrate", verbosity=0, interactive=False)
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         bound_malloc()

@@ -1,0 +1,56 @@
+"""What operations work with, and how they find tasks."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from a2a_bridge.calls import Call, Outcome, StreamedAnswer
+from a2a_bridge.errors import task_not_found
+from a2a_bridge.exchange import Exchanges
+from a2a_bridge.pushes.pushes import Pushes
+from a2a_bridge.streams import Streaming
+from a2a_bridge.tasks.feed import Feeds
+from a2a_bridge.tasks.reader import TaskReader
+from a2a_bridge.tasks.record import Task
+from a2a_bridge.tasks.store import TaskStore
+from agents.dispatch import Dispatcher
+from agents.pieces import Json
+from agents.post import Post
+
+MAX_TASK_ID_CHARS = 64
+
+
+class Services(msgspec.Struct, frozen=True, kw_only=True):
+    """What operations work with. `extended_card`: of an agent for a user, by their ids; reads the database."""
+
+    exchanges: Exchanges
+    reader: TaskReader
+    tasks: TaskStore
+    feeds: Feeds
+    pushes: Pushes
+    dispatcher: Dispatcher
+    post: Post
+    extended_card: Callable[[int, int], Json | None]
+
+
+async def find(services: Services, call: Call, task_id: str) -> Task:
+    """A task of the caller's with this agent; the same error for absent, expired and foreign."""
+    if not task_id or len(task_id) > MAX_TASK_ID_CHARS or not task_id.isprintable():
+        raise task_not_found()
+    task = await services.reader.find(task_id, call.caller.identity.user_id)
+    if task is None or task.handle != call.caller.agent.handle:
+        raise task_not_found()
+    return task
+
+
+async def again(services: Services, call: Call, streaming: Streaming, task_id: str = "") -> Outcome:
+    """Attach a client that lost its stream; nothing is asked again."""
+    seen_id, _, number = call.seen.rpartition(".")
+    if not number.isdecimal() or len(number) > 9 or task_id not in ("", seen_id):
+        raise task_not_found()
+    task, seq = await find(services, call, seen_id), int(number)
+    feed = await services.reader.follow(task)
+    missed = feed.since(seq) if seq <= feed.task.seq else None
+    if missed is None:
+        missed = await services.tasks.events_after(task, seq)
+    return StreamedAnswer(streaming.again(feed, missed, seq))

@@ -1,0 +1,84 @@
+"""The texts of the ledger's statements. A statement has one text per database, whatever the size of a batch."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agents.models.presence import PROCESS_DEAD_S
+
+_LIST = re.compile(r"= ANY\((:\w+)\)")
+_NAME = re.compile(r"(?<!:):(\w+)")
+
+
+class Statement(NamedTuple):
+    """The text of a statement, or of a part of one, for each database."""
+
+    sqlite: str
+    postgresql: str
+
+
+# PostgreSQL's clock is read once, after the locks, and kept for the transaction.
+READ_CLOCK = "CAST(set_config('clawbridge.now', CAST(clock_timestamp() AS text), true) AS timestamptz)"
+NOW = Statement(":now", "CAST(current_setting('clawbridge.now') AS timestamptz)")
+_PARTS = {
+    "now": NOW,
+    "day": Statement(":day", f"CAST({NOW.postgresql} AT TIME ZONE 'UTC' AS date)"),
+    "alive": Statement(":alive", f"({NOW.postgresql} - interval '{PROCESS_DEAD_S} seconds')"),
+}
+
+
+def statement(text: str, *, postgresql_lock: str = "", **parts: Statement) -> Statement:
+    """A statement from one text. `:name` is a value, `= ANY(:name)` compares with a list (`Database.list_of`).
+
+    `{now}`, `{day}`: the moment of the batch, and its day. `{alive}`: the earliest last beat of a live process.
+    `{name}`: one of the `parts`. `postgresql_lock`: the end of it on PostgreSQL; SQLite has one write lock.
+    """
+    known = _PARTS | parts
+    sqlite, postgresql = (text.format(**{name: part[i] for name, part in known.items()}) for i in (0, 1))
+    return Statement(
+        _LIST.sub(r"IN (SELECT value FROM json_each(\1))", sqlite),
+        _NAME.sub(r"%(\1)s", f"{postgresql} {postgresql_lock}"),
+    )
+
+
+def table(name: str, *types: str) -> Statement:
+    """A part of a statement: rows that are handed in (`Database.table_of`), with columns column1, column2, ..."""
+    numbers = range(1, len(types) + 1)
+    columns = ", ".join(f"json_extract(value, '$[{n - 1}]') AS column{n}" for n in numbers)
+    arrays = ", ".join(f"CAST(:{name}{n} AS {one}[])" for n, one in zip(numbers, types, strict=True))
+    names = ", ".join(f"column{n}" for n in numbers)
+    return Statement(
+        f"(SELECT {columns} FROM json_each(:{name}))", f"(SELECT {names} FROM unnest({arrays}) AS given({names}))"
+    )
+
+
+class Insert(NamedTuple):
+    """Adds rows, which are named tuples of its columns."""
+
+    sqlite: str
+    postgresql: str
+
+
+def insert(into: str, columns: Sequence[str], ending: str = "", *, now: str = "") -> Insert:
+    """See `Insert`. On PostgreSQL the rows come as JSON, and the table says what types they have.
+
+    `now`: the column that is the moment of the batch; PostgreSQL knows it, whatever the rows say.
+    """
+    names = ", ".join(columns)
+    values = ", ".join(NOW.postgresql if one == now else one for one in columns)
+    return Insert(
+        f"INSERT INTO {into} ({names}) VALUES ({', '.join('?' * len(columns))}) {ending}",
+        f"INSERT INTO {into} ({names})"
+        f" SELECT {values} FROM json_populate_recordset(NULL::{into}, %(rows)s) {ending}",
+    )
+
+
+def checked(changing: Statement, wanted: str) -> Statement:
+    """A statement that on PostgreSQL fails the transaction unless it returns as many rows as the value `wanted`.
+
+    It divides by zero, so that what was sent with it is not done. SQLite's own text stays: count the rows there.
+    """
+    changed = f"WITH changed AS ({changing.postgresql})"
+    return Statement(
+        changing.sqlite, f"{changed} SELECT 1 / CAST(count(*) = %({wanted})s AS integer) FROM changed"
+    )

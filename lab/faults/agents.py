@@ -1,0 +1,123 @@
+"""Agents that say what they were asked, nonce and all, whole or in pieces.
+
+They come back after a loss, to the other process, and log every prompt: one that was sent twice shows.
+"""
+
+import asyncio
+import itertools
+import random
+from contextlib import suppress
+
+import websockets
+
+from lab.channel_agent import ChannelAgent
+from lab.faults.oplog import OpLog
+from lab.frames import Json
+
+BACK_AFTER_S = (0.3, 1.5)
+PIECES = 3
+
+
+def echo_of(text: str) -> str:
+    """What an agent replies to a question."""
+    return f"echo {text}"
+
+
+class EchoAgent(ChannelAgent):
+    """One agent program. `handle` is set once it was published; `online` while it is registered.
+
+    `urls` are the web processes it goes to, in turn. `takes_s`: how long an answer takes, at most. `is_silent`: it
+    answers nothing. `connects`, `misses`, `asked`: how often it was welcomed, was not, and was asked; `bye`: the
+    last frame of that type.
+    """
+
+    welcome_within_s = 60.0
+
+    def __init__(
+        self, urls: list[str], token: str, log: OpLog, *, name: str = "agent", takes_s: float = 0.05
+    ) -> None:
+        super().__init__("", token, host="faults", cwd=f"/work/{name}", pid=1)
+        self.urls = urls
+        self.log = log
+        self.name = name
+        self.takes_s = takes_s
+        self.online = asyncio.Event()
+        self.comes_back = True
+        self.is_silent = False
+        self.connects, self.misses, self.asked, self.sockets = 0, 0, 0, 0
+        self.bye: Json = {}
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Connect, and stay so until `stop`."""
+        self._running = asyncio.get_running_loop().create_task(self._run(), name=self.name)
+
+    async def stop(self) -> None:
+        """Leave for good."""
+        self.comes_back = False
+        if self._running is not None:
+            self._running.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._running
+        await self.end_tasks()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it has a registered socket now."""
+        return self.online.is_set()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will not come back."""
+        return self._running is not None and self._running.done()
+
+    def on_prompt(self, prompt: Json) -> None:
+        """Log it, then answer."""
+        self.asked += 1
+        nonce, socket = prompt["text"].partition(" ")[0], f"{self.name}/{self.sockets}"
+        self.log.write("prompt", agent=self.handle, nonce=nonce, chat_id=prompt["chatId"], socket=socket)
+        super().on_prompt(prompt)
+
+    async def answer(self, prompt: Json) -> None:
+        """Reply to one prompt after a little while."""
+        if self.is_silent:
+            return
+        await asyncio.sleep(random.uniform(0, self.takes_s))
+        chat_id, text = prompt["chatId"], echo_of(prompt["text"])
+        if random.random() < 0.5:
+            await self.reply(chat_id, text)
+            return
+        size = len(text) // PIECES + 1
+        for start in range(0, len(text), size):
+            await self.chunk(chat_id, text[start : start + size])
+        await self.chunk(chat_id, "", done=True)
+
+    async def on_frame(self, frame: Json) -> None:
+        """Answer pings; keep the last `bye`."""
+        await super().on_frame(frame)
+        if frame["type"] == "bye":
+            self.bye = frame
+
+    def keeps(self, frame: Json) -> bool:
+        """A run lasts for hours: only what `connect` waits for stays."""
+        return bool(frame["type"] == "welcome")
+
+    async def _run(self) -> None:
+        for turn in itertools.count():
+            url = self.urls[turn % len(self.urls)]
+            try:
+                self.sockets += 1
+                await self.connect(url)
+                self.connects += 1
+                self.online.set()
+                await self.closed.wait()
+            except (OSError, websockets.WebSocketException, TimeoutError) as failure:
+                self.misses += 1
+                self.log.write("miss", agent=self.name, url=url, why=repr(failure)[:200])
+            finally:
+                self.online.clear()
+                self.drop()
+                self.cancel_answers()  # what was asked on this socket is not answered on another
+            if not self.comes_back:
+                return
+            await asyncio.sleep(random.uniform(*BACK_AFTER_S))

@@ -1,0 +1,171 @@
+"""I7 to I11: what callers and receivers were told."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from lab.faults.agents import echo_of
+from lab.faults.evidence import Evidence
+from lab.faults.oplog import Line
+from lab.faults.report import Row
+
+OUTBOX = """
+SELECT event_id, status, payload::json->>'routeId' AS chat_id FROM webhooks_delivery WHERE type = 'agent.replied'
+"""
+SEQS = "SELECT id, seq FROM a2a_bridge_storedtask"
+DELIVERED = "SELECT event_id, delivered_at FROM webhooks_delivery WHERE delivered_at IS NOT NULL"
+AGAIN_WITHIN_S = 90.0
+TASK_NOT_FOUND = -32001
+UNRECORDED = "could not record"
+
+
+def replies_are_ones_own(found: Evidence) -> Row:
+    """I7."""
+    row = Row("I7", "no reply reaches the wrong caller: every reply holds the nonce of its question")
+    for ask in found.asks:
+        if ask["outcome"] == "completed":
+            wanted = echo_of(f"{ask['nonce']} what did I say?")
+            row.case(ask["text"] == wanted, f"{ask['nonce']} ({ask['kind']}) got {ask['text']!r}")
+    return row
+
+
+def others_tasks_are_hidden(found: Evidence) -> Row:
+    """I8, as far as a run goes: the matrix of routes and callers is in tests/tenancy."""
+    row = Row("I8", "another caller's task is not found")
+    for peek in found.lines["peek"]:
+        if peek["code"] == TASK_NOT_FOUND or peek["outcome"] != "refused":
+            row.case(peek["code"] == TASK_NOT_FOUND, f"{peek['task_id']}: {peek['outcome']} {peek['text']}")
+    return row
+
+
+def one_task_a_key(found: Evidence) -> Row:
+    """I9. An ask that provably left nothing behind (`not_delivered`) freed its key, and may be made again."""
+    row = Row("I9", "one Idempotency-Key, one task and one charge, however often and wherever it is sent")
+    for nonce, asks in found.by_nonce.items():
+        if not asks[0]["keyed"]:
+            continue
+        tasks = {ask["task_id"] for ask in asks if ask["outcome"] == "completed"}
+        charged = [turn for turn in found.turns_of.get(nonce, []) if turn["usage_day"] is not None]
+        row.case(len(tasks) <= 1 and len(charged) <= 1, f"{nonce}: tasks {tasks}, {len(charged)} charges")
+    return row
+
+
+def keyed_asks_are_answered(found: Evidence) -> Row:
+    """I9. The end of its task, a refusal of admission among them; an error is none that the load asks for."""
+    row = Row("I9", "a keyed ask that goes on is answered")
+    for keyed in found.lines["keyed"]:
+        ok = keyed["outcome"] in ("completed", "failed")
+        said = f"{keyed['status']} {keyed['outcome']} {keyed['text']}"
+        row.case(ok, f"{keyed['nonce']} ({keyed['kind']}, {keyed['fault']}, {keyed['attempts']} attempts): {said}")
+    return row
+
+
+def prompts_go_out_once(found: Evidence) -> Row:
+    """The delivery half of I9: a prompt is never handed over twice."""
+    row = Row("I9", "a prompt is handed to one socket, once")
+    sockets: dict[str, list[int]] = defaultdict(list)
+    for prompt in found.lines["prompt"]:
+        sockets[prompt["chat_id"]].append(prompt["socket"])
+    for chat_id, got in sockets.items():
+        row.case(len(got) == 1, f"{chat_id} went to sockets {got}")
+    return row
+
+
+def streams_are_complete(found: Evidence) -> Row:
+    """I10."""
+    row = Row("I10", "streams are complete over breaks: every event once, in order, to the end the table has")
+    for ask, ok, detail in _streams(found):
+        if not ask["cuts"]:
+            row.case(ok, detail)
+    return row
+
+
+def cut_streams_are_complete(found: Evidence) -> Row:
+    """I10, where the caller broke off: a caller that reached the end had every event."""
+    row = Row("I10", "streams that their reader breaks off 1 to 5 times are complete all the same")
+    for ask, ok, detail in _streams(found):
+        if ask["cuts"]:
+            row.case(ok, f"{detail}, {ask['cuts']} cuts")
+    return row
+
+
+def _streams(found: Evidence) -> Iterator[tuple[Line, bool, str]]:
+    """Those with an end that was recorded: whether each is complete, in words."""
+    last = {task["id"]: task["seq"] for task in found.rows(SEQS)}
+    for ask in found.asks:
+        if ask["kind"] != "v1 stream" or not ask["events"] or ask["outcome"] not in ("completed", "failed"):
+            continue
+        if UNRECORDED in ask["text"]:
+            continue
+        events, end = ask["events"], last.get(ask["task_id"])
+        first = events[0]  # 0 is the task as it began; a refusal is told by event 1 alone
+        ok = first in (0, 1) and events == list(range(first, events[-1] + 1)) and end == events[-1]
+        yield ask, ok, f"{ask['task_id']}: {events}, the table's last is {end}"
+
+
+def webhooks_arrive(found: Evidence) -> Row:
+    """I11: an outbox row for each end of an agent that is listened to, and each row told, signed, under one id."""
+    row = Row("I11", "webhooks arrive at least once, signed, each event under one id")
+    told: dict[str, set[str]] = defaultdict(set)
+    for line in found.lines["webhook"]:
+        told[line["event_id"]].add(line["digest"] if line["is_signed"] else "unsigned")
+    queued: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for delivery in found.rows(OUTBOX):
+        queued[delivery["chat_id"]].append(delivery)
+    for turn in found.turns:
+        is_heard = turn["handle"] and turn["handle"].startswith("owner-0/")
+        if not is_heard or turn["outcome"] not in ("completed", "failed"):
+            continue
+        for delivery in queued.get(turn["chat_id"], []):
+            heard = told.get(delivery["event_id"], set())
+            ok = delivery["status"] == "delivered" and len(heard) == 1 and "unsigned" not in heard
+            row.case(ok, f"{delivery['event_id']}: {delivery['status']}, heard as {heard}")
+        if turn["outcome"] == "completed":
+            count = len(queued.get(turn["chat_id"], []))
+            row.case(count == 1, f"{turn['chat_id']} is in the outbox {count} times")
+    return row
+
+
+def nothing_lost_in_a_drain(found: Evidence) -> Row:
+    """F15. What the hub took in while it restarted in order is answered; what it did not may be asked again."""
+    row = Row("F15", "asks taken in during a rolling restart are answered")
+    for ask in found.asks:
+        if ask["began_in"] != "F15" or ask["keyed"] or ask["outcome"] == "unsent":
+            continue
+        taken = [turn for turn in found.turns_of.get(ask["nonce"], []) if turn["outcome"] != "denied"]
+        ok = ask["outcome"] not in ("broken", "late") or not taken
+        row.case(ok, f"{ask['nonce']} ({ask['kind']}): {ask['text']}, in the audit {[t['reason'] for t in taken]}")
+    return row
+
+
+def deliveries_come_again(found: Evidence) -> Row:
+    """F2. The lease of a delivery is 60 s; the next try is the sweep's after it."""
+    row = Row(
+        "F2", "a delivery in the hands of a killed worker comes again, within 60 s and 30 for a busy machine"
+    )
+    at = {one["event_id"]: one["delivered_at"] for one in found.rows(DELIVERED)}
+    last = {line["event_id"]: line for line in found.lines["held"]}  # it may have met the next kill too
+    for held in last.values():
+        told = at.get(held["event_id"])
+        took_s = told.timestamp() - held["at"] if told else None
+        row.case(took_s is not None and took_s <= AGAIN_WITHIN_S, f"{held['event_id']}: after {took_s} s")
+    return row
+
+
+def errors_say_when_to_come_back(found: Evidence) -> Row:
+    """F6, and all others: a hub that cannot serve says so, and when to ask again."""
+    row = Row("F6", "no 5xx but 503 with Retry-After, whatever is done")
+    for said in (line for op in ("ask", "read", "reread", "peek") for line in found.lines[op]):
+        if said["outcome"] == "refused":
+            ok = said["status"] < 500 or (said["status"] == 503 and said["retry_after"])
+            where = f"{said['op']}, {said.get('kind')}, {said.get('began_in') or said['fault']}"
+            row.case(ok, f"{said['nonce']} ({where}): {said['status']} {said['text']}")
+    return row
+
+
+def no_ask_hangs(found: Evidence) -> Row:
+    """F3, and all others."""
+    row = Row("F3", "no ask hangs: each has an answer, or an end, within its wait and 40 s")
+    for ask in found.asks:
+        row.case(ask["outcome"] != "late", f"{ask['nonce']} ({ask['kind']}, {ask['began_in']})")
+    return row

@@ -1,0 +1,177 @@
+"""I1 to I6: what the tables of the hub must say after a run."""
+
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lab.faults.evidence import Evidence
+from lab.faults.oplog import Line
+from lab.faults.report import Row
+from lab.faults.stack import REPLY_WAIT_S
+
+GRACE = timedelta(seconds=60)
+SLACK = timedelta(seconds=15)  # the reaper looks every 5 s, and a machine may be busy
+ENDS_WITHIN = timedelta(seconds=REPLY_WAIT_S + 45)
+ENDED_AFTER_DEATH, FREE_AFTER_DEATH = timedelta(seconds=45), timedelta(seconds=40)
+FAR = datetime.max.replace(tzinfo=UTC)
+HOLDS = """
+SELECT t.session_id, caller_id, asked_at, chat_id,
+  least(coalesce(released_at, 'infinity'), coalesce(claim_until, 'infinity')) AS over_at, a.concurrency_cap AS cap
+FROM agents_turn t LEFT JOIN agents_agent a ON a.id = t.agent_id
+WHERE t.outcome IS DISTINCT FROM 'denied' ORDER BY t.session_id, asked_at, t.id
+"""
+BUDGETS = """
+SELECT a.handle, u.day, u.queries, a.daily_budget,
+  (SELECT count(*) FROM agents_turn t WHERE t.agent_id = a.id AND t.usage_day = u.day) AS counted
+FROM agents_dailyusage u JOIN agents_agent a ON a.id = u.agent_id
+"""
+LAST_EVENTS = """
+SELECT task_id, count(*) FILTER (WHERE body::json->>'type' = 'status' AND body::json->>'state' = ANY(%s)) AS ends,
+  count(*) AS events, max(seq) AS last, max(seq) FILTER (WHERE body::json->>'state' = ANY(%s)) AS ended
+FROM a2a_bridge_storedevent GROUP BY task_id
+"""
+ADMITTED = ("reply was lost", "did not reply", "stopped before")  # of these a refusal knows nothing
+ENDS = ["completed", "failed", "canceled", "rejected"]
+
+
+def one_row_an_ask(found: Evidence) -> Row:
+    """I1. A refusal may be counted in another's row (`repeats`): those are added up by caller and agent.
+
+    An ask of which was told what only a turn has that was let in needs a row of its own.
+    """
+    row = Row("I1", "one audit row for each ask, none without one")
+    told: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for nonce, asks in found.by_nonce.items():
+        answered = [ask for ask in asks if ask["outcome"] in ("completed", "failed")]
+        rows = found.turns_of.get(nonce, [])
+        sums = told[asks[0]["caller"], asks[0]["agent"]]
+        sums[0] += bool(answered)
+        sums[1] += sum(_may_be_written(ask) for ask in asks)
+        is_complete = any(ask["outcome"] == "completed" for ask in asks)
+        completed = [turn for turn in rows if turn["outcome"] == "completed"]
+        admitted = [turn for turn in rows if turn["outcome"] != "denied"]
+        is_complete_in_both = len(completed) == 1 or not is_complete
+        is_there = bool(admitted) or not any(_was_admitted(ask) for ask in answered)
+        told_as, written = {(ask["outcome"], ask["text"]) for ask in answered}, [turn["outcome"] for turn in rows]
+        row.case(
+            len(rows) <= len(asks) and is_complete_in_both and is_there,
+            f"{nonce}: {len(asks)} requests, told {told_as}, in the audit {written}",
+        )
+    for turn in found.turns:
+        if turn["nonce"] not in found.by_nonce:
+            row.violations.append(f"a row without an ask: {turn['question']!r}")
+        told[turn["login"], turn["handle"]][2] += turn["repeats"]
+    for (login, handle), (least, most, rows_of_both) in told.items():
+        if not least <= rows_of_both <= most:
+            row.violations.append(f"{login} asked {handle} {least} to {most} times: {rows_of_both} in the audit")
+    return row
+
+
+def budgets_hold(found: Evidence) -> Row:
+    """I2."""
+    row = Row("I2", "budgets are never overspent, and their counters agree with the audit")
+    for usage in found.rows(BUDGETS):
+        ok = usage["queries"] == usage["counted"] <= usage["daily_budget"]
+        row.n += usage["counted"] - 1
+        row.case(ok, f"{usage['handle']} {usage['day']}: {usage['queries']} of {usage['daily_budget']}, "
+                     f"{usage['counted']} in the audit")  # fmt: skip
+    return row
+
+
+def claims_are_released(found: Evidence) -> Row:
+    """I3. A claim whose time is over counts as free at once; the sweep must have noted it all the same."""
+    row = Row("I3", "claims are released: none outlives its lease")
+    for turn in found.turns:
+        if turn["outcome"] == "denied":
+            continue
+        if turn["released_at"] is None:
+            is_held = turn["claim_until"] > found.now - SLACK
+            row.case(is_held, f"{turn['chat_id']} held until {turn['claim_until']}, still")
+        elif turn["settled_at"] is not None:
+            held = turn["released_at"] - turn["settled_at"]
+            row.case(held <= GRACE + SLACK, f"{turn['chat_id']} held for {held} after its end")
+    return row
+
+
+def one_caller_at_a_time(found: Evidence) -> Row:
+    """I4."""
+    row = Row("I4", "all claims on a session are one caller's, and at most its cap")
+    open_now: list[dict[str, Any]] = []
+    session = None
+    for hold in found.rows(HOLDS):
+        if hold["session_id"] != session:
+            session, open_now = hold["session_id"], []
+        open_now = [one for one in open_now if one["over_at"] > hold["asked_at"]]
+        others = [one for one in open_now if one["caller_id"] != hold["caller_id"]]
+        row.case(
+            not others and len(open_now) < (hold["cap"] or 20),
+            f"{hold['chat_id']} while {[one['chat_id'] for one in open_now]} held",
+        )
+        open_now.append(hold)
+    return row
+
+
+def one_end(found: Evidence) -> Row:
+    """I5. What callers were told, what they read again and what the tables say is the same end."""
+    row = Row("I5", "exactly one end for each task, the same for everybody, and nothing after it")
+    said: dict[str, tuple[str, str]] = {}
+    for ask in found.asks:
+        if ask["outcome"] not in ("completed", "failed") or "could not record" in ask["text"]:
+            continue
+        ends = {turn["outcome"] for turn in found.turns_of.get(ask["nonce"], [])}
+        as_stored = "completed" if ask["outcome"] == "completed" else "failed"
+        is_denied = as_stored == "failed" and "denied" in ends and not _was_admitted(ask)
+        row.case(not ends or as_stored in ends or is_denied,
+                 f"{ask['nonce']}: told {ask['outcome']} ({ask['text']}), stored {ends}")  # fmt: skip
+        if ask["task_id"]:
+            before = said.setdefault(ask["task_id"], (ask["outcome"], ask["text"]))
+            row.case(before == (ask["outcome"], ask["text"]), f"{ask['task_id']}: {before}, then {ask['text']}")
+    for again in found.lines["reread"]:
+        if again["outcome"] in ("completed", "failed"):
+            end = (again["outcome"], again["text"])
+            row.case(said.get(again["task_id"], end) == end, f"{again['task_id']}: read again as {end}")
+        elif again["status"] not in (0, 503):
+            row.case(False, f"{again['task_id']}: {again['outcome']} when read again: {again['text']}")
+    for task in found.rows(LAST_EVENTS, (ENDS, ENDS)):
+        ok = task["ends"] <= 1 and task["ended"] in (None, task["last"])
+        row.case(ok, f"{task['task_id']}: {task['ends']} ends, event {task['ended']} of {task['last']}")
+    return row
+
+
+def every_turn_ends(found: Evidence) -> Row:
+    """I6."""
+    row = Row("I6", "every accepted ask ends, at the latest 45 s after its wait")
+    for turn in found.turns:
+        took = (turn["settled_at"] or found.now) - turn["asked_at"]
+        row.case(took <= ENDS_WITHIN, f"{turn['chat_id']} took {took}, {turn['outcome']} {turn['reason']}")
+    return row
+
+
+def _was_admitted(ask: Line) -> bool:
+    return ask["outcome"] == "completed" or any(text in ask["text"] for text in ADMITTED)
+
+
+def _may_be_written(ask: Line) -> bool:
+    """Whether an ask may have a row in the audit: not when it was refused for what it said."""
+    return ask["outcome"] != "unsent" and not (ask["outcome"] == "refused" and 400 <= ask["status"] < 500)
+
+
+def deaths_are_cleaned_up(found: Evidence) -> list[Row]:
+    """What a killed process left open ends, and what it held is free, in time. F19 has no beat when one dies."""
+    ended = Row("F1", "what a killed process left open ends within 45 s")
+    freed = Row("F1", "what it held is free within 35 s, and 5 for a busy machine")
+    died = {
+        line["process"]: datetime.fromtimestamp(line["at"], UTC)
+        for line in found.lines["death"]
+        if line["fault"] == "F1"
+    }
+    for turn in found.turns:
+        at = died.get(turn["home"])
+        if at is None or (turn["settled_at"] and turn["settled_at"] <= at):
+            continue
+        ended.case(turn["settled_at"] and turn["settled_at"] <= at + ENDED_AFTER_DEATH, f"{turn['chat_id']}")
+        free_at = min(turn["released_at"] or FAR, turn["claim_until"] or FAR)
+        freed.case(
+            free_at <= at + FREE_AFTER_DEATH, f"{turn['chat_id']} free {free_at - at} after its process died"
+        )
+    return [ended, freed] if died else []

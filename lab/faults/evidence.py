@@ -1,0 +1,79 @@
+"""What is left of a run: the lines of its log, and the tables of its hub."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from lab.faults.oplog import Line, OpLog, read
+from lab.faults.stack import DATABASE, Stack
+
+TURNS = """
+SELECT t.*, a.handle, u.login FROM agents_turn t
+LEFT JOIN agents_agent a ON a.id = t.agent_id LEFT JOIN accounts_user u ON u.id = t.caller_id ORDER BY t.id
+"""
+
+Rows = Callable[..., list[dict[str, Any]]]
+
+
+@dataclass
+class Evidence:
+    """Read once, after the load has stopped. `asks` are the lines of that op, `by_nonce` the same in groups.
+
+    `turns_of` are the rows of the audit by the nonce in their question. `now` is the database's: F12 moves
+    its clock. `rows` reads tables of the hub, each row by column.
+    """
+
+    lines: dict[str, list[Line]]
+    stack: Stack | None = None
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    turns: list[dict[str, Any]] = field(default_factory=list)
+    by_nonce: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
+    turns_of: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+
+    rows: Rows = lambda statement, values=(): []
+
+    @property
+    def asks(self) -> list[Line]:
+        """Every request of a caller."""
+        return self.lines["ask"]
+
+    def add_turn(self, turn: dict[str, Any]) -> None:
+        """One row of the audit."""
+        turn["nonce"] = turn["question"].partition(" ")[0]
+        self.turns.append(turn)
+        self.turns_of[turn["nonce"]].append(turn)
+
+
+def gather(stack: Stack, log: OpLog) -> Evidence:
+    """Everything there is."""
+    log.flush()
+    lines: dict[str, list[Line]] = defaultdict(list)
+    for line in read(log.path):
+        lines[line["op"]].append(line)
+    found = grouped(lines, [])
+    found.stack, found.rows = stack, partial(_rows, stack.postgres.url(DATABASE))
+    found.now = found.rows("SELECT clock_timestamp() AS now")[0]["now"]
+    for turn in found.rows(TURNS):
+        found.add_turn(turn)
+    return found
+
+
+def _rows(url: str, statement: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
+    with psycopg.connect(url, row_factory=dict_row, autocommit=True) as connection:
+        return connection.execute(statement.encode(), values or None).fetchall()
+
+
+def grouped(lines: Mapping[str, list[Line]], turns: Sequence[dict[str, Any]]) -> Evidence:
+    """Evidence of a log and of rows, without a hub to ask."""
+    found = Evidence(defaultdict(list, lines))
+    for ask in found.asks:
+        found.by_nonce[ask["nonce"]].append(ask)
+    for turn in turns:
+        found.add_turn(turn)
+    return found

@@ -1,0 +1,175 @@
+"""F11 and F12: hosts whose clocks are wrong, and midnight."""
+
+import asyncio
+import os
+import time
+from contextlib import AsyncExitStack
+from email.utils import parsedate_to_datetime
+
+from lab import ROOT
+from lab.callers import bearer, web
+from lab.faults.agents import EchoAgent
+from lab.faults.extra_agents import caller, extra_agent
+from lab.faults.fault import Fault, Scene
+
+OFFSETS_S = ((90_000, -90_000), (600, -600))
+SERVED_WITHIN_S = 60.0
+ASKS_SKEWED = 150
+NEAR_S = 30
+NOT_TODAY = "SELECT count(*) FROM agents_turn WHERE usage_day <> (asked_at AT TIME ZONE 'utc')::date AND id > %s"
+NOT_NOW = (
+    "SELECT count(*) FROM agents_turn WHERE id > %s AND (asked_at > now() OR settled_at > now() OR asked_at < %s)"
+)
+GIVEN_UP = "SELECT count(*) FROM agents_turn WHERE id > %s AND reason = 'process_died'"
+TASKS_OFF = (
+    "SELECT count(*) FROM a2a_bridge_storedtask s JOIN agents_turn t USING (chat_id)"
+    " WHERE t.id > %s AND updated_at NOT BETWEEN %s AND now()"
+)
+NEWEST = "SELECT coalesce(max(id), 0), now() - interval '5 seconds' FROM agents_turn"  # some are being written
+DEVICE = "/api/v1/auth/device"
+
+# F12. An unqualified function is looked for along the search path, the system's own first unless the path says
+# otherwise: so this database has the clock of `faults.shift`, for everything that connects from now on.
+SHIFTED = """
+CREATE SCHEMA IF NOT EXISTS faults;
+CREATE TABLE IF NOT EXISTS faults.shift (by interval NOT NULL);
+INSERT INTO faults.shift SELECT '0' WHERE NOT EXISTS (SELECT FROM faults.shift);
+CREATE OR REPLACE FUNCTION faults.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+  AS 'SELECT pg_catalog.clock_timestamp() + by FROM faults.shift';
+CREATE OR REPLACE FUNCTION faults.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE
+  AS 'SELECT pg_catalog.statement_timestamp() + by FROM faults.shift';
+CREATE OR REPLACE FUNCTION faults.now() RETURNS timestamptz LANGUAGE sql STABLE
+  AS 'SELECT pg_catalog.now() + by FROM faults.shift';
+ALTER DATABASE hub SET search_path = faults, pg_catalog, public;
+UPDATE accounts_credential SET expires_at = NULL
+"""
+JUMP = "UPDATE faults.shift SET by = %s::timestamptz - pg_catalog.clock_timestamp()"
+AFRESH = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'hub' AND pid <> pg_backend_pid()"
+EVES = ("2028-02-28", "2028-02-29", "2028-12-31", "2029-03-24", "2029-10-27")  # leap days, a year, clock changes
+BEFORE_S = 25  # of which agents need some to be back: their connections were of another day
+ROLL_CALLERS = 100
+CAP = 20
+SPENT = """
+SELECT u.day::text, u.queries, a.daily_budget,
+  (SELECT count(*) FROM agents_turn t WHERE t.agent_id = a.id AND t.usage_day = u.day)
+FROM agents_dailyusage u JOIN agents_agent a ON a.id = u.agent_id WHERE a.handle = %s
+"""
+
+
+async def skew(scene: Scene) -> None:
+    """Two web processes at a time, one ahead and one behind by a day or by ten minutes; then right again."""
+    for number in scene.numbers:
+        ahead_s, behind_s = OFFSETS_S[number % len(OFFSETS_S)]
+        await _restart(scene, ahead_s, behind_s)
+        ((newest, began),) = scene.stack.sql(NEWEST)
+        by = f"(±{ahead_s} s)"
+        await _check_wrong(scene, ahead_s, behind_s)
+        await scene.check_served(f"processes with wrong clocks serve {by}", SERVED_WITHIN_S)
+        await scene.asked(ASKS_SKEWED)
+        await _check_tokens(scene, by)
+        _none(scene, f"no asks are counted on another day than the database's {by}", NOT_TODAY, newest)
+        _none(scene, f"turns are dated by the database {by}", NOT_NOW, newest, began)
+        _none(scene, f"tasks are dated by the database {by}", TASKS_OFF, newest, began)
+        _none(scene, f"no living process is taken for dead {by}", GIVEN_UP, newest)
+    await _restart(scene, 0, 0)
+    await scene.check_served("processes whose clocks were put right serve", SERVED_WITHIN_S)
+
+
+async def midnight(scene: Scene) -> None:
+    """The database's clock passes midnight while 100 callers spend one agent's budget of two days."""
+    loops = scene.load.loops
+    await _load(scene, 0)  # a turn that is open while the clock jumps would last a day
+    await scene.no_turn_open(SERVED_WITHIN_S)
+    scene.stack.sql(SHIFTED)
+    for number in scene.numbers:
+        await _roll(scene, EVES[number % len(EVES)], number)
+    await _load(scene, loops)
+
+
+async def _load(scene: Scene, loops: int) -> None:
+    await scene.load.stop()
+    scene.load.loops = loops
+    scene.load.start()
+
+
+async def _restart(scene: Scene, *offsets_s: int) -> None:
+    """One after the other, in good order; agents go where a process is."""
+    for index, offset_s in enumerate(offsets_s):
+        scene.stack.terminate_web(index)
+        await scene.stack.web_exited(index, "SIGTERM")
+        path = os.pathsep.join([str(ROOT / "lab" / "faults" / "skewed"), str(ROOT)])
+        env = {"PYTHONPATH": path, "CLOCK_OFFSET_S": offset_s} if offset_s else {}
+        await scene.stack.serve(index, **env)
+
+
+async def _check_wrong(scene: Scene, *offsets_s: int) -> None:
+    """By the Date of their answers: else nothing was tried here."""
+    for url, offset_s in zip(scene.stack.urls, offsets_s, strict=True):
+        async with web(url) as client:
+            said = parsedate_to_datetime((await client.get("/livez")).headers["date"])
+        off_s = said.timestamp() - time.time()
+        scene.saw("the clocks were wrong", abs(off_s - offset_s) < NEAR_S, f"{off_s:.0f} s")
+
+
+def _none(scene: Scene, what: str, statement: str, *values: object) -> None:
+    count = scene.stack.sql(statement, *values)[0][0]
+    scene.saw(what, count == 0, f"{count} are")
+
+
+async def _check_tokens(scene: Scene, by: str) -> None:
+    """What one process gives out, the other takes, and takes back."""
+    first, last = scene.stack.urls[0], scene.stack.urls[-1]
+    owner = bearer(scene.stack.tokens[caller(scene, 0), "session"])
+    for here, there in ((first, last), (last, first)):
+        async with web(here) as near, web(there) as far:
+            codes = (await near.post(f"{DEVICE}/code", json={"app_name": "faults"})).json()
+            polled = await far.post(f"{DEVICE}/token", json={"device_code": codes["device_code"]})
+            pending = "pending" in polled.text
+            scene.saw(f"a sign-in code of one process waits at the other {by}", pending, polled.text[:100])
+            minted = (await near.post("/api/v1/auth/apps/mint", json={"name": "faults"}, headers=owner)).json()
+            token = bearer(minted["token"])
+            scene.stack.tokens[minted["token"][-6:], "app"] = minted["token"]  # I15 looks for it
+            taken = (await far.get("/api/v1/me", headers=token)).status_code
+            scene.saw(f"a token of one process is taken by the other {by}", taken == 200, str(taken))
+            [newest, *_] = (await far.get("/api/v1/tokens", headers=owner)).json()["items"]
+            revoked = await far.delete(f"/api/v1/tokens/{newest['id']}", headers=owner)
+            refused = (await near.get("/api/v1/me", headers=token)).status_code
+            ok = revoked.is_success and refused == 401
+            scene.saw(f"a revoked token is refused {by}", ok, f"{revoked.status_code} {refused}")
+
+
+async def _roll(scene: Scene, eve: str, number: int) -> None:
+    seconds = 60 - BEFORE_S
+    year = int(eve[:4]) + 10 * (number // len(EVES))  # on and on, never back
+    scene.stack.sql(JUMP, f"{year}{_leap_safe(eve, year)} 23:59:{seconds:02}+00")
+    scene.stack.sql(AFRESH)
+    await scene.all_online(SERVED_WITHIN_S)
+    async with AsyncExitStack() as stack:
+        added = [extra_agent(scene, EchoAgent, dailyBudgetQueries=CAP, concurrencyCap=20) for _ in range(4)]
+        agents = [await stack.enter_async_context(one) for one in added]
+        until = time.monotonic() + BEFORE_S + 15
+        await asyncio.gather(*(_spend(scene, agents[one % 4], one, until) for one in range(ROLL_CALLERS)))
+        for agent in agents:
+            days = scene.stack.sql(SPENT, agent.handle)
+            kept = all(queries == counted <= cap for _, queries, cap, counted in days)
+            scene.saw("no day's budget is overspent, whichever midnight passes", kept, f"{agent.handle}: {days}")
+            spent = [queries == cap for _, queries, cap, _ in days]
+            scene.saw("the budgets of both days were spent", spent == [True, True], f"{agent.handle}: {days}")
+
+
+async def _spend(scene: Scene, agent: EchoAgent, number: int, until: float) -> None:
+    while time.monotonic() < until:
+        await scene.load.ask_once(agent, caller(scene, number), "v1", number % len(scene.stack.urls))
+        await asyncio.sleep(0.5)
+
+
+def _leap_safe(eve: str, year: int) -> str:
+    """The month and day of an eve, in a year that may have no 29 February."""
+    is_leap = year % 4 == 0 and (year % 100 or year % 400 == 0)
+    return "-02-27" if eve.endswith("-02-29") and not is_leap else eve[4:]
+
+
+FAULTS = [
+    Fault("F11", "clocks of web processes are wrong by minutes and by a day", 1, 10, skew),
+    Fault("F12", "midnight passes, 100 callers", 1, 20, midnight, stack={"env": {"LOG_LEVEL": "ERROR"}}),
+]

@@ -1,0 +1,189 @@
+"""F18: nothing can be written: a PostgreSQL that only reads, and an embedded hub whose disk is full."""
+
+import asyncio
+import random
+import resource
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from lab.agents import Echo, online
+from lab.callers import bearer, envelope, question, reply_text, rpc_path, send, web
+from lab.faults.extra_agents import caller
+from lab.faults.fault import Fault, Scene
+from lab.homes import embedded_home
+from lab.hub_process import HubProcess
+
+READ_ONLY_S = 8.0
+FULL_ASKS = 12
+SERVED_WITHIN_S = 60.0
+ANSWERED_WITHIN_S = 15.0
+UNLIMITED = resource.RLIM_INFINITY
+NEWEST = "SELECT coalesce(max(id), 0) FROM agents_turn"
+NEVER_USED = "UPDATE accounts_credential SET last_used_at = NULL"  # so that its use would be noted
+CHANGE = "ALTER SYSTEM SET default_transaction_read_only = {value}"
+LEFT_BYTES = (0, 200, 4_000, 9_000, 20_000)
+
+
+async def nothing_written(scene: Scene) -> None:
+    """PostgreSQL refuses every write for a while; then a hub of its own gets a full disk."""
+    for number in scene.numbers:
+        await read_only(scene)
+        await full_disk(scene, number)
+
+
+# PostgreSQL.
+
+
+async def read_only(scene: Scene) -> None:
+    """Asks are refused, reads answered; afterwards all is as it was."""
+    scene.stack.sql(NEVER_USED)
+    _set_read_only(scene, "on")
+    try:
+        await asyncio.sleep(1)  # what had begun to write may end
+        ((newest,),) = scene.stack.sql(NEWEST)
+        until, number = time.monotonic() + scene.stack.seconds(READ_ONLY_S, at_least_s=4.0), 0
+        while time.monotonic() < until:
+            await _ask_in_vain(scene, number := number + 1)
+            await _read(scene, number)
+        ((still,),) = scene.stack.sql(NEWEST)
+        scene.saw("a database that only reads holds no half of an ask", still == newest, f"{newest} {still}")
+    finally:
+        _set_read_only(scene, "off")
+    await scene.check_served("every process serves when it may write again", SERVED_WITHIN_S)
+
+
+async def _ask_in_vain(scene: Scene, number: int) -> None:
+    agent = scene.participants.agents[number % len(scene.participants.agents)]
+    began = time.monotonic()
+    answer = await scene.load.ask_once(agent, caller(scene, number), "v1", number % len(scene.stack.urls))
+    took_s = time.monotonic() - began
+    ok = answer.status == 503 and answer.retry_after and took_s < ANSWERED_WITHIN_S
+    detail = f"{answer.status} {answer.outcome} {answer.text} {took_s:.1f} s"
+    scene.saw("an ask of a database that only reads: 503 with Retry-After", ok, detail)
+
+
+async def _read(scene: Scene, number: int) -> None:
+    headers = bearer(scene.stack.tokens[caller(scene, number), "session"])
+    for url in scene.stack.urls:
+        async with web(url) as client:
+            for path in ("/api/v1/me", "/api/v1/agents", "/livez"):
+                status = (await client.get(path, headers=headers)).status_code
+                scene.saw("reads go on while nothing can be written", status == 200, f"{path} {status}")
+
+
+def _set_read_only(scene: Scene, value: str) -> None:
+    scene.stack.sql(CHANGE.format(value=value))
+    scene.stack.sql("SELECT pg_reload_conf()")
+
+
+# SQLite.
+
+
+async def full_disk(scene: Scene, number: int) -> None:
+    """An embedded hub of its own; the number chooses how much room is left."""
+    await asyncio.to_thread(_in_a_loop, scene, number)
+
+
+def _in_a_loop(scene: Scene, number: int) -> None:
+    """In a thread: starting a hub waits."""
+    home = embedded_home(scene.stack.folder / f"full-{number}-{time.time_ns()}" / "data")
+    home.folder.parent.mkdir()
+    hub = HubProcess.start(home, TEST_TIME_SCALE=scene.stack.scale)
+    try:
+        asyncio.run(_fill(scene, hub, number))
+    finally:
+        hub.stop()
+
+
+async def _fill(scene: Scene, hub: HubProcess, number: int) -> None:
+    alice = hub.mint("alice", "session")
+    async with online(hub, Echo) as agent:
+        kept = await send(hub.url, agent.handle, "before", alice)
+        left = LEFT_BYTES[number % len(LEFT_BYTES)] + random.randrange(100)
+        _limit(hub, _largest(hub.home.folder) + left if left >= 200 else 1)
+        answered = ["before"]
+        try:
+            answered += await _ask_full(scene, hub, agent.handle, alice)
+            await _read_full(scene, hub, agent.handle, kept["id"], alice)
+        finally:
+            _limit(hub, UNLIMITED)
+        until, answer = time.monotonic() + SERVED_WITHIN_S, ""
+        while not answer and time.monotonic() < until:
+            if agent.closed.is_set():  # a process whose heartbeats were not written counts as dead
+                await agent.connect()
+            answer = await _answer_to(hub, agent.handle, "after", alice)
+            await asyncio.sleep(0 if answer else 0.5)
+        scene.saw("a hub whose disk has room again serves", answer == "echo: after", answer)
+        told = len(agent.prompts)
+    _check_whole(scene, hub, told)
+
+
+async def _ask_full(scene: Scene, hub: HubProcess, handle: str, token: str) -> list[str]:
+    """Ask until the disk is full and some more; the texts that were answered."""
+    answered, refused = [], 0
+    for number in range(200):
+        body = envelope("SendMessage", question(text := f"full {number} " + "x" * 1_000))
+        began = time.monotonic()
+        async with web(hub.url) as client:
+            response = await client.post(rpc_path(handle), json=body, headers=bearer(token))
+        took_s = time.monotonic() - began
+        if response.status_code == 200 and "result" in response.json():
+            answered.append(text)
+            is_told = response.json()["result"]["status"]["state"] in ("COMPLETED", "FAILED")
+            scene.saw("an ask that was begun before the disk was full ends", is_told, response.text[:200])
+        else:
+            refused += 1
+            ok = response.status_code == 503 and "retry-after" in response.headers and took_s < ANSWERED_WITHIN_S
+            detail = f"{response.status_code} {took_s:.1f} s {response.text[:100]}"
+            scene.saw("an ask while the disk is full: 503 with Retry-After", ok, detail)
+        if refused >= FULL_ASKS:
+            break
+    scene.saw("the disk was full", refused > 0, f"{refused} refused")
+    return answered
+
+
+async def _read_full(scene: Scene, hub: HubProcess, handle: str, task_id: str, token: str) -> None:
+    async with web(hub.url) as client:
+        for path in ("/livez", "/readyz", "/api/v1/agents", "/api/v1/me", f"/api/a2a/v1/agents/{handle}/card"):
+            status = (await client.get(path, headers=bearer(token))).status_code
+            scene.saw("reads go on while the disk is full", status in (200, 404), f"{path} {status}")
+        body = envelope("GetTask", {"id": task_id})
+        task = await client.post(rpc_path(handle), json=body, headers=bearer(token))
+        scene.saw("a task is read while the disk is full", "result" in task.json(), task.text[:100])
+
+
+async def _answer_to(hub: HubProcess, handle: str, text: str, token: str) -> str:
+    """The reply; empty while asks are refused, or the agent, which lost its socket, is not back."""
+    async with web(hub.url) as client:
+        body = envelope("SendMessage", question(text))
+        response = await client.post(rpc_path(handle), json=body, headers=bearer(token))
+    task = response.json().get("result") or {}
+    return reply_text(task) if task.get("status", {}).get("state") == "COMPLETED" else ""
+
+
+def _check_whole(scene: Scene, hub: HubProcess, prompts: int) -> None:
+    hub.stop()
+    with closing(sqlite3.connect(hub.home.folder / "hub.sqlite3")) as database:
+        ((sound,),) = database.execute("PRAGMA integrity_check").fetchall()
+        ((still_open,),) = database.execute("SELECT count(*) FROM agents_turn WHERE outcome IS NULL").fetchall()
+        ((counted,),) = database.execute("SELECT sum(queries) FROM agents_dailyusage").fetchall()
+        ((charged,),) = database.execute("SELECT count(*) FROM agents_turn WHERE usage_day IS NOT NULL").fetchall()
+    scene.saw("a database whose disk was full is sound", sound == "ok", str(sound))
+    scene.saw("no turn is left open by a full disk", still_open == 0, f"{still_open}")
+    ok = counted == charged == prompts
+    scene.saw("what was counted, written and asked is the same", ok, f"{counted} {charged} {prompts}")
+
+
+def _limit(hub: HubProcess, size: int) -> None:
+    """No file of that process may grow beyond this many bytes, as on a full disk."""
+    _, most = resource.prlimit(hub.programs[0].pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(hub.programs[0].pid, resource.RLIMIT_FSIZE, (size, most))
+
+
+def _largest(folder: Path) -> int:
+    return max(file.stat().st_size for file in folder.glob("hub.sqlite3*"))
+
+
+FAULTS = [Fault("F18", "nothing can be written: read-only PostgreSQL, a full disk", 1, 5, nothing_written)]

@@ -1,0 +1,159 @@
+"""I12, I13 and I16: what a run under load does not show by itself. No faults, but done in their midst."""
+
+import asyncio
+import json
+import random
+import re
+import time
+from itertools import takewhile
+
+from lab.callers import Json
+from lab.faults.agents import EchoAgent
+from lab.faults.extra_agents import OWNER, caller, extra_agent
+from lab.faults.fault import Fault, Scene
+from lab.faults.observing import until_true
+from lab.faults.request_kinds import Answer
+
+ONLINE_WITHIN_S = 30.0
+NOTICED_WITHIN_S = 4.0  # documented as 2 s; the rest is for a busy machine
+PER_MINUTE = 30
+ASKS_AT_ONCE = 3 * PER_MINUTE
+REVOKE = """
+UPDATE accounts_credential SET revoked_at = now()
+WHERE user_id = (SELECT id FROM accounts_user WHERE login = %s) AND revoked_at IS NULL
+"""
+VOLATILE = re.compile(r'"(\w*(?:At|Ms|Seen|ts|generatedAt|online|lastUsed)|connected)": *("[^"]*"|\w+)')
+TASKS_COMPARED = 40
+SETTLED_WITHIN_S = 60.0
+ABSENT = "nothing"
+
+
+async def limit_callers(scene: Scene) -> None:
+    """One caller asks thrice as often as a minute allows, through all processes at once."""
+    logins = [f"hurried-{random.randrange(10**9)}" for _ in range(scene.count)]
+    await asyncio.to_thread(scene.stack.mint, [(login, "session") for login in logins])
+    for login in logins:
+        began = time.monotonic()
+        asking = [_ask_any(scene, login, number % len(scene.stack.urls)) for number in range(ASKS_AT_ONCE)]
+        answers = await asyncio.gather(*asking)
+        passed = sum("over your rate limit" not in answer.text for answer in answers)
+        if time.monotonic() - began < 60:
+            what = "of one caller's asks in a minute, over all processes, at most the limit and one more pass"
+            scene.saw(what, passed <= PER_MINUTE + 1, f"{passed} of {len(answers)}")
+
+
+async def _ask_any(scene: Scene, login: str, url: int) -> Answer:
+    return await scene.load.ask_once(random.choice(scene.participants.agents), login, "v1", url)
+
+
+async def revoke_tokens(scene: Scene) -> None:
+    """A caller's token and an agent's are revoked while one streams and the other is connected."""
+    logins = [f"leaving-{random.randrange(10**9)}" for number in range(scene.count)]
+    await asyncio.to_thread(
+        scene.stack.mint, [(login, kind) for login in logins for kind in ("session", "channel")]
+    )
+    for login in logins:
+        async with extra_agent(scene, EchoAgent) as slow:  # one each: a caller without an answer keeps its agent
+            slow.is_silent = True
+            await _revoke(scene, slow, login)
+
+
+async def _revoke(scene: Scene, slow: EchoAgent, login: str) -> None:
+    agent = EchoAgent([scene.stack.urls[-1]], scene.stack.tokens[login, "channel"], scene.log, name=login)
+    agent.start()
+    await asyncio.wait_for(agent.online.wait(), ONLINE_WITHIN_S)
+    agent.comes_back = False
+    streaming = asyncio.ensure_future(scene.load.ask_once(slow, login, "hub stream", 0))
+    opened = await until_true(lambda: login in _streaming(scene), ONLINE_WITHIN_S) and not streaming.done()
+    scene.saw("a stream was open when its token was revoked", opened, login)
+    await asyncio.to_thread(scene.stack.sql, REVOKE, login)
+    began = time.monotonic()
+    for url in range(len(scene.stack.urls)):
+        answer = await scene.load.ask_once(slow, login, "v1", url)
+        scene.saw("the next request of a revoked token is refused", answer.status == 401, f"{answer}")
+    if opened:
+        done = await until_true(streaming.done, NOTICED_WITHIN_S)
+        scene.saw("an open stream of a revoked token ends in 2 s", done, f"{time.monotonic() - began:.1f} s")
+    gone = await until_true(lambda: agent.is_over, NOTICED_WITHIN_S)
+    scene.saw("the socket of a revoked token is closed in 2 s", gone, f"{time.monotonic() - began:.1f} s")
+    await streaming
+    await agent.stop()
+
+
+def _streaming(scene: Scene) -> list[str]:
+    """Whose turns are open."""
+    open_turns = (
+        "SELECT u.login FROM agents_turn t JOIN accounts_user u ON u.id = t.caller_id WHERE outcome IS NULL"
+    )
+    return [login for (login,) in scene.stack.sql(open_turns)]
+
+
+async def restart_everything(scene: Scene) -> None:
+    """Everything is killed, servers too, and started again: the API answers as before but for times."""
+    for _ in range(scene.count):
+        await _ask_some(scene)
+        scene.saw("no turn was open before a restart", await scene.no_turn_open(SETTLED_WITHIN_S))
+        before = await _snapshot(scene)
+        await _kill_and_start(scene)
+        after = await _snapshot(scene)
+        for path in before | after:
+            shown, now = before.get(path, ABSENT), after.get(path, ABSENT)
+            ok = now == shown
+            scene.saw("the API answers after a restart as before it", ok, f"{path}: {_difference(shown, now)}")
+
+
+async def _ask_some(scene: Scene) -> None:
+    """So that there are tasks to compare, whatever was asked before."""
+    for number in range(TASKS_COMPARED):
+        agent = scene.participants.agents[number % len(scene.participants.agents)]
+        await scene.load.ask_once(agent, caller(scene, number), "v1", number % len(scene.stack.urls))
+
+
+async def _kill_and_start(scene: Scene) -> None:
+    stack = scene.stack
+    for url in range(len(stack.urls)):
+        await stack.kill_web(url)
+    stack.kill_worker()
+    stack.kill_beats()
+    await stack.restart_postgres("immediate")
+    await asyncio.to_thread(stack.redis.stop)
+    await asyncio.to_thread(stack.redis.start)
+    await asyncio.gather(stack.start_worker(), stack.start_beat(), *map(stack.serve, range(len(stack.urls))))
+    await scene.all_online(ONLINE_WITHIN_S)
+
+
+async def _snapshot(scene: Scene) -> dict[str, str]:
+    """Answers by what was asked, without what is a time or a presence."""
+    participants, shown = scene.participants, {}
+    for owner in ("owner-0", OWNER):
+        for path in ("/api/v1/agents?limit=50", "/api/v1/webhooks", "/api/v1/tokens", "/api/v1/peers"):
+            shown[f"{owner} {path}"] = _without_times(await participants.call(owner, "GET", path))
+    rows = scene.stack.sql(
+        "SELECT t.id, t.handle, u.login FROM a2a_bridge_storedtask t JOIN accounts_user u ON u.id = t.caller_id"
+        " WHERE has_ended ORDER BY updated_at DESC LIMIT %s",
+        TASKS_COMPARED,
+    )
+    scene.saw("tasks were compared over a restart", len(rows) == TASKS_COMPARED, f"{len(rows)}")
+    for task_id, handle, login in rows:
+        answer = await participants.get_task(login, handle, task_id)
+        shown[f"{login} {task_id}"] = json.dumps(answer, sort_keys=True)
+    return shown
+
+
+def _difference(shown: str, now: str) -> str:
+    """Where two answers part."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(shown, now, strict=False)))
+    around = slice(max(0, same - 60), same + 60)
+    return f"…{shown[around]}… became …{now[around]}…"
+
+
+def _without_times(answer: Json) -> str:
+    return VOLATILE.sub(r'"\1"', json.dumps(answer, sort_keys=True))
+
+
+FAULTS = [
+    Fault("I12", "a caller over the rate limit, four processes", 0, 20, limit_callers,
+          stack={"processes": 4, "env": {"CALLER_RATE_PER_MINUTE": PER_MINUTE}}, loops=0),
+    Fault("I13", "tokens are revoked", 1, 50, revoke_tokens),
+    Fault("I16", "everything is killed and started again", 0, 5, restart_everything, loops=0),
+]  # fmt: skip

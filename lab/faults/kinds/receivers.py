@@ -1,0 +1,170 @@
+"""F17: owners whose webhooks are sent to bad receivers; the deliveries of others go on."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+
+from lab.faults.fault import Fault, Scene
+from lab.faults.participants import EVENTS
+from lab.processes import free_port
+from lab.receivers import receiving, talking
+
+AT_ONCE = 8
+BAD_OWNERS = ("owner-1", "owner-2", "owner-3")  # the first owner's receiver is the good one
+FOR_S = 25.0
+CALM_S = 6.0
+LOOK_EVERY_S = 0.5
+DELIVERED_P95_S = 5.0
+HELD_S = 15.0
+HANG_S = 60.0
+GOOD = """
+SELECT extract(epoch FROM coalesce(delivered_at, clock_timestamp()) - queued_at)::float FROM webhooks_delivery d
+JOIN webhooks_subscription s ON s.id = d.subscription_id JOIN accounts_user u ON u.id = s.owner_id
+WHERE u.login = 'owner-0' AND queued_at >= %s
+"""
+HELD = """
+SELECT u.login = 'owner-0',
+    max(extract(epoch FROM clock_timestamp() - (next_attempt_at - interval '60 seconds')))::float
+FROM webhooks_delivery d
+JOIN webhooks_subscription s ON s.id = d.subscription_id JOIN accounts_user u ON u.id = s.owner_id
+WHERE d.status = 'sending' GROUP BY 1
+"""
+TRIED = "SELECT count(*), max(last_error) FROM webhooks_delivery WHERE subscription_id = %s AND attempts > 0"
+
+
+@contextmanager
+def refusing() -> Iterator[str]:
+    """Nothing listens there."""
+    yield f"http://127.0.0.1:{free_port()}/"
+
+
+@contextmanager
+def hanging() -> Iterator[str]:
+    """Takes the request and says nothing."""
+    with talking(lambda connection: time.sleep(HANG_S)) as port:
+        yield f"http://127.0.0.1:{port}/"
+
+
+@contextmanager
+def failing() -> Iterator[str]:
+    """500."""
+    with receiving(lambda _: 500) as receiver:
+        yield receiver.url
+
+
+@contextmanager
+def moved() -> Iterator[str]:
+    """301, to itself."""
+    with receiving(lambda _: 301) as receiver:
+        yield receiver.url
+
+
+@contextmanager
+def huge() -> Iterator[str]:
+    """200, and a body without end."""
+
+    def talk(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")
+        while True:
+            connection.sendall(b"x" * 65_536)
+
+    with talking(talk) as port:
+        yield f"http://127.0.0.1:{port}/"
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    """A byte of its answer a second."""
+
+    def talk(connection: socket.socket) -> None:
+        for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"y" * 60:
+            connection.sendall(bytes([byte]))
+            time.sleep(1)
+
+    with talking(talk) as port:
+        yield f"http://127.0.0.1:{port}/"
+
+
+@contextmanager
+def without_tls() -> Iterator[str]:
+    """Speaks no TLS where its URL says so."""
+    with receiving(lambda _: 204) as receiver:
+        yield receiver.url.replace("http:", "https:")
+
+
+@contextmanager
+def babbling() -> Iterator[str]:
+    """Answers something that is no HTTP, and tears the connection down."""
+
+    def talk(connection: socket.socket) -> None:
+        with suppress(OSError):
+            connection.sendall(b"\x00\xff220 ready\r\n" * 100)
+
+    with talking(talk) as port:
+        yield f"http://127.0.0.1:{port}/"
+
+
+KINDS: list[Callable[[], AbstractContextManager[str]]] = [
+    refusing, hanging, failing, moved, huge, dripping, without_tls, babbling,
+]  # fmt: skip
+
+
+async def bad_receivers(scene: Scene) -> None:
+    """Eight at once, of every kind, while all owners' agents are asked; until there were so many."""
+    for first in range(0, scene.count, AT_ONCE):
+        with ExitStack() as receivers:
+            urls = [
+                receivers.enter_context(KINDS[number % len(KINDS)]())
+                for number in scene.numbers[first : first + AT_ONCE]
+            ]
+            await _deliver(scene, urls)
+
+
+async def _deliver(scene: Scene, urls: list[str]) -> None:
+    calm = await _p95(scene, CALM_S)
+    made = []
+    for number, url in enumerate(urls):
+        owner = BAD_OWNERS[number % len(BAD_OWNERS)]
+        row = await scene.participants.call(owner, "POST", "/api/v1/webhooks", {"url": url, "events": EVENTS})
+        made.append((owner, row["id"]))
+    ((since,),) = scene.stack.sql("SELECT clock_timestamp()")
+    by_good, by_bad = await _longest_held(scene)
+    what = "a bad receiver holds no sender 15 s longer than the good one does"
+    scene.saw(what, by_bad <= by_good + HELD_S, f"{by_bad:.1f} s, {by_good:.1f} s by the good one")
+    for number, (owner, webhook_id) in enumerate(made):
+        ((tried, error),) = scene.stack.sql(TRIED, webhook_id)
+        what = "every bad receiver was tried"
+        scene.saw(what, tried > 0, f"{urls[number]} {tried} {error}")
+        await scene.participants.call(owner, "DELETE", f"/api/v1/webhooks/{webhook_id}")
+    took = _took(scene, since)
+    detail = f"{took[1]:.2f} s of {took[0]}, {calm:.2f} s before"
+    what = "others' deliveries take at most 5 s longer (p95) beside bad receivers"
+    scene.saw(what, took[0] > 0 and took[1] < calm + DELIVERED_P95_S, detail)
+
+
+async def _p95(scene: Scene, for_s: float) -> float:
+    """What others' deliveries take while nothing is wrong."""
+    ((since,),) = scene.stack.sql("SELECT clock_timestamp()")
+    await asyncio.sleep(for_s)
+    return _took(scene, since)[1]
+
+
+def _took(scene: Scene, since: object) -> tuple[int, float]:
+    """How many were queued since, and in how many seconds 95 of 100 were delivered, or still wait."""
+    took = sorted(row[0] for row in scene.stack.sql(GOOD, since))
+    return len(took), float(took[int(len(took) * 0.95)]) if took else 0.0
+
+
+async def _longest_held(scene: Scene) -> tuple[float, float]:
+    """For how many seconds a sender was held at most by the good receiver, and by a bad one."""
+    until, longest = time.monotonic() + FOR_S, {True: 0.0, False: 0.0}
+    while time.monotonic() < until:
+        for is_good, held in scene.stack.sql(HELD):
+            longest[is_good] = max(longest[is_good], held)
+        await asyncio.sleep(LOOK_EVERY_S)
+    return longest[True], longest[False]
+
+
+FAULTS = [Fault("F17", "bad webhook receivers", 8, 80, bad_receivers, loops=2)]

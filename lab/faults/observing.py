@@ -1,0 +1,87 @@
+"""Looks at the hub repeatedly while a fault is done."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+import psutil
+
+from lab.callers import bearer, web
+from lab.faults.fault import Scene
+
+EVERY_S = 0.2
+AGAIN_AFTER_S = 1.0
+
+
+def process_of(scene: Scene, index: int = 0) -> psutil.Process:
+    """A web process, to look at its memory and its sockets."""
+    program = scene.stack.web[index]
+    assert program is not None, f"web process {index} is not running"
+    return psutil.Process(program.pid)
+
+
+async def came_true(look: Callable[[], Awaitable[bool]], within_s: float) -> bool:
+    """Look once a second until it is so, or time is up; whether it was."""
+    until = time.monotonic() + within_s
+    while not await look():
+        if time.monotonic() > until:
+            return False
+        await asyncio.sleep(AGAIN_AFTER_S)
+    return True
+
+
+async def until_true(look: Callable[[], bool], within_s: float) -> bool:
+    """`came_true` of what costs nothing to look at: several times a second."""
+    until = time.monotonic() + within_s
+    while not (seen := look()) and time.monotonic() < until:
+        await asyncio.sleep(EVERY_S)
+    return seen
+
+
+@dataclass
+class Seen:
+    """What the looks took, in seconds, and their statuses; a look that got no answer is 0."""
+
+    took_s: list[float] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
+
+    def within(self, share: float) -> float:
+        """In how many seconds that share of the looks was answered."""
+        return (
+            sorted(self.took_s)[min(len(self.took_s) - 1, int(len(self.took_s) * share))] if self.took_s else 0.0
+        )
+
+    @property
+    def summary(self) -> str:
+        """For the detail of a figure."""
+        statuses = {status: self.statuses.count(status) for status in set(self.statuses)}
+        return f"{len(self.took_s)} looks, p99 {self.within(0.99):.2f} s, statuses {statuses}"
+
+
+@asynccontextmanager
+async def looking(url: str, path: str, token: str = "") -> AsyncIterator[Seen]:
+    """GET it five times a second until the block ends, with that token."""
+    seen = Seen()
+    task = asyncio.get_running_loop().create_task(_look_on(url, path, token, seen))
+    try:
+        yield seen
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _look_on(url: str, path: str, token: str, seen: Seen) -> None:
+    headers = bearer(token) if token else {}
+    async with web(url) as client:
+        while True:
+            began = time.monotonic()
+            try:
+                status = (await client.get(path, headers=headers)).status_code
+            except httpx.TransportError:
+                status = 0
+            seen.took_s.append(time.monotonic() - began)
+            seen.statuses.append(status)
+            await asyncio.sleep(EVERY_S)

@@ -1,0 +1,109 @@
+"""The users of a run: owners with their agents, callers with their tokens, and an owner's webhook receiver."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from lab.callers import Json, bearer, envelope, rpc_path, web
+from lab.faults.agents import EchoAgent
+from lab.faults.oplog import OpLog
+from lab.faults.stack import Stack
+from lab.receivers import Received, Receiver, receiving
+
+OWNERS = 4
+WHOLE_DAY = 100_000
+FRUGAL = 60  # what the frugal agent of each owner may be asked a day
+ONLINE_WITHIN_S = 60
+EVENTS = ["agent.replied"]
+
+
+@dataclass
+class Participants:
+    """`callers` are logins whose session tokens are in `stack.tokens`. The first owner has a webhook."""
+
+    stack: Stack
+    log: OpLog
+    agents: list[EchoAgent] = field(default_factory=list)
+    callers: list[str] = field(default_factory=list)
+    receiver: Receiver | None = None
+    answer_webhook: Callable[[Received], int] = lambda _: 204
+    _receiving: Any = None
+    _secret: str = ""
+
+    async def settle(self, *, agents: int, callers: int) -> None:
+        """Mint, connect, publish. Every sixth agent is frugal: its daily budget is soon spent."""
+        owners = [f"owner-{number}" for number in range(OWNERS)]
+        self.callers = [f"caller-{number:03}" for number in range(callers)]
+        people = [*((owner, kind) for owner in owners for kind in ("session", "channel"))]
+        await asyncio.to_thread(self.stack.mint, [*people, *((login, "session") for login in self.callers)])
+        for number in range(agents):
+            self.agents.append(self._agent(owners[number % OWNERS], number))
+        await asyncio.gather(*(asyncio.wait_for(one.online.wait(), ONLINE_WITHIN_S) for one in self.agents))
+        for number, agent in enumerate(self.agents):
+            budget = FRUGAL if number % 6 == 5 else WHOLE_DAY
+            await self.publish(agent, owners[number % OWNERS], f"agent-{number}", dailyBudgetQueries=budget)
+        await self._subscribe(owners[0])
+
+    async def publish(self, agent: EchoAgent, owner: str, slug: str, **fields: Any) -> None:
+        """Make a connected agent askable under `owner/slug`."""
+        body = {"sessionId": agent.session_id, "name": slug, "slug": slug, "status": "published"} | fields
+        published: Json = await self.call(owner, "POST", "/api/v1/agents", body)
+        agent.handle = published["handle"]
+
+    async def call(self, login: str, method: str, path: str, body: Json | None = None) -> Any:
+        """Call the native API of the first process as a user."""
+        async with web(self.stack.url) as client:
+            headers = bearer(self.stack.tokens[login, "session"])
+            response = await client.request(method, path, json=body, headers=headers)
+        assert response.is_success, response.text
+        return response.json() if response.content else None
+
+    async def get_task(self, login: str, handle: str, task_id: str) -> Json:
+        """The whole answer of GetTask in A2A 1.0, as a user."""
+        params = envelope("GetTask", {"id": task_id})
+        headers = bearer(self.stack.tokens[login, "session"]) | {"A2A-Version": "1.0"}
+        async with web(self.stack.url) as client:
+            answer: Json = (await client.post(rpc_path(handle), json=params, headers=headers)).json()
+        return answer
+
+    async def close(self) -> None:
+        """Agents leave, the receiver ends; fine when they did."""
+        await self.leave()
+        if self._receiving is not None:
+            await asyncio.to_thread(self._receiving.__exit__, None, None, None)
+            self._receiving = None
+
+    async def leave(self) -> None:
+        """Agents leave."""
+        await asyncio.gather(*(agent.stop() for agent in self.agents))
+
+    def _agent(self, owner: str, number: int) -> EchoAgent:
+        urls = self.stack.urls[number % len(self.stack.urls) :] + self.stack.urls[: number % len(self.stack.urls)]
+        agent = EchoAgent(urls, self.stack.tokens[owner, "channel"], self.log, name=f"agent-{number}")
+        agent.start()
+        return agent
+
+    async def _subscribe(self, owner: str) -> None:
+        self._receiving = receiving(self._hear)
+        self.receiver = self._receiving.__enter__()
+        made = await self.call(owner, "POST", "/api/v1/webhooks", {"url": self.receiver.url, "events": EVENTS})
+        self._secret = self.stack.tokens[owner, "webhook secret"] = made["signingSecret"]
+
+    def _hear(self, one: Received) -> int:
+        """In the receiver's thread: answer as told, then note what came if it was taken."""
+        status = self.answer_webhook(one)
+        try:
+            body = Webhook(self._secret).verify(one.body, one.headers)
+            is_signed = bool(body["eventId"] == one.headers["webhook-id"])
+        except WebhookVerificationError:
+            is_signed = False
+        if status < 300:
+            told = {"event_id": one.headers["webhook-id"], "type": json.loads(one.body).get("type")}
+            digest = hashlib.sha256(one.body).hexdigest()
+            self.log.write("webhook", **told, digest=digest, is_signed=is_signed)
+        return status

@@ -1,0 +1,160 @@
+"""A whole run: for each hub that faults need, start it, let callers ask, do the faults, let it settle, check."""
+
+import asyncio
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.faults.checker import check
+from lab.faults.evidence import gather
+from lab.faults.fault import Fault, Scene
+from lab.faults.filled import DONE
+from lab.faults.load import Load
+from lab.faults.oplog import OpLog
+from lab.faults.participants import Participants
+from lab.faults.report import Row, merged
+from lab.faults.stack import Stack
+
+AGENTS, CALLERS, LOOPS = 24, 48, 10
+MANY = 24 * 60.0
+CALM_S = 90
+TOLD_WITHIN_S = 90
+UNTOLD = "SELECT 1 FROM webhooks_delivery WHERE status IN ('pending', 'sending') LIMIT 1"
+DUE = "UPDATE webhooks_delivery SET next_attempt_at = now() WHERE status = 'pending'"
+
+UNSEEN = "every hub was started, and looked into afterwards"
+Todo = Sequence[tuple[Fault, int]]
+Say = Callable[[str], None]
+
+
+@dataclass
+class Outcome:
+    """The table, how many asks it is over, and what each fault took in seconds."""
+
+    rows: list[Row] = field(default_factory=list)
+    asks: int = 0
+    took_s: dict[str, float] = field(default_factory=dict)
+    done: list[tuple[Fault, int]] = field(default_factory=list)
+
+    @property
+    def violations(self) -> int:
+        """Over all rows."""
+        return sum(len(row.violations) for row in self.rows)
+
+
+async def run(
+    todo: Todo, folder: Path, *, asks: int, say: Say, minutes: float = MANY, scale: float = 1.0
+) -> Outcome:
+    """Do the faults, each its number of times, and more often until its share of `asks` was made.
+
+    Those of one hub are done one after another. After `minutes` none is done more often than its number.
+    `scale`: the factor on the durations of the hubs.
+    """
+    deadline = time.monotonic() + minutes * 60
+    outcome = Outcome()
+    tables = []
+    for number, group in enumerate(_by_hub(todo)):
+        share = asks * len(group) // len(todo)
+        hub = folder / f"hub-{number}"
+        hub.mkdir(parents=True)
+        try:
+            with closing(OpLog(hub / "operations.jsonl")) as log:
+                table = await _on_one_hub(group, hub, log, share, deadline, outcome, say, scale)
+        except Exception as failure:  # noqa: BLE001 - one hub that fails must not cost the others' table
+            names = ", ".join(fault.name for fault, _ in group)
+            table = [Row("I1", UNSEEN, 1, [f"hub-{number} ({names}): {failure!r} at {_place(failure)}"])]
+        tables.append(table)
+    outcome.rows = merged(tables)
+    return outcome
+
+
+def _by_hub(todo: Todo) -> Iterator[Todo]:
+    groups: dict[str, list[tuple[Fault, int]]] = {}
+    for fault, count in todo:
+        groups.setdefault(repr(sorted(fault.stack.items())), []).append((fault, count))
+    yield from groups.values()
+
+
+async def _on_one_hub(
+    group: Todo, folder: Path, log: OpLog, asks: int, deadline: float, outcome: Outcome, say: Say, scale: float
+) -> list[Row]:
+    stack = Stack(folder / "hub", log, scale, **group[0][0].stack)  # type: ignore[arg-type]
+    participants = Participants(stack, log)
+    async with _ended(stack, participants):
+        say("starting PostgreSQL, Redis and the hub")
+        await stack.start()
+        await participants.settle(agents=AGENTS, callers=CALLERS)
+        for number, (fault, count) in enumerate(group, 1):
+            began = time.monotonic()
+            say(f"{fault.name} × {count}: {fault.title}")
+            until_asks = asks * number // len(group) if time.monotonic() < deadline else 0
+            load = Load(participants, LOOPS if fault.loops is None else fault.loops)
+            scene = Scene(stack, participants, load, log, count)
+            scene.done = sum(times for one, times in outcome.done if one is fault)
+            done = await do(fault, scene, until_asks=until_asks, deadline=deadline)
+            outcome.took_s[fault.name] = time.monotonic() - began
+            outcome.done.append((fault, done))
+            say(f"{fault.name} done in {outcome.took_s[fault.name]:.0f} s, {log.asks:,} asks on this hub")
+        say("waiting for what is still under way")
+        log.fault = "I6"
+        scene = Scene(stack, participants, Load(participants, 0), log, 0)
+        await _to_its_end(scene, "the hub came to rest", _settle(scene))
+        await participants.leave()
+        outcome.asks += log.asks
+        say("checking")
+        return check(gather(stack, log), [fault.name for fault, _ in group])
+
+
+async def do(fault: Fault, scene: Scene, *, until_asks: int, deadline: float) -> int:
+    """Do a fault so often, and again until so many asks were made or time is up; how often it was."""
+    load, log, before = scene.load, scene.log, scene.done
+    log.fault = fault.name
+    load.start()
+    goes_on = await _to_its_end(scene, DONE, fault.run(scene))
+    scene.done, scene.count = before + scene.count, 1
+    while goes_on and load.loops and log.asks < until_asks and time.monotonic() < deadline:
+        goes_on = await _to_its_end(scene, DONE, fault.run(scene))
+        scene.done += 1
+    await _to_its_end(scene, DONE, load.stop())
+    log.fault = ""
+    log.flush()
+    return scene.done - before
+
+
+async def _to_its_end(scene: Scene, what: str, work: Awaitable[None]) -> bool:
+    """Whatever goes wrong is a violation, and no reason to lose the table of what went before."""
+    try:
+        await work
+    except Exception as failure:  # noqa: BLE001 - see above
+        scene.saw(what, False, f"{failure!r} at {_place(failure)}")
+        return False
+    scene.saw(what, True)
+    return True
+
+
+def _place(failure: BaseException) -> str:
+    """Where in our own code it came up."""
+    frames = reversed(traceback.extract_tb(failure.__traceback__))
+    ours = [frame for frame in frames if "site-packages" not in frame.filename]
+    return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in ours)
+
+
+async def _settle(scene: Scene) -> None:
+    """Nothing is asked any more: every turn ends, every webhook is told. What does not shows in the table."""
+    await scene.no_turn_open(CALM_S)
+    until = time.monotonic() + TOLD_WITHIN_S
+    while time.monotonic() < until and scene.stack.sql(UNTOLD):
+        scene.stack.sql(DUE)  # the pauses between tries are not what is looked at here
+        await asyncio.sleep(1)
+
+
+@asynccontextmanager
+async def _ended(stack: Stack, participants: Participants) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        await participants.close()
+        stack.stop()

@@ -1,0 +1,45 @@
+"""The table of faults, by name."""
+
+from lab.faults.fault import Fault
+from lab.faults.kinds import (
+    agent_sockets,
+    beat,
+    clocks,
+    drain,
+    full,
+    half_open,
+    killed_web,
+    lost_redis,
+    postgres,
+    promises,
+    readers,
+    receivers,
+    redis,
+    replies,
+    worker,
+)
+
+NETWORK = (lost_redis, half_open, clocks, readers, replies, receivers, full)
+MODULES = (killed_web, worker, redis, postgres, agent_sockets, drain, beat, promises, *NETWORK)
+_all = sorted(
+    (fault for module in MODULES for fault in module.FAULTS), key=lambda one: (one.name[0], int(one.name[1:]))
+)
+TABLE: dict[str, Fault] = {fault.name: fault for fault in _all}
+
+
+def chosen(names: str) -> list[tuple[Fault, int]]:
+    """Faults and how often: `short`, `long`, or names with commas between, each perhaps with `=` and a count.
+
+    Raises:
+        ValueError: no such fault.
+    """
+    if names in ("short", "long"):
+        counted = [(fault, int(getattr(fault, names))) for fault in TABLE.values()]
+        return [(fault, count) for fault, count in counted if count]
+    found = []
+    for each in names.split(","):
+        name, _, count = each.strip().partition("=")
+        if name not in TABLE:
+            raise ValueError(f"no fault {name!r}: want some of {', '.join(TABLE)}")
+        found.append((TABLE[name], int(count) if count else TABLE[name].short or 1))
+    return found

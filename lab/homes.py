@@ -1,0 +1,101 @@
+"""The two homes of a hub under test: a folder with SQLite, or PostgreSQL and Redis."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psycopg
+
+from lab import ROOT
+from lab.processes import python, run
+from lab.servers import REDIS_DATABASES, Servers, running_servers
+
+TEMPLATE = "hub_template"
+SQLITE_FILE = "hub.sqlite3"
+OURS = {"DATABASE_URL", "REDIS_URL", "DATA_DIR", "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN"}
+OURS |= {"GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_URL", "GITHUB_API_URL", "SIGNUP", "APP_ORIGINS"}
+OURS |= {"TASK_STORE"}
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where one hub keeps its state, as the environment that points there; a restarted hub finds it again."""
+
+    name: str
+    env: Mapping[str, str]
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.env["DATA_DIR"])
+
+    @property
+    def is_grown(self) -> bool:
+        return "DATABASE_URL" in self.env
+
+
+MakeHome = Callable[[str], Home]
+
+
+def embedded_home(folder: Path) -> Home:
+    """SQLite and everything in process; the folder is all there is."""
+    return Home("embedded", {"DATA_DIR": str(folder)})
+
+
+@dataclass
+class EmbeddedHomes:
+    """Makes embedded homes; each gets a copy of the migrated database in the folder `template`."""
+
+    template: Path
+
+    @staticmethod
+    def make_template(folder: Path) -> None:
+        """A DATA_DIR whose database has all tables."""
+        manage({"DATA_DIR": str(folder)}, "migrate", "--verbosity", "0")
+
+    def new(self, folder: Path) -> Home:
+        folder.mkdir(parents=True, mode=0o700)
+        shutil.copy2(self.template / SQLITE_FILE, folder)
+        return embedded_home(folder)
+
+
+@dataclass
+class GrownHomes:
+    """Makes homes on shared servers; each gets a copy of the database TEMPLATE, and a Redis number."""
+
+    servers: Servers
+    _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, REDIS_DATABASES)))
+
+    @staticmethod
+    def make_template(cluster: Path) -> None:
+        """A data folder of PostgreSQL whose database TEMPLATE has all tables."""
+        with running_servers(is_durable=False, keep_as=cluster) as servers, TemporaryDirectory() as folder:
+            _run(servers, f"CREATE DATABASE {TEMPLATE}")
+            manage({"DATA_DIR": folder} | servers.env(TEMPLATE), "migrate", "--verbosity", "0")
+
+    def new(self, folder: Path) -> Home:
+        database = f"hub_{secrets.token_hex(6)}"
+        self.create_database(database)
+        return Home("grown", {"DATA_DIR": str(folder), **self.servers.env(database, next(self._numbers))})
+
+    def create_database(self, name: str) -> None:
+        """A new database with all tables."""
+        _run(self.servers, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+
+
+def _run(servers: Servers, statement: str) -> None:
+    with psycopg.connect(servers.postgres_url(), autocommit=True) as connection:
+        connection.execute(statement)
+
+
+def hub_env(extra: Mapping[str, str]) -> dict[str, str]:
+    """Our own environment without any setting of a hub, plus these."""
+    return {name: value for name, value in os.environ.items() if name not in OURS} | dict(extra)
+
+
+def manage(env: Mapping[str, str], *arguments: str, at: Path = ROOT) -> str:
+    """Run one management command against a home; its standard output. `at`: another checkout's."""
+    return run(python("manage.py", *arguments), hub_env(env), folder=at, within_s=120)

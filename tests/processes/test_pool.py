@@ -1,0 +1,58 @@
+"""The pool of ten connections to PostgreSQL, while all long requests run that may: others do not wait for it."""
+
+import asyncio
+import os
+import time
+from collections import Counter
+from contextlib import AsyncExitStack
+
+from lab.agents import Echo, online
+from lab.callers import bearer, reply_text, send, web
+from lab.channel_agent import ChannelAgent
+from lab.homes import MakeHome
+from lab.hub_process import StartHub
+from tests.native.test_file_door import CAP, break_off, unread, upload
+
+ACCOUNTS = 10
+EXPORTS = 40
+SOON_S = 3.0
+
+
+async def test_exports_and_silent_servers_leave_connections_to_others(
+    make_home: MakeHome, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_home("grown"), REMOTE_ALLOW_PRIVATE=1)
+    tokens = hub.mint_sessions(f"busy{number}" for number in range(ACCOUNTS))
+    alice = hub.mint("alice", "session")
+    never = asyncio.Event()
+
+    async def say_nothing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await never.wait()
+        writer.close()
+
+    silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    place = {"cardUrl": f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/card.json"}
+    async with web(hub.url) as client, AsyncExitStack() as connections:
+        answering = await connections.enter_async_context(online(hub, Echo))
+        for number in range(4):
+            token = hub.mint(f"busy{number}", "channel")
+            agent = await connections.enter_async_context(ChannelAgent(hub.url, token))
+            assert (await upload(client, tokens[number], agent.session_id, os.urandom(CAP))).status_code == 201
+        begun = [await unread(hub, "/api/v1/me/export", token) for token in tokens[:4] * 2]
+        assert [status for _, _, status in begun] == [200] * 8
+        looking = [
+            asyncio.create_task(client.post("/api/v1/agents/cards", json=place, headers=bearer(token)))
+            for token in tokens[:8] * 4
+        ]
+        started = time.monotonic()
+        more = [client.get("/api/v1/me/export", headers=bearer(tokens[n % ACCOUNTS])) for n in range(EXPORTS)]
+        refused = await asyncio.gather(*more)
+        assert Counter(one.status_code for one in refused) == {429: 16, 503: 24}
+        assert (await client.get("/readyz")).status_code == 200
+        assert reply_text(await send(hub.url, answering.handle, "hi", alice)) == "echo: hi"
+        assert (await client.get("/api/v1/agents", headers=bearer(alice))).json()["items"][0]["online"] is True
+        assert time.monotonic() - started < SOON_S
+        never.set()
+        assert {one.status_code for one in await asyncio.gather(*looking)} == {400}
+        await break_off(begun)
+    silent.close()
