@@ -9,7 +9,7 @@ DATA_DIR ?= ./data
 export HOST PORT DATA_DIR
 unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes: each would compile all modules again
 
-.PHONY: help run run-stack setup test test-deep fast check format screenshots bench bench-scale soak faults conformance lock migrations clean
+.PHONY: help run run-stack setup test test-deep fast check format screenshots dist bench bench-scale soak faults conformance lock migrations clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +50,12 @@ format: $(VENV)/.dev ## Format and mend what can be mended
 
 screenshots: $(VENV)/.dev ## Take pictures of every page into ./screenshots
 	@$(BIN)/python -m tests.browser.screenshots
+
+dist: $(VENV)/.base ## Make connect.pyz and the wheel clawbridge-connect in ./dist
+	@$(BIN)/python -m connect.packing dist
+	@rm -rf $(VENV)/wheel && mkdir $(VENV)/wheel && cp connect/pyproject.toml $(VENV)/wheel
+	@mkdir $(VENV)/wheel/connect && cp connect/*.py connect/README.md $(VENV)/wheel/connect
+	@SOURCE_DATE_EPOCH=315532800 $(PIP) wheel --no-deps --wheel-dir dist $(VENV)/wheel
 
 bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m lab.bench

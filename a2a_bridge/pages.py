@@ -13,8 +13,8 @@ from django.views.decorators.http import require_safe
 from a2a_bridge.reference import errors, lines, samples
 from a2a_bridge.reference.contents import reference as read_reference
 from a2a_bridge.reference.spoken import Spoken, spoken
-from accounts.oauth import github
 from accounts.oauth.pages import signed_in
+from accounts.oauth.ways import find_ways
 from agents.core.facts import Facts, facts_of
 from agents.models import Agent
 
@@ -56,7 +56,7 @@ def contents() -> dict[str, Any]:
         "cards": samples.cards(settings.PUBLIC_URL),
         "wait_s": settings.REPLY_WAIT_S,
         "dev_login": settings.DEV_LOGIN,
-        "github": github.is_configured(),
+        "can_sign_in": find_ways().is_any,
     }
 
 

@@ -17,7 +17,7 @@ from accounts.api.tokens import OVERLAP_S, NewAppToken
 from accounts.authn import TokenScope
 from accounts.callers import Caller
 from accounts.device_names import device_name
-from accounts.models import MAX_KEPT_DAYS, Credential
+from accounts.models import MAX_KEPT_DAYS, Credential, User
 from accounts.oauth.issuing import mint_app
 from accounts.oauth.pages import signed_in, to_signin
 from accounts.quotas import QuotaExceeded
@@ -149,6 +149,7 @@ def _page(
     rows = [Row(one, is_current=one.pk == caller.identity.credential_id) for one in live]
     context = {
         "me": caller.user,
+        "ways_in": _ways_in(caller.user),
         "sessions": [row for row in rows if row.credential.kind == Kind.SESSION],
         "tokens": [row for row in rows if row.credential.kind != Kind.SESSION],
         "minted": minted,
@@ -161,3 +162,12 @@ def _page(
         "most_days": MAX_KEPT_DAYS,
     }
     return render(request, "account.html", context, status=status)
+
+
+def _ways_in(user: User) -> str:
+    """By what a user can sign in, in words; empty for an account that only holds tokens."""
+    found = [f"GitHub (account {user.github_id})"] if user.github_id is not None else []
+    found += [one.issuer for one in user.provider_identities.order_by("pk")]
+    found += [f"a passkey made on {one.name}" for one in user.passkeys.order_by("pk")]
+    found += ["a password"] if user.password and user.has_usable_password() else []
+    return ", ".join(found)

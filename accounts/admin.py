@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from accounts.acts import READ
 from accounts.admin_site import OwnedAdmin, StaffAdmin, site
-from accounts.models import Credential, User
+from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 
 ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted", READ: "read"}
 
@@ -111,6 +111,49 @@ class UserAdmin(StaffAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Only the suspension; the rest of the row may have moved since."""
         obj.save(update_fields=["is_active"])
+
+
+@admin.register(ProviderIdentity, site=site)
+class ProviderIdentityAdmin(OwnedAdmin):
+    """By which accounts elsewhere users sign in."""
+
+    owner_path = "user"
+    list_display = ("user", "issuer", "subject", "created_at", "last_used_at")
+    list_display_links = ("subject",)
+    list_select_related = ("user",)
+    search_fields = ("issuer", "subject")
+    ordering = ("-created_at",)
+    fields = ("user", "issuer", "subject", "created_at", "last_used_at")
+
+
+@admin.register(Passkey, site=site)
+class PasskeyAdmin(OwnedAdmin):
+    """Which passkeys there are; their owners remove what they lost."""
+
+    owner_path = "user"
+    list_display = ("name", "user", "created_at", "last_used_at", "sign_count")
+    list_select_related = ("user",)
+    ordering = ("-created_at",)
+    fields = ("name", "user", "created_at", "last_used_at", "sign_count")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Owners remove their own, staff all."""
+        return True
+
+
+@admin.register(Invitation, site=site)
+class InvitationAdmin(StaffAdmin):
+    """Who was invited by whom; never the link, never its hash."""
+
+    list_display = ("login", "is_admin", "made_by", "user", "created_at", "expires_at", "used_at")
+    list_select_related = ("made_by", "user")
+    search_fields = ("login",)
+    ordering = ("-created_at",)
+    fields = ("login", "is_admin", "made_by", "user", "created_at", "expires_at", "used_at")
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """No filter on the hash: it would let a visitor guess it."""
+        return not lookup.startswith("digest") and super().lookup_allowed(lookup, value, request)
 
 
 @admin.register(LogEntry, site=site)

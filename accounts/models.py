@@ -11,10 +11,20 @@ from django.db.models.functions import Lower, Now
 from django.utils import timezone
 
 from accounts import revocation
-from accounts.oauth.models import DeviceGrant, LoginAttempt, LoginCode
+from accounts.oauth.models import DeviceGrant, Invitation, LoginAttempt, LoginCode, Passkey, ProviderIdentity
 from kit.clock import near_now
 
-__all__ = ["Credential", "DeviceGrant", "LoginAttempt", "LoginCode", "SigningKey", "User"]
+__all__ = [
+    "Credential",
+    "DeviceGrant",
+    "Invitation",
+    "LoginAttempt",
+    "LoginCode",
+    "Passkey",
+    "ProviderIdentity",
+    "SigningKey",
+    "User",
+]
 
 
 MAX_KEPT_DAYS = 36_500
@@ -30,7 +40,8 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser, PermissionsMixin):
-    """A person or service. The GitHub id is the key to an account; the login is only its name.
+    """A person or service. The key to an account is a GitHub id, an issuer's subject, a passkey or a password; the
+    login is only its name.
 
     `is_active` False suspends everything of theirs; `is_staff` opens all rows of the admin. The text of questions
     to their agents and sessions is blanked up to `questions_blanked_to`.
@@ -74,7 +85,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     def identities(self) -> list[str]:
         """Which providers vouch for them."""
         known = {"github": self.github_id is not None, "service": self.is_service}
-        return [provider for provider, is_known in known.items() if is_known]
+        named = [provider for provider, is_known in known.items() if is_known]
+        return named + [one.issuer for one in self.provider_identities.all()]
 
 
 class CredentialQuerySet(models.QuerySet["Credential"]):

@@ -3,11 +3,17 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from accounts import account_page, pages
+from accounts import account_page, invitation_pages, pages
 from accounts.oauth import pages as oauth_pages
 
 urlpatterns = [
     path("signin", pages.signin, name="signin"),
+    path("signin/password", pages.signin_password, name="signin-password"),
+    path("signin/passkey", pages.signin_passkey, name="signin-passkey"),
+    path("signin/passkey/options", pages.passkey_options, name="signin-passkey-options"),
+    path("join/<str:token>", invitation_pages.join, name="join"),
+    path("invitations", invitation_pages.invite, name="invitations"),
+    path("invitations/<int:invitation_id>/revoke", invitation_pages.revoke_invitation, name="invitation-revoke"),
     path("signout", pages.signout, name="signout"),
     path("consent", oauth_pages.consent, name="consent"),
     path("device", oauth_pages.device, name="device"),

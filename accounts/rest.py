@@ -60,6 +60,7 @@ MAX_NAMED_CHARS = 64
 REFUSED_STATUS = {  # the rest is 400
     "oauth_not_configured": 503,
     "github_failed": 502,
+    "provider_failed": 502,
     "signup_closed": 403,
     "login_taken": 403,
     "suspended": 403,

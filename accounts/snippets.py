@@ -13,10 +13,11 @@ def mcp_json(token: str) -> str:
 
 
 def environment(token: str) -> str:
-    """The variables that `python -m connect` reads, as a shell takes them."""
-    return f"export CLAWBRIDGE_HUB={settings.PUBLIC_URL}\nexport CLAWBRIDGE_TOKEN={token}"
+    """The token where `connect.pyz` reads it, as a shell takes it: others can read a command line."""
+    return f"export CLAWBRIDGE_TOKEN={token}"
 
 
 def command(name: str) -> str:
-    """A first agent under a routing name: it answers each question with the question."""
-    return f"python -m connect --name {name} --session-file ~/.{name}-session --echo"
+    """A first agent under a routing name, by the hub's connector: it answers each question with the question."""
+    hub = settings.PUBLIC_URL
+    return f"curl -fO {hub}/connect.pyz && python3 connect.pyz --hub {hub} --name {name} --echo"

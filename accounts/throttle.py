@@ -8,7 +8,7 @@ from functools import cache
 
 from django.conf import settings
 from django.http import HttpRequest
-from limits import RateLimitItemPerMinute
+from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter
 
@@ -18,6 +18,9 @@ logger = logging.getLogger(__name__)
 
 REDIS_WITHIN_S = 0.2
 GUESSES_PER_MINUTE = 10
+PASSWORDS_PER_MINUTE = 10
+PASSWORDS_PER_HOUR = 60
+STORE_AWAY_S = 30
 
 
 def check_address(request: HttpRequest, what: str) -> None:
@@ -26,7 +29,7 @@ def check_address(request: HttpRequest, what: str) -> None:
     Raises:
         TooFast: there were SIGNIN_RATE_PER_MINUTE in the last minute.
     """
-    _hit(what, address_of(request), settings.SIGNIN_RATE_PER_MINUTE)
+    _hit(what, address_of(request), RateLimitItemPerMinute(settings.SIGNIN_RATE_PER_MINUTE))
 
 
 def check_guesses(user_id: int) -> None:
@@ -35,7 +38,18 @@ def check_guesses(user_id: int) -> None:
     Raises:
         TooFast: there were GUESSES_PER_MINUTE in the last minute.
     """
-    _hit("guess", str(user_id), GUESSES_PER_MINUTE)
+    _hit("guess", str(user_id), RateLimitItemPerMinute(GUESSES_PER_MINUTE))
+
+
+def check_passwords(login: str) -> None:
+    """Count one more password typed for a login, whether there is one or not, from any address.
+
+    Raises:
+        TooFast: there were PASSWORDS_PER_MINUTE in the last minute or PASSWORDS_PER_HOUR in the last hour, or they
+            cannot be counted: a password may be short enough to be guessed.
+    """
+    for item in (RateLimitItemPerMinute(PASSWORDS_PER_MINUTE), RateLimitItemPerHour(PASSWORDS_PER_HOUR)):
+        _hit("password", login.lower()[:64], item, opens=False)
 
 
 def address_of(request: HttpRequest) -> str:
@@ -49,16 +63,17 @@ def address_of(request: HttpRequest) -> str:
     return str(address)
 
 
-def _hit(what: str, who: str, per_minute: int) -> None:
-    """Opens when the storage is gone, unlike the limit on callers: the codes are long enough by themselves."""
-    item = RateLimitItemPerMinute(per_minute)
+def _hit(what: str, who: str, item: RateLimitItem, *, opens: bool = True) -> None:
+    """Opens when the storage is gone, unlike the limit on callers, where codes are long enough by themselves."""
     try:
         if _limiter().hit(item, "signin", what, who):
             return
         window = _limiter().get_window_stats(item, "signin", what, who)
     except Exception as failure:  # noqa: BLE001  any failure of the store opens the limit
-        logger.warning("rate.open", extra={"failure": type(failure).__name__})
-        return
+        logger.warning("rate.open" if opens else "rate.closed", extra={"failure": type(failure).__name__})
+        if opens:
+            return
+        raise TooFast(STORE_AWAY_S) from None
     raise TooFast(max(1, math.ceil(window.reset_time - time.time())))
 
 

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from accounts.api import me, sessions, tokens
-from accounts.oauth import app_views, device_views, views
+from accounts.oauth import app_views, device_views, oidc_views, views
 
 urlpatterns = [
     path("me", me.Me.as_view(), name="me"),
@@ -19,6 +19,8 @@ urlpatterns = [
     path("auth/oauth/start", views.OAuthStart.as_view(), name="oauth-start"),
     path("auth/oauth/callback", views.OAuthCallback.as_view(), name="oauth-callback"),
     path("auth/oauth/token", views.OAuthToken.as_view(), name="oauth-token"),
+    path("auth/oidc/<int:number>/start", oidc_views.OidcStart.as_view(), name="oidc-start"),
+    path("auth/oidc/<int:number>/callback", oidc_views.OidcCallback.as_view(), name="oidc-callback"),
     path("auth/spa/start", app_views.SpaStart.as_view(), name="spa-start"),
     path("auth/spa/exchange", app_views.SpaExchange.as_view(), name="spa-exchange"),
     path("auth/device/code", device_views.DeviceCode.as_view(), name="device-code"),

@@ -1,4 +1,4 @@
-"""`python -m connect`: see `--help`."""
+"""`python -m connect`, `connect.pyz` and `clawbridge-connect`: see `--help`."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ class OneLineParser(argparse.ArgumentParser):
 def main() -> int:
     """Run the command line; the answer is the exit code."""
     parser = OneLineParser(
-        prog="python -m connect",
+        prog="connect",
         allow_abbrev=False,
         description=cli.DESCRIPTION,
         epilog=cli.EPILOG,

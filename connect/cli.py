@@ -1,4 +1,4 @@
-"""The command line: options in, exit code out; `python -m connect` and `manage.py connect` share it."""
+"""The command line: options in, exit code out; `python -m connect`, `connect.pyz` and `manage.py` share it."""
 
 import argparse
 import asyncio
@@ -16,7 +16,8 @@ from connect.answers import echo
 from connect.command import TOKEN_VARIABLE, Command
 from connect.ending import Ending
 from connect.frames import Welcome
-from connect.session_file import load_session, save_session
+from connect.hub_url import checked_name
+from connect.session_file import SessionFile, default_path
 
 HUB_VARIABLE = "CLAWBRIDGE_HUB"
 EXIT_CODES = {Ending.STOPPED: 0, Ending.DISMISSED: 0, Ending.REFUSED: 2, Ending.SUPERSEDED: 3}
@@ -26,9 +27,9 @@ DESCRIPTION = "Make a program an agent of a Clawbridge hub: it stays connected a
 EPILOG = """\
 examples:
   export CLAWBRIDGE_HUB=https://hub.example CLAWBRIDGE_TOKEN=ck_live_...
-  python -m connect --echo
-  python -m connect --name word-counter --exec -- wc -w
-  python -m connect --name helper --protocol lines --exec -- ./helper.py
+  python3 connect.pyz --echo
+  python3 connect.pyz --name word-counter --exec -- wc -w
+  python3 connect.pyz --name helper --protocol lines --exec -- ./helper.py
 Each question starts the command once: the question is its standard input, what it prints is the reply,
 and CLAWBRIDGE_CHAT_ID, _ASKER, _TASK_ID and _CONTEXT_ID say more about it. An exit status other than 0
 fails the task, with the end of standard error. More is in connect/README.md.
@@ -44,8 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TOKEN",
         help=f"a token ck_live_... (else ${TOKEN_VARIABLE}; others can read a command line)",
     )
+    parser.add_argument("--token-file", type=Path, metavar="PATH", help="a file that holds the token alone")
     parser.add_argument("--name", metavar="ROUTING", help="routing name to ask for: a-z, 0-9 and '-'")
-    parser.add_argument("--session-file", type=Path, metavar="PATH", help="keep the session over restarts")
+    parser.add_argument(
+        "--session-file",
+        type=Path,
+        metavar="PATH",
+        help="where the session is kept over restarts (else one for hub and name below ~/.local/state/clawbridge)",
+    )
+    parser.add_argument("--new-session", action="store_true", help="begin a new session, and keep none")
     parser.add_argument("--echo", action="store_true", help="answer each question with its own text")
     parser.add_argument("--exec", action="store_true", help="answer with what the command prints")
     parser.add_argument(
@@ -95,28 +103,54 @@ def build_agent(options: argparse.Namespace, command: Command | None) -> Agent:
     Raises:
         ValueError: an option is missing or cannot be right.
     """
-    path: Path | None = options.session_file
-    earlier: list[str] = []
+    hub = required(options.hub, "--hub", HUB_VARIABLE)
+    name = None if options.name is None else checked_name(options.name)
+    file = held_file(options, hub, name)
 
     def on_welcome(welcome: Welcome) -> None:
         sys.stderr.write(f"connected as @{welcome.routing_name} (session {welcome.session_id})\n")
-        if path:
-            save_session(path, welcome.session_id)
-        elif not earlier:
-            earlier.append(welcome.session_id)
-            sys.stderr.write(
-                "a new session: keep it over restarts with --session-file, agents are published on it\n"
-            )
+        if file:
+            file.save(welcome.session_id)
 
     return Agent(
-        hub=required(options.hub, "--hub", HUB_VARIABLE),
-        token=required(options.token, "--token", TOKEN_VARIABLE),
+        hub=hub,
+        token=chosen_token(options),
         answer=command or echo,
-        name=options.name,
+        name=name,
         streams=command is not None,
-        session_id=load_session(path) if path else None,
+        session_id=file.load() if file else None,
         on_welcome=on_welcome,
     )
+
+
+def held_file(options: argparse.Namespace, hub: str, name: str | None) -> SessionFile | None:
+    """The file that keeps the session, this process's alone; None without one.
+
+    Raises:
+        ValueError: the options contradict each other.
+    """
+    if options.new_session and options.session_file:
+        raise ValueError("want --session-file or --new-session, not both")
+    if options.new_session:
+        return None
+    file = SessionFile(options.session_file or default_path(hub, name))
+    return file if file.hold() else None
+
+
+def chosen_token(options: argparse.Namespace) -> str:
+    """The token of an option, a file or the environment.
+
+    Raises:
+        ValueError: there is none, or more than one, or the file cannot be read.
+    """
+    if options.token_file is None:
+        return required(options.token, "--token", TOKEN_VARIABLE)
+    if options.token:
+        raise ValueError("want --token or --token-file, not both")
+    try:
+        return str(options.token_file.read_text(encoding="ascii")).strip()
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"--token-file {options.token_file}: {problem}") from None
 
 
 def required(flag: str | None, name: str, variable: str) -> str:

@@ -10,11 +10,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from accounts.oauth.providers import LOOPBACK, Provider, is_safe, read_providers
 from accounts.oauth.signup import Signup, read_signup
 
 MIN_KEY_CHARS = 32
 PUBLIC_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def text(name: str, default: str = "") -> str:
@@ -101,8 +101,7 @@ def base_url(name: str, default: str) -> str:
     """An address that paths are put behind. Plain http only to this machine: secrets travel there."""
     raw = (os.environ.get(name) or default).rstrip("/")
     parts = urlsplit(raw)
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(raw))
-    if not is_safe or not parts.hostname or parts.username or parts.query or parts.fragment:
+    if not is_safe(raw) or parts.query:
         raise ImproperlyConfigured(f"{name}={raw!r}: want an address like https://github.example.org")
     return raw
 
@@ -155,7 +154,17 @@ def signup(name: str) -> Signup:
     try:
         return read_signup(raw)
     except ValueError:
-        raise ImproperlyConfigured(f"{name}={raw!r}: want open, closed, or logins and org:NAMEs") from None
+        raise ImproperlyConfigured(
+            f"{name}={raw!r}: want open, closed, or logins, org:NAMEs, mail addresses and @domains"
+        ) from None
+
+
+def oidc_providers(issuers: str, client_ids: str, client_secrets: str, names: str) -> tuple[Provider, ...]:
+    """OpenID Connect providers, from lists in the same order."""
+    try:
+        return read_providers(issuers, client_ids, client_secrets, names)
+    except ValueError as wrong:
+        raise ImproperlyConfigured(str(wrong)) from None
 
 
 def is_loopback(url: str) -> bool:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from accounts.oauth.providers import LOOPBACK
 from hub import env
 from hub.secret_key import secret_key
 from kit.asgi import MAX_BODY_BYTES
@@ -75,10 +76,13 @@ GITHUB_URL = env.base_url("GITHUB_URL", PUBLIC_GITHUB)
 GITHUB_API_URL = env.base_url(
     "GITHUB_API_URL", "https://api.github.com" if GITHUB_URL == PUBLIC_GITHUB else f"{GITHUB_URL}/api/v3"
 )
+OIDC_PROVIDERS = env.oidc_providers(
+    env.text("OIDC_ISSUER"), env.text("OIDC_CLIENT_ID"), env.text("OIDC_CLIENT_SECRET"), env.text("OIDC_NAME")
+)
 SIGNUP = env.signup("SIGNUP")
 APP_ORIGINS = env.origins("APP_ORIGINS")
 SIGNIN_RATE_PER_MINUTE = env.whole("SIGNIN_RATE_PER_MINUTE", 60, least=20)
-DEV_LOGIN = env.flag("DEV_LOGIN") and not GITHUB_CLIENT_ID
+DEV_LOGIN = env.flag("DEV_LOGIN") and not GITHUB_CLIENT_ID and not OIDC_PROVIDERS
 
 if bool(GITHUB_CLIENT_ID) != bool(GITHUB_CLIENT_SECRET):
     raise ImproperlyConfigured("GITHUB_CLIENT_ID and GITHUB_CLIENT_SECRET go together: set both, or neither")
@@ -108,7 +112,7 @@ RATE_STORAGE = REDIS_URL or "memory://"
 SECRET_KEY = secret_key(DATA_DIR, env.text("SECRET_KEY"))
 SECRET_KEY_FALLBACKS = env.text("SECRET_KEY_FALLBACKS").split()
 DEBUG = False
-ALLOWED_HOSTS = [urlsplit(PUBLIC_URL).hostname or HOST, *env.LOOPBACK, "[::1]", *env.text("ALLOWED_HOSTS").split()]
+ALLOWED_HOSTS = [urlsplit(PUBLIC_URL).hostname or HOST, *LOOPBACK, "[::1]", *env.text("ALLOWED_HOSTS").split()]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_ORIGIN]
 CSRF_FAILURE_VIEW = "accounts.error_pages.csrf_failure"
 IS_HTTPS = PUBLIC_URL.startswith("https://")
@@ -130,6 +134,19 @@ ROOT_URLCONF = "hub.urls"
 ASGI_APPLICATION = "hub.asgi.application"
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+PASSWORD_CHARS = 10
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
+        "OPTIONS": {"user_attributes": ["login"]},
+    },
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": PASSWORD_CHARS},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
 FORCE_SCRIPT_NAME = PATH_PREFIX or None
 CSRF_COOKIE_PATH = SESSION_COOKIE_PATH = PATH_PREFIX or "/"
 LOGIN_URL = "signin"

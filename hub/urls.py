@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from accounts.admin_site import site
-from hub import account_limits, health_page
+from hub import account_limits, connector, health_page
 from hub.descriptions import views as descriptions
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -16,6 +16,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("webhooks.page_urls")),
     path("health", health_page.health, name="hub-health"),
     path("limits", account_limits.limits, name="hub-limits"),
+    path("connect.pyz", connector.connect_pyz, name="connect-pyz"),
     path("docs", descriptions.docs, name="docs"),
     path("api/v1/schema", descriptions.schema, name="schema"),
     path("api/ws-docs/json", descriptions.sockets_json, name="sockets-json"),

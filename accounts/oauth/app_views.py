@@ -2,7 +2,6 @@
 
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.http import HttpResponse
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
@@ -11,11 +10,12 @@ from rest_framework.response import Response
 
 from accounts.api.shown import NO_STORE, user_agent_of
 from accounts.callers import find_caller
-from accounts.oauth import asked, codes, github
+from accounts.oauth import asked, codes
 from accounts.oauth.bodies import CodeExchange
 from accounts.oauth.codes import Purpose
 from accounts.oauth.open import Open, field, sent_to
 from accounts.oauth.queries import APP_START
+from accounts.oauth.ways import check_any, find_ways
 from accounts.shapes import ExchangedApp
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
@@ -34,8 +34,8 @@ class SpaStart(Open):
         consent = f"{reverse('consent')}?{raw.GET.urlencode()}"
         if find_caller(raw) is not None:
             return sent_to(consent)
-        if not settings.DEV_LOGIN:
-            github.check_configured()
+        check_any()
+        if find_ways().is_github_alone:
             return sent_to(f"{reverse('oauth-start')}?{urlencode({'next': consent})}")
         return sent_to(f"{reverse('signin')}?{urlencode({'next': consent})}")
 

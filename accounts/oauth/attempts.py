@@ -1,4 +1,4 @@
-"""Sign-ins at GitHub that a browser began: each is good once, for ten minutes."""
+"""Sign-ins that a browser began: each is good once, for ten minutes."""
 
 import hashlib
 import hmac
@@ -19,18 +19,26 @@ BAD_STATE = "this sign-in was not begun in this browser, is over 10 minutes old,
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """An attempt: what travels to GitHub and comes back, and what only the browser and the hub know."""
+    """An attempt: what travels to a provider and comes back, and what only the browser and the hub know.
+
+    The nonce, of OpenID Connect, comes back inside the ID token.
+    """
 
     state: str
     verifier: str
+    nonce: str
 
 
-def begin(browser: str, *, next_path: str = "", asked: Asked | None = None) -> Started:
-    """Note that a browser, known by its cookie's secret, leaves for GitHub."""
+def begin(browser: str, *, provider: str = "", next_path: str = "", asked: Asked | None = None) -> Started:
+    """Note that a browser, known by its cookie's secret, leaves for a provider.
+
+    `provider`: the issuer, "" for GitHub, or `PASSKEY`.
+    """
     state = unguessable()
     LoginAttempt.objects.create(
         state_digest=digest(state),
         browser_digest=digest(browser),
+        provider=provider,
         next_path=next_path if len(next_path) <= MAX_PATH_CHARS else "/",
         redirect_uri=asked.redirect_uri if asked else "",
         client_state=asked.state if asked else "",
@@ -38,25 +46,33 @@ def begin(browser: str, *, next_path: str = "", asked: Asked | None = None) -> S
         machine_id=asked.machine_id if asked else "",
         expires_at=db_now() + LIFETIME,
     )
-    return Started(state, _verifier(browser, state))
+    return _started(browser, state)
 
 
-def come_back(browser: str, state: str) -> tuple[LoginAttempt, str]:
-    """The attempt this browser began with this state, spent by this call, and its verifier.
+def come_back(browser: str, state: str, *, provider: str = "") -> tuple[LoginAttempt, Started]:
+    """The attempt this browser began at this provider with this state, spent by this call.
 
     Raises:
         InvalidState: there is none, or no more.
     """
     now = db_now()
     open_ones = LoginAttempt.objects.filter(
-        state_digest=digest(state), browser_digest=digest(browser), used_at=None, expires_at__gt=now
+        state_digest=digest(state),
+        browser_digest=digest(browser),
+        provider=provider,
+        used_at=None,
+        expires_at__gt=now,
     )
     attempt = open_ones.first() if browser and state else None
     if attempt is None or not open_ones.update(used_at=now):
         raise InvalidState(BAD_STATE)
-    return attempt, _verifier(browser, state)
+    return attempt, _started(browser, state)
 
 
-def _verifier(browser: str, state: str) -> str:
-    """GitHub's PKCE verifier: made of what the browser holds, so that no database holds it."""
-    return hmac.new(browser.encode(), state.encode(), hashlib.sha256).hexdigest()
+def _started(browser: str, state: str) -> Started:
+    """PKCE verifier and nonce are made of what the browser holds, so that no database holds them."""
+    return Started(state, _derived(browser, state), _derived(browser, f"nonce {state}"))
+
+
+def _derived(browser: str, text: str) -> str:
+    return hmac.new(browser.encode(), text.encode(), hashlib.sha256).hexdigest()

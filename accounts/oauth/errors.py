@@ -20,7 +20,7 @@ class InvalidGrant(Refused):
 
 
 class NotConfigured(Refused):
-    """The hub knows no GitHub OAuth client."""
+    """The hub has no such way to sign in."""
 
     code = "oauth_not_configured"
 
@@ -29,6 +29,18 @@ class AccessDenied(Refused):
     """The user said no."""
 
     code = "access_denied"
+
+
+class ProviderRefused(Refused):
+    """An OpenID Connect provider does not accept the code it is said to have given."""
+
+    code = "provider_refused"
+
+
+class ProviderFailed(Refused):
+    """An OpenID Connect provider did not answer in time, or its ID token does not hold."""
+
+    code = "provider_failed"
 
 
 class GitHubRefused(Refused):

@@ -5,11 +5,8 @@ GitHub's token lives as long as the leg: it is neither stored nor logged.
 
 import logging
 import re
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from queue import Empty, SimpleQueue
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
@@ -19,17 +16,13 @@ from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.base_client.errors import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
 from django.conf import settings
-from requests.adapters import HTTPAdapter
 
 from accounts.oauth.errors import GitHubFailed, GitHubRefused, NotConfigured
+from accounts.oauth.legs import open_session
 from accounts.oauth.signup import LOGIN
-from kit.durations import seconds
 
 logger = logging.getLogger(__name__)
 
-LEG_WITHIN_S = seconds(10.0, at_least_s=4.0)
-CONNECT_WITHIN_S = 5.0
-MAX_ANSWER_BYTES = 262_144
 CALLBACK = "/api/v1/auth/oauth/callback"
 FAILED = "GitHub did not answer as it should: try again in a moment"
 REFUSED = "GitHub does not accept this sign-in any more: begin again"
@@ -142,21 +135,13 @@ def leg(code: str, verifier: str) -> Iterator[GitHub]:
 
 
 def _session(**options: Any) -> OAuth2Session:
-    session = OAuth2Session(
-        client_id=settings.GITHUB_CLIENT_ID,
-        client_secret=settings.GITHUB_CLIENT_SECRET,
+    return open_session(
+        settings.GITHUB_CLIENT_ID,
+        settings.GITHUB_CLIENT_SECRET,
+        _callback(),
         token_endpoint_auth_method="client_secret_post",  # noqa: S106  the name of a method
-        code_challenge_method="S256",
-        redirect_uri=_callback(),
         **options,
     )
-    session.trust_env = False  # neither a proxy nor a .netrc gets to see the secret
-    session.max_redirects = 0
-    session.headers["User-Agent"] = "clawbridge"
-    bounded = _Bounded(time.monotonic() + LEG_WITHIN_S)
-    session.mount("https://", bounded)
-    session.mount("http://", bounded)
-    return session
 
 
 def _callback() -> str:
@@ -166,52 +151,3 @@ def _callback() -> str:
 def _failed(why: str) -> GitHubFailed:
     logger.warning("github.failed", extra={"why": why})
     return GitHubFailed(FAILED)
-
-
-class _Bounded(HTTPAdapter):
-    """Answers that end: one deadline for all of them, and a size."""
-
-    def __init__(self, deadline: float) -> None:
-        super().__init__()
-        self._deadline = deadline
-
-    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
-        """See requests; the body is read here, piece by piece, so that a trickle ends in time too."""
-        kwargs |= {"stream": True, "timeout": (min(CONNECT_WITHIN_S, self._left()), self._left())}
-        response = self._answer_to(request, *args, **kwargs)
-        body = b""
-        while piece := response.raw.read1(65_536, decode_content=True):
-            body += piece
-            if len(body) > MAX_ANSWER_BYTES:
-                response.close()
-                raise requests.exceptions.ContentDecodingError("the answer is too long")
-            self._left()
-        response._content = body  # what requests itself sets after reading
-        return response
-
-    def _answer_to(self, *args: Any, **kwargs: Any) -> requests.Response:
-        """The answer's head, in a thread that is left behind at the deadline: a timeout of a socket begins anew
-        with every byte, so headers that trickle would hold us for ever."""
-        answers: SimpleQueue[requests.Response | Exception] = SimpleQueue()
-        send = super().send
-
-        def ask() -> None:
-            try:
-                answers.put(send(*args, **kwargs))
-            except Exception as failure:  # noqa: BLE001  raised again where it is waited for
-                answers.put(failure)
-
-        threading.Thread(target=ask, name="github", daemon=True).start()
-        try:
-            answer = answers.get(timeout=self._left())
-        except Empty:
-            raise requests.exceptions.ReadTimeout("no answer before the deadline of the leg") from None
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def _left(self) -> float:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise requests.exceptions.ReadTimeout("the deadline of the leg is over")
-        return left

@@ -5,10 +5,13 @@ from django.utils import timezone
 
 
 class LoginAttempt(models.Model):
-    """One browser on its way to GitHub and back; with `redirect_uri` on behalf of a command line."""
+    """One browser on its way to a provider and back; with `redirect_uri` on behalf of a command line."""
 
     state_digest = models.CharField(max_length=64, unique=True)
     browser_digest = models.CharField(max_length=64, help_text="Of the cookie of the browser that began.")
+    provider = models.CharField(
+        max_length=255, blank=True, default="", db_default="", help_text="The issuer; empty: GitHub."
+    )
     next_path = models.CharField(max_length=4000, blank=True)
     redirect_uri = models.CharField(max_length=300, blank=True)
     client_state = models.CharField(max_length=512, blank=True)
@@ -67,3 +70,57 @@ class DeviceGrant(models.Model):
 
     def __str__(self) -> str:
         return f"device grant {self.pk} ({self.status})"
+
+
+class ProviderIdentity(models.Model):
+    """By which account of an OpenID Connect provider a user signs in. Issuer and subject together are the key."""
+
+    user = models.ForeignKey("accounts.User", models.CASCADE, related_name="provider_identities")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255, help_text="The provider's own name for the account.")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "provider identities"
+        constraints = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="one_user_per_issuer_and_subject"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject} at {self.issuer}"
+
+
+class Passkey(models.Model):
+    """A WebAuthn credential of a user; its private key never leaves the user's device."""
+
+    user = models.ForeignKey("accounts.User", models.CASCADE, related_name="passkeys")
+    credential_id = models.CharField(max_length=1400, unique=True, help_text="In base64url.")
+    public_key = models.TextField(help_text="The COSE key, in base64url.")
+    sign_count = models.BigIntegerField(default=0, help_text="As the authenticator said last.")
+    name = models.CharField(max_length=100, blank=True, help_text="Where it was made.")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"passkey {self.pk}"
+
+
+class Invitation(models.Model):
+    """A link that sets up a way to sign in, good once and for a day; only its hash is here.
+
+    `user`: whose account it is for, from the start or once it was used. `made_by`: the member of the staff; null:
+    it was made on the hub's machine.
+    """
+
+    digest = models.CharField(max_length=64, unique=True)
+    login = models.CharField(max_length=64)
+    user = models.ForeignKey("accounts.User", models.CASCADE, null=True, blank=True, related_name="+")
+    is_admin = models.BooleanField(default=False)
+    made_by = models.ForeignKey("accounts.User", models.CASCADE, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"invitation of {self.login}"

@@ -1,4 +1,4 @@
-"""Where a signed-in user allows an app: in the browser that asks, or by typing a device's code."""
+"""Where a signed-in user allows an app, a command line, or a device whose code they type."""
 
 import re
 from urllib.parse import urlencode, urlsplit
@@ -24,15 +24,15 @@ PARAMETERS = ("redirect_uri", "state", "code_challenge", "code_challenge_method"
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def consent(request: HttpRequest) -> HttpResponse:
-    """Allow an app, or do not; the app learns either at its redirect address."""
+    """Allow an app or a command line, or do not; it learns either at its redirect address."""
     caller = signed_in(request)
     if caller is None:
         return to_signin(request)
     given = request.POST if request.method == "POST" else request.GET
     try:
-        wanted = asked.read_app(given)
+        wanted = asked.read_app(given) if "app_name" in given else asked.read_cli(given)
     except Refused as refused:
-        context = {"title": "This app asks wrongly", "text": str(refused), "status": 400}
+        context = {"title": "This program asks wrongly", "text": str(refused), "status": 400}
         return render(request, "errors/page.html", context, status=400)
     if request.method != "POST":
         context = {
@@ -42,7 +42,8 @@ def consent(request: HttpRequest) -> HttpResponse:
         }
         return _leading_to(wanted.redirect_uri, render(request, "consent.html", context))
     if request.POST.get("decision") == "allow":
-        answer = {"code": codes.issue(caller.user, Purpose.APP, wanted)}
+        purpose = Purpose.APP if wanted.app_name else Purpose.CLI
+        answer = {"code": codes.issue(caller.user, purpose, wanted)}
     else:
         answer = {"error": AccessDenied.code}
     back = f"{wanted.redirect_uri}?{urlencode(answer | {'state': wanted.state})}"

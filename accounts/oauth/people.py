@@ -1,20 +1,39 @@
-"""From a GitHub account to a user of the hub. The GitHub id is the key, the login only a name that may move."""
+"""From an account at GitHub or at an OpenID Connect provider to a user of the hub.
 
-from collections.abc import Callable
+The GitHub id, or issuer and subject, are the key. A login is only a name: that of GitHub moves with the account
+there; of another provider it is taken once, and never from a user who has it.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from shlex import quote
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Lower
 
-from accounts.models import User
+from accounts.models import ProviderIdentity, User
 from accounts.oauth.errors import LoginTaken, SignupClosed, Suspended
 from accounts.oauth.github import Profile
+from accounts.oauth.oidc import Vouched
 from accounts.tokens import LOGIN as LOCAL_LOGIN
+from kit.clock import db_now
+from kit.ids import unguessable
 
 AVATAR_CHARS = 200
+LOGIN_CHARS = 39
+NUMBERED_LOGINS = 20
+NO_NAME = "user"
 CLOSED = "this hub lets nobody new in, or not @{login}: ask its operator"
 TAKEN = (
     "@{login} is the name of a local account of this hub, so it was not given to you. Its operator can settle"
     " this: manage.py link_github --login {login} --github-id {id} when it is your account, else with --rename"
+)
+NOT_LET_IN = (
+    "this hub takes no new accounts, or not yours: ask its operator, who can give you an account with"
+    " manage.py link_oidc --login LOGIN --issuer {issuer} --subject {subject}"
 )
 SUSPENDED = "@{login} is suspended on this hub: ask its operator"
 
@@ -35,6 +54,73 @@ def admit(profile: Profile, *, is_member: Callable[[str], bool]) -> User:
         return _account(profile)
     except IntegrityError:  # two first sign-ins in the same moment
         return _account(profile)
+
+
+def admit_vouched(person: Vouched) -> User:
+    """The user of this issuer and subject; a new one when SIGNUP lets them in.
+
+    What the provider calls them is not unique: a new user gets a login that is free, and never another user's
+    account.
+
+    Raises:
+        SignupClosed, Suspended: nothing was written.
+    """
+    known = ProviderIdentity.objects.filter(issuer=person.issuer, subject=person.subject)
+    if (user := _known(known)) is not None:
+        return user
+    if not (settings.SIGNUP.is_open or settings.SIGNUP.takes_address(person.email)):
+        raise SignupClosed(NOT_LET_IN.format(issuer=quote(person.issuer), subject=quote(person.subject)))
+    for login in _free_logins(person.username):
+        try:
+            with transaction.atomic():
+                user = User.objects.create(login=login, avatar_url=_avatar(person.picture))
+                ProviderIdentity.objects.create(
+                    user=user, issuer=person.issuer, subject=person.subject, last_used_at=db_now()
+                )
+                return user
+        except IntegrityError:  # the login was taken, or the same person came twice, in this moment
+            if (found := _known(known)) is not None:
+                return found
+    raise LoginTaken("no login is free for you: try again")
+
+
+def link_oidc(login: str, issuer: str, subject: str) -> User:
+    """Give an account to the holder of an account at a provider, for good.
+
+    Raises:
+        CannotLink: there is no such account, or another account has this issuer and subject.
+    """
+    with transaction.atomic():
+        user = User.objects.select_for_update().filter(login__iexact=login).first()
+        if user is None:
+            raise CannotLink(f"there is no account @{login}")
+        if holder := ProviderIdentity.objects.filter(issuer=issuer, subject=subject).first():
+            raise CannotLink(f"this subject belongs to @{holder.user.login} already")
+        ProviderIdentity.objects.create(user=user, issuer=issuer, subject=subject)
+    return user
+
+
+def _known(known: QuerySet[ProviderIdentity]) -> User | None:
+    identity = known.select_related("user").first()
+    if identity is None:
+        return None
+    if not identity.user.is_active:
+        raise Suspended(SUSPENDED.format(login=identity.user.login))
+    known.update(last_used_at=db_now())
+    return identity.user
+
+
+def _free_logins(username: str) -> Iterator[str]:
+    """Logins like a user name, those that are free: the name itself, then with numbers, then a random one."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", username)[: LOGIN_CHARS - 4].strip("-") or NO_NAME
+    numbered = [name, *(f"{name}-{number}" for number in islice(count(2), NUMBERED_LOGINS))]
+    taken = set(
+        User.objects.annotate(lower=Lower("login"))
+        .filter(lower__in=[one.lower() for one in numbered])
+        .values_list("lower", flat=True)
+    )
+    yield from (one for one in numbered if one.lower() not in taken)
+    yield f"{name[:20]}-{unguessable()[:12]}"
 
 
 def link(login: str, github_id: int) -> User:
@@ -101,7 +187,7 @@ def _account(profile: Profile) -> User:
         user = User(github_id=profile.id)
     if taken_by is None:
         user.login = profile.login
-    user.avatar_url = _avatar(profile)
+    user.avatar_url = _avatar(profile.avatar_url)
     user.save()
     return user
 
@@ -114,6 +200,6 @@ def _name_left_behind(user: User) -> str:
     return name
 
 
-def _avatar(profile: Profile) -> str:
-    address = profile.avatar_url or ""
+def _avatar(picture: str | None) -> str:
+    address = picture or ""
     return address if address.startswith("https://") and len(address) <= AVATAR_CHARS else ""

@@ -31,4 +31,12 @@ APP_START = [
     *_client(required=True),
     OpenApiParameter("app_name", str, required=True, description="what the user is told"),
 ]
+OIDC_START = [
+    OpenApiParameter("number", int, "path", description="which provider, from 1"),
+    OpenApiParameter("next", str, description="the path this browser goes to, signed in"),
+]
+OIDC_CALLBACK = [
+    OpenApiParameter("number", int, "path", description="which provider, from 1"),
+    *(OpenApiParameter(name, str, description="of the provider") for name in ("code", "state", "error", "iss")),
+]
 CALLBACK = [OpenApiParameter(name, str, description="of GitHub") for name in ("code", "state", "error")]

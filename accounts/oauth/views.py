@@ -1,11 +1,11 @@
-"""`/auth/oauth`: signing in at GitHub, a browser or the command line."""
+"""`/auth/oauth`: signing in, a browser at GitHub or a command line by any way."""
 
 import logging
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,19 +16,20 @@ from accounts.models import LoginAttempt
 from accounts.oauth import asked, attempts, codes, github, people
 from accounts.oauth.asked import Asked
 from accounts.oauth.bodies import CodeExchange
+from accounts.oauth.browser_key import browser_key, keep_key, sound_key
 from accounts.oauth.codes import Purpose
-from accounts.oauth.errors import AccessDenied, InvalidState, Refused
+from accounts.oauth.errors import AccessDenied, InvalidState, NotConfigured, Refused, TooFast
 from accounts.oauth.open import Open, field, sent_to
 from accounts.oauth.queries import CALLBACK, CLI_START
+from accounts.oauth.ways import NOTHING_SET_UP, Ways, check_any, find_ways
 from accounts.rest import REFUSED_STATUS
 from accounts.shapes import SignedIn
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
-from kit.ids import unguessable
 
 logger = logging.getLogger(__name__)
 
-BROWSER_KEY_CHARS = 40
+MAX_CODE_CHARS = 2048
 CALLBACK_REFUSALS = (400, 403, 429, 502, 503)
 
 
@@ -37,27 +38,22 @@ class OAuthStart(Open):
 
     @extend_schema(parameters=CLI_START, responses={302: None, 429: ErrorBody, 503: ErrorBody})
     def get(self, request: Request) -> HttpResponse:
-        """Off to GitHub; with `redirect_uri` for a command line, without for this browser."""
+        """Off to GitHub, or to a choice; with `redirect_uri` for a command line, without for this browser."""
         raw = request._request
-        check_address(raw, "start")
-        is_cli = "redirect_uri" in raw.GET
-        wanted = asked.read_cli(raw.GET) if is_cli else None
-        github.check_configured()
-        browser = raw.COOKIES.get(_cookie_name(), "")
-        if len(browser) != BROWSER_KEY_CHARS or not browser.isalnum():
-            browser = unguessable() + unguessable()[: BROWSER_KEY_CHARS - 32]
-        next_path = "" if is_cli else own_path(asked.one(raw.GET, "next"))
+        try:
+            check_address(raw, "start")
+            wanted = asked.read_cli(raw.GET) if "redirect_uri" in raw.GET else None
+            next_path = own_path(asked.one(raw.GET, "next")) if wanted is None else ""
+            ways = find_ways()
+            if wanted is not None and not ways.is_github_alone:
+                return _elsewhere(raw, wanted, ways)
+            github.check_configured()
+        except Refused as refused:
+            return refused_page(raw, refused)
+        browser = sound_key(raw)
         started = attempts.begin(browser, next_path=next_path, asked=wanted)
         response = sent_to(github.authorize_url(started.state, started.verifier))
-        response.set_cookie(
-            _cookie_name(),
-            browser,
-            max_age=attempts.LIFETIME,
-            path="/",
-            httponly=True,
-            samesite="Lax",
-            secure=settings.IS_HTTPS,
-        )
+        keep_key(response, browser)
         return response
 
 
@@ -69,25 +65,19 @@ class OAuthCallback(Open):
         """Back from GitHub: the browser is signed in, or the command line gets its code, or learns why not."""
         raw = request._request
         try:
-            attempt, verifier = attempts.come_back(
-                raw.COOKIES.get(_cookie_name(), ""), asked.one(raw.GET, "state")
-            )
+            attempt, started = attempts.come_back(browser_key(raw), asked.one(raw.GET, "state"))
         except Refused as refused:
-            return _refused_page(raw, refused)
+            return refused_page(raw, refused)
         try:
-            return self._finish(raw, attempt, verifier)
+            return self._finish(raw, attempt, started.verifier)
         except Refused as refused:
             logger.info("signin.refused", extra={"reason": refused.code})
             if attempt.redirect_uri:
                 return _back(attempt, error=refused.code, error_description=str(refused))
-            return _refused_page(raw, refused)
+            return refused_page(raw, refused)
 
     def _finish(self, request: HttpRequest, attempt: LoginAttempt, verifier: str) -> HttpResponse:
-        if asked.one(request.GET, "error"):
-            raise AccessDenied("you did not allow the sign-in on GitHub")
-        code = asked.one(request.GET, "code")
-        if not code.isascii() or not code.isprintable() or not 0 < len(code) <= 512:
-            raise InvalidState(attempts.BAD_STATE)
+        code = code_of(request, "GitHub")
         with github.leg(code, verifier) as person:
             user = people.admit(person.profile(), is_member=person.is_member)
         if not attempt.redirect_uri:
@@ -110,15 +100,34 @@ class OAuthToken(Open):
     def post(self, request: Request) -> Response:
         """A session for a command line's code."""
         check_address(request._request, "exchange")
-        github.check_configured()
+        check_any()
         code, verifier = field(request, "code"), field(request, "code_verifier")
         minted = codes.exchange(code, verifier, Purpose.CLI, user_agent=user_agent_of(request))
         return Response(api_session_token(minted), headers=NO_STORE)
 
 
-def _cookie_name() -> str:
-    """`__Host-` keeps other names below the hub's from planting a cookie of theirs."""
-    return "__Host-cw_login" if settings.IS_HTTPS else "cw_login"
+def code_of(request: HttpRequest, provider: str) -> str:
+    """The code that a provider sent a browser back with.
+
+    Raises:
+        AccessDenied: the user said no there.
+        InvalidState: there is no code.
+    """
+    if asked.one(request.GET, "error"):
+        raise AccessDenied(f"you did not allow the sign-in at {provider}")
+    code = asked.one(request.GET, "code")
+    if not code.isascii() or not code.isprintable() or not 0 < len(code) <= MAX_CODE_CHARS:
+        raise InvalidState(attempts.BAD_STATE)
+    return code
+
+
+def _elsewhere(request: HttpRequest, wanted: Asked, ways: Ways) -> HttpResponse:
+    """A command line where there is more than GitHub: its user signs in by any way, then allows it on a page."""
+    if ways.is_any:
+        return sent_to(f"{reverse('consent')}?{request.GET.urlencode()}")
+    logger.info("signin.refused", extra={"reason": NotConfigured.code})
+    answer = {"error": NotConfigured.code, "error_description": NOTHING_SET_UP, "state": wanted.state}
+    return sent_to(f"{wanted.redirect_uri}?{urlencode(answer)}")
 
 
 def _back(attempt: LoginAttempt, **answer: str) -> HttpResponse:
@@ -126,12 +135,14 @@ def _back(attempt: LoginAttempt, **answer: str) -> HttpResponse:
     return sent_to(f"{attempt.redirect_uri}?{urlencode(answer | {'state': attempt.client_state})}")
 
 
-def _refused_page(request: HttpRequest, refused: Refused) -> HttpResponse:
+def refused_page(request: HttpRequest, refused: Refused) -> HttpResponse:
     """A sentence for people, JSON for programs."""
     if "text/html" not in request.headers.get("Accept", ""):
         raise refused
     status = REFUSED_STATUS.get(refused.code, 400)
-    context = {"title": "You are not signed in", "text": str(refused), "status": status}
+    context = {"title": "You are not signed in", "text": str(refused), "status": status, "leads_to_signin": True}
     response = render(request, "errors/page.html", context, status=status)
     response["Cache-Control"] = "no-store"
+    if isinstance(refused, TooFast):
+        response["Retry-After"] = str(refused.retry_in_s)
     return response

@@ -1,9 +1,10 @@
 """Closing an account: from the next request on it is nobody's. Its rows are erased after that (`erasing`)."""
 
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
-from accounts.models import Credential, User
+from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 from agents.models import Agent, Halt
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -25,7 +26,7 @@ class Halted(CannotClose):
 
 @transaction.atomic
 def close(user_id: int, *, by_operator: bool = False) -> User:
-    """Refuse its tokens, close its sockets, unpublish its agents, free its login and GitHub id.
+    """Refuse its tokens, close its sockets, unpublish its agents, free its login and its accounts elsewhere.
 
     What it was called is kept until the rest is erased; closing again is fine.
 
@@ -47,6 +48,9 @@ def close(user_id: int, *, by_operator: bool = False) -> User:
         raise Halted("an administrator halted this account: ask them to erase it")
     Credential.objects.filter(user=user).revoke()
     Agent.objects.owned_by(user).kept().update(deleted_at=Now(), status=Agent.Status.DRAFT)
+    for model in (ProviderIdentity, Passkey):
+        model.objects.filter(user=user).delete()
+    Invitation.objects.filter(Q(user=user) | Q(made_by=user) | Q(login__iexact=user.login)).delete()
     user.former_login, user.login = user.login, unguessable(PREFIX)
     user.github_id, user.avatar_url, user.password = None, "", ""
     user.is_active = user.is_staff = user.is_superuser = False

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Model, Q, QuerySet
 
 from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
-from accounts.models import Credential, User
+from accounts.models import Credential, Passkey, ProviderIdentity, User
 from agents.models import (
     Agent,
     AgentGrant,
@@ -50,6 +50,8 @@ class Part:
 PARTS: Sequence[Part] = (
     Part("account", User, lambda user: Q(pk=user.pk)),
     Part("token", Credential, lambda user: Q(user=user)),
+    Part("provider_identity", ProviderIdentity, lambda user: Q(user=user)),
+    Part("passkey", Passkey, lambda user: Q(user=user)),
     Part("session", Session, lambda user: Q(owner=user)),
     Part("agent", Agent, lambda user: Q(owner=user)),
     Part("agent_grant", AgentGrant, lambda user: Q(agent__owner=user)),

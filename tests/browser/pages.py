@@ -153,6 +153,22 @@ async def _subscribe_badly(page: Page) -> None:
     await page.get_by_role("alert").first.wait_for()
 
 
+async def _invite(page: Page) -> None:
+    await page.get_by_label("Login").fill("new-colleague")
+    await page.get_by_label("An administrator").check()
+    await page.get_by_role("button", name="Make a link").click()
+    await page.get_by_text("Copy it now").wait_for()
+
+
+async def _join(page: Page) -> None:
+    await _invite(page)
+    await page.goto(await page.get_by_role("textbox", name="The new link").input_value())
+    await page.get_by_label("Password").fill("short")
+    await page.get_by_label("The same again").fill("short")
+    await page.get_by_role("button", name="Set the password").click()
+    await page.get_by_role("alert").wait_for()
+
+
 @dataclass(frozen=True)
 class Listed:
     """One page in one state. `{…}` in the path: a name of the scene. `act` brings the state about.
@@ -193,6 +209,7 @@ PAGES = [
     Listed("device-unknown-code", "/device", "alice", _no_such_code, complaint="400"),
     Listed("device-known-code", "/device", "alice", _allow_device),
     Listed("consent", CONSENT, "alice"),
+    Listed("consent-command-line", CONSENT.replace("app_name=Notebook&", ""), "alice", like="consent"),
     Listed("api", "/docs"),
     Listed("reference", "/demos/a2a/?agent={agent}", like="reference-asked"),
     Listed("reference-asked", "/demos/a2a/?agent={agent}", "alice", _ask),
@@ -231,5 +248,7 @@ PAGES = [
     Listed("webhook", "/webhooks/{webhook}", "owner"),
     Listed("health", "/health", "chief"),
     Listed("limits", "/limits", "chief"),
+    Listed("invitations", "/invitations", "chief", _invite),
+    Listed("join", "/invitations", "chief", _join, complaint="400"),
     Listed("not-found", "/nothing-here", complaint="404"),
 ]

@@ -33,7 +33,8 @@ FIRST = range(0, len(ONE_OF_EACH_KIND), AT_ONCE)
 REST = range(len(ONE_OF_EACH_KIND), len(TYPEABLE), AT_ONCE)
 # Routes that show no page: they act, or answer a script or a download.
 NO_PAGES = {
-    "signout", "account-revoke", "account-rotate", "account-retention", "account-export",
+    "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
+    "account-revoke", "account-rotate", "account-retention", "account-export",
     "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv",
     "desk-chart", "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
     "webhook-page-replay",
@@ -116,6 +117,8 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"/signin?{urlencode({'next': hostile.text()})}",
         f"{CONSENT.replace('Notebook', quote(hostile.text(60)))}",
         f"/device?{urlencode({'user_code': hostile.text()})}",
+        "/join/0123456789abcdef0123456789abcdef",
+        "/invitations",
         "/account",
         "/account/erase",
         "/docs",

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from lab import ROOT
 from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.visitor import Visitor
@@ -24,7 +23,7 @@ PROGRAM = f'printf "{FIRST}"; until [ -e "$GO_ON" ]; do sleep 0.05; done; printf
 
 
 class Shell:
-    """A newcomer's terminal: bash in the hub's source, at home in an empty folder."""
+    """A newcomer's terminal: bash, at home in an empty folder."""
 
     def __init__(self, home: Path) -> None:
         self.go_on = home / "go-on"
@@ -34,7 +33,15 @@ class Shell:
     async def start(self, script: str, *arguments: str) -> asyncio.subprocess.Process:
         pipe, together = asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
         return await asyncio.create_subprocess_exec(
-            "bash", "-c", script, "bash", *arguments, cwd=ROOT, env=self._env, stdout=pipe, stderr=together
+            "bash",
+            "-c",
+            script,
+            "bash",
+            *arguments,
+            cwd=self._env["HOME"],
+            env=self._env,
+            stdout=pipe,
+            stderr=together,
         )
 
     async def run(self, script: str) -> str:
@@ -97,7 +104,8 @@ async def get_a_command(visitor: Visitor) -> str:
     proposed = await text_of(visitor, "command")
     assert proposed.endswith(" --echo")
     command = proposed.removesuffix("--echo") + '--exec -- sh -c "$1"'
-    return f"{await text_of(visitor, 'environment')}\nexec {command}"
+    command = command.replace("&& python3", "&& exec python3")  # signals reach the program, and no shell
+    return f"{await text_of(visitor, 'environment')}\n{command}"
 
 
 async def publish_once_it_is_there(visitor: Visitor) -> None:

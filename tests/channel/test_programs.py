@@ -51,7 +51,10 @@ def program(tmp_path: Path) -> str:
 async def connected(hub: HubProcess, slug: str, *command: str) -> AsyncIterator[Json]:
     """The command as a published agent."""
     arguments = [sys.executable, "manage.py", "connect", "--hub", hub.urls[-1], "--name", slug, *command]
-    env = hub_env(hub.home.env) | {"CLAWBRIDGE_TOKEN": hub.mint("owner", "channel")}
+    env = hub_env(hub.home.env) | {
+        "CLAWBRIDGE_TOKEN": hub.mint("owner", "channel"),
+        "XDG_STATE_HOME": str(hub.home.folder),
+    }
     process = await asyncio.create_subprocess_exec(
         *arguments, cwd=ROOT, env=env, stderr=asyncio.subprocess.PIPE, start_new_session=True
     )

@@ -100,13 +100,11 @@ class Program:
 
 
 @asynccontextmanager
-async def running_program(*arguments, **environ):
+async def running_program(*arguments, command=(sys.executable, "-m", "connect"), cwd=ROOT, **environ):
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "connect",
+        *command,
         *arguments,
-        cwd=ROOT,
+        cwd=cwd,
         env={"PATH": os.environ["PATH"], **environ},
         stderr=asyncio.subprocess.PIPE,
     )
@@ -120,12 +118,13 @@ async def running_program(*arguments, **environ):
 
 
 @pytest.fixture
-async def start(hub):
-    """Start the command against the hub: `start("--echo")`; give `hub=` to say it otherwise."""
+async def start(hub, tmp_path):
+    """Start the command against the hub: `start("--echo")`; give `where=` to say it otherwise."""
     async with AsyncExitStack() as stack:
 
         async def start(*arguments, where=None, **environ):
             where = ("--hub", hub.url, "--token", TOKEN) if where is None else where
+            environ = {"XDG_STATE_HOME": str(tmp_path / "state"), **environ}
             return await stack.enter_async_context(running_program(*where, *arguments, **environ))
 
         yield start

@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
-from accounts.models import LoginCode, User
+from accounts.models import Invitation, LoginCode, Passkey, ProviderIdentity, User
 from agents.models import (
     AgentGrant,
     CallerBlock,
@@ -108,6 +108,10 @@ def owner_of_everything(word: str, other: Person) -> Person:
     LoginCode.objects.create(
         digest=f"d-{user.pk}", purpose="cli", user=user, code_challenge="c", machine_id=word, expires_at=now
     )
+    ProviderIdentity.objects.create(user=user, issuer=f"https://{word}.example", subject=word)
+    Passkey.objects.create(user=user, credential_id=word, public_key=word, name=word)
+    for login, maker in ((user.login, None), (f"{word}-guest", user)):
+        Invitation.objects.create(digest=f"i-{login}", login=login, made_by=maker, expires_at=now)
     who.user.credentials.update(name=word, machine_id=word, user_agent=word, last_used_at=now - timedelta(hours=1))
     return who
 

@@ -31,6 +31,7 @@ NOT_EXPORTED = {
     "LoginAttempt",  # a sign-in under way has no user yet
     "LoginCode",  # minutes old, and a hash
     "DeviceGrant",
+    "Invitation",  # a day old, and a hash
     "SigningKey",
     "Blob",  # its bytes are in the file
     "Process",

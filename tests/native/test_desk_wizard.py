@@ -7,6 +7,7 @@ import pytest
 
 from accounts.models import Credential
 from agents.models import Agent, Connection
+from connect import packing
 from tests.native.desk import FIELDS, text
 from tests.native.house import Person, browser, connect, make_session
 
@@ -20,9 +21,10 @@ def test_the_wizard_shows_the_token_once_with_all_there_is_to_copy(alice: Person
     token = re.search("ck_live_[0-9a-f]{32}", page)
     assert token is not None
     for copied in (
-        "export CLAWBRIDGE_HUB=https://hub.example",
         f"export CLAWBRIDGE_TOKEN={token[0]}",
-        "python -m connect --name my-agent --session-file ~/.my-agent-session --echo",
+        "curl -fO https://hub.example/connect.pyz &amp;&amp; python3 connect.pyz",
+        "connect.pyz --hub https://hub.example --name my-agent --echo",
+        packing.checksum(),
         "wss://hub.example",
         "clawborrator-mcp",
     ):

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from lab.homes import MakeHome
+from lab.homes import MakeHome, manage
 from lab.hub_process import HubProcess
 from tests.github import GitHub
 from tests.signin.clients import Browser, CommandLine, program
@@ -83,3 +83,22 @@ def test_a_device_and_the_quota_on_postgresql(
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(mint, range(26)))
     assert (answers.count(201), answers.count(429)) == (20, 6)
+
+
+def test_a_link_is_good_once_in_any_process_and_its_password_in_all(grown_hub: HubProcess) -> None:
+    """The last of these: a password changes what `/signin` of this hub offers."""
+    path = httpx.URL(manage(grown_hub.home.env, "invite", "ines").strip()).path
+    form = {"password": "nine lives of a lobster", "again": "nine lives of a lobster"}
+
+    def send(url: str, path: str, form: dict[str, str]) -> httpx.Response:
+        headers = {"Cookie": "csrftoken=" + "x" * 32, "Origin": grown_hub.url}
+        with httpx.Client(base_url=url, trust_env=False, timeout=30, headers=headers) as client:
+            return client.post(path, data=form | {"csrfmiddlewaretoken": "x" * 32})
+
+    with ThreadPoolExecutor(6) as pool:
+        sent = [pool.submit(send, grown_hub.urls[turn % 2], path, form) for turn in range(6)]
+    statuses = [one.result().status_code for one in sent]
+    assert sorted(statuses) == [302] + [404] * 5, statuses
+    for url in grown_hub.urls:
+        answer = send(url, "/signin/password", {"login": "ines", "password": form["password"]})
+        assert (answer.status_code, "cw_session" in answer.headers["set-cookie"]) == (302, True)

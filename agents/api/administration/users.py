@@ -61,7 +61,13 @@ class AdminUsers(StaffView):
     @extend_schema(parameters=[TwoHundredQuery], responses=Page[ListedUser])
     def get(self, request: Request) -> Response:
         """Everybody, by id. The one list in snake_case."""
-        return page(request, User.objects.order_by("pk"), _show_users, TwoHundredQuery, most=MOST_USERS)
+        return page(
+            request,
+            User.objects.order_by("pk").prefetch_related("provider_identities"),
+            _show_users,
+            TwoHundredQuery,
+            most=MOST_USERS,
+        )
 
 
 def _sessions_of(owner_ids: Sequence[int]) -> dict[int, int]:

@@ -17,6 +17,7 @@ from agents.core.session_rows import slug_of
 from agents.models import Agent, Session
 from agents.models.reachable import live_connections
 from agents.web.desk.door import for_owner, json_for_owner
+from connect import packing
 
 NAME_CHARS = 64
 NO_NAME = "Give it a name with at least one letter or digit, such as my-agent."
@@ -95,6 +96,7 @@ def _waiting(request: HttpRequest, credential: Credential, token: str = "") -> H
         "credential": credential,
         "token": token,
         "environment": snippets.environment(text),
+        "checksum": packing.checksum(),
         "command": snippets.command(slug_of(credential.name) or "my-agent"),
         "mcp": snippets.mcp_json(text),
         "arrival": _find_arrival(credential),

@@ -1,0 +1,159 @@
+"""Pages of invitations: the staff makes links, and a link leads to the page that sets up an account."""
+
+import json
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.middleware.csrf import rotate_token
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts import acts, invitations
+from accounts.browser import sign_in
+from accounts.callers import Caller
+from accounts.device_names import device_name
+from accounts.invitations import CannotInvite, Invited
+from accounts.models import Invitation, User
+from accounts.oauth.errors import Refused, TooFast
+from accounts.oauth.pages import signed_in
+from accounts.passkeys import check_registration, passkeys_work, registration_options
+from accounts.throttle import check_address
+from accounts.tokens import BadLogin
+from kit.clock import db_now
+
+BAD_LOGIN = "A login is 1 to 39 letters, digits or hyphens, with no hyphen at either end."
+LISTED = 100
+MAX_PASSWORD_CHARS = 1024
+TOO_LONG = f"Use at most {MAX_PASSWORD_CHARS} characters."
+NOT_TWICE = "The two passwords differ."
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def join(request: HttpRequest, token: str) -> HttpResponse:
+    """Set up an account by its link: with a passkey, or with a password."""
+    try:
+        check_address(request, "invitation")
+        invitation = invitations.find(token)
+        if request.method != "POST":
+            return _join_page(request, token, invitation)
+        if answer := request.POST.get("credential"):
+            passkey = check_registration(answer, invitations.challenge_of(token))
+            passkey.name = device_name(request.headers.get("User-Agent", ""))
+
+            def keep_passkey(user: User) -> None:
+                passkey.user = user
+                passkey.save()
+
+            user = invitations.redeem(token, keep_passkey)
+        else:
+            password = request.POST.get("password", "")
+            if problems := _problems(request, invitation.login, password):
+                return _join_page(request, token, invitation, problems, status=400)
+
+            def keep_password(user: User) -> None:
+                user.set_password(password)
+                user.save(update_fields=["password"])
+
+            user = invitations.redeem(token, keep_password)
+    except invitations.NoInvitation as gone:
+        return _no_link(request, str(gone), 404)
+    except TooFast as fast:
+        return _no_link(request, f"{str(fast).capitalize()}.", 429)
+    except invitations.NameTaken as taken:
+        return _no_link(request, str(taken), 409)
+    except Refused as refused:
+        return _join_page(request, token, invitation, [f"{str(refused).capitalize()}."], status=400)
+    response = HttpResponseRedirect(reverse("home"))
+    sign_in(request, response, user)
+    rotate_token(request)
+    return response
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def invite(request: HttpRequest) -> HttpResponse:
+    """Open invitations, for the staff; a POST makes one and shows its link this once."""
+    caller = _staff(request)
+    if request.method != "POST":
+        return _invite_page(request)
+    login = request.POST.get("login", "").strip()
+    try:
+        invited = invitations.invite(login, is_admin="admin" in request.POST, made_by=caller.user)
+    except BadLogin:
+        return _invite_page(request, login=login, error=BAD_LOGIN, status=400)
+    except CannotInvite as cannot:
+        return _invite_page(request, login=login, error=f"{cannot}.", status=400)
+    return _invite_page(request, invited=invited)
+
+
+@never_cache
+@require_POST
+def revoke_invitation(request: HttpRequest, invitation_id: int) -> HttpResponse:
+    """Make a link worthless, for the staff."""
+    caller = _staff(request)
+    found = list(invitations.open_now().filter(pk=invitation_id))
+    if found:
+        Invitation.objects.filter(pk=invitation_id, used_at=None).update(expires_at=db_now())
+        acts.note(caller.user, Invitation, acts.name_rows(found), "revoked")
+        messages.success(request, f"The link for @{found[0].login} is good no more.")
+    return HttpResponseRedirect(reverse("invitations"))
+
+
+def _staff(request: HttpRequest) -> Caller:
+    """The caller, of the staff; for others there is nothing here."""
+    caller = signed_in(request)
+    if caller is None or not caller.user.is_staff:
+        raise Http404
+    return caller
+
+
+def _problems(request: HttpRequest, login: str, password: str) -> list[str]:
+    """What is wrong with a new password."""
+    if len(password) > MAX_PASSWORD_CHARS or "\0" in password:
+        return [TOO_LONG]
+    if password != request.POST.get("again", ""):
+        return [NOT_TWICE]
+    try:
+        validate_password(password, user=User(login=login))
+    except ValidationError as invalid:
+        return list(invalid.messages)
+    return []
+
+
+def _join_page(
+    request: HttpRequest,
+    token: str,
+    invitation: Invitation,
+    problems: list[str] | None = None,
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    works = passkeys_work()
+    options = registration_options(invitation.login, invitations.challenge_of(token)) if works else None
+    context = {
+        "invitation": invitation,
+        "options": json.dumps(options) if options else "",
+        "hub": settings.PUBLIC_URL,
+        "problems": problems or [],
+        "least_chars": settings.PASSWORD_CHARS,
+    }
+    return render(request, "join.html", context, status=status)
+
+
+def _no_link(request: HttpRequest, text: str, status: int) -> HttpResponse:
+    context = {"title": "This link does not work", "text": text, "status": status, "leads_to_signin": True}
+    return render(request, "errors/page.html", context, status=status)
+
+
+def _invite_page(
+    request: HttpRequest, *, invited: Invited | None = None, login: str = "", error: str = "", status: int = 200
+) -> HttpResponse:
+    rows = invitations.open_now().select_related("made_by").order_by("-created_at", "-pk")
+    context = {"rows": rows[:LISTED], "invited": invited, "login": login, "error": error}
+    return render(request, "invitations.html", context, status=status)

@@ -1,0 +1,153 @@
+"""Invitations: links that set up a passkey or a password for an account, good once and for a day."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.urls import reverse
+
+from accounts import acts
+from accounts.models import Invitation, User
+from accounts.oauth.errors import Refused
+from accounts.tokens import LOGIN, BadLogin, digest
+from kit.clock import db_now
+from kit.ids import unguessable
+
+logger = logging.getLogger(__name__)
+
+LIFETIME = timedelta(hours=24)
+NO_LOGIN = "{login!r} is no login: want 1 to 39 letters, digits or inner hyphens"
+GONE = "This link is not good: it was used, it is over 24 hours old, or there was none. Ask for a new one."
+TAKEN = "@{login} belongs to another account by now. Ask for a link with another login."
+
+
+class CannotInvite(Exception):
+    """No link was made; the text says why."""
+
+
+class NoInvitation(Refused):
+    """No open invitation has this link. Whether it was used, ran out or never was looks the same."""
+
+    code = "invalid_invitation"
+
+    def __init__(self) -> None:
+        super().__init__(GONE)
+
+
+class NameTaken(Refused):
+    """Another account got the login after the invitation was made."""
+
+    code = "login_taken"
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """A new invitation and, for the only time, its link."""
+
+    invitation: Invitation
+    url: str
+
+
+@transaction.atomic
+def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
+    """A link for a login; an older one for it is good no more.
+
+    `made_by`: the member of the staff, None for the operator on the hub's machine. Only the operator makes links
+    for staff and for accounts with another way to sign in: they would take the account over.
+
+    Raises:
+        BadLogin: it can be no login.
+        CannotInvite: the account is suspended, or not for this member of the staff to set up.
+    """
+    user = User.objects.named(login)
+    if user is None and not LOGIN.match(login):
+        raise BadLogin(NO_LOGIN.format(login=login))
+    if user is not None and not user.is_active:
+        raise CannotInvite(f"@{user.login} is suspended")
+    if user is not None and made_by is not None and not _may_set_up(user):
+        raise CannotInvite(
+            f"@{user.login} is of the staff or signs in another way: the hub's operator makes such a link, with"
+            " manage.py invite"
+        )
+    now, token = db_now(), unguessable()
+    open_now().filter(login__iexact=login).update(expires_at=now)
+    invitation = Invitation.objects.create(
+        digest=digest(token),
+        login=user.login if user else login,
+        user=user,
+        is_admin=is_admin,
+        made_by=made_by,
+        expires_at=now + LIFETIME,
+    )
+    if made_by is not None:
+        acts.note(made_by, Invitation, acts.name_rows([invitation]), f"invited @{invitation.login}")
+    return Invited(invitation, f"{settings.PUBLIC_ORIGIN}{reverse('join', args=[token])}")
+
+
+def open_now() -> QuerySet[Invitation]:
+    """Invitations that were not used and have not run out."""
+    return Invitation.objects.filter(used_at=None, expires_at__gt=db_now())
+
+
+def find(token: str) -> Invitation:
+    """The open invitation of a link.
+
+    Raises:
+        NoInvitation: there is none.
+    """
+    return _checked(open_now().filter(digest=digest(token)).select_related("user", "made_by").first())
+
+
+def challenge_of(token: str) -> str:
+    """What a passkey of an invitation must sign: only who has the link knows it, and it is good as long."""
+    return digest(f"passkey {token}")
+
+
+@transaction.atomic
+def redeem(token: str, set_up: Callable[[User], None]) -> User:
+    """Use an invitation: its account, made when needed, after `set_up` gave it a way to sign in.
+
+    Raises:
+        NoInvitation, NameTaken: nothing was written. So it is when `set_up` raises.
+    """
+    locked = open_now().select_for_update(of=("self",)).filter(digest=digest(token))
+    invitation = _checked(locked.select_related("user", "made_by").first())
+    user = invitation.user or _new_user(invitation.login)
+    if invitation.is_admin:
+        user.is_staff = user.is_superuser = True
+        user.save(update_fields=["is_staff", "is_superuser"])
+    set_up(user)
+    Invitation.objects.filter(pk=invitation.pk).update(used_at=db_now(), user=user)
+    acts.note(user, User, acts.name_rows([user]), "set up a sign-in by an invitation")
+    logger.info("invitation.used", extra={"user_id": user.pk})
+    return user
+
+
+def _checked(invitation: Invitation | None) -> Invitation:
+    """An invitation whose maker may still invite, and whose account may still be set up."""
+    if invitation is None:
+        raise NoInvitation
+    user, maker = invitation.user, invitation.made_by
+    if user is not None and (not user.is_active or (maker is not None and not _may_set_up(user))):
+        raise NoInvitation
+    if maker is not None and not (maker.is_active and maker.is_staff):
+        raise NoInvitation
+    return invitation
+
+
+def _may_set_up(user: User) -> bool:
+    """Whether a member of the staff may: a local account of a person, which no provider vouches for."""
+    is_vouched = user.github_id is not None or user.provider_identities.exists()
+    return not (is_vouched or user.is_staff or user.is_service)
+
+
+def _new_user(login: str) -> User:
+    try:
+        with transaction.atomic():
+            return User.objects.create(login=login)
+    except IntegrityError:
+        raise NameTaken(TAKEN.format(login=login)) from None

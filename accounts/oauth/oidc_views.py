@@ -1,0 +1,76 @@
+"""`/auth/oidc/{number}`: a browser signs in at an OpenID Connect provider."""
+
+import logging
+
+from django.http import Http404, HttpRequest, HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from accounts.browser import own_path, sign_in
+from accounts.oauth import asked, attempts, oidc, people
+from accounts.oauth.browser_key import browser_key, keep_key, sound_key
+from accounts.oauth.errors import Refused
+from accounts.oauth.open import Open, sent_to
+from accounts.oauth.providers import Provider
+from accounts.oauth.queries import OIDC_CALLBACK, OIDC_START
+from accounts.oauth.views import code_of, refused_page
+from accounts.throttle import check_address
+from kit.describe import ErrorBody
+
+logger = logging.getLogger(__name__)
+
+START_REFUSALS = (400, 404, 429, 502)
+CALLBACK_REFUSALS = (400, 403, 404, 502)
+
+
+class OidcStart(Open):
+    """`/auth/oidc/{number}/start`"""
+
+    @extend_schema(parameters=OIDC_START, responses={302: None} | dict.fromkeys(START_REFUSALS, ErrorBody))
+    def get(self, request: Request, number: int) -> HttpResponse:
+        """Off to the provider."""
+        raw, provider = request._request, _provider(number)
+        try:
+            check_address(raw, "start")
+            next_path = own_path(asked.one(raw.GET, "next"))
+            browser = sound_key(raw)
+            started = attempts.begin(browser, provider=provider.issuer, next_path=next_path)
+            address = oidc.authorize_url(
+                provider, state=started.state, verifier=started.verifier, nonce=started.nonce
+            )
+        except Refused as refused:
+            return refused_page(raw, refused)
+        response = sent_to(address)
+        keep_key(response, browser)
+        return response
+
+
+class OidcCallback(Open):
+    """`/auth/oidc/{number}/callback`"""
+
+    @extend_schema(parameters=OIDC_CALLBACK, responses={302: None} | dict.fromkeys(CALLBACK_REFUSALS, ErrorBody))
+    def get(self, request: Request, number: int) -> HttpResponse:
+        """Back from the provider: the browser is signed in, or learns why not."""
+        raw, provider = request._request, _provider(number)
+        try:
+            return self._finish(raw, provider)
+        except Refused as refused:
+            logger.info("signin.refused", extra={"reason": refused.code, "issuer": provider.issuer})
+            return refused_page(raw, refused)
+
+    def _finish(self, request: HttpRequest, provider: Provider) -> HttpResponse:
+        state, issuer = asked.one(request.GET, "state"), asked.one(request.GET, "iss")
+        attempt, started = attempts.come_back(browser_key(request), state, provider=provider.issuer)
+        code = code_of(request, provider.name)
+        person = oidc.redeem(provider, code, verifier=started.verifier, nonce=started.nonce, issuer=issuer)
+        user = people.admit_vouched(person)
+        response = sent_to(own_path(attempt.next_path))
+        sign_in(request, response, user)
+        return response
+
+
+def _provider(number: int) -> Provider:
+    provider = oidc.find_provider(number)
+    if provider is None:
+        raise Http404
+    return provider

@@ -1,0 +1,61 @@
+"""Which ways to sign in a hub has set up."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import Q
+
+from accounts.models import Passkey, User
+from accounts.oauth import github
+from accounts.oauth.errors import NotConfigured
+from accounts.oauth.providers import Provider
+from accounts.passkeys import passkeys_work
+
+NOTHING_SET_UP = (
+    "this hub has no sign-in set up yet: its operator makes a link for you with manage.py invite, or sets up"
+    " GitHub or an OpenID Connect provider"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What `/signin` offers."""
+
+    github: bool
+    providers: tuple[Provider, ...]
+    passkey: bool
+    password: bool
+    development: bool
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anyone can sign in at all."""
+        return bool(self.github or self.providers or self.passkey or self.password or self.development)
+
+    @property
+    def is_github_alone(self) -> bool:
+        """Whether there is nothing to choose from but GitHub."""
+        return self.github and not (self.providers or self.passkey or self.password)
+
+
+def find_ways() -> Ways:
+    """What is set up now. Passkeys and passwords count once an account has one."""
+    with_password = User.objects.filter(is_active=True).exclude(Q(password="") | Q(password__startswith="!"))  # noqa: S106
+    is_vouched = github.is_configured() or bool(settings.OIDC_PROVIDERS)
+    return Ways(
+        github=github.is_configured(),
+        providers=settings.OIDC_PROVIDERS,
+        passkey=passkeys_work() and Passkey.objects.filter(user__is_active=True).exists(),
+        password=with_password.exists(),
+        development=settings.DEV_LOGIN and not is_vouched,
+    )
+
+
+def check_any() -> None:
+    """Nothing, where people can sign in.
+
+    Raises:
+        NotConfigured: they cannot.
+    """
+    if not find_ways().is_any:
+        raise NotConfigured(NOTHING_SET_UP)

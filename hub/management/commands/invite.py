@@ -1,0 +1,34 @@
+"""`manage.py invite`: a link that sets up an account."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+
+from accounts import invitations
+from accounts.invitations import CannotInvite
+from accounts.tokens import BadLogin
+
+
+class Command(BaseCommand):
+    help = (
+        "Make a link that sets up an account with a passkey or a password, and signs in. It works once and for 24"
+        " hours, is shown this once, and may give an account that is there a new way to sign in. Works while the"
+        " hub runs."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Its options."""
+        parser.add_argument("login", help="of the account; it is made when there is none")
+        parser.add_argument("--admin", action="store_true", help="also make the user a member of the staff")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Print the link, and nothing else, on standard output."""
+        try:
+            invited = invitations.invite(options["login"], is_admin=options["admin"], made_by=None)
+        except (BadLogin, CannotInvite) as cannot:
+            raise CommandError(str(cannot)) from None
+        except DatabaseError:
+            raise CommandError("the database has no tables yet: start the hub once, or run migrate") from None
+        self.stdout.write(invited.url)

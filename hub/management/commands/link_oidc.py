@@ -1,0 +1,29 @@
+"""`manage.py link_oidc`: let an account at an OpenID Connect provider sign in to an account of the hub."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.oauth.people import CannotLink, link_oidc
+
+
+class Command(BaseCommand):
+    help = (
+        "Give an account to the holder of an account at an OpenID Connect provider, for good. Both names are on"
+        " the page that refused them. Works while the hub runs."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Its options."""
+        parser.add_argument("--login", required=True, help="the account of the hub")
+        parser.add_argument("--issuer", required=True, help="the provider, exactly as it names itself")
+        parser.add_argument("--subject", required=True, help="the account there: `sub` of its ID tokens")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Say what is now so."""
+        try:
+            user = link_oidc(options["login"], options["issuer"], options["subject"])
+        except CannotLink as cannot:
+            raise CommandError(str(cannot)) from None
+        self.stdout.write(f"@{user.login} is signed in to by {options['subject']} of {options['issuer']} now")

@@ -1,0 +1,62 @@
+"""An account by a link, with a passkey of a real browser; every way to sign in on one page."""
+
+from playwright.async_api import expect
+
+from lab.homes import MakeHome, manage
+from lab.hub_process import StartHub
+from tests.browser.chrome import IN_BROWSER, chromium
+from tests.browser.visitor import Visitor, visiting
+
+pytestmark = IN_BROWSER
+
+URL = "http://localhost"
+SETTINGS = {
+    "GITHUB_CLIENT_ID": "x",
+    "GITHUB_CLIENT_SECRET": "y",
+    "OIDC_ISSUER": "https://id.example.org/realms/acme https://accounts.example.com",
+    "OIDC_CLIENT_ID": "a b",
+    "OIDC_CLIENT_SECRET": "c d",
+    "OIDC_NAME": "Acme, Example Accounts",
+}
+AUTHENTICATOR = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
+
+
+async def test_a_passkey_is_made_by_a_link_and_signs_in(make_home: MakeHome, start_hub: StartHub) -> None:
+    home = make_home("embedded")
+    hub = start_hub(home, PUBLIC_URL=URL, **SETTINGS)
+    link = manage(home.env | {"PUBLIC_URL": URL}, "invite", "ann").strip()
+    address = hub.url.removeprefix("http://")
+    async with (
+        chromium(f"--host-resolver-rules=MAP localhost {address}") as browser,
+        visiting(browser, URL) as visitor,
+    ):
+        await give_authenticator(visitor)
+        await visitor.go(link.removeprefix(URL))
+        await visitor.check()
+        await visitor.page.get_by_role("button", name="Make a passkey").click()
+        await expect(visitor.page.get_by_role("link", name="@ann")).to_be_visible()
+        await visitor.page.get_by_role("button", name="Sign out").click()
+        await visitor.go("/signin?next=/account")
+        for name in ("Acme", "Example Accounts", "GitHub"):
+            await expect(visitor.page.get_by_role("link", name=f"Sign in with {name}")).to_be_visible()
+        await visitor.check()
+        await visitor.page.get_by_role("button", name="Sign in with a passkey").click()
+        await expect(visitor.page.get_by_role("heading", name="@ann")).to_be_visible()
+        await visitor.check_calm()
+        visitor.expected = ["status of 404"]
+        await visitor.go(link.removeprefix(URL))
+        await expect(visitor.page.get_by_text("This link is not good")).to_be_visible()
+
+
+async def give_authenticator(visitor: Visitor) -> None:
+    """A device that makes and keeps passkeys, and whose user always agrees."""
+    session = await visitor.page.context.new_cdp_session(visitor.page)
+    await session.send("WebAuthn.enable")
+    await session.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
