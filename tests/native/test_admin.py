@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from django.test import AsyncClient, Client
 from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
 
 from accounts.admin_site import site
 from accounts.authn import COOKIE
-from accounts.models import Credential, User
+from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 from agents.core.granting import budgets_of
 from agents.models import Agent, CallerBlock, Halt, RemoteServer, Turn
 from tests.native.house import Person, browser, connect, make_agent, make_session, make_turn, spend
@@ -141,6 +142,9 @@ def test_no_page_of_any_table_tells_a_row_of_somebody_else_from_none(
     Halt.objects.create(kind="agent", agent=agent, by_staff=False)
     CallerBlock.objects.create(owner=bob.user, caller=alice.user)
     RemoteServer.objects.create(session=make_session(bob.user, "far"), card_url="https://far.example/")
+    ProviderIdentity.objects.create(user=bob.user, issuer="https://id.example", subject="bob")
+    Passkey.objects.create(user=bob.user, credential_id="AAAA", public_key="AAAA")
+    Invitation.objects.create(digest="0" * 64, login="new", expires_at=timezone.now())
     subscribed(bob.user)
     happen(bob.user)
     act(browser(staff.session), AGENTS, "unpublish", agent)  # which the log of the admin has
