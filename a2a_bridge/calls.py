@@ -151,10 +151,10 @@ class Waiting(msgspec.Struct, frozen=True):
             RpcError: the dialect can show nothing of it.
         """
         dialect, request, run = self.call.dialect, self.call.request, self.run
-        if isinstance(request, Send) and request.takes_direct and not run.is_promoted:
-            return dialect.direct(run.task.context_id, answer_message(run.task))
         if isinstance(request, Send):
             dialect.check_answer(run.task, request)
+            if request.takes_direct and not run.is_promoted:
+                return dialect.direct(run.task.context_id, answer_message(run.task))
         return dialect.sent(run.task, request)
 
 

@@ -89,9 +89,10 @@ class Streaming:
         if run.running is not None and not await run.ended(0):
             async for told in self.of_turn(run):
                 yield told
-        elif run.is_promoted:
-            if isinstance(self.request, Send):
-                self.dialect.check_answer(run.task, self.request)
+            return
+        if isinstance(self.request, Send):
+            self.dialect.check_answer(run.task, self.request)
+        if run.is_promoted:
             for frame in self._story(run):
                 yield frame
         else:
@@ -101,11 +102,11 @@ class Streaming:
         """What an earlier send came to, once it has."""
         while not await repeat.ended(KEEPALIVE_S):
             yield None
-        if isinstance(self.request, Send) and self.request.takes_direct and not repeat.is_promoted:
-            yield "", self.dialect.direct(repeat.task.context_id, answer_message(repeat.task))
-            return
         if isinstance(self.request, Send):
             self.dialect.check_answer(repeat.task, self.request)
+            if self.request.takes_direct and not repeat.is_promoted:
+                yield "", self.dialect.direct(repeat.task.context_id, answer_message(repeat.task))
+                return
         for frame in self._opening(repeat.task):
             yield frame
 

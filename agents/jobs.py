@@ -10,7 +10,7 @@ from django.db.models import F, QuerySet
 from accounts.models import Credential
 from accounts.oauth import tidying
 from agents.core import presence, questions
-from agents.models import Connection, Event, Process, QueuedAsk, RemoteName, Turn
+from agents.models import Connection, Event, Process, QueuedAsk, RemoteName, TokenUsage, Turn
 from agents.models.choices import NO_CONNECTION, Failure, Outcome, Surface
 from agents.models.presence import alive_since
 from agents.transcript import files
@@ -90,8 +90,10 @@ def blank_questions(questions_kept_days: int) -> int:
 
 @shared_task(name="agents.forget_events", ignore_result=True)
 def forget_events(events_kept_days: int) -> int:
-    """Delete events older than that; how many went."""
-    return _delete_oldest(Event.objects.all(), "ts", db_now() - timedelta(days=events_kept_days))
+    """Delete events, and rows of token usage written, longer ago than that; how many went."""
+    before = db_now() - timedelta(days=events_kept_days)
+    events = _delete_oldest(Event.objects.all(), "ts", before)
+    return events + _delete_oldest(TokenUsage.objects.all(), "written_at", before)
 
 
 @shared_task(name="agents.expire_files", ignore_result=True)

@@ -17,8 +17,8 @@ from a2a_bridge.models import PushConfig
 from accounts.models import Credential, User
 from accounts.oauth.pages import signed_in
 from accounts.quotas import TOKENS
-from agents.models import Agent, Connection, Event, File, OpMessage, RemoteServer, Session
-from agents.transcript.storage import MEBIBYTE, Bytes
+from agents.models import Agent, Connection, Event, File, OpMessage, RemoteServer, Session, TokenUsage
+from agents.transcript.storage import MEBIBYTE, USAGE_ROW_BYTES, Bytes
 from hub.bounded_django import UPLOADS_AT_ONCE
 from hub.wiring import CARD_LOOKUPS_AT_ONCE
 from webhooks.models import Subscription
@@ -97,6 +97,7 @@ USES: Mapping[str, Use] = {
     "tokens": Use("live tokens", LIVE_TOKENS, Credential, "user", rows="live"),
     "files": Use("files", STORAGE, File, "uploader", rows="live", counted=Sum("size")),
     "said": Use("op-messages", STORAGE, OpMessage, "author", counted=Sum(Bytes("text"))),
+    "reported": Use("token usage", STORAGE, TokenUsage, "owner", counted=Count("pk") * USAGE_ROW_BYTES),
     "webhooks": Use("webhooks", WEBHOOKS, Subscription, "owner"),
     "pushes": Use("push configs", PUSH_CONFIGS, PushConfig, "caller"),
 }

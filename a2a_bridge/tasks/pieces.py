@@ -65,8 +65,11 @@ def reply_message(task: Task) -> Message:
 
 
 def answer_message(task: Task) -> Message:
-    """All that a turn answered, as one message."""
+    """All that a turn answered, as one message; a remote server's own as the server wrote it."""
     reply = reply_message(task)
+    if own := task.made:
+        parts = tuple(part for one in own for part in one.parts)
+        return Message(reply.id, Role.AGENT, parts, own[0].metadata, own[0].extensions)
     made = [part for one in task.artifacts if one.id != task.reply_id for part in one.parts]
     return Message(reply.id, Role.AGENT, (*reply.parts, *made))
 

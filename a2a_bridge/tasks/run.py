@@ -301,10 +301,11 @@ class TaskRun:
         return self._keeps_plain or self.feed is not None or self._is_promoted(task)
 
     def _is_promoted(self, task: Task) -> bool:
+        is_direct = self.running is not None and self.running.is_direct and self.feed is None
         if self._plain_is_direct:
-            return is_promoted(task, self.pieces)
-        is_direct = self.running is not None and self.running.is_direct and task.state is State.COMPLETED
-        return self.feed is not None or not is_direct
+            is_message = is_direct and bool(self.pieces) and (task.is_open or task.state is State.COMPLETED)
+            return not is_message and is_promoted(task, self.pieces)
+        return not (is_direct and task.state is State.COMPLETED)
 
     async def _finish(self, settled: SettledTurn) -> None:
         before, end = self._end, self._ending(settled)

@@ -129,7 +129,7 @@ class SessionTokenUsage(APIView):
         answer: SessionUsage = {"sessionId": str(public_id), "snapshots": rows, "nextCursor": cursor}
         return Response(answer)
 
-    @extend_schema(request=NewUsage, responses={201: Done}, auth=REPORTERS)
+    @extend_schema(request=NewUsage, responses={201: Done, 429: ErrorBody}, auth=REPORTERS)
     def post(self, request: Request, public_id: UUID) -> Response:
         """Report counters of one run of a program: by the session's owner, or with its channel token."""
         session = _get_own(request, public_id)

@@ -1,6 +1,7 @@
 """What happened in a session and what was said about it: rows are only ever added."""
 
 from django.db import models
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.models import User
@@ -50,7 +51,10 @@ class OpMessage(models.Model):
 
 
 class TokenUsage(models.Model):
-    """Cumulative token counters of one model in one run of the agent's program, as it reported them."""
+    """Cumulative token counters of one model in one run of the agent's program, as it reported them.
+
+    `captured_at` is what the program says; `written_at` is the database's clock, and retention goes by that.
+    """
 
     class Reason(models.TextChoices):
         HOURLY = "hourly"
@@ -66,6 +70,7 @@ class TokenUsage(models.Model):
     cache_read_tokens = models.PositiveBigIntegerField(default=0)
     cache_creation_tokens = models.PositiveBigIntegerField(default=0)
     reason = models.CharField(max_length=6, choices=Reason)
+    written_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         verbose_name_plural = "token usage"

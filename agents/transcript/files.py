@@ -60,7 +60,7 @@ def store(session: Session, uploader: User, upload: Upload, scope: str = File.Sc
     """
     sha256 = hashlib.sha256(upload.data).hexdigest()  # before the transaction: it takes a while
     with transaction.atomic():
-        check_room(uploader, len(upload.data))
+        check_room(uploader.pk, len(upload.data))
         blobs.keep(sha256, upload.data)
         now = db_now()
         file: File = File.objects.create(

@@ -1,4 +1,4 @@
-"""How much of the hub's storage one owner takes: files they uploaded, events of their sessions, op-messages."""
+"""How much of the hub's storage one owner takes: their files, op-messages, events and token usage of sessions."""
 
 import logging
 from collections import OrderedDict
@@ -9,9 +9,8 @@ from django.conf import settings
 from django.db.models import BigIntegerField, Func, Sum
 
 from accounts import quotas
-from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from agents.models import Event, File, OpMessage
+from agents.models import Event, File, OpMessage, TokenUsage
 from kit import sql
 from kit.async_db import db_call
 from kit.durations import seconds
@@ -19,6 +18,7 @@ from kit.durations import seconds
 logger = logging.getLogger(__name__)
 
 MEBIBYTE = 1_048_576
+USAGE_ROW_BYTES = 512  # a row of token usage: two texts of up to 128 characters, and its share of indexes
 NO_ROOM = "your transcripts and files fill your share of the hub: delete some first; this was not kept"
 FULL_FOR_S = seconds(60.0)
 KNOWN_OWNERS = 10_000
@@ -52,8 +52,13 @@ def op_messages_bytes(user_id: int) -> int:
     return int(said.aggregate(held=Sum(Bytes("text"), default=0))["held"])
 
 
-def check_room(user: User, size: int) -> None:
-    """Refuse a file; call it in the transaction that stores it.
+def token_usage_bytes(user_id: int) -> int:
+    """What programs of this user's sessions said they used up."""
+    return TokenUsage.objects.filter(owner_id=user_id).count() * USAGE_ROW_BYTES
+
+
+def check_room(user_id: int, size: int) -> None:
+    """Refuse a file or a report; call it in the transaction that stores it.
 
     Raises:
         QuotaExceeded: with it the user would have more than STORAGE_PER_OWNER_MB.
@@ -61,9 +66,9 @@ def check_room(user: User, size: int) -> None:
     most = settings.STORAGE_PER_OWNER_MB
     if not most:
         return
-    quotas.hold(user.pk)
-    if _held(user.pk) + size > most * MEBIBYTE:
-        raise QuotaExceeded(f"with this file you would have over {most} MiB here: delete some first")
+    quotas.hold(user_id)
+    if _held(user_id) + size > most * MEBIBYTE:
+        raise QuotaExceeded(f"with this you would have over {most} MiB here: delete some first")
 
 
 class StorageMeter:
@@ -116,4 +121,5 @@ class _Share:
 
 
 def _held(owner_id: int) -> int:
-    return files_bytes(owner_id) + events_bytes(owner_id) + op_messages_bytes(owner_id)
+    parts = (files_bytes, events_bytes, op_messages_bytes, token_usage_bytes)
+    return sum(part(owner_id) for part in parts)

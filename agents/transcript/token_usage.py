@@ -7,8 +7,10 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import QuerySet
 
+from accounts import quotas
 from agents.models import Session, TokenUsage
 from agents.transcript.shares import lock
+from agents.transcript.storage import USAGE_ROW_BYTES, check_room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +34,17 @@ def note(
 
     Raises:
         Gone: the session was deleted meanwhile.
+        accounts.quotas.QuotaExceeded: its owner has no room for new rows.
     """
+    quotas.hold(session.owner_id)
     lock(session)
     snapshot = TokenUsage.objects.filter(
         session=session, cc_session_id=cc_session_id, captured_at=captured_at, reason=reason
     )
     reported = set(snapshot.values_list("model", flat=True))
     new = {one.model: one for one in models if one.model not in reported}
+    if new:
+        check_room(session.owner_id, len(new) * USAGE_ROW_BYTES)
     rows = [
         TokenUsage(
             session=session,

@@ -4,8 +4,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
+from agents import jobs
 from agents.models import Session, TokenUsage
+from agents.transcript.storage import MEBIBYTE, USAGE_ROW_BYTES
 from tests.native.house import Person, api, make_session, names
 from tests.native.transcripts import lend, post_escaped, use_tokens
 
@@ -80,6 +83,37 @@ def test_a_channel_token_reports_for_no_other_session(alice: Person, bob: Person
     assert report(bob.channel, session).status_code == 404
     assert report(alice.channel, make_session(alice.user, "other")).status_code == 404
     assert not TokenUsage.objects.exists()
+
+
+def test_reports_fill_their_owners_storage_and_then_are_refused(alice: Person, settings: Any) -> None:
+    settings.STORAGE_PER_OWNER_MB = 1
+    session = make_session(alice.user)
+    most = MEBIBYTE // USAGE_ROW_BYTES
+    TokenUsage.objects.bulk_create(rows_of(session, most - 1))
+    two = [MODEL, {"model": "m2"}]
+    for when in ("2026-01-01T12:00:00Z", "9999-01-01T00:00:00Z"):
+        refused = report(alice.session, session, models=two, capturedAt=when)
+        assert (refused.status_code, refused.json()["error"]) == (429, "quota_exceeded")
+    assert report(alice.session, session).status_code == 201
+    assert report(alice.session, session).status_code == 201  # again: nothing new
+    assert report(alice.session, session, ccSessionId="cc2").status_code == 429
+    assert TokenUsage.objects.count() == most
+
+
+def test_rows_go_by_when_they_were_written_whatever_they_say(alice: Person) -> None:
+    session = make_session(alice.user)
+    for moment in ("9999-01-01T00:00:00Z", "2001-01-01T00:00:00Z"):
+        assert report(alice.session, session, capturedAt=moment).status_code == 201
+    assert jobs.forget_events(90) == 0
+    TokenUsage.objects.update(written_at=timezone.now() - timedelta(days=91))
+    new = report(alice.session, session, capturedAt="2001-01-02T00:00:00Z")
+    assert (new.status_code, jobs.forget_events(90)) == (201, 2)
+    assert TokenUsage.objects.get().captured_at.year == 2001
+
+
+def rows_of(session: Session, count: int) -> list[TokenUsage]:
+    common: dict[str, Any] = {"session": session, "owner": session.owner, "model": "m", "reason": "hourly"}
+    return [TokenUsage(cc_session_id=str(n), captured_at=NOON, **common) for n in range(count)]
 
 
 @pytest.mark.parametrize(

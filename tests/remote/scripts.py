@@ -77,13 +77,20 @@ WAYS = [Way(version, binding, streams) for version, binding in KINDS for streams
 
 
 class Scripted(AgentExecutor):
-    """Reads its question as JSON: `{"events": [TaskArtifactUpdateEvent, …], "asks": …, "words": …}`."""
+    """Reads its question as JSON: `{"events": [TaskArtifactUpdateEvent, …], "asks": …, "words": …}`.
+
+    `{"message": Message}`: it answers with that, without a task.
+    """
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         assert context.message is not None
         assert context.task_id is not None
         assert context.context_id is not None
         script = json.loads(get_message_text(context.message))
+        if "message" in script:
+            said = {"messageId": unguessable(), "role": "ROLE_AGENT", **script["message"]}
+            await event_queue.enqueue_event(ParseDict(said, Message()))
+            return
         if context.current_task is None:
             begun = new_task(
                 context.task_id, context.context_id, TaskState.TASK_STATE_SUBMITTED, history=[context.message]
@@ -148,10 +155,27 @@ class Seen:
 
 async def play(card: AgentCard, turns: Sequence[Json], *, token: str = "") -> Seen:
     """Ask an agent to play these turns of one task; what its caller sees."""
+    async with _client(card, token) as client:
+        return await _play(client, turns)
+
+
+async def hear(card: AgentCard, message: Json, *, token: str = "") -> Json:
+    """Ask an agent to answer with a message; what its caller sees of it, but for its ids."""
+    async with _client(card, token) as client:
+        script = [Part(text=json.dumps({"message": message}))]
+        asked = Message(role=Role.ROLE_USER, parts=script, message_id=unguessable())
+        [answer] = [one async for one in client.send_message(SendMessageRequest(message=asked))]
+    assert answer.HasField("message"), answer
+    said: Json = MessageToDict(answer.message)
+    return {name: value for name, value in said.items() if name not in ("messageId", "contextId")}
+
+
+@asynccontextmanager
+async def _client(card: AgentCard, token: str) -> AsyncIterator[Client]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with httpx.AsyncClient(headers=headers, timeout=WITHIN_S, trust_env=False) as http:
         config = ClientConfig(httpx_client=http, supported_protocol_bindings=["JSONRPC", "HTTP+JSON"])
-        return await _play(ClientFactory(config).create(card), turns)
+        yield ClientFactory(config).create(card)
 
 
 async def _play(client: Client, turns: Sequence[Json]) -> Seen:

@@ -8,17 +8,19 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from a2a.utils.errors import ContentTypeNotSupportedError
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from lab.callers import bearer, rpc_path, send
 from lab.hub_process import HubProcess
 from tests.conftest import MakeHome
-from tests.remote.scripts import WAYS, Seen, Way, play, scripted_server
+from tests.remote.scripts import WAYS, Seen, Way, hear, play, scripted_server
 from tests.remote.servers import Json
 
 STREAMING = Way("1.0", "JSONRPC", True)
 CALLERS = [STREAMING, Way("1.0", "JSONRPC", False), Way("1.0", "HTTP+JSON", True)]
+OLDER = [Way("0.3", "JSONRPC", True), Way("0.3", "JSONRPC", False)]
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,17 @@ class Relay:
             return await asyncio.gather(
                 play(way.card(f"{self.far_url}/{way.name}/a2a"), turns),
                 play(caller.card(self.hub.url + rpc_path(handle(way))), turns, token=self.token),
+            )
+
+        return self.runner.run(ask())
+
+    def both_hear(self, way: Way, message: Json, caller: Way) -> tuple[Json, Json]:
+        """The message that answers a caller: directly, and through the hub."""
+
+        async def ask() -> tuple[Json, Json]:
+            return await asyncio.gather(
+                hear(way.card(f"{self.far_url}/{way.name}/a2a"), message),
+                hear(caller.card(self.hub.url + rpc_path(handle(way))), message, token=self.token),
             )
 
         return self.runner.run(ask())
@@ -98,6 +111,12 @@ def text(words: str, **more: Any) -> Json:
     return {"text": words, **more}
 
 
+FILE = {"raw": "YWJj", "filename": "a.bin", "mediaType": "application/octet-stream"}
+MIXED: Json = {
+    "parts": [text("a ", metadata={"n": 1.0}), {"data": {"k": 1.0}, "metadata": {"m": "d"}}, text("b"), FILE],
+    "metadata": {"m": "whole"},
+    "extensions": ["https://extensions.example/x"],
+}
 IDS = st.sampled_from(["a", "b", "plan", "reply-1", "an odd/id: ✓", "x" * 100])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab✓\n", max_size=3),
@@ -110,7 +129,7 @@ PARTS = st.one_of(
     st.builds(text, st.just("{}"), mediaType=st.just("application/json")),
     st.builds(text, st.just("noted"), metadata=METADATA),
     st.builds(lambda data: {"data": data}, st.dictionaries(st.sampled_from("kl"), JSON, max_size=2) | JSON),
-    st.just({"raw": "YWJj", "filename": "a.bin", "mediaType": "application/octet-stream"}),
+    st.just(FILE),
     st.just({"url": "https://files.example/a", "mediaType": "image/png"}),
 )
 NAMES = st.fixed_dictionaries(
@@ -156,6 +175,48 @@ def check_same(way: Way, caller: Way, direct: Seen, through: Seen) -> None:
     assert (through.stored.status.state, through.words) == (direct.stored.status.state, direct.words)
     if way.streams and caller.streams:
         assert through.updates == direct.updates
+
+
+MESSAGES = st.fixed_dictionaries(
+    {"parts": st.lists(PARTS, min_size=1, max_size=4)},
+    optional={"metadata": METADATA, "extensions": st.just(["https://extensions.example/x"])},
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(message=MESSAGES, way=st.sampled_from(WAYS), caller=st.sampled_from(CALLERS + OLDER))
+@example(MIXED, STREAMING, STREAMING)
+@example(MIXED, STREAMING, OLDER[0])
+@example(MIXED, WAYS[-1], OLDER[1])
+def test_any_message_is_the_same_through_the_hub(relay: Relay, message: Json, way: Way, caller: Way) -> None:
+    if caller in OLDER:
+        message = {**message, "parts": [as_older(one) for one in message["parts"] if not is_file(one)]}
+        assume(message["parts"])
+    direct, through = relay.both_hear(way, message, caller)
+    assert through == direct
+
+
+def is_file(part: Json) -> bool:
+    """Whether a caller of 0.3 gets to see nothing of it."""
+    return "raw" in part or "url" in part
+
+
+def as_older(part: Json) -> Json:
+    """What a caller of 0.3 gets to see of a part: its text has no media type."""
+    return {name: value for name, value in part.items() if name != "mediaType"}
+
+
+def test_an_older_caller_sees_a_message_without_its_files(relay: Relay) -> None:
+    for way, caller in zip(WAYS[:2], OLDER, strict=True):
+        direct, through = relay.both_hear(way, MIXED, caller)
+        shown = [one for one in direct["parts"] if not is_file(one)]
+        assert through == {**direct, "parts": shown}
+        with pytest.raises(ContentTypeNotSupportedError):
+            relay.both_hear(way, {"parts": [FILE]}, caller)
+
+
+def test_a_message_that_is_shown_as_a_task_keeps_all_its_parts(relay: Relay) -> None:
+    assert said(relay.by_hub_dialect(STREAMING, {"message": MIXED})) == ["a b"]
 
 
 TWO_PLANS = [

@@ -23,7 +23,7 @@ from agents.core.types import HookedSession
 from agents.links.channel.frames import MAX_LEVELS
 from agents.links.channel.link import ChannelLink
 from agents.transcript.recording import BadPayload, NewEvent, clean
-from agents.transcript.storage import NO_ROOM, StorageMeter
+from agents.transcript.storage import NO_ROOM, USAGE_ROW_BYTES, StorageMeter
 from agents.transcript.turn_usage import add, usage_in
 from kit import strict_json
 from kit.asgi import (
@@ -130,13 +130,15 @@ class HookEvents:
             raise _Refusal(400, str(bad)) from None
 
     async def _take(self, owner_id: int, session: HookedSession, event: HookEvent, payload: str) -> None:
-        has_room = await self._meter.takes(owner_id, len(payload))
+        size = len(payload) + USAGE_ROW_BYTES * event.is_stop
+        has_room = await self._meter.takes(owner_id, size)
         if has_room:
             await self._ledger.record(NewEvent(session.session_id, event.kind, event.type, payload))
         # Also without room for the event: the end of the agent's turn frees its claims either way.
         if event.is_stop:
             await self._ledger.release_session(session.session_id)
-            await _add_usage(session.session_id, payload)
+            if has_room:
+                await _add_usage(session.session_id, payload)
         await self._tell(session, event)
         if not has_room:
             raise _Refusal(429, NO_ROOM, "quota_exceeded")

@@ -6,6 +6,7 @@ from contextlib import aclosing, suppress
 
 from agents.links.remote.client import RemoteClient
 from agents.links.remote.dialects import Question
+from agents.links.remote.events import Event
 from agents.links.remote.failures import Declined, Lost, Malformed, RemoteFailure
 from agents.links.remote.reply import Reply
 from kit.durations import seconds
@@ -20,9 +21,10 @@ async def converse(
     reply: Reply,
     *,
     on_send: Callable[[], None],
-    on_event: Callable[[], None],
+    on_event: Callable[[Event], None],
 ) -> None:
-    """Ask, and pass on what is said until `reply.end` is there. `on_event`: called whenever the server spoke.
+    """Ask, and pass on what is said until `reply.end` is there. `on_event`: called with each event
+    before it is passed on.
 
     Raises:
         RemoteFailure: it will not come.
@@ -33,7 +35,7 @@ async def converse(
     try:
         async with aclosing(client.ask(question, on_send)) as events:
             async for event in events:
-                on_event()
+                on_event(event)
                 reply.take(event)
                 if reply.end is not None:
                     return
@@ -53,7 +55,7 @@ async def _know_before(client: RemoteClient, task_id: str, reply: Reply) -> None
         reply.know(await client.get_task(task_id))
 
 
-async def _look_again(client: RemoteClient, reply: Reply, on_event: Callable[[], None]) -> None:
+async def _look_again(client: RemoteClient, reply: Reply, on_event: Callable[[Event], None]) -> None:
     """The task goes on without a stream: the server answered early, knows none, or the connection broke."""
     looks = lost = 0
     while reply.end is None:
@@ -69,5 +71,5 @@ async def _look_again(client: RemoteClient, reply: Reply, on_event: Callable[[],
                 raise Lost(str(failure)) from None
             continue
         lost = 0
-        on_event()
+        on_event(task)
         reply.take(task)

@@ -17,6 +17,8 @@ class Message(msgspec.Struct, frozen=True, rename="camel"):
     role: Any = ""
     task_id: str | None = None
     context_id: str | None = None
+    metadata: Json | None = None
+    extensions: tuple[str, ...] | None = ()
 
 
 class Status(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from agents.links.remote.cards import CardPlace, Cards
 from agents.links.remote.client import RemoteClient
 from agents.links.remote.conversation import converse
 from agents.links.remote.dialects import Question
+from agents.links.remote.events import Event, Message
 from agents.links.remote.failures import CardRefused, Declined, RemoteFailure, Unreachable
 from agents.links.remote.names import Names, find_names, remember
 from agents.links.remote.reply import INTERRUPTED, Reply, TooLarge
@@ -170,7 +171,9 @@ class RemoteLink:
             context_id=known.names.context_id,
             asked_as=ask.message_id,
         )
-        await converse(call.client, question, reply, on_send=call.leave, on_event=lambda: self._heard(call))
+        await converse(
+            call.client, question, reply, on_send=call.leave, on_event=lambda event: self._heard(call, event)
+        )
         waits = reply.task_id if reply.state in INTERRUPTED else ""
         # Before the end is told: the caller may go on at once, and has to reach the same remote task.
         await db_call(remember)(known.server_id, ask, Names(reply.context_id, waits))
@@ -178,10 +181,13 @@ class RemoteLink:
         is_message = not reply.task_id and not reply.end.reason
         return msgspec.structs.replace(reply.end, direct=is_message)
 
-    def _heard(self, call: Call) -> None:
-        """The server answers: its breaker closes. With the id of a task its answer is that task."""
-        if call.reply.task_id and (running := self._waiting.find(call.turn.ask.chat_id)):
-            running.becomes_task()
+    def _heard(self, call: Call, event: Event | None = None) -> None:
+        """The server answers, with an event or a refusal: its breaker closes. With a task's id it is that task."""
+        if running := self._waiting.find(call.turn.ask.chat_id):
+            if call.reply.task_id:
+                running.becomes_task()
+            elif isinstance(event, Message) and not event.task_id:
+                running.is_direct = True  # before its pieces: they make no task of the answer
         if call.was_heard or call.known is None:
             return
         call.was_heard = True

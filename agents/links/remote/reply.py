@@ -37,6 +37,7 @@ PART_BYTES = 12  # of a part besides its text
 MAX_NOTES = 100
 MAX_NOTE_CHARS = 4_096
 MAX_ID_CHARS = 256
+MESSAGE = "message"  # id of the artifact that a message is, where its answer is shown as a task
 
 UNDER_WAY = frozenset({"submitted", "working", "unspecified", "unknown"})
 ENDS: dict[str, tuple[str, str]] = {  # by state: the reason, and what is said when the server says nothing
@@ -118,7 +119,7 @@ class Reply:
         self._check_ids(event)
         match event:
             case Message():
-                self._said(event.parts)
+                self._said(event)
                 self._finish("")
             case ArtifactUpdate():
                 self._artifact(event.artifact, append=bool(event.append), last=bool(event.last_chunk))
@@ -170,14 +171,20 @@ class Reply:
             self._count_bytes(_size_of(parts))
             self._pass_on(LastWords(parts))
 
-    def _said(self, parts: tuple[Part, ...]) -> None:
-        """A message that is the whole answer: its text is a chunk, the rest of it an artifact."""
-        if text := text_in(parts):
+    def _said(self, message: Message) -> None:
+        """A message that is the whole answer: one plain text is a chunk, anything else an artifact of its parts.
+
+        The artifact has the message's metadata and extensions; `a2a_bridge.tasks.pieces.answer_message` makes the
+        message of it again.
+        """
+        parts, metadata, extensions = message.parts, message.metadata, message.extensions
+        text = text_in(parts)
+        if text and len(parts) == 1 and _is_text(parts[0]) and metadata is None and not extensions:
             self._count_bytes(len(text.encode()))
             self._pass_on(Chunk(self._chat_id, self._pieces, text))
-        rest = tuple(part for part in parts if not isinstance(part.text, str))
-        if rest:
-            self._extra(ArtifactPiece("message", rest, last_chunk=True))
+        elif parts:
+            made = Artifact(MESSAGE, parts, metadata=metadata, extensions=extensions)
+            self._artifact(made, append=False, last=True)
 
     def _catch_up(self, artifact: Artifact, *, last: bool) -> None:
         """An artifact as it is now: pass on what is new of it, or all of it where it was replaced."""
