@@ -15,12 +15,12 @@ from agents.core.ledger.batch_events import (
     LISTENERS,
     Announcement,
     BatchEvents,
+    files_are_there,
+    hand_files_over,
     write_events,
 )
-from agents.core.ledger.batch_files import files_are_there, hand_files_over
 from agents.core.ledger.database import Answer, Database, thread_database
-from agents.core.ledger.ends import Ends
-from agents.core.ledger.refusals import write_refusals
+from agents.core.ledger.ends import Ends, write_refusals
 from agents.core.ledger.state import StateReader
 from agents.core.ledger.statements import CallerSpendingRow, EndingRow, Moment, QueuedRow
 from agents.core.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work

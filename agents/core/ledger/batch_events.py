@@ -1,4 +1,4 @@
-"""The transcript events and webhook deliveries of a batch, and the messages to send once it is committed."""
+"""What a batch writes besides turns: transcript events, files they name, deliveries; and what it sends after."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,21 +6,26 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import F, Q
 from msgspec import Raw
+from msgspec.structs import replace
 
 from agents.core.errors import Denied
 from agents.core.ledger.database import Answer, Database
 from agents.core.ledger.statements import INSERT_EVENTS, EventRow, Moment
 from agents.core.ledger.texts import Statement, statement
-from agents.core.types import Ask, Ending, OpenTurn
+from agents.core.types import Ask, Ending, OpenTurn, Source
+from agents.models import File
 from agents.models.choices import Outcome
 from agents.transcript.announcing import Addressed, Live
 from agents.transcript.happenings import Scene, scenes
 from agents.transcript.live import encode, seen_event
+from agents.transcript.mentions import MAX_FILES, clone_into, mentions, readable, rewrite
 from agents.transcript.recording import NewEvent, payload_of
 from webhooks import outbox
 from webhooks.outbox import Happening
 
+MAX_FILES_LOOKED_UP = 500  # of the numbers a reply of a mebibyte can name
 # While a batch is written, an operator can attach on PostgreSQL: any session may be watched by its commit.
 _WATCHED = Statement("EXISTS (SELECT 1 FROM agents_attachment)", "true")
 LISTENERS = statement(f"SELECT {{watched}}, ({outbox.LISTENING})", watched=_WATCHED)
@@ -164,3 +169,46 @@ def _happenings(
 def _peer(ask: Ask) -> dict[str, str | None]:
     assert ask.source is not None  # noqa: S101  for the type checker
     return {"peerLogin": ask.source.peer_login, "peerSessionId": ask.source.peer_session_id}
+
+
+def files_are_there(database: Database, ask: Ask) -> bool:
+    """Whether every file the question names is still there for its caller."""
+    with database.for_django():
+        return readable(ask.files, ask.caller_id).keys() >= set(ask.files)
+
+
+def hand_files_over(database: Database, turn: OpenTurn) -> OpenTurn:
+    """The question with the ids its files have in the session that is asked.
+
+    Raises:
+        FilesRefused: one went since `files_are_there`; the batch is tried again.
+    """
+    ask = turn.ask
+    with database.for_django():
+        ids = clone_into(ask.target.session_id, ask.files, ask.caller_id)
+    return replace(turn, text=rewrite(turn.text, ids))
+
+
+def hand_files_back(database: Database, ask: Ask, source: Source, ending: Ending) -> Ending:
+    """The reply with the ids its files have where it was asked from.
+
+    Only files of the answering session go, its owner's and those its caller brought: whatever else the agent can
+    name, what other callers brought too, is not its caller's to have. Of more than MAX_FILES the first: a reply
+    never fails to end its turn.
+    """
+    if ending.outcome is not Outcome.COMPLETED or "fileId=" not in ending.text:
+        return ending
+    with database.for_django():
+        return _with_files_of_source(ask, source.session_id, ending)
+
+
+def _with_files_of_source(ask: Ask, source_id: int, ending: Ending) -> Ending:
+    named = mentions(ending.text)[:MAX_FILES_LOOKED_UP]
+    open_to_caller = Q(uploader_id=F("session__owner_id")) | Q(uploader_id=ask.caller_id)
+    own = File.objects.live().filter(open_to_caller, session_id=ask.target.session_id, pk__in=named)
+    owners = dict(own.values_list("pk", "session__owner_id"))
+    if not owners:
+        return ending
+    first = [number for number in named if number in owners][:MAX_FILES]
+    ids = clone_into(source_id, first, owners[first[0]])
+    return replace(ending, text=rewrite(ending.text, ids))
