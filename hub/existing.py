@@ -11,6 +11,8 @@ ON_A_HUB = frozenset(
     {
         "mint_token",
         "link_github",
+        "link_oidc",
+        "invite",
         "move_database",
         "export_account",
         "erase_account",
