@@ -1,5 +1,6 @@
 """Starts the turns of tasks, the first and follow-ups, finds those that run here, and cancels tasks that wait."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
@@ -25,6 +26,9 @@ from agents.core.waiting import RunningTurn
 from agents.models.choices import Surface
 from kit.ids import time_ordered, unguessable
 
+APPEARS_EVERY_S = 0.05
+APPEARS_LOOKS = 60  # 3 s: as long as the process that sent a `Join` looks for the task
+
 
 class Exchanges:
     """Starts turns, and knows those that run here by their chat ids, until they have ended."""
@@ -47,6 +51,11 @@ class Exchanges:
         self._me = process_id
         self._runs: dict[str, TaskRun] = {}
 
+    @property
+    def home(self) -> str:
+        """The process whose turns these are."""
+        return self._me
+
     def find(self, chat_id: str) -> TaskRun | None:
         """The turn of that id, if it runs or waits here.
 
@@ -55,11 +64,17 @@ class Exchanges:
         return self._runs.get(chat_id)
 
     async def join(self, message: Join) -> None:
-        """A message that is answered here came again elsewhere, see `Join`."""
-        if run := self.find(message.chat_id):
-            run.outlives_followers = True
-            if message.tells:
-                await run.tell()
+        """A message that is answered here came again, see `Join`.
+
+        It may come by the post before the ledger's answer reached this loop: it waits for that.
+        """
+        for _ in range(APPEARS_LOOKS):
+            if run := self.find(message.chat_id):
+                run.outlives_followers = True
+                if message.tells:
+                    await run.tell()
+                return
+            await asyncio.sleep(APPEARS_EVERY_S)
 
     async def start(self, call: Call, send: Send, claim: Claim | None = None) -> TaskRun:
         """Begin a task. `claim`: the send has an Idempotency-Key, and joins nothing but itself.

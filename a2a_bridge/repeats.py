@@ -106,6 +106,7 @@ class Joined(Followed):
 
     def __init__(self, feed: Feed, send: Send, reader: TaskReader) -> None:
         self.feed = feed
+        self._turns = feed.task.turns
         self._plain_is_direct = send.plain_is_direct
         self._reader = reader
 
@@ -122,6 +123,8 @@ class Joined(Followed):
         return is_promoted(self.task, ()) or any(one.id != self.task.reply_id for one in self.task.artifacts)
 
     async def _look(self) -> bool:
+        if self.task.turns < self._turns:  # the ask was refused: the task waits for its caller, as before it
+            raise Unavailable("the first of these messages was refused")
         return not self.task.is_open
 
     async def _rest(self, within_s: float) -> None:

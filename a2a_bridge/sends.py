@@ -156,7 +156,7 @@ async def _keyed(services: Services, call: Call, send: Send) -> Run:
 async def _keep_place(services: Services, chat_id: str, home: str) -> None:
     """Have an ask that waits, and came again, keep its place when the first connection ends."""
     same = Join(chat_id, tells=False)
-    if services.exchanges.find(chat_id):
+    if home == services.exchanges.home:
         await services.exchanges.join(same)
     else:
         await services.post.send(home, same)
@@ -185,7 +185,8 @@ async def _start(services: Services, call: Call, send: Send, claim: Claim | None
         return await exchanges.start(call, send, claim)
     for _ in range(GO_ON_TRIES):
         task = await find(services, call, send.task_id)
-        if claim is None and is_being_answered(task, send):
+        if claim is None and send.push is None and is_being_answered(task, send):
+            _check_context(task, send)
             return exchanges.find(task.chat_id) or Joined(
                 await services.reader.follow(task), send, services.reader
             )
@@ -202,9 +203,13 @@ async def _continuable(services: Services, call: Call, send: Send) -> Task:
     return task
 
 
-def _check_continuable(task: Task, send: Send) -> None:
+def _check_context(task: Task, send: Send) -> None:
     if send.context_id and send.context_id != task.context_id:
         raise other_context()
+
+
+def _check_continuable(task: Task, send: Send) -> None:
+    _check_context(task, send)
     if task.approvals:
         raise AsksApproval(task)
     if not task.is_interrupted:

@@ -4,13 +4,16 @@ import json
 
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.middleware.csrf import rotate_token
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import acts, invitations
@@ -21,7 +24,7 @@ from accounts.invitations import CannotInvite, Invited
 from accounts.models import Invitation, User
 from accounts.oauth.errors import Refused, TooFast
 from accounts.oauth.pages import signed_in
-from accounts.passkeys import check_registration, passkeys_work, registration_options
+from accounts.passkeys import BAD_PASSKEY, BadPasskey, check_registration, passkeys_work, registration_options
 from accounts.throttle import check_address
 from accounts.tokens import BadLogin
 from kit.clock import db_now
@@ -34,6 +37,7 @@ NOT_TWICE = "The two passwords differ."
 
 
 @never_cache
+@sensitive_post_parameters("password", "again")
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, token: str) -> HttpResponse:
     """Set up an account by its link: with a passkey, or with a password."""
@@ -48,7 +52,13 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
 
             def keep_passkey(user: User) -> None:
                 passkey.user = user
-                passkey.save()
+                user.set_unusable_password()
+                user.save(update_fields=["password"])
+                try:
+                    with transaction.atomic():
+                        passkey.save()
+                except IntegrityError:  # the same passkey came twice at once
+                    raise BadPasskey(BAD_PASSKEY) from None
 
             user = invitations.redeem(token, keep_passkey)
         else:
@@ -56,8 +66,10 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
             if problems := _problems(request, invitation.login, password):
                 return _join_page(request, token, invitation, problems, status=400)
 
+            hashed = make_password(password)  # takes long: not while a transaction has SQLite's write lock
+
             def keep_password(user: User) -> None:
-                user.set_password(password)
+                user.password = hashed
                 user.save(update_fields=["password"])
 
             user = invitations.redeem(token, keep_password)

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 
 from accounts import acts
-from accounts.models import Invitation, User
+from accounts.models import Credential, Invitation, User
 from accounts.oauth.errors import Refused
 from accounts.tokens import LOGIN, BadLogin, digest
 from kit.clock import db_now
@@ -57,7 +57,7 @@ def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
     """A link for a login; an older one for it is good no more.
 
     `made_by`: the member of the staff, None for the operator on the hub's machine. Only the operator makes links
-    for staff and for accounts with another way to sign in: they would take the account over.
+    for staff and for accounts that can sign in already: staff would take the account over.
 
     Raises:
         BadLogin: it can be no login.
@@ -70,7 +70,7 @@ def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
         raise CannotInvite(f"@{user.login} is suspended")
     if user is not None and made_by is not None and not _may_set_up(user):
         raise CannotInvite(
-            f"@{user.login} is of the staff or signs in another way: the hub's operator makes such a link, with"
+            f"@{user.login} is of the staff or can sign in already: the hub's operator makes such a link, with"
             " manage.py invite"
         )
     now, token = db_now(), unguessable()
@@ -111,6 +111,8 @@ def challenge_of(token: str) -> str:
 def redeem(token: str, set_up: Callable[[User], None]) -> User:
     """Use an invitation: its account, made when needed, after `set_up` gave it a way to sign in.
 
+    An account that existed is signed out everywhere.
+
     Raises:
         NoInvitation, NameTaken: nothing was written. So it is when `set_up` raises.
     """
@@ -121,6 +123,8 @@ def redeem(token: str, set_up: Callable[[User], None]) -> User:
         user.is_staff = user.is_superuser = True
         user.save(update_fields=["is_staff", "is_superuser"])
     set_up(user)
+    if invitation.user is not None:  # its password or a session may have been stolen
+        Credential.objects.filter(user=user, kind=Credential.Kind.SESSION).revoke()
     Invitation.objects.filter(pk=invitation.pk).update(used_at=db_now(), user=user)
     acts.note(user, User, acts.name_rows([user]), "set up a sign-in by an invitation")
     logger.info("invitation.used", extra={"user_id": user.pk})
@@ -140,9 +144,10 @@ def _checked(invitation: Invitation | None) -> Invitation:
 
 
 def _may_set_up(user: User) -> bool:
-    """Whether a member of the staff may: a local account of a person, which no provider vouches for."""
-    is_vouched = user.github_id is not None or user.provider_identities.exists()
-    return not (is_vouched or user.is_staff or user.is_service)
+    """Whether a member of the staff may: a local account of a person, with no way to sign in yet."""
+    has_password = bool(user.password) and user.has_usable_password()
+    has_provider = user.github_id is not None or user.provider_identities.exists()
+    return not (has_password or has_provider or user.passkeys.exists() or user.is_staff or user.is_service)
 
 
 def _new_user(login: str) -> User:

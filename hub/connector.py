@@ -5,8 +5,6 @@ from django.views.decorators.http import require_safe
 
 from connect import packing
 
-KEPT_S = 300
-
 
 @require_safe
 def connect_pyz(request: HttpRequest) -> HttpResponse:
@@ -16,6 +14,7 @@ def connect_pyz(request: HttpRequest) -> HttpResponse:
     answer = HttpResponse(b"" if is_known else packing.archive(), status=304 if is_known else 200)
     answer["Content-Type"] = "application/octet-stream"
     answer["Content-Disposition"] = f'attachment; filename="{packing.NAME}"'
-    answer["Cache-Control"] = f"public, max-age={KEPT_S}"
+    # Checked each time: a cache must not serve another file than the one whose SHA-256 the page shows.
+    answer["Cache-Control"] = "public, no-cache"
     answer["ETag"] = etag
     return answer

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -24,10 +25,10 @@ LIBRARIES = [
     "celery.result", "cryptography.x509", "django.contrib.postgres.fields", "django.core.management",
     "django.core.serializers", "django.db.backends.sqlite3.base", "django.db.models", "django.forms",
     "django.http",
-    "django.template.loader", "django.urls", "django.views.generic", "httpx", "httpx2", "joserfc.jwk", "kombu",
-    "limits", "markdown_it", "msgspec", "nh3", "opentelemetry.trace", "psutil", "psycopg", "psycopg_pool",
+    "django.template.loader", "django.urls", "django.views.generic", "httpx", "httpx2", "jinja2", "joserfc.jwk",
+    "kombu", "limits", "markdown_it", "msgspec", "nh3", "opentelemetry.trace", "psutil", "psycopg", "psycopg_pool",
     "pycparser.c_parser", "pygal", "pygments", "redis.asyncio", "requests", "sqlparse", "twisted.internet.tcp",
-    "twisted.web.http", "uvicorn", "uvloop", "websockets", "whitenoise.base", "yaml",
+    "twisted.web.http", "uvicorn", "uvloop", "webauthn", "websockets.asyncio.client", "whitenoise.base", "yaml",
 ]  # fmt: skip
 LOOKS_AGAIN_S = 0.02
 
@@ -65,7 +66,8 @@ class ForkedProcess:
     def send_signal(self, number: int) -> None:
         """Nothing when it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it ended, and its parent has not said so yet
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)

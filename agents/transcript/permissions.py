@@ -25,7 +25,7 @@ from kit.iso import iso
 logger = logging.getLogger(__name__)
 
 OPEN_FOR = timedelta(minutes=10)
-TOLD_AGAIN = timedelta(seconds=60)  # what went to a socket this lately may have been lost with it
+TOLD_AGAIN = timedelta(minutes=10)  # what went to a socket this lately may have been lost with it, or its process
 MAX_PENDING = 100
 MAX_PREVIEW_CHARS = 8_192
 MAX_MESSAGE_CHARS = 4_096

@@ -124,7 +124,7 @@ def test_what_was_told_long_ago_is_not_told_again(session: Session) -> None:
     ask(session)
     row = decide(session)
     assert len(permissions.take_untold(session.pk)) == 1  # it may have been lost with the old socket
-    PermissionRequest.objects.filter(pk=row.pk).update(told_at=db_now() - timedelta(minutes=2))
+    PermissionRequest.objects.filter(pk=row.pk).update(told_at=db_now() - timedelta(minutes=11))
     assert permissions.take_untold(session.pk) == []
 
 

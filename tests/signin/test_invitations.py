@@ -188,10 +188,11 @@ def test_the_staff_takes_over_no_account_that_has_another_way_in(root: Person) -
     person("bot", is_service=True)
     person("boss", is_staff=True)
     person("gone", is_active=False)
+    browser().post(invite("pat"), CHOSEN)
     client = browser(root.session)
-    for login in ("olga", "gil", "bot", "boss", "root", "GIL", "gone"):
+    for login in ("olga", "gil", "bot", "boss", "root", "GIL", "gone", "pat"):
         assert client.post("/invitations", {"login": login}).status_code == 400, login
-    assert not Invitation.objects.exists()
+    assert not Invitation.objects.filter(made_by=root.user).exists()
     person("local")
     assert client.post("/invitations", {"login": "local"}).status_code == 200
     assert client.post("/invitations", {"login": "no login"}).status_code == 400
@@ -204,6 +205,14 @@ def test_a_link_dies_with_the_rights_of_who_made_it(root: Person) -> None:
     assert browser().get(other).status_code == 404
     User.objects.filter(login="root").update(is_staff=False)
     assert browser().post(link, CHOSEN).status_code == 404
+
+
+def test_a_link_for_an_account_signs_it_out_everywhere() -> None:
+    held = person("local")
+    assert browser(held.session).get("/account").status_code == 200
+    assert browser().post(invite("local"), CHOSEN).status_code == 302
+    assert browser(held.session).get("/account").status_code == 302
+    assert Credential.objects.live().filter(user=held.user, kind="session").count() == 1
 
 
 def test_the_operators_link_gives_an_account_a_new_way_in_and_a_suspended_one_none() -> None:
