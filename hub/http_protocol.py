@@ -20,7 +20,7 @@ HEAD_WITHIN_S = seconds(10.0, at_least_s=2.5)
 MAX_HEAD_BYTES = 65_536
 LEAVE_WITHIN_S = seconds(10.0, at_least_s=2.5)
 STOOD_STILL_S = seconds(3.0, at_least_s=2.0)  # longer than the second from one look to the next
-TAKEN_WITHIN_S = seconds(45.0)  # a stream gives up on its reader after 30
+TAKEN_WITHIN_S = seconds(45.0, at_least_s=10.0)  # a stream gives up on its reader after 30
 TAKEN_S = seconds(6.0)  # gained by emptying the buffer of about 48 KiB: 8 KiB a second may be taken for ever
 MAX_WAITING_BYTES = 16_384
 REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} /\S* HTTP/1\.[01]\r?\n")
