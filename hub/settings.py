@@ -224,7 +224,7 @@ if IS_EMBEDDED:
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 5,
                 "cached_statements": 512,  # the ledger's fixed ones, and the journal's, a text for each size
-                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-16000",
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-2000",
             },
         }
     }

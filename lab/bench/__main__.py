@@ -18,6 +18,7 @@ from lab.bench.report import Findings
 from lab.bench.targets import Start, Target
 
 CONNECTIONS = (1, 32, 128)
+STREAM_CONNECTIONS = 32
 FIRST_CHUNKS_A_ROUND = 200
 SOCKETS = 1000
 STREAMS = 500
@@ -65,6 +66,13 @@ def _measure_speed(found: Findings, starts: dict[str, Start], folder: Path, opti
                 for target in running:
                     _say(f"round {number + 1} of {options.rounds}: {target.name}, {connections} connections")
                     found.rounds[-1].append(load.measure(target, connections, options.seconds))
+            found.stream_rounds.append([])
+            for target in running:
+                _say(f"round {number + 1} of {options.rounds}: {target.name}, {STREAM_CONNECTIONS} streams")
+                run = load.measure(
+                    target, STREAM_CONNECTIONS, options.seconds, method="SendStreamingMessage", kind="stream"
+                )
+                found.stream_rounds[-1].append(run)
             for target in running:
                 times = streams.first_chunks_ms(target, FIRST_CHUNKS_A_ROUND)
                 found.first_chunks_ms.setdefault(target.name, []).extend(times)

@@ -20,6 +20,7 @@ from lab import frames
 TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
 NO_MASK = b"\0\0\0\0"  # a client must mask; a mask of zeros leaves the bytes as they are
 AT_ONCE = 16
+CHUNK_CHARS = 60_000  # a chunk holds at most 64 KiB
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
@@ -109,7 +110,9 @@ class EchoAgent(asyncio.Protocol):
         if not text.startswith("stream"):
             self._send(frames.reply(chat_id, f"echo: {text}"))
             return
-        self._send(frames.chunk(chat_id, f"echo: {text}"))
+        said = f"echo: {text}"
+        for start in range(0, len(said), CHUNK_CHARS):
+            self._send(frames.chunk(chat_id, said[start : start + CHUNK_CHARS]))
         self._send(frames.chunk(chat_id, "", done=True))
 
     def _tick(self, chat_id: str) -> None:
@@ -122,7 +125,12 @@ class EchoAgent(asyncio.Protocol):
     def _send(self, frame: frames.Json) -> None:
         payload = _encode(frame)
         size = len(payload)
-        length = bytes([0x80 | size]) if size < 126 else b"\xfe" + size.to_bytes(2, "big")
+        if size < 126:
+            length = bytes([0x80 | size])
+        elif size < 65_536:
+            length = b"\xfe" + size.to_bytes(2, "big")
+        else:
+            length = b"\xff" + size.to_bytes(8, "big")
         self._transport.write(bytes([0x80 | TEXT]) + length + NO_MASK + payload)
 
     def _fail(self, why: object) -> None:

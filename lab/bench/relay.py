@@ -24,6 +24,7 @@ LEFT = re.compile(rb"<(\d+)>")
 TASK_ID = re.compile(rb'"id":"(task-[0-9a-f]+)"')
 BEGUN_WITHIN_S = 30
 SETTLING_NS = 1_000_000_000
+MAX_BODY_BYTES = 8 * 1024 * 1024
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -111,7 +112,7 @@ async def _subscribe(port: int, caller: Caller, number: int) -> Streams:
 async def post(port: int, caller: Caller, method: str, params: object) -> Streams:
     """Call a method over a connection of its own."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=MAX_BODY_BYTES)
     writer.write(
         f"POST {caller.path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{caller.headers}Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n".encode()

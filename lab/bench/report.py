@@ -13,42 +13,58 @@ SATURATED = 0.95
 DISTURBED = 0.1
 
 SPEED_GOALS = [("embedded", 32, 5.0), ("embedded", 1, 1.2), ("postgres", 32, 3.0)]
+STREAM_GOALS = [("embedded 1.0", 32, 4.0)]
 SOCKET_GOAL_KIB = 32.0
 STREAM_GOAL_KIB = 16.0
 
 
 @dataclass
 class Findings:
-    """Everything one bench measured. `rounds`: the runs of each round; a ratio never crosses rounds."""
+    """Everything one bench measured.
+
+    `rounds`: the SendMessage runs of each round, `stream_rounds`: those of SendStreamingMessage; a ratio never
+    crosses rounds.
+    """
 
     generator: str
     rounds: list[list[Run]] = field(default_factory=list)
+    stream_rounds: list[list[Run]] = field(default_factory=list)
     first_chunks_ms: dict[str, list[float]] = field(default_factory=dict)
     memory: list[Memory] = field(default_factory=list)
 
-    def ratio(self, target: str, connections: int) -> float | None:
-        """Asks per second beside the SDK's, each round for itself; the median."""
-        ratios = []
-        for runs in self.rounds:
-            speed = {run.target: run.asks_per_s for run in runs if run.connections == connections}
-            if speed.get(SDK) and target in speed:
-                ratios.append(speed[target] / speed[SDK])
-        return median(ratios) if ratios else None
+
+def speed_ratio(rounds: Sequence[Sequence[Run]], target: str, connections: int) -> float | None:
+    """Asks per second divided by the SDK's, each round for itself; the median."""
+    ratios = []
+    for runs in rounds:
+        speed = {run.target: run.asks_per_s for run in runs if run.connections == connections}
+        if speed.get(SDK) and target in speed:
+            ratios.append(speed[target] / speed[SDK])
+    return median(ratios) if ratios else None
 
 
 def text(found: Findings) -> str:
     """All tables."""
-    parts = [_speed(found), _first_chunks(found), _memory(found), _goals(found)]
+    by = f"load by {found.generator}, medians of {len(found.rounds)} rounds"
+    parts = [
+        _speed(f"SendMessage, {by}", found.rounds),
+        _speed(f"SendStreamingMessage, {by}", found.stream_rounds),
+        _first_chunks(found),
+        _memory(found),
+        _goals(found),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _speed(found: Findings) -> str:
+def _speed(title: str, rounds: Sequence[Sequence[Run]]) -> str:
+    if not rounds:
+        return ""
     groups: dict[tuple[int, str], list[Run]] = {}
-    for run in (run for runs in found.rounds for run in runs):
+    for run in (run for runs in rounds for run in runs):
         groups.setdefault((run.connections, run.target), []).append(run)
     rows = []
     for (connections, target), runs in groups.items():
-        ratio = found.ratio(target, connections)
+        ratio = speed_ratio(rounds, target, connections)
         load_core = median(run.load_core for run in runs)
         rows.append([
             target, str(connections),
@@ -73,13 +89,13 @@ def _speed(found: Findings) -> str:
         "stolen",
         "load's core",
     ]
-    errors = {run.first_error for runs in found.rounds for run in runs if run.first_error}
-    notes = [f"SendMessage, load by {found.generator}, medians of {len(found.rounds)} rounds"]
-    if any(run.generator_cpu > SATURATED for runs in found.rounds for run in runs):
+    errors = {run.first_error for runs in rounds for run in runs if run.first_error}
+    notes = [title]
+    if any(run.generator_cpu > SATURATED for runs in rounds for run in runs):
         notes.append(
             "the load generator used up its core: it is the bottleneck, and the servers are faster than this"
         )
-    if any(run.stolen > DISTURBED for runs in found.rounds for run in runs) and SERVER_CORE != LOAD_CORE:
+    if any(run.stolen > DISTURBED for runs in rounds for run in runs) and SERVER_CORE != LOAD_CORE:
         notes.append(
             "others worked on the servers' core meanwhile: these figures are low and uneven, run it again"
         )
@@ -118,7 +134,12 @@ def _goals(found: Findings) -> str:
     rows = [
         goal(f"{target}, {connections} connections: times the SDK's asks/s", "at least", floor, ratio)
         for target, connections, floor in SPEED_GOALS
-        if (ratio := found.ratio(target, connections)) is not None
+        if (ratio := speed_ratio(found.rounds, target, connections)) is not None
+    ]
+    rows += [
+        goal(f"{target}, {connections} connections: times the SDK's streams/s", "at least", floor, ratio)
+        for target, connections, floor in STREAM_GOALS
+        if (ratio := speed_ratio(found.stream_rounds, target, connections)) is not None
     ]
     for one in found.memory:
         if one.socket_kib is not None:

@@ -19,14 +19,14 @@ Visit = Callable[[int, Caller, int], Awaitable[str]]
 
 async def send(port: int, caller: Caller, number: int) -> str:
     """A question and its answer."""
-    return _state(await _call(port, caller, "SendMessage", _question("say", number)))
+    return state_of(await call(port, caller, "SendMessage", _question("say", number)))
 
 
 async def stream(port: int, caller: Caller, number: int) -> str:
     """A streamed question, read to its end."""
     reader, writer = await post(port, caller, "SendStreamingMessage", _question("stream", number))
     try:
-        return _state(await reader.readuntil(LAST))
+        return state_of(await reader.readuntil(LAST))
     finally:
         writer.close()
 
@@ -35,7 +35,7 @@ async def cut(port: int, caller: Caller, number: int) -> str:
     """A streamed question that is never answered; the caller hangs up after the first event."""
     reader, writer = await post(port, caller, "SendStreamingMessage", _question("hold", number))
     try:
-        return _state(await reader.readuntil(b'"state"') + await reader.read(200))
+        return state_of(await reader.readuntil(b'"state"') + await reader.read(200))
     finally:
         writer.transport.abort()
 
@@ -47,17 +47,17 @@ async def cancel(port: int, caller: Caller, number: int) -> str:
     try:
         if b"text/event-stream" not in await reader.readuntil(b"\r\n\r\n"):
             return "over before it was followed"  # its agent was away
-        await _call(port, caller, "CancelTask", {"id": task_id})
-        return _state(await reader.readuntil(LAST))
+        await call(port, caller, "CancelTask", {"id": task_id})
+        return state_of(await reader.readuntil(LAST))
     finally:
         writer.close()
 
 
 async def look(port: int, caller: Caller, number: int) -> str:
     """The caller's tasks, then one of them."""
-    listed = await _call(port, caller, "ListTasks", {"pageSize": 5})
+    listed = await call(port, caller, "ListTasks", {"pageSize": 5})
     found = TASK_ID.search(listed)
-    return _state(await _call(port, caller, "GetTask", {"id": found[1].decode()})) if found else "none"
+    return state_of(await call(port, caller, "GetTask", {"id": found[1].decode()})) if found else "none"
 
 
 async def stranger(port: int, caller: Caller, number: int) -> str:
@@ -95,14 +95,15 @@ async def visit(port: int, caller: Caller, number: int) -> tuple[str, str]:
 
 async def _begin(port: int, caller: Caller, number: int) -> str:
     params = _question("hold", number) | {"configuration": {"returnImmediately": True}}
-    answer = await _call(port, caller, "SendMessage", params)
+    answer = await call(port, caller, "SendMessage", params)
     found = TASK_ID.search(answer)
     if not found:
         raise ValueError(answer[:300].decode())
     return found[1].decode()
 
 
-async def _call(port: int, caller: Caller, method: str, params: object) -> bytes:
+async def call(port: int, caller: Caller, method: str, params: object) -> bytes:
+    """The body of the response to a method called over a connection of its own."""
     reader, writer = await post(port, caller, method, params)
     try:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -117,6 +118,6 @@ def _question(kind: str, number: int) -> dict[str, object]:
     return {"message": {"messageId": f"soak-{number}", "role": "ROLE_USER", "parts": parts}}
 
 
-def _state(answer: bytes) -> str:
+def state_of(answer: bytes) -> str:
     found = STATE.findall(answer)
     return found[-1].decode().lower() if found else json.dumps(answer[-120:].decode(errors="replace"))

@@ -58,6 +58,17 @@ def test_the_soak_counts_tasks_descriptors_and_how_visits_ended(tmp_path: Path) 
 @pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+def test_abuse_reads_the_memory_of_a_hub_that_answers_large_questions(tmp_path: Path) -> None:
+    told, kept = run("abuse", tmp_path, "--minutes", "0.1")
+    assert all(look["rss_mib"] > 20 for look in kept["runs"])
+    assert {"broken_json: 200", "large_question: completed", "large_stream: completed", "page: 404"} <= {
+        line.rsplit(maxsplit=1)[0].strip() for line in told.splitlines() if line
+    }
+
+
+@pytest.mark.deep
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.grown
 def test_an_ask_that_crosses_processes_is_compared_with_one_that_stays(tmp_path: Path) -> None:
     options = ("--processes", "2", "--connections", "4", "--rounds", "1", "--seconds", "1")

@@ -22,6 +22,8 @@ from kit import sql
 Row = tuple[Any, ...]
 Values = Mapping[str, Any]
 
+CACHE_KIB = 16_000  # of pages of SQLite; other connections have the 2,000 of `settings.DATABASES`
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -137,6 +139,7 @@ class SqliteDatabase(Database):
     def open(self) -> None:
         if self._home.connection is None:
             self._home.ensure_connection()
+            self._home.cursor().execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         self._execute = self._home.connection.execute
 
     def send(self, statement: Statement, values: Values) -> Answer:
