@@ -36,7 +36,7 @@ IS_SQL = re.compile(
 )
 SQL_ROOMS = ("agents/core/ledger/", "a2a_bridge/tasks/", "kit/sql.py")
 DIRECTIVE = re.compile(r"#\s*(noqa|type:|pragma|!|ruff:|fmt:)")
-ASKS = 60
+ASKS = 200
 WITHIN_S = 120.0
 
 

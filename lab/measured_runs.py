@@ -21,16 +21,19 @@ django.setup()
 
 from django.test import Client  # noqa: E402
 
-from accounts.models import User  # noqa: E402
+from accounts.models import Credential, User  # noqa: E402
 from accounts.tokens import mint  # noqa: E402
 from agents.core.publishing import publish  # noqa: E402
 from agents.models import Session  # noqa: E402
 from lab import ROOT  # noqa: E402
+from webhooks.catalog import TEST  # noqa: E402
 from webhooks.models import Delivery  # noqa: E402
+from webhooks.outbox import Happening, queue  # noqa: E402
 from webhooks.sending import Sender, client  # noqa: E402
-from webhooks.subscribing import send_test, subscribe  # noqa: E402
+from webhooks.subscribing import subscribe  # noqa: E402
 
 PRODUCT = ("a2a_bridge", "accounts", "agents", "hub", "kit", "operators", "webhooks")
+TRACEPARENT = f"00-{1:032x}-{1:016x}-01"
 CHANGES = {"tagline": "answers slowly", "dailyBudgetQueries": 70, "access": "public"}
 
 
@@ -74,14 +77,14 @@ def run_patch() -> Run:
     owner = User.objects.create(login="measured")
     session = Session.objects.create(owner=owner, routing_name="@measured")
     agent = publish(owner, session, {"name": "Measured"}, slug="measured").agent
-    bearer = f"Bearer {mint(owner, 'session', 'measured').text}"
+    bearer = f"Bearer {mint(owner, Credential.Kind.SESSION, 'measured').token}"
     for tagline in ("first", "second"):
         with recorded() as ran:
             answer = Client().patch(
                 f"/api/v1/agents/{agent.pk}",
                 json.dumps({**CHANGES, "tagline": tagline}),
                 content_type="application/json",
-                headers={"Authorization": bearer},
+                headers={"Authorization": bearer, "Host": "127.0.0.1"},
             )
         _check(answer.status_code == 200, answer.content)
     return ran
@@ -91,8 +94,9 @@ def run_delivery(url: str) -> Run:
     """Deliver to this receiver twice, the second time recorded."""
     owner = User.objects.create(login="hooked")
     made = subscribe(owner, {"url": url, "events": "*"})
+    happening = Happening(type=TEST, audience=(), payload={}, traceparent=TRACEPARENT)
     for _ in range(2):
-        send_test(made.subscription)
+        queue([(made.subscription.pk, happening)])
         sender = Sender(client())
         with recorded() as ran:
             sender.run()
