@@ -1,6 +1,7 @@
 """Putting sessions away, and tidying up those that share a name."""
 
 from datetime import datetime
+from typing import Literal, TypedDict
 from uuid import UUID
 
 from django.db import transaction
@@ -12,15 +13,50 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.rest import Body, caller_of, check_no_fields
-from agents.api.session_shapes import Pruned, SessionArchived
-from agents.api.visible import get_session
+from agents.api.sessions import get_session
 from agents.models import Session
 from agents.transcript.access import Role, seen_at
 from agents.transcript.deleting import Gone, delete_sessions
 from agents.transcript.pruning import Plan, plan
 from kit.clock import db_now
-from kit.describe import ErrorBody
+from kit.describe import ErrorBody, Time, Uuid
 from kit.iso import iso
+
+
+class SessionArchived(TypedDict):
+    """It is archived, now or already."""
+
+    ok: Literal[True]
+    alreadyArchived: bool
+    sessionId: Uuid
+    archivedAt: Time
+
+
+class SessionKept(TypedDict):
+    """A session that stays."""
+
+    routingName: str
+    sessionId: Uuid
+
+
+class SessionPruned(TypedDict):
+    """A session that goes, or went."""
+
+    routingName: str
+    sessionId: Uuid
+    lastSeenAt: Time
+    wasArchived: bool
+
+
+class Pruned(TypedDict):
+    """Of the caller's sessions that share a routing name: which stay, and which went or would go."""
+
+    ok: Literal[True]
+    dryRun: bool
+    kept: list[SessionKept]
+    deleted: list[SessionPruned]
+    blobsSwept: int
+    bytesFreed: int
 
 
 class PruneBody(Body):

@@ -1,6 +1,6 @@
 """Who else may see and steer a session."""
 
-from typing import cast
+from typing import Literal, TypedDict, cast
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -11,15 +11,46 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.models import User
+from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of
-from agents.api.paging import PageQuery, page
-from agents.api.session_shapes import ApiShare, Shared, ShareRole, Unshared
-from agents.api.visible import get_session
+from agents.api.sessions import get_session
 from agents.models import Share
 from agents.transcript import shares
 from agents.transcript.access import Role
-from kit.describe import ErrorBody, Page
+from kit.describe import ErrorBody, Page, Time, Uuid
 from kit.iso import iso
+
+ShareRole = Literal["viewer", "prompter", "approver"]
+
+
+class ApiShare(TypedDict):
+    """To whom a session is lent; both names of the login are the same."""
+
+    login: str
+    userLogin: str
+    role: ShareRole
+    sharedByLogin: str
+    createdAt: Time
+
+
+class Shared(TypedDict):
+    """A share as it now is."""
+
+    ok: Literal[True]
+    sessionId: Uuid
+    login: str
+    userLogin: str
+    role: ShareRole
+
+
+class Unshared(TypedDict):
+    """How many shares were removed: 1, or 0 when there was none."""
+
+    ok: Literal[True]
+    sessionId: Uuid
+    login: str
+    userLogin: str
+    removed: int
 
 
 class NewShare(Body):

@@ -15,10 +15,10 @@ from rest_framework.views import APIView
 from accounts.authn import Identity, identify
 from accounts.callers import presented_by
 from accounts.models import Credential, User
+from accounts.paging import read_query
 from accounts.rest import Body, CredentialAuthentication, caller_of, identity_of
-from agents.api.cursors import MAX_ID
-from agents.api.paging import read_query
-from agents.api.visible import get_session
+from agents.api.events import MAX_ID
+from agents.api.sessions import get_session
 from agents.models import Session, TokenUsage
 from agents.transcript.access import Role
 from agents.transcript.shares import Gone

@@ -1,18 +1,21 @@
-"""What belongs to desktops: machines that start and steer sessions. This hub manages none, and says so."""
+"""What this hub does not offer: desktops, which start and steer sessions, and anonymous threads of an agent."""
 
-from typing import Any
+from typing import Any, TypedDict
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.visible import get_session
+from accounts.paging import read_query
+from accounts.rest import caller_of
+from agents.api.agents import get_own_agent
+from agents.api.inbound import ThreadStats
+from agents.api.sessions import NO_DESKTOPS, get_session
 from kit.describe import ErrorBody, Items
-
-NO_DESKTOPS = "this hub does not manage desktops"
 
 
 class NotOffered(APIException):
@@ -120,3 +123,29 @@ class SessionScreenshot(APIView):
         """What the program of a session shows on its terminal: not offered, for it takes a desktop."""
         get_session(request, public_id)
         raise NotOffered
+
+
+class AgentThreads(TypedDict):
+    """The threads of an agent: none."""
+
+    summary: ThreadStats
+    items: list[dict[str, Any]]
+
+
+class ThreadQuery(serializers.Serializer[Any]):
+    """Which threads."""
+
+    limit = serializers.IntegerField(default=50, min_value=1, max_value=200)
+    status = serializers.ChoiceField(required=False, choices=["active", "capped", "closed", "soft_deleted"])
+
+
+class Threads(APIView):
+    """`/agents/{id}/threads`"""
+
+    @extend_schema(parameters=[ThreadQuery], responses=AgentThreads)
+    def get(self, request: Request, agent_id: int) -> Response:
+        """Anonymous threads of one of the caller's agents: none."""
+        get_own_agent(agent_id, caller_of(request))
+        read_query(ThreadQuery, request)
+        answer: AgentThreads = {"summary": {"total": 0, "today": 0, "active": 0}, "items": []}
+        return Response(answer)

@@ -1,9 +1,9 @@
-"""Everybody's sessions, and what happened in one."""
+"""Sessions of all owners, and what happened in one, for the staff of the hub."""
 
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import msgspec
 from django.db.models import Count, Q
@@ -14,19 +14,52 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.acts import note_reading
+from accounts.paging import page, read_query
 from accounts.rest import caller_of
-from agents.api.administration.shapes import ListedSession, ListedTimeline, TimelineEntry
-from agents.api.administration.staff import FiftyQuery, SearchQuery, StaffView
-from agents.api.paging import page, read_query
+from agents.api.admin_lists import FiftyQuery, SearchQuery, StaffView
 from agents.api.serializers import routing_name
 from agents.models import Agent, Event, PermissionRequest, Session, Share
 from agents.models.reachable import online_sessions
 from agents.models.session import SEEN_AT
 from agents.transcript.access import seen_at
-from kit.describe import Page
+from kit.describe import Page, Time, Uuid
 from kit.iso import iso, iso_or_none
 
 MOST = 200
+
+
+class ListedSession(TypedDict):
+    """Anybody's session. `managedByMachineId` is for clients that look for it."""
+
+    id: Uuid
+    ownerLogin: str
+    routingName: str | None
+    cwd: str | None
+    host: str | None
+    startedAt: Time
+    lastSeenAt: Time
+    archivedAt: Time | None
+    managedByMachineId: None
+    connected: bool
+    shareCount: int
+    agentHandle: str | None
+
+
+class TimelineEntry(TypedDict):
+    """An event, or a permission request as it stands now."""
+
+    kind: Literal["event", "permission"]
+    ts: Time
+    data: dict[str, Any]
+
+
+class ListedTimeline(TypedDict):
+    """The newest part of a session's history, oldest first."""
+
+    items: list[TimelineEntry]
+    sessionId: Uuid
+    sessionRoute: str | None
+    ownerLogin: str
 
 
 class TimelineQuery(serializers.Serializer[Any]):

@@ -1,26 +1,126 @@
-"""Everybody's shares, agents and tokens."""
+"""Lists for the staff of the hub: all shares, agents, tokens and users."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from datetime import timedelta
+from typing import Any, TypedDict, cast
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from accounts.models import Credential
-from agents.api.administration.shapes import ListedAgent, ListedShare, ListedToken, ListedTokens
-from agents.api.administration.staff import HundredQuery, StaffView, TwoHundredQuery
-from agents.api.paging import MAX_LIMIT, PageQuery, page, read_query
+from accounts.authn import TokenScope
+from accounts.models import Credential, User
+from accounts.paging import MAX_LIMIT, PageQuery, page, read_query
+from accounts.rest import InScope
 from agents.api.serializers import routing_name
 from agents.api.shapes import Access
 from agents.models import Agent, Share
 from agents.models.reachable import online_sessions
-from kit.describe import Page
+from kit.describe import Page, Time, Uuid
 from kit.iso import iso, iso_or_none
+
+
+class IsStaff(BasePermission):
+    """For the hub's staff alone."""
+
+    message = "this is for the staff of the hub"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Whether the caller is one of them; without a caller it is a 401."""
+        return isinstance(request.user, User) and request.user.is_staff
+
+
+class StaffView(APIView):
+    """A view under `/admin`."""
+
+    permission_classes = [IsStaff, InScope]
+    scope = TokenScope.ADMIN
+
+
+class FiftyQuery(PageQuery):
+    """Which part of a list, 50 rows unless asked otherwise."""
+
+    limit = serializers.IntegerField(default=50, min_value=1)
+
+
+class HundredQuery(PageQuery):
+    """Which part of a list, 100 rows unless asked otherwise."""
+
+    limit = serializers.IntegerField(default=100, min_value=1)
+
+
+class TwoHundredQuery(PageQuery):
+    """Which part of a list, 200 rows unless asked otherwise."""
+
+    limit = serializers.IntegerField(default=200, min_value=1)
+
+
+class SearchQuery(serializers.Serializer[Any]):
+    """What to look for."""
+
+    q = serializers.CharField(default="", allow_blank=True, max_length=200)
+
 
 MOST_ROWS = 500
 KINDS = (Credential.Kind.CHANNEL, Credential.Kind.APP)
+
+
+class ListedShare(TypedDict):
+    """Anybody's share."""
+
+    id: int
+    sessionId: Uuid
+    sessionRoute: str | None
+    subjectLogin: str
+    grantorLogin: str
+    role: str
+    createdAt: Time
+
+
+class ListedAgent(TypedDict):
+    """Anybody's agent, drafts and deleted ones too."""
+
+    id: int
+    handle: str
+    ownerLogin: str
+    tagline: str
+    isolated: bool
+    liveView: bool
+    publicAsk: bool
+    access: Access
+    sessionRoute: str | None
+    online: bool
+    status: str
+    deletedAt: Time | None
+    dailyBudgetQueries: int
+    concurrencyCap: int
+    createdAt: Time
+
+
+class ListedToken(TypedDict):
+    """Anybody's channel or app token."""
+
+    id: int
+    kind: str
+    name: str
+    prefix: str
+    userId: int
+    userLogin: str
+    createdAt: Time
+    lastUsedAt: Time | None
+    revokedAt: Time | None
+    active: bool
+    appName: str | None
+    machineId: str | None
+
+
+class ListedTokens(Page[ListedToken]):
+    """A page of tokens; `returned`: how many are in it."""
+
+    returned: int
 
 
 class ThousandQuery(PageQuery):
@@ -130,3 +230,52 @@ def _show_tokens(tokens: Sequence[Credential]) -> list[ListedToken]:
         }
         for token in tokens
     ]
+
+
+WEEK = timedelta(days=7)
+MOST_USERS = 500
+
+
+class ListedUser(TypedDict):
+    """Anybody, in snake_case."""
+
+    id: int
+    github_login: str
+    avatar_url: str | None
+    is_admin: bool
+    is_service: bool
+    identities: list[str]
+    github_id: int | None
+    created_at: Time
+
+
+class AdminUsers(StaffView):
+    """`/admin/users`"""
+
+    @extend_schema(parameters=[TwoHundredQuery], responses=Page[ListedUser])
+    def get(self, request: Request) -> Response:
+        """Everybody, by id. The one list in snake_case."""
+        return page(
+            request,
+            User.objects.order_by("pk").prefetch_related("provider_identities"),
+            _show_users,
+            TwoHundredQuery,
+            most=MOST_USERS,
+        )
+
+
+def _show_users(users: Sequence[User]) -> list[ListedUser]:
+    return [_show_user(user) for user in users]
+
+
+def _show_user(user: User) -> ListedUser:
+    return {
+        "id": user.pk,
+        "github_login": user.login,
+        "avatar_url": user.avatar_url or None,
+        "is_admin": user.is_staff,
+        "is_service": user.is_service,
+        "identities": user.identities,
+        "github_id": user.github_id,
+        "created_at": iso(user.created_at),
+    }
