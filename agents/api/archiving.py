@@ -16,8 +16,7 @@ from accounts.rest import Body, caller_of, check_no_fields
 from agents.api.sessions import get_session
 from agents.models import Session
 from agents.transcript.access import Role, seen_at
-from agents.transcript.deleting import Gone, delete_sessions
-from agents.transcript.pruning import Plan, plan
+from agents.transcript.deleting import Gone, PruningPlan, delete_sessions, plan_pruning
 from kit.clock import db_now
 from kit.describe import ErrorBody, Time, Uuid
 from kit.iso import iso
@@ -96,7 +95,7 @@ class PruneSessions(APIView):
         body = PruneBody(data=request.data)
         body.is_valid(raise_exception=True)
         name = (body.validated_data.get("routingName") or "").removeprefix("@") or None
-        planned, gone = plan(caller_of(request).pk, name), None
+        planned, gone = plan_pruning(caller_of(request).pk, name), None
         if not body.validated_data["dryRun"]:
             gone = delete_sessions([session.pk for session in planned.spare], only_offline=True)
         return Response(_show(planned, gone))
@@ -117,7 +116,7 @@ def archive(session: Session) -> tuple[bool, datetime]:
     return bool(changed), archived_at
 
 
-def _show(planned: Plan, gone: Gone | None) -> Pruned:
+def _show(planned: PruningPlan, gone: Gone | None) -> Pruned:
     deleted = [one for one in planned.spare if gone is None or one.pk in gone.session_ids]
     return {
         "ok": True,

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from accounts.paging import read_query
 from agents.api.sessions import get_session
 from agents.models import Event, File, OpMessage
-from agents.transcript.live import SeenEvent
+from agents.transcript.announcing import SeenEvent
 from agents.transcript.reading import KINDS, Action, Moment, Window, read, timeline
 from kit.describe import Time, Uuid
 from kit.iso import iso

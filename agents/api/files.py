@@ -32,9 +32,7 @@ from agents.models import File, Session
 from agents.transcript import files
 from agents.transcript.access import NotAllowed, Role, role_of
 from agents.transcript.blobs import SLICE_BYTES
-from agents.transcript.file_names import ANY_MIME
-from agents.transcript.files import MAX_FILE_BYTES, Upload
-from agents.transcript.shown_files import ApiFile, show_file
+from agents.transcript.files import ANY_MIME, MAX_FILE_BYTES, ApiFile, Upload, show_file
 from kit.async_db import stream_slices
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.describe import CHANNEL_TOKEN, ErrorBody, Page, Uuid

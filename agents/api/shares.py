@@ -15,8 +15,7 @@ from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of
 from agents.api.sessions import get_session
 from agents.models import Share
-from agents.transcript import shares
-from agents.transcript.access import Role
+from agents.transcript.access import Role, SessionGone, share_session, unshare_session
 from kit.describe import ErrorBody, Page, Time, Uuid
 from kit.iso import iso
 
@@ -82,8 +81,8 @@ class Shares(APIView):
         if user.pk == session.owner_id:
             raise ValidationError({"login": "the session is theirs already"})
         try:
-            is_new = shares.share(session, user, role, by=caller_of(request))
-        except shares.Gone:
+            is_new = share_session(session, user, role, by=caller_of(request))
+        except SessionGone:
             raise NotFound("no such session") from None
         answer: Shared = {
             "ok": True,
@@ -109,7 +108,7 @@ class OneShare(APIView):
             "sessionId": str(public_id),
             "login": named,
             "userLogin": named,
-            "removed": shares.unshare(session, user) if user else 0,
+            "removed": unshare_session(session, user) if user else 0,
         }
         return Response(answer)
 

@@ -16,7 +16,7 @@ from agents.core.ports import Clock, Limits, Link
 from agents.core.types import Ask, Ending, Found, OpenTurn, SettledTurn
 from agents.core.waiting import OnChunk, RunningTurn, WaitingTurns
 from agents.models.choices import NO_CONNECTION, Failure, Outcome
-from agents.transcript.live import ReplyChunkMessage
+from agents.transcript.announcing import ReplyChunkMessage
 from kit.failpoints import reach
 from kit.tasks import TaskSet
 from kit.waits import within

@@ -12,7 +12,7 @@ from accounts.quotas import QuotaExceeded
 from agents.core import halting
 from agents.core.session_rows import check_sessions, free_name, slug_of
 from agents.models import Connection, Session, Turn
-from agents.transcript import lifecycle
+from agents.transcript.recording import record_session_start
 from kit.clock import db_now
 
 
@@ -84,7 +84,7 @@ def register(registration: Registration, *, process_id: str) -> Registered:
         credential_id=registration.credential_id,
         connected_at=session.last_seen_at,
     )
-    lifecycle.started(session, session.last_seen_at, took_over=evicted is not None)
+    record_session_start(session, session.last_seen_at, took_over=evicted is not None)
     return Registered(
         connection_id=connection.pk,
         session_id=session.pk,
