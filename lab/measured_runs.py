@@ -44,11 +44,15 @@ class Run:
     codes: set[CodeType] = field(default_factory=set)
 
     def names(self) -> dict[str, list[str]]:
-        """The modules and the functions, each once; code at the top of a module or class ran while importing."""
+        """The modules and the functions, each once. Comprehensions and lambdas are part of their functions."""
         found = set()
         for code in self.codes:
             path = Path(code.co_filename)
-            if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PRODUCT:
+            if (
+                not code.co_name.startswith("<")
+                and path.is_relative_to(ROOT)
+                and path.relative_to(ROOT).parts[0] in PRODUCT
+            ):
                 found.add((str(path.relative_to(ROOT)), code.co_qualname))
         functions = sorted(f"{path}:{name}" for path, name in found)
         return {"modules": sorted({path for path, _ in found}), "functions": functions}

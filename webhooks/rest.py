@@ -248,7 +248,8 @@ class SendTest(APIView):
         """Queue a `webhook.test`, whatever it is subscribed to and however it is."""
         own = get_own(webhook_id, caller_of(request))
         check_no_fields(request)
-        return Response({"eventId": subscribing.send_test(own)}, status=202)
+        queued: QueuedEvent = {"eventId": subscribing.send_test(own)}
+        return Response(queued, status=202)
 
 
 class RollSecret(APIView):
@@ -288,7 +289,8 @@ class Replay(APIView):
         check_no_fields(request)
         if not send_again(delivery):
             raise Conflict("it is being sent at this moment")
-        return Response({"eventId": delivery.event_id}, status=202)
+        queued: QueuedEvent = {"eventId": delivery.event_id}
+        return Response(queued, status=202)
 
 
 def get_own(webhook_id: int, owner: User) -> Subscription:

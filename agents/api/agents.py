@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from accounts.models import User
 from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Conflict, StrictJSONParser, caller_of
+from accounts.sealing import Unreadable
 from agents.api.serializers import (
     CardDecision,
     ChangedAgent,
@@ -34,7 +35,6 @@ from agents.transcript.pieces import Json
 from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
 from kit.iso import iso
-from kit.sealing import Unreadable
 
 MOST_LISTED = 5000
 PAPERS = ("claude_md", "personalization_prompt")  # up to 64 Ki characters each, too much for a list of many

@@ -116,15 +116,14 @@ class OneFile(APIView):
         """Delete a file; again is fine."""
         file = get_file(request, file_id, Role.PROMPTER)
         done = files.delete(file)
-        return Response(
-            {
-                "ok": True,
-                "alreadyDeleted": done.already_deleted,
-                "blobDeleted": done.blob_deleted,
-                "refsRemaining": done.refs_remaining,
-                "freedBytes": done.freed_bytes,
-            }
-        )
+        answer: FileDeleted = {
+            "ok": True,
+            "alreadyDeleted": done.already_deleted,
+            "blobDeleted": done.blob_deleted,
+            "refsRemaining": done.refs_remaining,
+            "freedBytes": done.freed_bytes,
+        }
+        return Response(answer)
 
 
 class FileContent(APIView):
@@ -238,8 +237,15 @@ class ChannelFiles(APIView):
         form = read_form(ChannelFileForm, request)
         session = get_session(request, form["sessionId"], at_least=Role.PROMPTER)
         file = files.store(session, caller_of(request), form["file"], File.Scope.REPLY)
-        shown = {"id": file.pk, "filename": file.filename, "mime": file.mime, "size": file.size}
-        return Response({**shown, "sha256": file.sha256, "sessionId": str(session.public_id)}, status=201)
+        shown: ChannelFile = {
+            "id": file.pk,
+            "filename": file.filename,
+            "mime": file.mime,
+            "size": file.size,
+            "sha256": file.sha256,
+            "sessionId": str(session.public_id),
+        }
+        return Response(shown, status=201)
 
 
 class OneChannelFile(APIView):

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from accounts import sealing
+from accounts.sealing import Unreadable
 from agents.models import RemoteServer
 from kit.safe_http import NotSent, Rules, parse_url
-from kit.sealing import Unreadable
 
 PURPOSE = b"remote server credentials"
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")

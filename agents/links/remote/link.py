@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from accounts.sealing import Unreadable
 from agents.core.errors import NotDelivered
 from agents.core.ports import Clock, Release
 from agents.core.post import Final
@@ -29,7 +30,6 @@ from agents.transcript.pieces import Part
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.safe_http import StreamingHttp
-from kit.sealing import Unreadable
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)

@@ -91,7 +91,7 @@ def look_again(
     Raises:
         BadAuth: they were given for another host.
         BadCard: there is no card the hub can use.
-        kit.sealing.Unreadable: its credentials cannot be read.
+        accounts.sealing.Unreadable: its credentials cannot be read.
     """
     url = card_url or server.card_url
     if auth is None:
