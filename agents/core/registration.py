@@ -12,6 +12,7 @@ from accounts.quotas import QuotaExceeded
 from agents.core import halting
 from agents.core.session_rows import check_sessions, free_name, slug_of
 from agents.models import Connection, Session, Turn
+from agents.models.choices import CHANNEL_LINK
 from agents.transcript import lifecycle
 from kit.clock import db_now
 
@@ -37,6 +38,7 @@ class Registration:
     os_user: str
     pid: int | None
     channel_version: str
+    link: str = CHANNEL_LINK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ def register(registration: Registration, *, process_id: str) -> Registered:
     is_new = session is None
     _check_may_connect(registration.user_id, session)
     if session is None:
-        session = Session(owner_id=registration.user_id)
+        session = Session(owner_id=registration.user_id, link=registration.link)
         session.routing_name = free_name(session, _wanted_name(registration))
     _describe(session, registration)
     evicted = _evict(session, same_program=same_program)
@@ -114,8 +116,7 @@ def _find_session(registration: Registration) -> Session | None:
     except ValueError:
         return None
     mine = Session.objects.select_for_update(no_key=True, of=("self",)).filter(owner_id=registration.user_id)
-    mine = mine.filter(remote=None)  # nobody registers as a server the hub calls
-    found: Session | None = mine.filter(public_id=public_id).first()
+    found: Session | None = mine.filter(public_id=public_id, link=registration.link).first()
     return found
 
 

@@ -23,7 +23,7 @@ def check_sessions(owner_id: int) -> None:
 def free_name(session: Session, wanted: str) -> str:
     """A routing name for a new session: the wanted one, made longer where a live one of the owner's has it."""
     same = Session.objects.filter(owner_id=session.owner_id, routing_name=wanted)
-    taken = same.filter(Q(connection__isnull=False) | Q(remote__isnull=False))
+    taken = same.filter(Q(connection__isnull=False) | Q(reachable_from__isnull=False))
     return f"{wanted}-{session.public_id.hex[:8]}" if taken.exists() else wanted
 
 
