@@ -1,4 +1,4 @@
-"""A registered running agent."""
+"""A registered running agent, and the users whom its owner gave access to it."""
 
 import uuid
 from typing import Any, ClassVar
@@ -62,3 +62,24 @@ class Session(models.Model):
 
     def __str__(self) -> str:
         return f"@{self.routing_name}"
+
+
+class Share(models.Model):
+    """A session lent to another user. Each role includes those before it."""
+
+    class Role(models.TextChoices):
+        VIEWER = "viewer"
+        PROMPTER = "prompter"
+        APPROVER = "approver"
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="shares")
+    user = models.ForeignKey(User, models.CASCADE, related_name="shares")
+    role = models.CharField(max_length=8, choices=Role)
+    shared_by = models.ForeignKey(User, models.CASCADE, related_name="shares_given")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "user"], name="one_share_per_session_and_user")]
+
+    def __str__(self) -> str:
+        return f"share {self.pk} ({self.role})"
