@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from accounts.rest import Body, caller_of
 from agents.api.paging import PageQuery, page
 from agents.api.shapes import ApiBlock, Unblocked
-from agents.core.granting import UnknownLogin, block, unblock, users_named
+from agents.core.publishing import UnknownLogin, block, unblock, users_named
 from agents.models import CallerBlock
 from kit.describe import ErrorBody, Page
 from kit.iso import iso

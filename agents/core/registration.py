@@ -1,4 +1,7 @@
-"""An agent's way in: its connection is bound to a session, and the newest connection wins."""
+"""An agent's way in: its connection is bound to a session, and the newest connection wins.
+
+And what a new session needs over any link: the owner has room for it, and it gets a name.
+"""
 
 import re
 import uuid
@@ -6,11 +9,11 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from accounts import quotas
 from accounts.quotas import QuotaExceeded
 from agents.core import halting
-from agents.core.session_rows import check_sessions, free_name, slug_of
 from agents.models import Connection, Session, Turn
 from agents.models.choices import CHANNEL_LINK
 from agents.transcript import lifecycle
@@ -143,3 +146,26 @@ def _evict(session: Session, *, same_program: bool) -> Evicted | None:
 def _wanted_name(registration: Registration) -> str:
     named = slug_of(registration.routing_name or "")
     return named or slug_of(re.split(r"[/\\]", registration.cwd.rstrip("/\\"))[-1]) or "session"
+
+
+def check_sessions(owner_id: int) -> None:
+    """Refuse one session too many, archived ones counted; call it in the transaction that makes it.
+
+    Raises:
+        QuotaExceeded: the owner has as many as one may.
+    """
+    if settings.SESSIONS_PER_OWNER:
+        quotas.hold(owner_id)
+        quotas.check(Session.objects.filter(owner_id=owner_id).count(), settings.SESSIONS_PER_OWNER, "sessions")
+
+
+def free_name(session: Session, wanted: str) -> str:
+    """A routing name for a new session: the wanted one, made longer where a live one of the owner's has it."""
+    same = Session.objects.filter(owner_id=session.owner_id, routing_name=wanted)
+    taken = same.filter(Q(connection__isnull=False) | Q(reachable_from__isnull=False))
+    return f"{wanted}-{session.public_id.hex[:8]}" if taken.exists() else wanted
+
+
+def slug_of(text: str) -> str:
+    """A text as a routing name or agent slug: lower case, `[a-z0-9-]`, at most 64 characters."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:64].strip("-")

@@ -1,4 +1,4 @@
-"""What a session holds besides its turns: events, messages of operators, token usage, files, permission requests."""
+"""What a session holds besides its turns: events, op-messages, token usage, files, permission requests."""
 
 from typing import Any, ClassVar
 

@@ -8,8 +8,8 @@ from django.db import transaction
 
 from accounts.models import User
 from agents.core import publishing
-from agents.core.granting import CallerBudgets
-from agents.core.session_rows import check_sessions, free_name, slug_of
+from agents.core.publishing import CallerBudgets
+from agents.core.registration import check_sessions, free_name, slug_of
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
 from agents.links.remote.approval import compare_with_approved, place_of, write_approved
 from agents.links.remote.breaker import close, write_reachable
