@@ -15,7 +15,7 @@ from a2a_bridge.reference.contents import reference as read_reference
 from a2a_bridge.reference.spoken import Spoken, spoken
 from accounts.oauth.pages import signed_in
 from accounts.oauth.ways import find_ways
-from agents.core.facts import Facts, facts_of
+from agents.core.directory import Facts, facts_of
 from agents.models import Agent
 
 LISTED = 200

@@ -17,8 +17,8 @@ from accounts.rest import Body, caller_of
 from agents.api.admin_lists import StaffView
 from agents.api.agents import get_own_agent
 from agents.core import halting
-from agents.core.granting import UnknownLogin, block, unblock, users_named
 from agents.core.halting import Subject
+from agents.core.publishing import UnknownLogin, block, unblock, users_named
 from agents.models import CallerBlock, Halt
 from agents.models.halt import REASON_CHARS
 from kit.describe import ErrorBody, Page, Time

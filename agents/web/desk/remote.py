@@ -14,7 +14,7 @@ from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from accounts.sealing import Unreadable
 from agents.core import publishing
-from agents.core.session_rows import slug_of
+from agents.core.registration import slug_of
 from agents.links.remote.access import BadAuth
 from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
 from agents.links.remote.card import BadCard, Card
