@@ -6,9 +6,9 @@ newest seals, all of them open.
 
 from typing import Any
 
-from django.conf import settings
 from django.db.models import QuerySet
 
+from accounts.settings import get_settings
 from kit import batches, sealing
 from kit.sealing import Unreadable
 
@@ -33,7 +33,7 @@ def unseal(sealed: str, purpose: bytes) -> str:
 
 def pseudonym(name: str, purpose: bytes) -> str:
     """An opaque name in place of another, for this purpose alone. It changes with Django's secret key."""
-    return sealing.pseudonym(name, purpose, settings.SECRET_KEY)
+    return sealing.pseudonym(name, purpose, get_settings().secret_key)
 
 
 def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int, int]:
@@ -56,4 +56,5 @@ def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int,
 
 
 def _keys() -> tuple[str, ...]:
-    return (*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    settings = get_settings()
+    return (*settings.webhook_keys, settings.secret_key, *settings.secret_key_fallbacks)

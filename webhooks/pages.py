@@ -5,7 +5,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
@@ -21,6 +20,7 @@ from webhooks.catalog import CATALOG, EVERYTHING, TEST
 from webhooks.leases import send_again
 from webhooks.models import Delivery, Subscription
 from webhooks.rest.serializers import SubscriptionBody
+from webhooks.settings import get_settings
 from webhooks.subscriptions import RETRY_AFTER_S
 
 SHOWN = 30
@@ -142,7 +142,7 @@ def _back(own: Subscription) -> HttpResponse:
 
 
 def _list(request: HttpRequest, user: User, form: SubscribeForm, *, status: int = 200) -> HttpResponse:
-    own = Subscription.objects.owned_by(user).order_by("-pk")[: settings.WEBHOOKS_PER_OWNER or None]
+    own = Subscription.objects.owned_by(user).order_by("-pk")[: get_settings().webhooks_per_owner or None]
     context = {"own": own, "form": form, "catalog": OFFERED, "everything": EVERYTHING}
     return render(request, "webhooks/list.html", context, status=status)
 

@@ -5,7 +5,6 @@ import threading
 import time
 from queue import Empty, SimpleQueue
 
-from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
 from kit.async_db import release_before_waiting
@@ -13,6 +12,7 @@ from kit.durations import seconds
 from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
 from webhooks.leases import Leased, Outcome, SendLimits, lease, settle
 from webhooks.queues import Queue
+from webhooks.settings import get_settings
 from webhooks.subscriptions import WEBHOOKS
 
 logger = logging.getLogger(__name__)
@@ -26,8 +26,8 @@ LOOK_EVERY_S = 0.5
 
 def client() -> SafeHttp:
     """How receivers are reached, by the operator's settings."""
-    ports = frozenset(settings.WEBHOOK_PORTS)
-    return SafeHttp(Rules(ports=ports, allows_private=settings.WEBHOOK_ALLOW_PRIVATE))
+    settings = get_settings()
+    return SafeHttp(Rules(ports=settings.webhook_ports, allows_private=settings.webhook_allow_private))
 
 
 def check_url(url: str) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from accounts import quotas
@@ -12,6 +11,7 @@ from accounts.models import User
 from agents.core.granting import CallerBudgets, grant, set_budgets
 from agents.core.session_rows import slug_of
 from agents.models import Agent, Session
+from agents.settings import get_settings
 from kit.clock import near_now
 
 
@@ -78,9 +78,9 @@ def check_room_for_another(owner: User) -> None:
     Raises:
         accounts.quotas.QuotaExceeded: the owner has as many, drafts counted, as one may.
     """
-    if settings.AGENTS_PER_OWNER:
+    if most := get_settings().agents_per_owner:
         quotas.hold(owner.pk)
-        quotas.check(Agent.objects.kept().owned_by(owner).count(), settings.AGENTS_PER_OWNER, "agents")
+        quotas.check(Agent.objects.kept().owned_by(owner).count(), most, "agents")
 
 
 def find_place(owner: User, session: Session, slug: str | None) -> Place:

@@ -4,7 +4,6 @@ import re
 import uuid
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.db import transaction
 
 from accounts import quotas
@@ -12,6 +11,7 @@ from accounts.quotas import QuotaExceeded
 from agents.core import halting
 from agents.core.session_rows import check_sessions, free_name, slug_of
 from agents.models import Connection, Session, Turn
+from agents.settings import get_settings
 from agents.transcript import lifecycle
 from kit.clock import db_now
 
@@ -101,9 +101,9 @@ def _check_may_connect(owner_id: int, session: Session | None) -> None:
     try:
         if session is None:
             check_sessions(owner_id)
-        if settings.SOCKETS_PER_OWNER:
+        if most := get_settings().sockets_per_owner:
             others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
-            quotas.check(others.count(), settings.SOCKETS_PER_OWNER, "agents connected")
+            quotas.check(others.count(), most, "agents connected")
     except QuotaExceeded as over:
         raise MayNotConnect(over.code, str(over)) from None
 

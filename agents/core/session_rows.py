@@ -2,11 +2,11 @@
 
 import re
 
-from django.conf import settings
 from django.db.models import Q
 
 from accounts import quotas
 from agents.models import Session
+from agents.settings import get_settings
 
 
 def check_sessions(owner_id: int) -> None:
@@ -15,9 +15,9 @@ def check_sessions(owner_id: int) -> None:
     Raises:
         QuotaExceeded: the owner has as many as one may.
     """
-    if settings.SESSIONS_PER_OWNER:
+    if most := get_settings().sessions_per_owner:
         quotas.hold(owner_id)
-        quotas.check(Session.objects.filter(owner_id=owner_id).count(), settings.SESSIONS_PER_OWNER, "sessions")
+        quotas.check(Session.objects.filter(owner_id=owner_id).count(), most, "sessions")
 
 
 def free_name(session: Session, wanted: str) -> str:

@@ -6,12 +6,12 @@ time is up it is half-open: the first call tries, while for all others it stays 
 
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db.models import F, QuerySet
 
 from agents.links.remote.failures import BreakerOpen
 from agents.models import RemoteServer
 from agents.models.remote import MAX_FAILURE_CHARS
+from agents.settings import get_settings
 from kit.clock import db_now
 from kit.durations import seconds
 
@@ -78,4 +78,4 @@ def _open(found: QuerySet[RemoteServer], words: str) -> None:
 
 def _later(opens: int) -> datetime:
     times = min(2 ** min(opens, 10), MOST_OPENS)
-    return db_now() + timedelta(seconds=settings.REMOTE_RETRY_S * times)
+    return db_now() + timedelta(seconds=get_settings().remote_retry_s * times)
