@@ -12,9 +12,9 @@ from typing import Any
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from django.conf import settings
 from django.db.models import QuerySet
 
+from accounts.settings import get_settings
 from kit import batches
 
 RESEALED_AT_ONCE = 500
@@ -44,7 +44,7 @@ def unseal(sealed: str, purpose: bytes) -> str:
 
 def pseudonym(name: str, purpose: bytes) -> str:
     """An opaque name in place of another, for this purpose alone. It changes with Django's secret key."""
-    key = settings.SECRET_KEY
+    key = get_settings().secret_key
     return hmac.digest(_derived(purpose, key), name.encode("utf-8"), "sha256")[:PSEUDONYM_BYTES].hex()
 
 
@@ -68,7 +68,8 @@ def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int,
 
 
 def _keys() -> tuple[str, ...]:
-    return (*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    settings = get_settings()
+    return (*settings.webhook_keys, settings.secret_key, *settings.secret_key_fallbacks)
 
 
 @cache

@@ -10,7 +10,7 @@ from hub.descriptions import views as descriptions
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.web.urls")),
     path("", include("accounts.page_urls")),
-    path("", include("hub.estate.pages")),
+    path("", include("hub.account_data.pages")),
     path("", include("a2a_bridge.page_urls")),
     path("", include("a2a_bridge.well_known_urls")),
     path("", include("operators.page_urls")),
@@ -24,7 +24,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/ws-docs/yaml", descriptions.sockets_yaml, name="sockets-yaml"),
     path("api/a2a/v1/", include("a2a_bridge.urls")),
     path("api/v1/", include("accounts.urls")),
-    path("api/v1/", include("hub.estate.rest")),
+    path("api/v1/", include("hub.account_data.rest")),
     path("api/v1/", include("agents.api.urls")),
     path("api/v1/", include("webhooks.rest")),
     path("api/channel/", include(channel_urlpatterns)),

@@ -5,7 +5,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
@@ -22,6 +21,7 @@ from webhooks.models import Delivery, Subscription
 from webhooks.queues import RETRY_AFTER_S
 from webhooks.rest import SubscriptionBody
 from webhooks.sending import send_again
+from webhooks.settings import get_settings
 
 SHOWN = 30
 FARTHEST = 10**18
@@ -142,7 +142,7 @@ def _back(own: Subscription) -> HttpResponse:
 
 
 def _list(request: HttpRequest, user: User, form: SubscribeForm, *, status: int = 200) -> HttpResponse:
-    own = Subscription.objects.owned_by(user).order_by("-pk")[: settings.WEBHOOKS_PER_OWNER or None]
+    own = Subscription.objects.owned_by(user).order_by("-pk")[: get_settings().webhooks_per_owner or None]
     context = {"own": own, "form": form, "catalog": OFFERED, "everything": EVERYTHING}
     return render(request, "webhooks/list.html", context, status=status)
 

@@ -15,7 +15,6 @@ from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.db.models import F, QuerySet
 
@@ -26,6 +25,7 @@ from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
 from webhooks.models import Delivery, Sendable
 from webhooks.outbox import wake
 from webhooks.queues import EACH_SUBSCRIPTION, WEBHOOKS, Queue, Request, find_pause
+from webhooks.settings import get_settings
 
 LEASE = timedelta(seconds=seconds(60.0, at_least_s=15.0))
 JITTER = 0.2
@@ -209,8 +209,8 @@ LOOK_EVERY_S = 0.5
 
 def client() -> SafeHttp:
     """How receivers are reached, by the operator's settings."""
-    ports = frozenset(settings.WEBHOOK_PORTS)
-    return SafeHttp(Rules(ports=ports, allows_private=settings.WEBHOOK_ALLOW_PRIVATE))
+    settings = get_settings()
+    return SafeHttp(Rules(ports=settings.webhook_ports, allows_private=settings.webhook_allow_private))
 
 
 def check_url(url: str) -> None:

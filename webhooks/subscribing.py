@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
 from accounts import quotas
@@ -15,6 +14,7 @@ from webhooks.catalog import TEST
 from webhooks.models import Subscription
 from webhooks.outbox import Happening, queue
 from webhooks.queues import new_signing_secret, seal_secret
+from webhooks.settings import get_settings
 
 OVERLAP = timedelta(hours=24)
 TEST_MESSAGE = "This is a test: your webhook works."
@@ -41,7 +41,7 @@ def subscribe(owner: User, details: Mapping[str, Any]) -> WithSecret:
     """
     # Before counting: two requests at once would both find room for the last one.
     quotas.hold(owner.pk)
-    most = settings.WEBHOOKS_PER_OWNER
+    most = get_settings().webhooks_per_owner
     if most and Subscription.objects.owned_by(owner).count() >= most:
         raise TooMany(f"you have {most} webhooks already")
     secret = new_signing_secret()

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypedDict, cast
 from uuid import UUID
 
-from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, PermissionDenied, ValidationError
@@ -19,6 +18,7 @@ from agents.core.targets import Peer, peers_of
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
 from agents.models.reachable import online_sessions
 from agents.models.session import SEEN_AT
+from agents.settings import get_settings
 from agents.transcript.access import NotAllowed, Role, find_session, role_of, seen_at, visible_sessions
 from agents.transcript.deleting import Gone, delete_sessions
 from kit.describe import Items, Page, Time, Uuid
@@ -164,7 +164,7 @@ class OneSession(APIView):
 
 def most_listed() -> int:
     """How many sessions a list holds: all that one may have, and MAX_LIMIT that others share."""
-    return min(settings.SESSIONS_PER_OWNER or MOST_LISTED, MOST_LISTED) + MAX_LIMIT
+    return min(get_settings().sessions_per_owner or MOST_LISTED, MOST_LISTED) + MAX_LIMIT
 
 
 def show_session(request: Request, session: Session) -> ApiSession:

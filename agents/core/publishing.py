@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Lower
 
@@ -15,6 +14,7 @@ from accounts import quotas
 from accounts.models import User
 from agents.core.registration import slug_of
 from agents.models import Agent, AgentGrant, CallerBlock, CallerBudget, Session
+from agents.settings import get_settings
 from kit.clock import near_now
 
 CallerBudgets = Mapping[User, int]
@@ -83,9 +83,9 @@ def check_room_for_another(owner: User) -> None:
     Raises:
         accounts.quotas.QuotaExceeded: the owner has as many, drafts counted, as one may.
     """
-    if settings.AGENTS_PER_OWNER:
+    if most := get_settings().agents_per_owner:
         quotas.hold(owner.pk)
-        quotas.check(Agent.objects.kept().owned_by(owner).count(), settings.AGENTS_PER_OWNER, "agents")
+        quotas.check(Agent.objects.kept().owned_by(owner).count(), most, "agents")
 
 
 def find_place(owner: User, session: Session, slug: str | None) -> Place:

@@ -7,7 +7,6 @@ import re
 import uuid
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
@@ -16,6 +15,7 @@ from accounts.quotas import QuotaExceeded
 from agents.core import halting
 from agents.models import Connection, Session, Turn
 from agents.models.choices import CHANNEL_LINK
+from agents.settings import get_settings
 from agents.transcript.recording import record_session_start
 from kit.clock import db_now
 
@@ -106,9 +106,9 @@ def _check_may_connect(owner_id: int, session: Session | None) -> None:
     try:
         if session is None:
             check_sessions(owner_id)
-        if settings.SOCKETS_PER_OWNER:
+        if most := get_settings().sockets_per_owner:
             others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
-            quotas.check(others.count(), settings.SOCKETS_PER_OWNER, "agents connected")
+            quotas.check(others.count(), most, "agents connected")
     except QuotaExceeded as over:
         raise MayNotConnect(over.code, str(over)) from None
 
@@ -154,9 +154,9 @@ def check_sessions(owner_id: int) -> None:
     Raises:
         QuotaExceeded: the owner has as many as one may.
     """
-    if settings.SESSIONS_PER_OWNER:
+    if most := get_settings().sessions_per_owner:
         quotas.hold(owner_id)
-        quotas.check(Session.objects.filter(owner_id=owner_id).count(), settings.SESSIONS_PER_OWNER, "sessions")
+        quotas.check(Session.objects.filter(owner_id=owner_id).count(), most, "sessions")
 
 
 def free_name(session: Session, wanted: str) -> str:

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Literal, TypedDict, cast
 
-from django.conf import settings
 from django.db import transaction
 
 from accounts.models import User
 from agents.models import File, Session
+from agents.settings import get_settings
 from agents.transcript import blobs, happenings
 from agents.transcript.access import visible_sessions
 from agents.transcript.announcing import FileMessage, announce
@@ -221,7 +221,7 @@ def forget_files_of(session_ids: Collection[int]) -> Forgotten:
 
 def expires_at(uploaded_at: datetime) -> datetime:
     """When a file goes by itself."""
-    return uploaded_at + timedelta(days=settings.FILES_KEPT_DAYS)
+    return uploaded_at + timedelta(days=get_settings().files_kept_days)
 
 
 @transaction.atomic

@@ -7,13 +7,13 @@ the first call tries, while for all others it stays open.
 
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from agents.links.remote.failures import BreakerOpen
 from agents.models import RemoteServer, Session
 from agents.models.remote import MAX_FAILURE_CHARS
+from agents.settings import get_settings
 from kit.clock import db_now
 from kit.durations import seconds
 
@@ -94,4 +94,4 @@ def _open(server_id: int, found: QuerySet[RemoteServer], words: str) -> None:
 
 def _later(opens: int) -> datetime:
     times = min(2 ** min(opens, 10), MOST_OPENS)
-    return db_now() + timedelta(seconds=settings.REMOTE_RETRY_S * times)
+    return db_now() + timedelta(seconds=get_settings().remote_retry_s * times)

@@ -5,7 +5,7 @@ from typing import Any
 from django.http import StreamingHttpResponse
 
 from accounts.models import User
-from hub.estate.exporting import MEDIA_TYPE, stream
+from hub.account_data.exporting import MEDIA_TYPE, stream
 from kit.clock import db_now
 from kit.concurrency import DOWNLOADS, take_slot
 

@@ -14,7 +14,7 @@ from accounts.models import User
 from agents.models import File
 from agents.transcript.blobs import BlobGone
 from agents.transcript.files import open_file
-from hub.estate.parts import PARTS, SECRET, Part
+from hub.account_data.parts import PARTS, SECRET, Part
 from kit.async_db import stream_slices
 from kit.clock import db_now
 from kit.iso import iso

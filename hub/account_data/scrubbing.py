@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from accounts.models import User
 from agents.models import Event, OpMessage
-from hub.estate.traces import Traces
+from hub.account_data.traces import Traces
 from kit import batches
 from webhooks.models import Delivery
 

@@ -30,8 +30,8 @@ from agents.models import (
 )
 from agents.transcript import blobs, files
 from agents.transcript.deleting import delete_sessions
-from hub.estate.scrubbing import Scrubber, rewrite, scrub_others
-from hub.estate.traces import Traces, traces_of
+from hub.account_data.scrubbing import Scrubber, rewrite, scrub_others
+from hub.account_data.traces import Traces, traces_of
 from kit import batches
 from kit.alone import alone
 from webhooks.models import Delivery, Subscription
