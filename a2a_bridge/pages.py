@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -13,9 +12,10 @@ from django.views.decorators.http import require_safe
 from a2a_bridge.reference import errors, lines, samples
 from a2a_bridge.reference.contents import reference as read_reference
 from a2a_bridge.reference.spoken import Spoken, spoken
+from a2a_bridge.settings import get_settings
 from accounts.oauth.pages import signed_in
 from accounts.oauth.ways import find_ways
-from agents.core.facts import Facts, facts_of
+from agents.core.directory import Facts, facts_of
 from agents.models import Agent
 
 LISTED = 200
@@ -32,7 +32,7 @@ def reference(request: HttpRequest) -> HttpResponse:
         "agents": agents,
         "caller": signed_in(request),
         "start": {
-            "hub": settings.PUBLIC_URL,
+            "hub": get_settings().public_url,
             "agents": agents,
             "explanations": explanations(),
             "dialects": [_speech(one) for one in spoken()],
@@ -49,13 +49,14 @@ def llms(request: HttpRequest) -> HttpResponse:
 
 def contents() -> dict[str, Any]:
     """What page and text have in common."""
+    settings = get_settings()
     return {
-        "reference": read_reference(settings.PUBLIC_URL),
-        "hub": settings.PUBLIC_URL,
-        "sockets": settings.PUBLIC_URL.replace("http", "ws", 1),
-        "cards": samples.cards(settings.PUBLIC_URL),
-        "wait_s": settings.REPLY_WAIT_S,
-        "dev_login": settings.DEV_LOGIN,
+        "reference": read_reference(settings.public_url),
+        "hub": settings.public_url,
+        "sockets": settings.public_url.replace("http", "ws", 1),
+        "cards": samples.cards(settings.public_url),
+        "wait_s": settings.reply_wait_s,
+        "dev_login": settings.dev_login,
         "can_sign_in": find_ways().is_any,
     }
 

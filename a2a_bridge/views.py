@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
@@ -14,6 +13,7 @@ from a2a_bridge.cards.parts import Today, read_today
 from a2a_bridge.cards.strict import signed, strict_card
 from a2a_bridge.cards.usage_sheet import MEDIA_TYPE, usage_sheet
 from a2a_bridge.preflight import for_readers
+from a2a_bridge.settings import get_settings
 from accounts.authn import TokenScope
 from accounts.callers import find_caller
 from accounts.error_pages import json_error
@@ -35,11 +35,11 @@ class Render:
 
     def stable(self, agent: Agent) -> Any:
         """What does not change by the minute."""
-        return self.make(agent, Today(), settings.PUBLIC_URL)
+        return self.make(agent, Today(), get_settings().public_url)
 
     def written(self, agent: Agent, today: Today) -> bytes:
         """As it stands now."""
-        return self.write(self.make(agent, today, settings.PUBLIC_URL))
+        return self.write(self.make(agent, today, get_settings().public_url))
 
 
 @csrf_exempt
@@ -99,9 +99,9 @@ def _rendered(agent: Agent, render: Render) -> HttpResponse:
 
 
 def _usage(agent: Agent, today: Today, public_url: str) -> str:
-    return usage_sheet(agent, today, public_url, reply_wait_s=settings.REPLY_WAIT_S)
+    return usage_sheet(agent, today, public_url, reply_wait_s=get_settings().reply_wait_s)
 
 
 MERGED = Render(merged_card, lambda card: encode(card))
-STRICT = Render(strict_card, lambda card: encode(signed(card, settings.PUBLIC_URL)))
+STRICT = Render(strict_card, lambda card: encode(signed(card, get_settings().public_url)))
 USAGE = Render(_usage, lambda sheet: sheet.encode(), MEDIA_TYPE)

@@ -1,6 +1,5 @@
 """What a program finds at the root of the hub without knowing any agent: catalogs, and the keys of signatures."""
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
@@ -8,6 +7,7 @@ from a2a_bridge.cards.caching import encode, not_modified, weak_etag, with_valid
 from a2a_bridge.cards.extension import EXTENSION
 from a2a_bridge.catalog import CATALOG, Part, catalog
 from a2a_bridge.preflight import for_readers
+from a2a_bridge.settings import get_settings
 from accounts.error_pages import json_error
 from accounts.signing import public_keys
 
@@ -59,7 +59,7 @@ def _catalog(request: HttpRequest, *, content_type: str, with_queries: bool) -> 
         part = Part(request.GET["from"], request.GET.get("to", ""))
         if not all(len(handle) <= MAX_HANDLE_CHARS and handle.isprintable() for handle in (part.first, part.end)):
             return json_error(400, "validation_failed", "from, to: want handles")
-    shown = catalog(settings.PUBLIC_URL, request.path_info, part, with_queries=with_queries)
+    shown = catalog(get_settings().public_url, request.path_info, part, with_queries=with_queries)
     etag = weak_etag(shown)
     answer = not_modified(request, etag) or HttpResponse(encode(shown), content_type=content_type)
     return with_validators(answer, etag)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -21,6 +20,7 @@ from accounts.models import MAX_KEPT_DAYS, Credential, User
 from accounts.oauth.issuing import mint_app
 from accounts.oauth.pages import signed_in, to_signin
 from accounts.quotas import QuotaExceeded
+from accounts.settings import get_settings
 from accounts.snippets import mcp_json
 from accounts.tokens import Minted, mint_channel
 
@@ -158,7 +158,7 @@ def _page(
         "error": error,
         "scopes": list(TokenScope),
         "days_error": days_error,
-        "kept_days": settings.QUESTIONS_KEPT_DAYS,
+        "kept_days": get_settings().questions_kept_days,
         "most_days": MAX_KEPT_DAYS,
     }
     return render(request, "account.html", context, status=status)

@@ -1,6 +1,5 @@
 """A browser's sign-in: the cookie `cw_session`, and the credential behind it."""
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -8,6 +7,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from accounts.authn import COOKIE
 from accounts.callers import presented_by
 from accounts.models import Credential, User
+from accounts.settings import get_settings
 from accounts.tokens import SESSION_LIFETIME, mint
 
 
@@ -20,17 +20,17 @@ def sign_in(request: HttpRequest, response: HttpResponse, user: User) -> None:
         COOKIE,
         minted.token,
         max_age=SESSION_LIFETIME,
-        path=settings.SESSION_COOKIE_PATH,
+        path=get_settings().cookie_path,
         httponly=True,
         samesite="Lax",
-        secure=settings.IS_HTTPS,
+        secure=get_settings().is_https,
     )
 
 
 def sign_out(request: HttpRequest, response: HttpResponse) -> None:
     """End this browser's session, on the hub and in the browser."""
     _revoke(request)
-    response.delete_cookie(COOKIE, path=settings.SESSION_COOKIE_PATH, samesite="Lax")
+    response.delete_cookie(COOKIE, path=get_settings().cookie_path, samesite="Lax")
 
 
 def own_path(wanted: str | None) -> str:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.http import HttpRequest
 
 from accounts.authn import CALLER_KINDS, COOKIE, Identity, Presented, check_origin, identify, presented
 from accounts.models import Credential, User
+from accounts.settings import get_settings
 from kit.sql import AWAY
 
 
@@ -46,7 +46,7 @@ def check_own_pages(request: HttpRequest) -> None:
     """
     token = presented_by(request)
     if token is not None and token.by_cookie:
-        check_origin(request.method or "", _headers(request), public_url=settings.PUBLIC_URL)
+        check_origin(request.method or "", _headers(request), public_url=get_settings().public_url)
 
 
 def _headers(request: HttpRequest) -> Mapping[str, str]:

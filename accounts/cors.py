@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
 
+from accounts.settings import get_settings
 from kit.asgi import Header
 
 PREFIX = "/api/v1/"
@@ -41,4 +41,4 @@ def allowing(origin: str | None, app_origins: Collection[str]) -> list[Header]:
 
 
 def _is_known(request: HttpRequest) -> bool:
-    return request.path_info.startswith(PREFIX) and request.headers.get("Origin") in settings.APP_ORIGINS
+    return request.path_info.startswith(PREFIX) and request.headers.get("Origin") in get_settings().app_origins

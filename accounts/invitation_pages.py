@@ -2,7 +2,6 @@
 
 import json
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.password_validation import validate_password
@@ -25,6 +24,7 @@ from accounts.models import Invitation, User
 from accounts.oauth.errors import Refused, TooFast
 from accounts.oauth.pages import signed_in
 from accounts.passkeys import BAD_PASSKEY, BadPasskey, check_registration, passkeys_work, registration_options
+from accounts.settings import get_settings
 from accounts.throttle import check_address
 from accounts.tokens import BadLogin
 from kit.clock import db_now
@@ -151,9 +151,9 @@ def _join_page(
     context = {
         "invitation": invitation,
         "options": json.dumps(options) if options else "",
-        "hub": settings.PUBLIC_URL,
+        "hub": get_settings().public_url,
         "problems": problems or [],
-        "least_chars": settings.PASSWORD_CHARS,
+        "least_chars": get_settings().min_password_chars,
     }
     return render(request, "join.html", context, status=status)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.urls import reverse
@@ -13,6 +12,7 @@ from django.urls import reverse
 from accounts import acts
 from accounts.models import Credential, Invitation, User
 from accounts.oauth.errors import Refused
+from accounts.settings import get_settings
 from accounts.tokens import LOGIN, BadLogin, digest
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -85,7 +85,7 @@ def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
     )
     if made_by is not None:
         acts.note(made_by, Invitation, acts.name_rows([invitation]), f"invited @{invitation.login}")
-    return Invited(invitation, f"{settings.PUBLIC_ORIGIN}{reverse('join', args=[token])}")
+    return Invited(invitation, f"{get_settings().public_origin}{reverse('join', args=[token])}")
 
 
 def open_now() -> QuerySet[Invitation]:

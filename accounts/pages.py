@@ -1,6 +1,5 @@
 """Signing in and out with a browser."""
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import authenticate
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -20,6 +19,7 @@ from accounts.oauth.errors import Refused, TooFast
 from accounts.oauth.signup import LOGIN
 from accounts.oauth.ways import find_ways
 from accounts.passkeys import check_sign_in, sign_in_options
+from accounts.settings import get_settings
 from accounts.throttle import check_address, check_passwords
 from accounts.tokens import BadLogin, get_or_create_local_user
 
@@ -114,5 +114,5 @@ def _signed_in(request: HttpRequest, user: User, next_path: str | None) -> HttpR
 def _page(request: HttpRequest, *, status: int = 200, **context: str) -> HttpResponse:
     ways = find_ways()
     next_path = own_path(request.POST.get("next") or request.GET.get("next"))
-    shown = {"ways": ways, "next_path": next_path, "github_url": settings.GITHUB_URL, **context}
+    shown = {"ways": ways, "next_path": next_path, "github_url": get_settings().github_url, **context}
     return render(request, "signin.html", shown, status=503 if status == 200 and not ways.is_any else status)

@@ -11,7 +11,6 @@ import logging
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.conf import settings
 from webauthn import (
     generate_authentication_options,
     generate_registration_options,
@@ -29,6 +28,7 @@ from webauthn.helpers.structs import (
 
 from accounts.models import Passkey, User
 from accounts.oauth.errors import Refused
+from accounts.settings import get_settings
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -52,7 +52,7 @@ def passkeys_work() -> bool:
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        return settings.IS_HTTPS or host == "localhost"
+        return get_settings().is_https or host == "localhost"
     return False
 
 
@@ -85,7 +85,7 @@ def check_registration(answer: str, challenge: str) -> Passkey:
             credential=_bounded(answer),
             expected_challenge=challenge.encode(),
             expected_rp_id=_host(),
-            expected_origin=settings.PUBLIC_ORIGIN,
+            expected_origin=get_settings().public_origin,
             require_user_verification=True,
         )
     except _BROKEN as failure:
@@ -126,7 +126,7 @@ def check_sign_in(answer: str, challenge: str) -> User:
             credential=answer,
             expected_challenge=challenge.encode(),
             expected_rp_id=_host(),
-            expected_origin=settings.PUBLIC_ORIGIN,
+            expected_origin=get_settings().public_origin,
             credential_public_key=base64url_to_bytes(passkey.public_key),
             credential_current_sign_count=passkey.sign_count,
             require_user_verification=True,
@@ -152,4 +152,4 @@ def _bad(failure: Exception) -> BadPasskey:
 
 
 def _host() -> str:
-    return urlsplit(settings.PUBLIC_URL).hostname or ""
+    return urlsplit(get_settings().public_url).hostname or ""

@@ -1,9 +1,8 @@
 """How much one owner may have. Counted under a lock on the owner's row, so that a race passes no limit."""
 
-from django.conf import settings
-
 from accounts.models import Credential, User
 from accounts.oauth.errors import Refused
+from accounts.settings import get_settings
 
 TOKENS = (Credential.Kind.CHANNEL, Credential.Kind.APP)
 
@@ -35,7 +34,7 @@ def check_tokens(user: User) -> None:
     Raises:
         QuotaExceeded: there are as many live ones as one may have.
     """
-    if settings.TOKENS_PER_OWNER:
+    if most := get_settings().tokens_per_owner:
         hold(user.pk)
         held = Credential.objects.live().filter(user=user, kind__in=TOKENS).count()
-        check(held, settings.TOKENS_PER_OWNER, "live tokens")
+        check(held, most, "live tokens")

@@ -4,22 +4,30 @@ Keys come from the setting WEBHOOK_KEYS, newest first, with Django's secret key 
 newest seals, all of them open.
 """
 
+import base64
+import hmac
+from functools import cache
 from typing import Any
 
-from django.conf import settings
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.db.models import QuerySet
 
-from kit import batches, sealing
-from kit.sealing import Unreadable
-
-__all__ = ["Unreadable", "pseudonym", "reseal_all", "seal", "unseal"]
+from accounts.settings import get_settings
+from kit import batches
 
 RESEALED_AT_ONCE = 500
+PSEUDONYM_BYTES = 16
+
+
+class Unreadable(Exception):
+    """No key of ours opens it: its key is gone."""
 
 
 def seal(text: str, purpose: bytes) -> str:
     """A secret as it is stored, for this purpose alone."""
-    return sealing.seal(text, purpose, _keys())
+    return _ring(purpose, _keys()).encrypt(text.encode("utf-8")).decode("ascii")
 
 
 def unseal(sealed: str, purpose: bytes) -> str:
@@ -28,12 +36,16 @@ def unseal(sealed: str, purpose: bytes) -> str:
     Raises:
         Unreadable: the key that sealed it is not among ours, or it was for another purpose.
     """
-    return sealing.unseal(sealed, purpose, _keys())
+    try:
+        return _ring(purpose, _keys()).decrypt(sealed.encode("ascii")).decode("utf-8")
+    except InvalidToken:
+        raise Unreadable from None
 
 
 def pseudonym(name: str, purpose: bytes) -> str:
     """An opaque name in place of another, for this purpose alone. It changes with Django's secret key."""
-    return sealing.pseudonym(name, purpose, settings.SECRET_KEY)
+    key = get_settings().secret_key
+    return hmac.digest(_derived(purpose, key), name.encode("utf-8"), "sha256")[:PSEUDONYM_BYTES].hex()
 
 
 def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int, int]:
@@ -56,4 +68,19 @@ def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int,
 
 
 def _keys() -> tuple[str, ...]:
-    return (*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    settings = get_settings()
+    return (*settings.webhook_keys, settings.secret_key, *settings.secret_key_fallbacks)
+
+
+@cache
+def _ring(purpose: bytes, keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([_fernet(purpose, key) for key in keys])
+
+
+def _fernet(purpose: bytes, key: str) -> Fernet:
+    return Fernet(base64.urlsafe_b64encode(_derived(purpose, key)))
+
+
+@cache
+def _derived(purpose: bytes, key: str) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(key.encode("utf-8"))

@@ -2,12 +2,13 @@
 
 import json
 
-from django.conf import settings
+from accounts.settings import get_settings
 
 
 def mcp_json(token: str) -> str:
     """The `.mcp.json` of a project whose coding session becomes an agent of this hub."""
-    env = {"CLAWBORRATOR_HUB_URL": settings.PUBLIC_URL.replace("http", "ws", 1), "CLAWBORRATOR_TOKEN": token}
+    hub = get_settings().public_url.replace("http", "ws", 1)
+    env = {"CLAWBORRATOR_HUB_URL": hub, "CLAWBORRATOR_TOKEN": token}
     server = {"command": "npx", "args": ["-y", "clawborrator-mcp"], "env": env}
     return json.dumps({"mcpServers": {"clawborrator": server}}, indent=2, ensure_ascii=False)
 
@@ -19,5 +20,5 @@ def environment(token: str) -> str:
 
 def command(name: str) -> str:
     """A first agent under a routing name, by the hub's connector: it answers each question with the question."""
-    hub = settings.PUBLIC_URL
+    hub = get_settings().public_url
     return f"curl -fO {hub}/connect.pyz && python3 connect.pyz --hub {hub} --name {name} --echo"

@@ -6,13 +6,13 @@ import math
 import time
 from functools import cache
 
-from django.conf import settings
 from django.http import HttpRequest
 from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter
 
 from accounts.oauth.errors import TooFast
+from accounts.settings import get_settings
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def check_address(request: HttpRequest, what: str) -> None:
     Raises:
         TooFast: there were SIGNIN_RATE_PER_MINUTE in the last minute.
     """
-    _hit(what, address_of(request), RateLimitItemPerMinute(settings.SIGNIN_RATE_PER_MINUTE))
+    _hit(what, address_of(request), RateLimitItemPerMinute(get_settings().signin_rate_per_minute))
 
 
 def check_guesses(user_id: int) -> None:
@@ -80,5 +80,6 @@ def _hit(what: str, who: str, item: RateLimitItem, *, opens: bool = True) -> Non
 @cache
 def _limiter() -> MovingWindowRateLimiter:
     waits = {"socket_timeout": REDIS_WITHIN_S, "socket_connect_timeout": REDIS_WITHIN_S}
-    options = waits if settings.RATE_STORAGE.startswith("redis") else {}
-    return MovingWindowRateLimiter(storage_from_string(settings.RATE_STORAGE, **options))
+    address = get_settings().rate_storage
+    options = waits if address.startswith("redis") else {}
+    return MovingWindowRateLimiter(storage_from_string(address, **options))

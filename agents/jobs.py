@@ -10,6 +10,7 @@ from django.db.models import F, QuerySet
 from accounts.models import Credential
 from accounts.oauth import tidying
 from agents.core import presence, questions
+from agents.links.remote.publishing import name_links_of_old_sessions
 from agents.models import Connection, Event, Process, QueuedAsk, RemoteName, TokenUsage, Turn
 from agents.models.choices import NO_CONNECTION, Failure, Outcome, Surface
 from agents.models.presence import alive_since
@@ -76,6 +77,7 @@ def retain(turns_kept_days: int) -> int:
     """Delete turns older than that, and credentials long revoked or expired; how many turns went."""
     now = db_now()
     tidying.forget()
+    name_links_of_old_sessions()
     before = now - timedelta(days=turns_kept_days)
     batches.delete(RemoteName.objects.filter(used_at__lt=before))
     batches.delete(Credential.objects.spent_before(now - CREDENTIALS_KEPT).filter(connections=None))

@@ -1,5 +1,7 @@
 from django.apps import AppConfig
 
+from hub.app_settings import inject_settings
+
 
 class HubConfig(AppConfig):
     name = "hub"
@@ -10,5 +12,6 @@ class HubConfig(AppConfig):
         from agents.core.presence import archive_sessions_of  # noqa: PLC0415
         from hub.checks import register  # noqa: PLC0415
 
+        inject_settings()
         on_revoked(archive_sessions_of)
         register()

@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from agents import jobs
-from hub.estate import erasing
+from hub.account_data import erasing
 from hub.models import JobRun
 from kit.clock import db_now
 

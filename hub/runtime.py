@@ -95,8 +95,8 @@ class Runtime:
         await end("requests", house.requests.close())
         for thread in self._threads:
             await end("jobs", asyncio.to_thread(thread.stop))
-        await end("link", house.link.close())
-        await end("remote", house.remote.close())
+        for name, link in house.links.items():
+            await end(name, link.close())
         await end("post", house.post.close())
         await end("tasks", house.tasks.close())
         await end("limits", house.limits.close())

@@ -3,17 +3,18 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from accounts.admin_site import site
+from agents.api.urls import channel_urlpatterns
 from hub import account_limits, connector, health_page
 from hub.descriptions import views as descriptions
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.web.urls")),
     path("", include("accounts.page_urls")),
-    path("", include("hub.estate.pages")),
+    path("", include("hub.account_data.pages")),
     path("", include("a2a_bridge.page_urls")),
     path("", include("a2a_bridge.well_known_urls")),
     path("", include("operators.page_urls")),
-    path("", include("webhooks.page_urls")),
+    path("", include("webhooks.pages")),
     path("health", health_page.health, name="hub-health"),
     path("limits", account_limits.limits, name="hub-limits"),
     path("connect.pyz", connector.connect_pyz, name="connect-pyz"),
@@ -23,10 +24,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/ws-docs/yaml", descriptions.sockets_yaml, name="sockets-yaml"),
     path("api/a2a/v1/", include("a2a_bridge.urls")),
     path("api/v1/", include("accounts.urls")),
-    path("api/v1/", include("hub.estate.rest")),
+    path("api/v1/", include("hub.account_data.rest")),
     path("api/v1/", include("agents.api.urls")),
-    path("api/v1/", include("webhooks.urls")),
-    path("api/channel/", include("agents.api.channel_files")),
+    path("api/v1/", include("webhooks.rest")),
+    path("api/channel/", include(channel_urlpatterns)),
     path("admin/", site.urls),
 ]
 

@@ -1,6 +1,7 @@
 """Builds the parts of a hub process, and chooses those that differ with and without PostgreSQL and Redis."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -27,16 +28,17 @@ from agents.core.asking import Asking
 from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
-from agents.core.ports import Limits
+from agents.core.ports import Limits, Link
 from agents.core.post import Attend, Cancel, Join, LocalPost, Message, Post
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
 from agents.links.channel.link import ChannelLink
 from agents.links.channel.requests import Requests
-from agents.links.choose import ChooseLink
 from agents.links.remote.link import RemoteLink
 from agents.models import Agent
+from agents.models.choices import CHANNEL_LINK
+from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcing import Live, Oust
 from agents.transcript.storage import StorageMeter
 from hub.courier import Courier
@@ -68,7 +70,7 @@ class House:
     post: Post
     courier: Courier
     link: ChannelLink
-    remote: RemoteLink
+    links: Mapping[str, Link]
     live: LiveViews
     dispatcher: Dispatcher
     asking: Asking
@@ -154,10 +156,12 @@ def build() -> House:
     post = _post()
     link = ChannelLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
     remote = RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic)
+    links: dict[str, Link] = {CHANNEL_LINK: link, REMOTE_LINK: remote}  # by `Session.link`
+    if spans is not None:
+        links = {name: WatchedLink(one, spans) for name, one in links.items()}
     live = LiveViews(process_id=process_id, post=post)
-    chosen = ChooseLink(channel=link, remote=remote)
     dispatcher = Dispatcher(
-        link=WatchedLink(chosen, spans) if spans else chosen,
+        links=links,
         ledger=ledger,
         waiting=waiting,
         limits=limits,
@@ -204,7 +208,7 @@ def build() -> House:
         post=post,
         courier=courier,
         link=link,
-        remote=remote,
+        links=links,
         live=live,
         dispatcher=dispatcher,
         limits=limits,

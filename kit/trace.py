@@ -9,8 +9,6 @@ import re
 from collections.abc import Sequence
 from contextvars import ContextVar
 
-from kit.ids import random_hex
-
 HEADER = "traceparent"
 _FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _KNOWN_FLAGS = 0x03  # sampled, random trace id
@@ -39,8 +37,11 @@ def read(values: Sequence[str]) -> str:
 
 def follow(parent: str) -> str:
     """A new span: in the parent's trace, with its flags; without a parent in a new trace."""
-    ids = random_hex(8 if parent else 24)
-    made = f"{parent[:36]}{ids}{parent[52:]}" if parent else f"00-{ids[:32]}-{ids[32:]}-00"
+    span = random.getrandbits(64)  # an id of a span tells steps apart, and guards nothing
+    if parent:
+        made = f"{parent[:36]}{span:016x}{parent[52:]}"
+    else:
+        made = f"00-{random.getrandbits(128):032x}-{span:016x}-00"
     if _sampled_share is not None:
         if not parent and random.random() < _sampled_share:  # noqa: S311  chooses, guards nothing
             made = f"{made[:53]}01"

@@ -12,8 +12,7 @@ from agents.models import Attachment, Share
 from agents.models.presence import alive_since
 from agents.transcript import permissions
 from agents.transcript.access import find_session, role_of, visible_sessions
-from agents.transcript.announcing import Oust
-from agents.transcript.live import PermissionRequested
+from agents.transcript.announcing import Oust, PermissionRequested
 from kit.clock import db_now
 from operators.errors import NoSuchSession
 

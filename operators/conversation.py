@@ -10,9 +10,10 @@ from accounts.authn import Identity
 from agents.core.asking import Asker
 from agents.core.live_views import LiveViews
 from agents.models.choices import Surface
-from agents.transcript import op_messages, permissions
+from agents.transcript import permissions
 from agents.transcript.access import Role
-from agents.transcript.live import PresenceMessage
+from agents.transcript.announcing import PresenceMessage
+from agents.transcript.recording import post_op_message
 from agents.transcript.storage import NO_ROOM, StorageMeter
 from kit.async_db import db_call
 from kit.tasks import TaskSet
@@ -97,11 +98,11 @@ class Conversation:
     # As a watcher.
 
     def see(self, session_id: int, frame: bytes) -> None:
-        """See `agents.transcript.live.Watcher`."""
+        """See `agents.transcript.announcing.Watcher`."""
         self._outlet.put(frame)
 
     def look_again(self, session_id: int) -> None:
-        """See `agents.transcript.live.Watcher`."""
+        """See `agents.transcript.announcing.Watcher`."""
         self._looking.start(self._look(session_id), name="look again")
 
     async def _look(self, session_id: int) -> None:
@@ -199,7 +200,7 @@ def _post_message(
         NoSuchSession, NotAllowed: nothing was kept.
     """
     session = get_session(public_id, author_id, Role.PROMPTER)
-    op_messages.post(session, author_id=author_id, author_login=author_login, text=text, mentions=mentions)
+    post_op_message(session, author_id=author_id, author_login=author_login, text=text, mentions=mentions)
 
 
 def _decide(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from agents.transcript.live import FROM_LIVE, LiveMessage
+from agents.transcript.announcing import FROM_LIVE, LiveMessage
 from kit import strict_json
 from kit.describe import Uuid
 from kit.strict_json import Unsound

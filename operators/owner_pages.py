@@ -18,8 +18,7 @@ from accounts.models import User
 from accounts.oauth.pages import to_signin
 from agents.api.archiving import archive
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
-from agents.transcript import shares
-from agents.transcript.access import Role
+from agents.transcript.access import Role, SessionGone, share_session, unshare_session
 from agents.transcript.deleting import delete_sessions
 from operators.pages import Seen, find_seen
 
@@ -67,8 +66,8 @@ def _share(request: HttpRequest, seen: Seen) -> str:
     if role not in Share.Role.values:
         return "Choose a role."
     try:
-        shares.share(seen.session, user, role, by=seen.user)
-    except shares.Gone:
+        share_session(seen.session, user, role, by=seen.user)
+    except SessionGone:
         return "The session is gone."
     return f"Shared with @{user.login}, as {role}."
 
@@ -76,7 +75,7 @@ def _share(request: HttpRequest, seen: Seen) -> str:
 def _unshare(request: HttpRequest, seen: Seen) -> str:
     login = request.POST.get("login", "")
     user = _find_user(login)
-    if user is None or not shares.unshare(seen.session, user):
+    if user is None or not unshare_session(seen.session, user):
         return f"It was not shared with {_shown(login)}."
     return f"@{user.login} no longer sees this session."
 

@@ -15,7 +15,7 @@ from accounts.oauth.pages import signed_in, to_signin
 from agents.models import File, Session, Share
 from agents.models.reachable import is_online
 from agents.transcript.access import Role, find_session, role_of
-from agents.transcript.history import Before, history
+from agents.transcript.reading import Before, history
 from operators.attaching import present
 from operators.showing import row_of
 

@@ -8,8 +8,10 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from django.core.signals import setting_changed
 from django.db import connection
 
+from hub.app_settings import inject_settings
 from lab.homes import SQLITE_FILE, EmbeddedHomes, GrownHomes, Home, MakeHome
 from lab.hub_process import HubProcess, StartHub
 from lab.servers import running_servers
@@ -19,6 +21,15 @@ LONGEST_CALL_S = 20.0
 BESIDE_OTHERS = 3  # times as long beside other workers, whose tests run hubs on the same cores
 HUBS = {"hub", "embedded_hub", "impatient_hub", "two_process_hub", "site", "signin_hub"}  # of a whole session
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.grown])]
+
+
+def pytest_configure() -> None:
+    """Give the apps their settings anew whenever a test changes one by pytest-django's `settings`."""
+    setting_changed.connect(_inject_settings)
+
+
+def _inject_settings(**_: object) -> None:
+    inject_settings()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

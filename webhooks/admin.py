@@ -5,8 +5,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from accounts.admin_site import OwnedAdmin, site
-from webhooks.leases import send_again
 from webhooks.models import Delivery, Subscription
+from webhooks.sending import send_again
 
 
 @admin.register(Subscription, site=site)

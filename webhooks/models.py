@@ -30,7 +30,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
 
 
 class Subscription(models.Model):
-    """Where one user wants to be told of some events. The secrets are sealed (`webhooks.keyring`)."""
+    """Where one user wants to be told of some events. The secrets are sealed (`webhooks.queues`)."""
 
     class Status(models.TextChoices):
         ACTIVE = "active"
@@ -131,7 +131,7 @@ class Delivery(Sendable):
 
 
 class SendingPause(models.Model):
-    """While its one row exists no webhook delivery and no push is sent; they wait (`webhooks.pausing`)."""
+    """While its one row exists no webhook delivery and no push is sent; they wait (`webhooks.queues`)."""
 
     ONLY = 1
 

@@ -5,11 +5,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -18,10 +17,11 @@ from accounts.models import User
 from accounts.oauth.pages import signed_in, to_signin
 from webhooks import subscribing
 from webhooks.catalog import CATALOG, EVERYTHING, TEST
-from webhooks.leases import send_again
 from webhooks.models import Delivery, Subscription
-from webhooks.rest.serializers import SubscriptionBody
-from webhooks.subscriptions import RETRY_AFTER_S
+from webhooks.queues import RETRY_AFTER_S
+from webhooks.rest import SubscriptionBody
+from webhooks.sending import send_again
+from webhooks.settings import get_settings
 
 SHOWN = 30
 FARTHEST = 10**18
@@ -142,7 +142,7 @@ def _back(own: Subscription) -> HttpResponse:
 
 
 def _list(request: HttpRequest, user: User, form: SubscribeForm, *, status: int = 200) -> HttpResponse:
-    own = Subscription.objects.owned_by(user).order_by("-pk")[: settings.WEBHOOKS_PER_OWNER or None]
+    own = Subscription.objects.owned_by(user).order_by("-pk")[: get_settings().webhooks_per_owner or None]
     context = {"own": own, "form": form, "catalog": OFFERED, "everything": EVERYTHING}
     return render(request, "webhooks/list.html", context, status=status)
 
@@ -193,3 +193,14 @@ def _first(found: Any) -> str:
     while isinstance(found, dict | list) and found:
         found = next(iter(found.values())) if isinstance(found, dict) else found[0]
     return str(found)
+
+
+urlpatterns = [
+    path("webhooks", webhooks, name="webhooks-page"),
+    path("webhooks/<int:webhook_id>", webhook, name="webhook-page"),
+    path("webhooks/<int:webhook_id>/deliveries", deliveries, name="webhook-page-deliveries"),
+    path("webhooks/<int:webhook_id>/test", test, name="webhook-page-test"),
+    path("webhooks/<int:webhook_id>/replay", replay, name="webhook-page-replay"),
+    path("webhooks/<int:webhook_id>/roll-secret", roll, name="webhook-page-roll-secret"),
+    path("webhooks/<int:webhook_id>/delete", delete, name="webhook-page-delete"),
+]

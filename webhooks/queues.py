@@ -1,14 +1,36 @@
-"""What the sender works on: a table of things to be sent, and how its rows become requests."""
+"""What the sender works on: tables of things to send, their signed requests, and the pause that holds all of them.
 
+Receivers verify the signatures of webhooks as docs/howto/receive-webhooks.md says.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from django.db.models import QuerySet
+from standardwebhooks import Webhook
 
+from accounts import sealing
 from kit import trace
-from webhooks.models import Sendable
+from kit.clock import db_now
+from kit.durations import seconds
+from kit.iso import iso
+from webhooks.models import Delivery, Sendable, SendingPause, Subscription
+
+RETRY_AFTER_S = tuple(map(seconds, (10, 60, 300, 1800, 7200, 21600)))
+EACH_SUBSCRIPTION = 2
+USER_AGENT = "clawbridge-webhooks"
+SIGNATURE = "X-Clawborrator-Signature"
+SECRET_PREFIX = "whsec_"  # noqa: S105  no secret
+SECRET_BYTES = 32
+PURPOSE = b"webhook signing secrets"
+MAX_REASON_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,3 +69,114 @@ class Queue(Protocol):
 
     def note(self, delivery: Any, now: datetime, *, is_success: bool, is_exhausted: bool) -> None:
         """In the transaction that writes down how an attempt ended: what it says of the receiver."""
+
+
+class WebhookQueue:
+    """See `webhooks.queues.Queue`."""
+
+    rows: type[Sendable] = Delivery
+    receiver = "subscription_id"
+    owner = "subscription__owner_id"
+    retry_after_s: Sequence[float] = RETRY_AFTER_S
+    each_receiver = EACH_SUBSCRIPTION
+    unreadable = "its signing secret cannot be read any more: roll it"
+
+    def candidates(self, now: datetime) -> QuerySet[Any]:
+        """See `Queue`."""
+        due: QuerySet[Any] = Delivery.objects.due(now).filter(subscription__owner__is_active=True)
+        return due.select_related("subscription")
+
+    def request(self, delivery: Delivery, now: datetime) -> Request | None:
+        """See `Queue`."""
+        subscription: Subscription = delivery.subscription
+        try:
+            secrets = [unseal_secret(sealed) for sealed in subscription.sealed_secrets(now)]
+        except sealing.Unreadable:
+            return None
+        body = _body_of(delivery)
+        signed = _headers_of(delivery.event_id, body, secrets, now)
+        headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **signed}
+        return Request(url=subscription.url, headers=traced(headers, delivery.traceparent), body=body)
+
+    def note(self, delivery: Delivery, now: datetime, *, is_success: bool, is_exhausted: bool) -> None:
+        """See `Queue`."""
+        receiver = Subscription.objects.filter(pk=delivery.subscription_id)
+        if is_success:
+            receiver.note_success(now)
+        else:
+            receiver.note_failure(exhausted=is_exhausted)
+
+
+WEBHOOKS = WebhookQueue()
+
+
+def _body_of(delivery: Delivery) -> bytes:
+    """The bytes that are sent, the same in each attempt. The payload is JSON already."""
+    head = f'{{"eventId":"{delivery.event_id}","type":{_quoted(delivery.type)},"ts":"{iso(delivery.queued_at)}",'
+    return f'{head}"payload":{delivery.payload}}}'.encode()
+
+
+def _headers_of(event_id: str, body: bytes, secrets: Sequence[str], now: datetime) -> dict[str, str]:
+    """The headers of one attempt: each secret signs, newest first, at this very moment.
+
+    `X-Clawborrator-Signature` takes the secret's text as its key, all of it; Standard Webhooks take the bytes that
+    the part behind `whsec_` is the base64 of.
+    """
+    moment = int(now.timestamp())
+    text = body.decode("utf-8")
+    return {
+        SIGNATURE: ",".join([f"t={moment}", *(f"v1={_hmac(secret, moment, body)}" for secret in secrets)]),
+        "webhook-id": event_id,
+        "webhook-timestamp": str(moment),
+        "webhook-signature": " ".join(Webhook(secret).sign(event_id, now, text) for secret in secrets),
+    }
+
+
+def _hmac(secret: str, moment: int, body: bytes) -> str:
+    return hmac.new(secret.encode("ascii"), f"{moment}.".encode("ascii") + body, hashlib.sha256).hexdigest()
+
+
+def _quoted(event_type: str) -> str:
+    return json.dumps(event_type)
+
+
+def new_signing_secret() -> str:
+    """A signing secret: `whsec_` and 32 random bytes in base64."""
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode("ascii")
+
+
+def seal_secret(secret: str) -> str:
+    """A secret as it is stored."""
+    return sealing.seal(secret, PURPOSE)
+
+
+def unseal_secret(sealed: str) -> str:
+    """A stored secret in the clear.
+
+    Raises:
+        Unreadable: the key that sealed it is not among ours.
+    """
+    return sealing.unseal(sealed, PURPOSE)
+
+
+def reseal_secrets() -> tuple[int, int]:
+    """Seal every secret anew with the newest key; how many subscriptions were, and how many could not be read."""
+    return sealing.reseal_all(Subscription.objects.all(), PURPOSE, "secret", "previous_secret")
+
+
+def pause_sending(reason: str = "") -> tuple[SendingPause, bool]:
+    """Send nothing from now on, in any process; attempts that have begun end. The pause, and whether it is new."""
+    made: tuple[SendingPause, bool] = SendingPause.objects.get_or_create(
+        pk=SendingPause.ONLY, defaults={"paused_at": db_now(), "reason": reason[:MAX_REASON_CHARS]}
+    )
+    return made
+
+
+def resume_sending() -> bool:
+    """Send again, what waited first; False when sending was not paused."""
+    return bool(SendingPause.objects.filter(pk=SendingPause.ONLY).delete()[0])
+
+
+def find_pause() -> SendingPause | None:
+    """The pause, while there is one."""
+    return SendingPause.objects.filter(pk=SendingPause.ONLY).first()

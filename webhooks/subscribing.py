@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
 from accounts import quotas
 from accounts.models import User
 from kit.clock import db_now
 from webhooks.catalog import TEST
-from webhooks.keyring import new_secret, seal
 from webhooks.models import Subscription
 from webhooks.outbox import Happening, queue
+from webhooks.queues import new_signing_secret, seal_secret
+from webhooks.settings import get_settings
 
 OVERLAP = timedelta(hours=24)
 TEST_MESSAGE = "This is a test: your webhook works."
@@ -41,11 +41,11 @@ def subscribe(owner: User, details: Mapping[str, Any]) -> WithSecret:
     """
     # Before counting: two requests at once would both find room for the last one.
     quotas.hold(owner.pk)
-    most = settings.WEBHOOKS_PER_OWNER
+    most = get_settings().webhooks_per_owner
     if most and Subscription.objects.owned_by(owner).count() >= most:
         raise TooMany(f"you have {most} webhooks already")
-    secret = new_secret()
-    return WithSecret(Subscription.objects.create(owner=owner, secret=seal(secret), **details), secret)
+    secret = new_signing_secret()
+    return WithSecret(Subscription.objects.create(owner=owner, secret=seal_secret(secret), **details), secret)
 
 
 def revise(subscription: Subscription, changes: Mapping[str, Any]) -> None:
@@ -64,8 +64,8 @@ def roll_secret(subscription_id: int) -> WithSecret | None:
     )
     if found is None:
         return None
-    secret = new_secret()
-    found.previous_secret, found.secret = found.secret, seal(secret)
+    secret = new_signing_secret()
+    found.previous_secret, found.secret = found.secret, seal_secret(secret)
     found.previous_until = overlap_ends(db_now())
     found.save(update_fields=["secret", "previous_secret", "previous_until"])
     return WithSecret(found, secret)

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
 from a2a_bridge.push_models import PushConfig
 from a2a_bridge.pushes.sealed import Secrets, Unreadable, seal, unseal
 from a2a_bridge.requests import PushTarget
+from a2a_bridge.settings import get_settings
 from a2a_bridge.tasks.record import Task
 from accounts import quotas
 from agents.models import Turn
@@ -82,7 +82,7 @@ def drop(task_id: str, config_id: str = "") -> None:
 def _check_number(task: Task) -> None:
     if _of(task.id).count() >= MOST_A_TASK:
         raise TooMany(f"the task has {MOST_A_TASK} push configs already")
-    most = settings.PUSH_CONFIGS_PER_CALLER
+    most = get_settings().push_configs_per_caller
     if most and PushConfig.objects.filter(caller=task.caller_id).count() >= most:
         raise TooMany(f"your tasks have {most} push configs already")
 

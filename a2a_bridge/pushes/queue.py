@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 
 from a2a_bridge.push_models import Push, PushConfig
 from a2a_bridge.pushes.sealed import Secrets, Unreadable, unseal
+from a2a_bridge.settings import get_settings
 from accounts.signing import NoKey, sign
 from kit.durations import seconds
 from webhooks.models import Sendable
@@ -71,7 +71,7 @@ def _headers(secrets: Secrets) -> dict[str, str]:
 def _signature(config: PushConfig, seq: int, body: bytes, now: datetime) -> str:
     """A JWT about this very attempt (docs/howto/receive-push.md). `jti` is the same in each attempt."""
     claims = {
-        "iss": settings.PUBLIC_URL,
+        "iss": get_settings().public_url,
         "aud": config.url,
         "iat": int(now.timestamp()),
         "jti": f"{config.task_id}.{seq}",

@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q
 
 from a2a_bridge.push_models import Push, PushConfig
 from a2a_bridge.pushes.telling import payload_of
+from a2a_bridge.settings import get_settings
 from a2a_bridge.tasks.pieces import end_of
 from a2a_bridge.tasks.record import State, Task, after, timestamp
 from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S
@@ -66,7 +66,8 @@ def _end(lost: PushConfig, turn: Turn) -> bool:
         history=(),
         seq=known,
     )
-    [event] = end_of(task, SettledTurn(Outcome.FAILED, turn.reason), wait_s=settings.REPLY_WAIT_S, at=timestamp())
+    end = SettledTurn(Outcome.FAILED, turn.reason)
+    [event] = end_of(task, end, wait_s=get_settings().reply_wait_s, at=timestamp())
     now = db_now()
     config.ended_seq, config.touched_at = event.seq, now
     config.save(update_fields=["ended_seq", "touched_at"])

@@ -14,7 +14,7 @@ from a2a_bridge.reference.spoken import Spoken, spoken
 from a2a_bridge.tasks.record import State
 from a2a_bridge.versions import V1
 from agents.links.channel import frames, payloads
-from agents.transcript.live import FROM_LIVE
+from agents.transcript.announcing import FROM_LIVE
 
 SUMMARIES = {
     Operation.SEND: "Ask, and answer with the finished task.",

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import template
-from django.conf import settings
 from django.utils.safestring import SafeString
 
 from a2a_bridge import pages
 from a2a_bridge.cards.parts import url_of
 from a2a_bridge.reference import lines
 from a2a_bridge.reference.spoken import spoken
+from a2a_bridge.settings import get_settings
 from agents.models import Agent
 
 register = template.Library()
@@ -31,7 +31,7 @@ def indent(text: str) -> str:
 @register.simple_tag
 def sdk_address(agent: Agent) -> str:
     """An agent's address as official SDKs take it: they look for the card below it."""
-    return f"{url_of(agent, settings.PUBLIC_URL)}/"
+    return f"{url_of(agent, get_settings().public_url)}/"
 
 
 @register.simple_tag

@@ -1,16 +1,15 @@
 """The caller's own account."""
 
-from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.shown import api_user
 from accounts.models import MAX_KEPT_DAYS, User
 from accounts.rest import Body, caller_of
-from accounts.shapes import ApiUser, Kept
+from accounts.settings import get_settings
+from accounts.shapes import ApiUser, Kept, api_user
 
 
 class Me(APIView):
@@ -52,5 +51,5 @@ class Retention(APIView):
 def _kept(user: User) -> Kept:
     return {
         "questionsKeptDays": user.questions_kept_days,
-        "hubsQuestionsKeptDays": settings.QUESTIONS_KEPT_DAYS,
+        "hubsQuestionsKeptDays": get_settings().questions_kept_days,
     }

@@ -1,6 +1,5 @@
 """Where the caller is signed in, and signing out, here and there."""
 
-from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import NotAuthenticated, NotFound, ValidationError
 from rest_framework.request import Request
@@ -8,12 +7,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.listing import ListQuery, listed
-from accounts.api.shown import api_auth_session
 from accounts.authn import CALLER_KINDS, COOKIE
 from accounts.callers import presented_by
 from accounts.models import Credential
 from accounts.rest import BySession, Conflict, caller_of, check_no_fields, identity_of
-from accounts.shapes import AuthSession, RevokedSession
+from accounts.settings import get_settings
+from accounts.shapes import AuthSession, RevokedSession, api_auth_session
 from kit.describe import ErrorBody, Items
 
 Kind = Credential.Kind
@@ -77,5 +76,5 @@ class Logout(APIView):
                 raise NotAuthenticated
             presented.revoke()
         response = Response(status=204)
-        response.delete_cookie(COOKIE, path=settings.SESSION_COOKIE_PATH, samesite="Lax")
+        response.delete_cookie(COOKIE, path=get_settings().cookie_path, samesite="Lax")
         return response

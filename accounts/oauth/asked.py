@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
 from accounts.oauth.errors import Refused
+from accounts.settings import get_settings
 
 # http to this machine by one of its names, any port, a plain path: nothing a parser could read in two ways.
 LOOPBACK = re.compile(r"http://(?:localhost|127\.0\.0\.1|\[::1\])(?::([1-9][0-9]{0,4}))?")
@@ -114,5 +113,5 @@ def _is_loopback(address: str) -> bool:
 def _is_apps(address: str) -> bool:
     if _is_loopback(address):
         return True
-    homes = [origin for origin in settings.APP_ORIGINS if address.startswith(origin)]
+    homes = [origin for origin in get_settings().app_origins if address.startswith(origin)]
     return any(PLAIN_PATH.match(address, len(origin)) for origin in homes)

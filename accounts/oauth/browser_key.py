@@ -1,9 +1,9 @@
 """The cookie that binds a sign-in to the browser that began it."""
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from accounts.oauth.attempts import LIFETIME
+from accounts.settings import get_settings
 from kit.ids import unguessable
 
 KEY_CHARS = 40
@@ -31,10 +31,10 @@ def keep_key(response: HttpResponse, key: str) -> None:
         path="/",
         httponly=True,
         samesite="Lax",
-        secure=settings.IS_HTTPS,
+        secure=get_settings().is_https,
     )
 
 
 def _cookie_name() -> str:
     """`__Host-` keeps other names below the hub's from planting a cookie of theirs."""
-    return "__Host-cw_login" if settings.IS_HTTPS else "cw_login"
+    return "__Host-cw_login" if get_settings().is_https else "cw_login"

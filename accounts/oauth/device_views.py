@@ -2,18 +2,17 @@
 
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api.shown import NO_STORE, user_agent_of
 from accounts.oauth import asked, devices
 from accounts.oauth.bodies import DevicePoll, DeviceStart
 from accounts.oauth.errors import InvalidGrant
 from accounts.oauth.open import Open, field
-from accounts.shapes import DeviceCodes, DeviceGranted
+from accounts.settings import get_settings
+from accounts.shapes import NO_STORE, DeviceCodes, DeviceGranted, user_agent_of
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
 
@@ -28,7 +27,7 @@ class DeviceCode(Open):
         app_name = asked.read_app_name(field(request, "app_name"))
         machine_id = asked.read_machine_id(field(request, "machine_id"))
         both = devices.begin(app_name, machine_id)
-        page = f"{settings.PUBLIC_ORIGIN}{reverse('device')}"
+        page = f"{get_settings().public_origin}{reverse('device')}"
         shown: DeviceCodes = {
             "device_code": both.device_code,
             "user_code": both.user_code,

@@ -15,11 +15,11 @@ import requests
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.base_client.errors import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
-from django.conf import settings
 
 from accounts.oauth.errors import GitHubFailed, GitHubRefused, NotConfigured
 from accounts.oauth.legs import open_session
 from accounts.oauth.signup import LOGIN
+from accounts.settings import get_settings
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class GitHub:
     def _read(self, path: str, shape: type[T]) -> T | None:
         """An answer of the API; None when GitHub says there is none, or that it is not ours to see."""
         headers = {"Accept": "application/vnd.github+json"}
-        answer = self._session.get(settings.GITHUB_API_URL + path, headers=headers)
+        answer = self._session.get(get_settings().github_api_url + path, headers=headers)
         if answer.status_code in (403, 404):
             return None
         if answer.status_code != 200:
@@ -86,7 +86,7 @@ class GitHub:
 
 def is_configured() -> bool:
     """Whether people can sign in with GitHub here."""
-    return bool(settings.GITHUB_CLIENT_ID)
+    return bool(get_settings().github_client_id)
 
 
 def check_configured() -> None:
@@ -104,9 +104,9 @@ def check_configured() -> None:
 
 def authorize_url(state: str, verifier: str) -> str:
     """Where to send a browser, with the S256 challenge of the verifier."""
-    scope = "read:org" if settings.SIGNUP.orgs else None
+    scope = "read:org" if get_settings().signup.orgs else None
     with _session(scope=scope) as session:
-        address = f"{settings.GITHUB_URL}/login/oauth/authorize"
+        address = f"{get_settings().github_url}/login/oauth/authorize"
         url, _ = session.create_authorization_url(address, state=state, code_verifier=verifier)
     return str(url)
 
@@ -122,7 +122,7 @@ def leg(code: str, verifier: str) -> Iterator[GitHub]:
     try:
         with _session() as session:
             token = session.fetch_token(
-                f"{settings.GITHUB_URL}/login/oauth/access_token", code=code, code_verifier=verifier
+                f"{get_settings().github_url}/login/oauth/access_token", code=code, code_verifier=verifier
             )
             if not TOKEN.match(str(token.get("access_token", ""))):
                 raise _failed("no token")
@@ -135,9 +135,10 @@ def leg(code: str, verifier: str) -> Iterator[GitHub]:
 
 
 def _session(**options: Any) -> OAuth2Session:
+    settings = get_settings()
     return open_session(
-        settings.GITHUB_CLIENT_ID,
-        settings.GITHUB_CLIENT_SECRET,
+        settings.github_client_id,
+        settings.github_client_secret,
         _callback(),
         token_endpoint_auth_method="client_secret_post",  # noqa: S106  the name of a method
         **options,
@@ -145,7 +146,7 @@ def _session(**options: Any) -> OAuth2Session:
 
 
 def _callback() -> str:
-    return f"{settings.PUBLIC_URL}{CALLBACK}"
+    return f"{get_settings().public_url}{CALLBACK}"
 
 
 def _failed(why: str) -> GitHubFailed:

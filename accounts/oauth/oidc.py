@@ -15,7 +15,6 @@ from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.base_client.errors import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
 from authlib.oidc.core import CodeIDToken
-from django.conf import settings
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
@@ -24,6 +23,7 @@ from joserfc.jws import JWSRegistry
 from accounts.oauth.errors import ProviderFailed, ProviderRefused
 from accounts.oauth.legs import open_session
 from accounts.oauth.providers import Provider, is_safe
+from accounts.settings import get_settings
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Vouched:
 
 def find_provider(number: int) -> Provider | None:
     """The provider of this number."""
-    return next((one for one in settings.OIDC_PROVIDERS if one.number == number), None)
+    return next((one for one in get_settings().oidc_providers if one.number == number), None)
 
 
 def authorize_url(provider: Provider, *, state: str, verifier: str, nonce: str) -> str:
@@ -189,7 +189,7 @@ def _read(session: OAuth2Session, address: str, shape: type[T], *, with_token: b
 
 def callback_of(provider: Provider) -> str:
     """Where the provider sends browsers back to; the operator registers it there."""
-    return f"{settings.PUBLIC_URL}/api/v1/auth/oidc/{provider.number}/callback"
+    return f"{get_settings().public_url}/api/v1/auth/oidc/{provider.number}/callback"
 
 
 def _session(provider: Provider) -> OAuth2Session:

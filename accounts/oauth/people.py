@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from itertools import count, islice
 from shlex import quote
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Lower
@@ -18,6 +17,7 @@ from accounts.models import ProviderIdentity, User
 from accounts.oauth.errors import LoginTaken, SignupClosed, Suspended
 from accounts.oauth.github import Profile
 from accounts.oauth.oidc import Vouched
+from accounts.settings import get_settings
 from accounts.tokens import LOGIN as LOCAL_LOGIN
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -68,7 +68,8 @@ def admit_vouched(person: Vouched) -> User:
     known = ProviderIdentity.objects.filter(issuer=person.issuer, subject=person.subject)
     if (user := _known(known)) is not None:
         return user
-    if not (settings.SIGNUP.is_open or settings.SIGNUP.takes_address(person.email)):
+    signup = get_settings().signup
+    if not (signup.is_open or signup.takes_address(person.email)):
         raise SignupClosed(NOT_LET_IN.format(issuer=quote(person.issuer), subject=quote(person.subject)))
     for login in _free_logins(person.username):
         try:
@@ -165,7 +166,7 @@ def _local(login: str) -> User:
 
 
 def _may_join(profile: Profile, is_member: Callable[[str], bool]) -> bool:
-    signup = settings.SIGNUP
+    signup = get_settings().signup
     is_named = signup.is_open or profile.login.lower() in signup.logins
     return is_named or any(is_member(org) for org in signup.orgs)
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.db.models import Q
 
 from accounts.models import Passkey, User
@@ -10,6 +9,7 @@ from accounts.oauth import github
 from accounts.oauth.errors import NotConfigured
 from accounts.oauth.providers import Provider
 from accounts.passkeys import passkeys_work
+from accounts.settings import get_settings
 
 NOTHING_SET_UP = (
     "this hub has no sign-in set up yet: its operator makes a link for you with manage.py invite, or sets up"
@@ -41,13 +41,13 @@ class Ways:
 def find_ways() -> Ways:
     """What is set up now. Passkeys and passwords count once an account has one."""
     with_password = User.objects.filter(is_active=True).exclude(Q(password="") | Q(password__startswith="!"))  # noqa: S106
-    is_vouched = github.is_configured() or bool(settings.OIDC_PROVIDERS)
+    is_vouched = github.is_configured() or bool(get_settings().oidc_providers)
     return Ways(
         github=github.is_configured(),
-        providers=settings.OIDC_PROVIDERS,
+        providers=get_settings().oidc_providers,
         passkey=passkeys_work() and Passkey.objects.filter(user__is_active=True).exists(),
         password=with_password.exists(),
-        development=settings.DEV_LOGIN and not is_vouched,
+        development=get_settings().dev_login and not is_vouched,
     )
 
 

@@ -1,4 +1,4 @@
-"""The directory, and an owner's own agents."""
+"""The directory, an owner's own agents, and changed cards of those that are remote servers."""
 
 from functools import partial
 from typing import Any
@@ -12,19 +12,29 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.models import User
+from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Conflict, StrictJSONParser, caller_of
-from agents.api.paging import PageQuery, page, read_query
-from agents.api.serializers import ChangedAgent, NewAgent, RemotePlace, show_agent, show_agents, show_card
-from agents.api.shapes import ApiAgent, ApiCard, PublishedAgent
+from accounts.sealing import Unreadable
+from agents.api.serializers import (
+    CardDecision,
+    ChangedAgent,
+    NewAgent,
+    RemotePlace,
+    show_agent,
+    show_agents,
+    show_card,
+)
+from agents.api.shapes import ApiAgent, ApiCard, ApiCardChange, PublishedAgent
 from agents.core import publishing
 from agents.links.remote.access import NO_AUTH, BadAuth
+from agents.links.remote.approval import CARD_DECISIONS, ChangedCard, NotWaiting, find_changed_card
 from agents.links.remote.card import BadCard
 from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.models import Agent, RemoteServer, Session
 from agents.transcript.pieces import Json
 from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
-from kit.sealing import Unreadable
+from kit.iso import iso
 
 MOST_LISTED = 5000
 PAPERS = ("claude_md", "personalization_prompt")  # up to 64 Ki characters each, too much for a list of many
@@ -205,3 +215,48 @@ def _refuse_moving(agent: Agent, changes: Json) -> None:
     for field, now in {"slug": agent.slug, "sessionId": agent.session.public_id}.items():
         if changes.pop(field, now) != now:
             raise ValidationError({field: "fixed at publishing; delete the agent and publish anew"})
+
+
+class CardChange(APIView):
+    """`/agents/{id}/card-change`"""
+
+    parser_classes = [StrictJSONParser]
+
+    @extend_schema(responses={200: ApiCardChange, 404: ErrorBody})
+    def get(self, request: Request, agent_id: int) -> Response:
+        """What differs between the card by which the hub calls a remote server and the one it shows now."""
+        _, _, changed = _find_changed_card(agent_id, caller_of(request))
+        return Response(_show_card_change(changed))
+
+    @extend_schema(request=CardDecision, responses={200: ApiAgent, 404: ErrorBody, 409: ErrorBody})
+    def post(self, request: Request, agent_id: int) -> Response:
+        """Call the server by the changed card, or keep the approved one; 409 when it changed again meanwhile."""
+        owner = caller_of(request)
+        agent, server, _ = _find_changed_card(agent_id, owner)
+        body = CardDecision(data=request.data)
+        body.is_valid(raise_exception=True)
+        try:
+            CARD_DECISIONS[body.validated_data["decision"]](server, body.validated_data["digest"])
+        except NotWaiting:
+            raise Conflict("another card waits: look at it first") from None
+        return Response(show_agent(agent, viewer_id=owner.pk))
+
+
+def _find_changed_card(agent_id: int, owner: User) -> tuple[Agent, RemoteServer, ChangedCard]:
+    """An owner's agent whose server has a changed card; without one it is absent."""
+    agent = get_own_agent(agent_id, owner)
+    server = RemoteServer.objects.filter(session_id=agent.session_id).first()
+    changed = find_changed_card(server) if server else None
+    if server is None or changed is None:
+        raise NotFound("no changed card waits")
+    return agent, server, changed
+
+
+def _show_card_change(changed: ChangedCard) -> ApiCardChange:
+    return {
+        "digest": changed.digest,
+        "since": iso(changed.since),
+        "asked": changed.is_asked,
+        "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changed.changes.shown],
+        "more": changed.changes.more,
+    }

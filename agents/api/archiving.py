@@ -1,6 +1,7 @@
 """Putting sessions away, and tidying up those that share a name."""
 
 from datetime import datetime
+from typing import Literal, TypedDict
 from uuid import UUID
 
 from django.db import transaction
@@ -12,15 +13,49 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.rest import Body, caller_of, check_no_fields
-from agents.api.session_shapes import Pruned, SessionArchived
-from agents.api.visible import get_session
+from agents.api.sessions import get_session
 from agents.models import Session
 from agents.transcript.access import Role, seen_at
-from agents.transcript.deleting import Gone, delete_sessions
-from agents.transcript.pruning import Plan, plan
+from agents.transcript.deleting import Gone, PruningPlan, delete_sessions, plan_pruning
 from kit.clock import db_now
-from kit.describe import ErrorBody
+from kit.describe import ErrorBody, Time, Uuid
 from kit.iso import iso
+
+
+class SessionArchived(TypedDict):
+    """It is archived, now or already."""
+
+    ok: Literal[True]
+    alreadyArchived: bool
+    sessionId: Uuid
+    archivedAt: Time
+
+
+class SessionKept(TypedDict):
+    """A session that stays."""
+
+    routingName: str
+    sessionId: Uuid
+
+
+class SessionPruned(TypedDict):
+    """A session that goes, or went."""
+
+    routingName: str
+    sessionId: Uuid
+    lastSeenAt: Time
+    wasArchived: bool
+
+
+class Pruned(TypedDict):
+    """Of the caller's sessions that share a routing name: which stay, and which went or would go."""
+
+    ok: Literal[True]
+    dryRun: bool
+    kept: list[SessionKept]
+    deleted: list[SessionPruned]
+    blobsSwept: int
+    bytesFreed: int
 
 
 class PruneBody(Body):
@@ -60,7 +95,7 @@ class PruneSessions(APIView):
         body = PruneBody(data=request.data)
         body.is_valid(raise_exception=True)
         name = (body.validated_data.get("routingName") or "").removeprefix("@") or None
-        planned, gone = plan(caller_of(request).pk, name), None
+        planned, gone = plan_pruning(caller_of(request).pk, name), None
         if not body.validated_data["dryRun"]:
             gone = delete_sessions([session.pk for session in planned.spare], only_offline=True)
         return Response(_show(planned, gone))
@@ -81,7 +116,7 @@ def archive(session: Session) -> tuple[bool, datetime]:
     return bool(changed), archived_at
 
 
-def _show(planned: Plan, gone: Gone | None) -> Pruned:
+def _show(planned: PruningPlan, gone: Gone | None) -> Pruned:
     deleted = [one for one in planned.spare if gone is None or one.pk in gone.session_ids]
     return {
         "ok": True,

@@ -1,20 +1,71 @@
-"""What happened in a session, and what its operators said about it."""
+"""What happened in a session, and what its operators said about it: by cursor, or in one line with its files."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 import msgspec
+from django.db.models import Model, QuerySet
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from agents.api.cursors import CursorPage, CursorQuery, cursor_page
-from agents.api.visible import get_session
-from agents.models import Event, OpMessage
+from accounts.paging import read_query
+from agents.api.sessions import get_session
+from agents.models import Event, File, OpMessage
+from agents.transcript.announcing import SeenEvent
+from agents.transcript.reading import KINDS, Action, Moment, Window, read, timeline
 from kit.describe import Time, Uuid
 from kit.iso import iso
+
+Row = TypeVar("Row", bound=Model)
+Shown = TypeVar("Shown")
+MAX_ID = 2**63 - 1
+
+
+class CursorPage(msgspec.Struct, Generic[Shown], frozen=True, rename="camel"):
+    """A window of a list, ascending by id. `firstId` is the next `before`, `lastId` the next `after`."""
+
+    items: list[Shown]
+    first_id: int | None
+    last_id: int | None
+    has_more: bool
+
+
+class CursorQuery(serializers.Serializer[Any]):
+    """Which part of the list."""
+
+    highest_limit: ClassVar[int]
+
+    after = serializers.IntegerField(required=False, min_value=0, max_value=MAX_ID)
+    before = serializers.IntegerField(required=False, min_value=0, max_value=MAX_ID)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse two directions at once."""
+        if "after" in attrs and "before" in attrs:
+            raise serializers.ValidationError("give after or before, not both")
+        return attrs
+
+    @property
+    def window(self) -> Window:
+        """What it asks for; a limit above the highest gets the highest."""
+        asked = self.validated_data
+        limit = min(asked["limit"], self.highest_limit)
+        return Window(limit=limit, after=asked.get("after"), before=asked.get("before"))
+
+
+def cursor_page(rows: QuerySet[Row, Any], window: Window, show: Callable[[Row], Shown]) -> HttpResponse:
+    """The answer with one window of rows."""
+    found, has_more = read(rows, window)
+    first, last = (found[0].pk, found[-1].pk) if found else (None, None)
+    return json_answer(CursorPage([show(row) for row in found], first, last, has_more))
+
+
+def json_answer(body: msgspec.Struct) -> HttpResponse:
+    """JSON written by msgspec: a payload goes out as the text it is stored as, whatever it holds."""
+    return HttpResponse(msgspec.json.encode(body), content_type="application/json")
 
 
 class ApiEvent(msgspec.Struct, frozen=True, rename="camel"):
@@ -106,3 +157,89 @@ def show_op_message(message: OpMessage, session_id: str) -> ApiOpMessage:
 def payload_of(event: Event) -> msgspec.Raw:
     """The stored text, to be written as it is."""
     return msgspec.Raw(event.payload.encode())
+
+
+HIGHEST_LIMIT = 5000
+
+
+class TimelineItem(msgspec.Struct, frozen=True, rename="camel", tag_field="kind"):
+    """One item; `id` is that of its row among its kind."""
+
+    id: int
+    ts: Time
+
+
+class TimelineEvent(TimelineItem, frozen=True, tag="event"):
+    """Something happened."""
+
+    event: SeenEvent
+
+
+class TimelineOpMessage(TimelineItem, frozen=True, tag="op-message"):
+    """An operator wrote to the others."""
+
+    author_login: str
+    text: str
+    mentions: list[str]
+
+
+class TimelineFileInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """A file, in short."""
+
+    id: int
+    filename: str
+    size: int
+    mime: str
+    uploader_login: str
+
+
+class TimelineFile(TimelineItem, frozen=True, tag="file"):
+    """A file came, or went."""
+
+    action: Action
+    file: TimelineFileInfo
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """The newest items, oldest first."""
+
+    items: list[TimelineEvent | TimelineOpMessage | TimelineFile]
+
+
+class TimelineQuery(serializers.Serializer[Any]):
+    """How much, and of what: `kinds` are names of kinds with commas between."""
+
+    limit = serializers.IntegerField(default=50, min_value=1)
+    kinds = serializers.CharField(default="", allow_blank=True, max_length=100)
+
+    def validate_kinds(self, value: str) -> list[str]:
+        """The kinds named; all when none is."""
+        named = [kind for kind in (part.strip() for part in value.split(",")) if kind]
+        if unknown := sorted(set(named) - set(KINDS)):
+            raise serializers.ValidationError(f"no such kind: {unknown[0]}; want {', '.join(KINDS)}")
+        return named or list(KINDS)
+
+
+class SessionTimeline(APIView):
+    """`/sessions/{id}/timeline`"""
+
+    @extend_schema(parameters=[TimelineQuery], responses=Timeline)
+    def get(self, request: Request, public_id: UUID) -> HttpResponse:
+        """The newest of what happened in a session, oldest first."""
+        session = get_session(request, public_id)
+        query = read_query(TimelineQuery, request)
+        moments = timeline(session.pk, query["kinds"], min(query["limit"], HIGHEST_LIMIT))
+        return json_answer(Timeline([show_moment(moment) for moment in moments]))
+
+
+def show_moment(moment: Moment) -> TimelineEvent | TimelineOpMessage | TimelineFile:
+    """One TimelineItem."""
+    row, ts = moment.row, iso(moment.ts)
+    match row:
+        case Event():
+            return TimelineEvent(row.pk, ts, SeenEvent(row.kind, row.type, payload_of(row), ts))
+        case OpMessage():
+            return TimelineOpMessage(row.pk, ts, row.author.login, row.text, row.mentions)
+        case File():
+            shown = TimelineFileInfo(row.pk, row.filename, row.size, row.mime, row.uploader.login)
+            return TimelineFile(row.pk, ts, moment.action or "uploaded", shown)

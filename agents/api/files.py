@@ -1,12 +1,20 @@
-"""Files of a session, for those who may see it."""
+"""Files of a session: for those who may see it, and for its agent at `/api/channel/files`.
 
+Section 4.8 of the channel's wire is about the latter.
+"""
+
+import unicodedata
 import uuid
 from collections.abc import Iterable, Iterator
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
+from urllib.parse import quote
 
+from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import NotFound, PermissionDenied
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import MultiPartParser
@@ -15,19 +23,43 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.rest import caller_of
-from agents.api.paging import PageQuery, page
-from agents.api.uploads import FileForm, read_form
-from agents.api.visible import get_session
-from agents.models import File
+from accounts.authn import Identity, identify, presented
+from accounts.models import Credential, User
+from accounts.paging import PageQuery, page, read_query
+from accounts.rest import Body, PayloadTooLarge, caller_of
+from agents.api.sessions import get_session
+from agents.models import File, Session
 from agents.transcript import files
 from agents.transcript.access import NotAllowed, Role, role_of
 from agents.transcript.blobs import SLICE_BYTES
-from agents.transcript.file_names import ANY_MIME
-from agents.transcript.shown_files import ApiFile, show_file
+from agents.transcript.files import ANY_MIME, MAX_FILE_BYTES, ApiFile, Upload, show_file
 from kit.async_db import stream_slices
 from kit.concurrency import DOWNLOADS, take_slot
-from kit.describe import ErrorBody, Page
+from kit.describe import CHANNEL_TOKEN, ErrorBody, Page, Uuid
+
+TOO_LARGE = f"a file has at most {MAX_FILE_BYTES} bytes"
+
+
+class FileForm(Body):
+    """The part `file`."""
+
+    file = serializers.FileField()
+
+    def validate_file(self, file: "UploadedFile[bytes]") -> "UploadedFile[bytes]":
+        """Refuse what is over the cap; DRF refuses what is empty."""
+        if (file.size or 0) > MAX_FILE_BYTES:
+            raise PayloadTooLarge(TOO_LARGE)
+        return file
+
+
+def read_form(form: type[FileForm], request: Request) -> dict[str, Any]:
+    """The checked parts of a body, `file` as an `Upload`."""
+    checked = form(data=request.data)
+    checked.is_valid(raise_exception=True)
+    file = checked.validated_data["file"]
+    upload = Upload(filename=file.name, mime=file.content_type, data=file.read())
+    return {**checked.validated_data, "file": upload}
+
 
 INERT = "sandbox; default-src 'none'"  # should a browser show it after all
 ANY_BYTES = (200, ANY_MIME)
@@ -84,15 +116,14 @@ class OneFile(APIView):
         """Delete a file; again is fine."""
         file = get_file(request, file_id, Role.PROMPTER)
         done = files.delete(file)
-        return Response(
-            {
-                "ok": True,
-                "alreadyDeleted": done.already_deleted,
-                "blobDeleted": done.blob_deleted,
-                "refsRemaining": done.refs_remaining,
-                "freedBytes": done.freed_bytes,
-            }
-        )
+        answer: FileDeleted = {
+            "ok": True,
+            "alreadyDeleted": done.already_deleted,
+            "blobDeleted": done.blob_deleted,
+            "refsRemaining": done.refs_remaining,
+            "freedBytes": done.freed_bytes,
+        }
+        return Response(answer)
 
 
 class FileContent(APIView):
@@ -143,3 +174,106 @@ def get_file(request: Request, file_id: int, at_least: Role) -> File:
     if role_of(file.session) < at_least:
         raise PermissionDenied(str(NotAllowed(at_least)))
     return file
+
+
+class ChannelAuthentication(BaseAuthentication):
+    """By Bearer alone: an agent has no cookie."""
+
+    def authenticate(self, request: Request) -> tuple[User, Identity] | None:
+        """The owner and the identity of the token; None without a live one, which is then a 401."""
+        token = presented({"authorization": request.headers.get("Authorization", "")})
+        identity = identify({token.digest}).get(token.digest) if token else None
+        if identity is None or identity.kind != Credential.Kind.CHANNEL:
+            return None
+        user = User.objects.filter(pk=identity.user_id).first()
+        return (user, identity) if user else None
+
+    def authenticate_header(self, request: Request) -> str:
+        """Makes a missing caller a 401 instead of a 403."""
+        return "Bearer"
+
+
+def token_of(request: Request) -> Identity:
+    """The channel token of an authenticated request."""
+    return cast(Identity, request.auth)
+
+
+class ChannelFile(TypedDict):
+    """A file an agent handed out."""
+
+    id: int
+    filename: str
+    mime: str
+    size: int
+    sha256: str
+    sessionId: Uuid
+
+
+class ChannelFileForm(FileForm):
+    """The part `file`, and the session it goes to."""
+
+    sessionId = serializers.UUIDField()
+
+
+class OwnSession(serializers.Serializer[Any]):
+    """The agent's own session."""
+
+    sessionId = serializers.UUIDField()
+
+
+class ChannelFiles(APIView):
+    """`/api/channel/files`"""
+
+    authentication_classes = [ChannelAuthentication]
+    parser_classes = [MultiPartParser]
+
+    @extend_schema(
+        auth=[CHANNEL_TOKEN],
+        request={"multipart/form-data": ChannelFileForm},
+        responses={201: ChannelFile, 404: ErrorBody, **OF_UPLOADS},
+    )
+    def post(self, request: Request) -> Response:
+        """Add a file to a session of the token's owner, or to one they may prompt; up to 10 MiB."""
+        form = read_form(ChannelFileForm, request)
+        session = get_session(request, form["sessionId"], at_least=Role.PROMPTER)
+        file = files.store(session, caller_of(request), form["file"], File.Scope.REPLY)
+        shown: ChannelFile = {
+            "id": file.pk,
+            "filename": file.filename,
+            "mime": file.mime,
+            "size": file.size,
+            "sha256": file.sha256,
+            "sessionId": str(session.public_id),
+        }
+        return Response(shown, status=201)
+
+
+class OneChannelFile(APIView):
+    """`/api/channel/files/{id}`"""
+
+    authentication_classes = [ChannelAuthentication]
+    content_negotiation_class = AnyType
+
+    @extend_schema(auth=[CHANNEL_TOKEN], parameters=[OwnSession], responses=DOWNLOAD)
+    def get(self, request: Request, file_id: int) -> HttpResponseBase:
+        """The bytes of a live file of the session that last came with this token."""
+        wanted = read_query(OwnSession, request)["sessionId"]
+        own = Session.objects.filter(public_id=wanted, credential_id=token_of(request).credential_id)
+        file = File.objects.live().filter(pk=file_id, session__in=own, session__owner=caller_of(request)).first()
+        slices = files.open_file(file) if file else None
+        if file is None or slices is None:
+            raise NotFound("no such file of this session")
+        response = download(request, file, slices)
+        response["x-clawborrator-file-name"] = _header_text(file.filename)
+        response["x-clawborrator-file-mime"] = file.mime
+        response["x-clawborrator-file-size"] = str(file.size)
+        return response
+
+
+def _header_text(name: str) -> str:
+    """The name as far as a header can hold it: the public channel reads the bytes as Latin-1, and decodes no more.
+
+    Other characters are percent-encoded. `Content-Disposition` has every name as it is.
+    """
+    composed = unicodedata.normalize("NFC", name)  # macOS sends "u" and a diaeresis, which together are Latin-1
+    return "".join(one if ord(one) < 256 else quote(one) for one in composed)

@@ -1,30 +1,113 @@
-"""The kill switch: owners for their own agents, administrators for any agent, owner or caller."""
+"""Whom an owner does not answer, and agents, owners and callers that are halted."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, cast
 
 from django.contrib.admin.models import ADDITION
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.acts import name_rows, note
+from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of
-from agents.api.administration.staff import StaffView
+from agents.api.admin_lists import StaffView
 from agents.api.agents import get_own_agent
-from agents.api.paging import PageQuery, page
-from agents.api.shapes import ApiHalt
 from agents.core import halting
 from agents.core.halting import Subject
-from agents.models import Halt
+from agents.core.publishing import UnknownLogin, block, unblock, users_named
+from agents.models import CallerBlock, Halt
 from agents.models.halt import REASON_CHARS
-from kit.describe import ErrorBody, Page
+from kit.describe import ErrorBody, Page, Time
 from kit.iso import iso, iso_or_none
 
+
+class ApiBlock(TypedDict):
+    """A caller whom the owner does not answer."""
+
+    login: str
+    createdAt: Time
+
+
+class Unblocked(TypedDict):
+    """`removed`: 1, or 0 when there was no block."""
+
+    ok: Literal[True]
+    login: str
+    removed: int
+
+
+class NewBlock(Body):
+    """The body of POST."""
+
+    login = serializers.CharField(max_length=64)
+
+
+class Blocks(APIView):
+    """`/blocks`"""
+
+    @extend_schema(parameters=[PageQuery], responses=Page[ApiBlock])
+    def get(self, request: Request) -> Response:
+        """Whom the caller does not answer, newest first."""
+        own = CallerBlock.objects.filter(owner=caller_of(request)).select_related("caller")
+        return page(request, own.order_by("-pk"), _show_blocks)
+
+    @extend_schema(request=NewBlock, responses={201: ApiBlock, 200: ApiBlock, 404: ErrorBody})
+    def post(self, request: Request) -> Response:
+        """Answer somebody no more: their asks of the caller's agents and sessions are refused. Again is fine."""
+        body = NewBlock(data=request.data)
+        body.is_valid(raise_exception=True)
+        owner = caller_of(request)
+        try:
+            [caller] = users_named([body.validated_data["login"]])
+        except UnknownLogin as unknown:
+            raise NotFound(str(unknown)) from None
+        if caller.pk == owner.pk:
+            raise ValidationError({"login": "this is you: nobody blocks themselves"})
+        made, is_new = block(owner, caller)
+        return Response(_show_block(made), status=201 if is_new else 200)
+
+
+class OneBlock(APIView):
+    """`/blocks/{login}`"""
+
+    @extend_schema(responses={200: Unblocked})
+    def delete(self, request: Request, login: str) -> Response:
+        """Answer somebody again; `removed` is 0 when they were not blocked."""
+        removed = unblock(caller_of(request), login) if login.isprintable() else 0
+        unblocked: Unblocked = {"ok": True, "login": login, "removed": removed}
+        return Response(unblocked)
+
+
+def _show_blocks(blocks: Sequence[CallerBlock]) -> list[ApiBlock]:
+    return [_show_block(one) for one in blocks]
+
+
+def _show_block(one: CallerBlock) -> ApiBlock:
+    return {"login": one.caller.login, "createdAt": iso(one.created_at)}
+
+
 Kind = Halt.Kind
+
+
+class ApiHalt(TypedDict):
+    """Who stands still, by whom and why; `liftedAt` is null as long as they do.
+
+    `name`: the agent's handle, or the login of the owner or caller. `madeBy` is null for the command line.
+    """
+
+    id: int
+    kind: Literal["agent", "owner", "caller"]
+    name: str
+    reason: str
+    byStaff: bool
+    madeBy: str | None
+    madeAt: Time
+    liftedBy: str | None
+    liftedAt: Time | None
 
 
 class Why(Body):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db.models import Avg, Count, Max, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
@@ -12,14 +12,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.paging import read_query
 from accounts.rest import caller_of
 from agents.api.agents import get_own_agent
-from agents.api.paging import read_query
 from agents.api.serializers import show_agent
-from agents.api.shapes import Asked, Asker, InboundLog, Sums
+from agents.api.shapes import ApiAgent
 from agents.models import Turn
 from agents.models.choices import Outcome
 from kit.clock import db_now
+from kit.describe import Time
 from kit.iso import iso
 
 RECENT = 100
@@ -27,6 +28,63 @@ TOP_ASKERS = 10
 PUBLIC_ASKER = "(public)"
 OPEN_REASON = "in_progress"
 COMPLETED = Q(outcome=Outcome.COMPLETED)
+
+
+class Window(TypedDict):
+    """How far an audit looks back."""
+
+    days: int
+    since: Time
+
+
+class Sums(TypedDict):
+    """Sums over a window's ended asks; whatever did not complete was denied."""
+
+    total: int
+    ok: int
+    denied: int
+    avgLatencyMs: int | None
+    distinctAskers: int
+
+
+class ThreadStats(TypedDict):
+    """Anonymous threads, which this hub does not offer yet."""
+
+    total: int
+    today: int
+    active: int
+
+
+class Asker(TypedDict):
+    """One of those who asked most."""
+
+    login: str
+    count: int
+    lastAt: Time
+
+
+class Asked(TypedDict):
+    """One ask. `routeId` is null for a refusal, `latencyMs` unless it completed, `traceId` for old asks."""
+
+    ts: Time
+    askerLogin: str
+    ok: bool
+    latencyMs: int | None
+    question: str
+    routeId: str | None
+    deniedReason: str | None
+    traceId: str | None
+
+
+class InboundLog(TypedDict):
+    """The audit of one agent."""
+
+    agent: ApiAgent
+    window: Window
+    summary: Sums
+    publicThreadStats: ThreadStats
+    topAskers: list[Asker]
+    recent: list[Asked]
 
 
 class WindowQuery(serializers.Serializer[Any]):

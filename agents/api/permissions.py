@@ -1,25 +1,45 @@
-"""What the programs of a session ask leave for."""
+"""What the programs of a session ask leave for: reading the requests, and deciding them."""
 
-from typing import cast
+from typing import Literal, TypedDict, cast
 from uuid import UUID
 
 from django.db.models import Case, IntegerField, Value, When
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.paging import PageQuery, page
-from agents.api.session_shapes import ApiPermission, PermissionStatus
-from agents.api.visible import get_session
+from accounts.paging import PageQuery, page
+from accounts.rest import Body, Conflict, StrictJSONParser, caller_of
+from agents.api.sessions import get_session
 from agents.models import PermissionRequest
+from agents.transcript import permissions
 from agents.transcript.access import Role
-from kit.describe import ErrorBody, Page
+from agents.transcript.permissions import MAX_MESSAGE_CHARS, AlreadyResolved, NoSuchRequest
+from kit.describe import ErrorBody, Page, Time, Uuid
 from kit.iso import iso, iso_or_none
 
 DECIDED = Case(
     When(status=PermissionRequest.Status.PENDING, then=Value(0)), default=Value(1), output_field=IntegerField()
 )
+
+
+PermissionStatus = Literal["pending", "allowed", "denied", "expired"]
+
+
+class ApiPermission(TypedDict):
+    """What an agent's program asks leave for."""
+
+    requestId: str
+    tool: str
+    inputPreview: str
+    status: PermissionStatus
+    requestedAt: Time
+    resolvedAt: Time | None
+    resolverLogin: str | None
+    resolvedMessage: str | None
 
 
 class Permissions(APIView):
@@ -45,3 +65,60 @@ def show_permission(row: PermissionRequest) -> ApiPermission:
         "resolverLogin": row.resolver.login if row.resolver else None,
         "resolvedMessage": row.message or None,
     }
+
+
+class DecisionBody(Body):
+    """Yes or no, and a word about it that the agent reads."""
+
+    decision = serializers.ChoiceField(["allow", "deny"])
+    message = serializers.CharField(
+        required=False, allow_null=True, allow_blank=True, max_length=MAX_MESSAGE_CHARS
+    )
+
+
+class PermissionDecided(TypedDict):
+    """The decision, which stands."""
+
+    ok: Literal[True]
+    sessionId: Uuid
+    requestId: str
+    decision: Literal["allow", "deny"]
+    resolverLogin: str
+    resolvedAt: Time | None
+
+
+class ResolvePermission(APIView):
+    """`/sessions/{id}/permissions/{requestId}/resolve`"""
+
+    parser_classes = [StrictJSONParser]
+
+    @extend_schema(
+        request=DecisionBody, responses={200: PermissionDecided, 403: ErrorBody, 404: ErrorBody, 409: ErrorBody}
+    )
+    def post(self, request: Request, public_id: UUID, request_id: str) -> Response:
+        """Allow or deny a request for leave, for good; 409 once it is decided or has run out."""
+        session = get_session(request, public_id, at_least=Role.APPROVER)
+        body = DecisionBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        resolver, said = caller_of(request), body.validated_data
+        try:
+            row = permissions.decide(
+                session.pk,
+                request_id if request_id.isprintable() else "",
+                decision=said["decision"],
+                resolver_id=resolver.pk,
+                message=said.get("message") or "",
+            )
+        except NoSuchRequest:
+            raise NotFound("no such request for leave") from None
+        except AlreadyResolved as resolved:
+            raise Conflict(str(resolved)) from None
+        decided: PermissionDecided = {
+            "ok": True,
+            "sessionId": str(session.public_id),
+            "requestId": row.request_id,
+            "decision": said["decision"],
+            "resolverLogin": resolver.login,
+            "resolvedAt": iso(row.resolved_at) if row.resolved_at else None,
+        }
+        return Response(decided)

@@ -17,8 +17,8 @@ from agents.core.card_settings import (
     checked_skills,
     modes,
 )
-from agents.core.facts import Facts, facts_of
-from agents.core.granting import UnknownLogin, budgets_of, logins_granted, users_named
+from agents.core.directory import Facts, facts_of
+from agents.core.publishing import UnknownLogin, budgets_of, logins_granted, users_named
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
 from agents.links.remote.approval import CARD_DECISIONS
 from agents.links.remote.card import Card

@@ -1,33 +1,93 @@
 """The caller's running and past agents, published or not, and those that others share with them."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Literal, TypedDict, cast
 from uuid import UUID
 
-from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.exceptions import NotFound, PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.paging import MAX_LIMIT, PageQuery, page, read_query
 from accounts.rest import Body, caller_of
-from agents.api.desktops import NO_DESKTOPS
-from agents.api.paging import MAX_LIMIT, PageQuery, page, read_query
 from agents.api.serializers import routing_name
-from agents.api.session_shapes import SessionDeleted
-from agents.api.shapes import ApiSession, RoleWord
-from agents.api.visible import get_session
+from agents.core.targets import Peer, peers_of
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
 from agents.models.reachable import online_sessions
 from agents.models.session import SEEN_AT
-from agents.transcript.access import Role, role_of, seen_at, visible_sessions
+from agents.settings import get_settings
+from agents.transcript.access import NotAllowed, Role, find_session, role_of, seen_at, visible_sessions
 from agents.transcript.deleting import Gone, delete_sessions
-from kit.describe import Page
+from kit.describe import Items, Page, Time, Uuid
 from kit.iso import iso, iso_or_none
 
+
+def get_session(request: Request, public_id: UUID, *, at_least: Role = Role.VIEWER) -> Session:
+    """A session the caller may see, and do this with.
+
+    Raises:
+        NotFound: absent, or not theirs to see: no difference.
+        PermissionDenied: they may see it, but their role does not reach.
+    """
+    try:
+        session = find_session(public_id, caller_of(request).pk, at_least=at_least)
+    except NotAllowed as refused:
+        raise PermissionDenied(str(refused)) from None
+    if session is None:
+        raise NotFound("no such session")
+    return session
+
+
+class SessionDeleted(TypedDict):
+    """What went with a session: rows by kind, and blobs that nothing names any more."""
+
+    ok: Literal[True]
+    sessionId: Uuid
+    deleted: Literal[True]
+    blobsSwept: int
+    bytesFreed: int
+    events: int
+    opMessages: int
+    shares: int
+    files: int
+    permissionRequests: int
+    tokenUsage: int
+    turns: int
+    agents: int
+
+
 MOST_LISTED = 20_000  # where SESSIONS_PER_OWNER is more, or no limit
+
+
+RoleWord = Literal["owner", "approver", "prompter", "viewer"]
+
+
+NO_DESKTOPS = "this hub does not manage desktops"
+
+
+class ApiSession(TypedDict):
+    """A running or past agent. The last five fields are for clients that look for them."""
+
+    id: Uuid
+    routingName: str | None
+    startedByLogin: str
+    role: RoleWord
+    host: str | None
+    cwd: str | None
+    channelVersion: str | None
+    startedAt: Time
+    lastSeenAt: Time
+    archivedAt: Time | None
+    connected: bool
+    agentHandle: str | None
+    managedBy: None
+    autoStart: bool
+    autoEnter: bool
+    extraFlags: list[str]
+    preserveSessionId: bool
 
 
 class SessionQuery(serializers.Serializer[Any]):
@@ -104,7 +164,7 @@ class OneSession(APIView):
 
 def most_listed() -> int:
     """How many sessions a list holds: all that one may have, and MAX_LIMIT that others share."""
-    return min(settings.SESSIONS_PER_OWNER or MOST_LISTED, MOST_LISTED) + MAX_LIMIT
+    return min(get_settings().sessions_per_owner or MOST_LISTED, MOST_LISTED) + MAX_LIMIT
 
 
 def show_session(request: Request, session: Session) -> ApiSession:
@@ -162,4 +222,37 @@ def _show(session: Session, is_online: bool, handle: str | None) -> ApiSession:
         "autoEnter": False,
         "extraFlags": [],
         "preserveSessionId": False,
+    }
+
+
+class ApiPeer(TypedDict):
+    """A session as a peer; `mine`: the caller owns it."""
+
+    routingName: str
+    ownerLogin: str
+    mine: bool
+    sessionId: Uuid
+    cwd: str | None
+    online: bool
+
+
+class Peers(APIView):
+    """`/peers`"""
+
+    @extend_schema(responses=Items[ApiPeer])
+    def get(self, request: Request) -> Response:
+        """Sessions the caller may see, own ones first; as many as `/sessions` lists."""
+        peers = peers_of(caller_of(request).pk, most=most_listed())
+        return Response({"items": [show_peer(peer) for peer in peers]})
+
+
+def show_peer(peer: Peer) -> ApiPeer:
+    """ApiPeer of the native API."""
+    return {
+        "routingName": f"@{peer.session.routing_name}",
+        "ownerLogin": peer.session.owner.login,
+        "mine": peer.is_mine,
+        "sessionId": str(peer.session.public_id),
+        "cwd": peer.session.cwd or None,
+        "online": peer.is_online,
     }

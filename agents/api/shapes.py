@@ -4,32 +4,9 @@ from typing import Literal, NotRequired, TypedDict
 
 from kit.describe import Time, Uuid
 
-RoleWord = Literal["owner", "approver", "prompter", "viewer"]
 Access = Literal["public", "limited", "private"]
 Style = Literal["hybrid", "task-generating"]
 TaskStoreKind = Literal["memory", "journal"]
-
-
-class ApiSession(TypedDict):
-    """A running or past agent. The last five fields are for clients that look for them."""
-
-    id: Uuid
-    routingName: str | None
-    startedByLogin: str
-    role: RoleWord
-    host: str | None
-    cwd: str | None
-    channelVersion: str | None
-    startedAt: Time
-    lastSeenAt: Time
-    archivedAt: Time | None
-    connected: bool
-    agentHandle: str | None
-    managedBy: None
-    autoStart: bool
-    autoEnter: bool
-    extraFlags: list[str]
-    preserveSessionId: bool
 
 
 class ApiRemote(TypedDict):
@@ -158,92 +135,3 @@ class PublishedAgent(ApiAgent):
     """A new agent. `restored`: a deleted one of the same handle came back, with its log."""
 
     restored: bool
-
-
-class ApiHalt(TypedDict):
-    """Who stands still, by whom and why; `liftedAt` is null as long as they do.
-
-    `name`: the agent's handle, or the login of the owner or caller. `madeBy` is null for the command line.
-    """
-
-    id: int
-    kind: Literal["agent", "owner", "caller"]
-    name: str
-    reason: str
-    byStaff: bool
-    madeBy: str | None
-    madeAt: Time
-    liftedBy: str | None
-    liftedAt: Time | None
-
-
-class ApiBlock(TypedDict):
-    """A caller whom the owner does not answer."""
-
-    login: str
-    createdAt: Time
-
-
-class Unblocked(TypedDict):
-    """`removed`: 1, or 0 when there was no block."""
-
-    ok: Literal[True]
-    login: str
-    removed: int
-
-
-class Window(TypedDict):
-    """How far an audit looks back."""
-
-    days: int
-    since: Time
-
-
-class Sums(TypedDict):
-    """Sums over a window's ended asks; whatever did not complete was denied."""
-
-    total: int
-    ok: int
-    denied: int
-    avgLatencyMs: int | None
-    distinctAskers: int
-
-
-class ThreadStats(TypedDict):
-    """Anonymous threads, which this hub does not offer yet."""
-
-    total: int
-    today: int
-    active: int
-
-
-class Asker(TypedDict):
-    """One of those who asked most."""
-
-    login: str
-    count: int
-    lastAt: Time
-
-
-class Asked(TypedDict):
-    """One ask. `routeId` is null for a refusal, `latencyMs` unless it completed, `traceId` for old asks."""
-
-    ts: Time
-    askerLogin: str
-    ok: bool
-    latencyMs: int | None
-    question: str
-    routeId: str | None
-    deniedReason: str | None
-    traceId: str | None
-
-
-class InboundLog(TypedDict):
-    """The audit of one agent."""
-
-    agent: ApiAgent
-    window: Window
-    summary: Sums
-    publicThreadStats: ThreadStats
-    topAskers: list[Asker]
-    recent: list[Asked]

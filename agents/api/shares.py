@@ -1,6 +1,6 @@
 """Who else may see and steer a session."""
 
-from typing import cast
+from typing import Literal, TypedDict, cast
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -11,15 +11,45 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.models import User
+from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of
-from agents.api.paging import PageQuery, page
-from agents.api.session_shapes import ApiShare, Shared, ShareRole, Unshared
-from agents.api.visible import get_session
+from agents.api.sessions import get_session
 from agents.models import Share
-from agents.transcript import shares
-from agents.transcript.access import Role
-from kit.describe import ErrorBody, Page
+from agents.transcript.access import Role, SessionGone, share_session, unshare_session
+from kit.describe import ErrorBody, Page, Time, Uuid
 from kit.iso import iso
+
+ShareRole = Literal["viewer", "prompter", "approver"]
+
+
+class ApiShare(TypedDict):
+    """To whom a session is lent; both names of the login are the same."""
+
+    login: str
+    userLogin: str
+    role: ShareRole
+    sharedByLogin: str
+    createdAt: Time
+
+
+class Shared(TypedDict):
+    """A share as it now is."""
+
+    ok: Literal[True]
+    sessionId: Uuid
+    login: str
+    userLogin: str
+    role: ShareRole
+
+
+class Unshared(TypedDict):
+    """How many shares were removed: 1, or 0 when there was none."""
+
+    ok: Literal[True]
+    sessionId: Uuid
+    login: str
+    userLogin: str
+    removed: int
 
 
 class NewShare(Body):
@@ -51,8 +81,8 @@ class Shares(APIView):
         if user.pk == session.owner_id:
             raise ValidationError({"login": "the session is theirs already"})
         try:
-            is_new = shares.share(session, user, role, by=caller_of(request))
-        except shares.Gone:
+            is_new = share_session(session, user, role, by=caller_of(request))
+        except SessionGone:
             raise NotFound("no such session") from None
         answer: Shared = {
             "ok": True,
@@ -78,7 +108,7 @@ class OneShare(APIView):
             "sessionId": str(public_id),
             "login": named,
             "userLogin": named,
-            "removed": shares.unshare(session, user) if user else 0,
+            "removed": unshare_session(session, user) if user else 0,
         }
         return Response(answer)
 

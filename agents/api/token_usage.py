@@ -15,14 +15,13 @@ from rest_framework.views import APIView
 from accounts.authn import Identity, identify
 from accounts.callers import presented_by
 from accounts.models import Credential, User
+from accounts.paging import read_query
 from accounts.rest import Body, CredentialAuthentication, caller_of, identity_of
-from agents.api.cursors import MAX_ID
-from agents.api.paging import read_query
-from agents.api.visible import get_session
+from agents.api.events import MAX_ID
+from agents.api.sessions import get_session
 from agents.models import Session, TokenUsage
-from agents.transcript.access import Role
-from agents.transcript.shares import Gone
-from agents.transcript.token_usage import ModelUsage, between, note
+from agents.transcript.access import Role, SessionGone
+from agents.transcript.token_usage import ModelUsage, store_usage_report, usage_between
 from kit.describe import BEARER, CHANNEL_TOKEN, COOKIE, Done, ErrorBody, Time, Uuid
 from kit.iso import iso
 
@@ -138,8 +137,8 @@ class SessionTokenUsage(APIView):
         report = body.validated_data
         models = [ModelUsage(**one) for one in report["models"]]
         try:
-            note(session, report["ccSessionId"], report["capturedAt"], report["reason"], models)
-        except Gone:
+            store_usage_report(session, report["ccSessionId"], report["capturedAt"], report["reason"], models)
+        except SessionGone:
             raise NotFound("no such session") from None
         return Response({"ok": True}, status=201)
 
@@ -172,7 +171,7 @@ def _get_own(request: Request, public_id: UUID) -> Session:
 
 
 def _page(rows: QuerySet[TokenUsage], query: dict[str, Any], limit: int) -> tuple[list[UsageRow], int | None]:
-    span = between(rows.filter(pk__gt=query["cursor"]), query.get("since"), query.get("until"))
+    span = usage_between(rows.filter(pk__gt=query["cursor"]), query.get("since"), query.get("until"))
     shown = [show_usage(row) for row in span.select_related("session").order_by("pk")[: limit + 1]]
     return shown[:limit], shown[limit - 1]["id"] if len(shown) > limit else None
 

@@ -1,24 +1,36 @@
-"""Addresses under /api/v1; none ends in a slash, because a redirect loses a POST's body."""
+"""Addresses under /api/v1 and /api/channel; none ends in a slash, because a redirect loses a POST's body."""
 
 from django.urls import include, path
 
-from agents.api import desktops
-from agents.api.agents import AgentByHandle, Agents, OneAgent, RemoteCards
+from agents.api import not_offered
+from agents.api.admin_figures import StatsActiveUsers, StatsOverview, StatsTimeseries
+from agents.api.admin_lists import AdminAgents, AdminShares, AdminTokens, AdminUsers
+from agents.api.admin_sessions import AdminSession, AdminSessions, AdminTimeline
+from agents.api.agents import AgentByHandle, Agents, CardChange, OneAgent, RemoteCards
 from agents.api.archiving import ArchiveSession, PruneSessions
-from agents.api.blocks import Blocks, OneBlock
-from agents.api.card_changes import CardChange
-from agents.api.events import Events, OpMessages
-from agents.api.files import FileContent, OneFile, SessionFiles
-from agents.api.halts import HaltAgent
+from agents.api.events import Events, OpMessages, SessionTimeline
+from agents.api.files import ChannelFiles, FileContent, OneChannelFile, OneFile, SessionFiles
+from agents.api.halts import AdminHalt, AdminHalts, Blocks, HaltAgent, OneBlock
 from agents.api.inbound import Inbound
-from agents.api.peers import Peers
-from agents.api.permission_decisions import ResolvePermission
-from agents.api.permissions import Permissions
-from agents.api.sessions import OneSession, Sessions
+from agents.api.permissions import Permissions, ResolvePermission
+from agents.api.sessions import OneSession, Peers, Sessions
 from agents.api.shares import OneShare, Shares
-from agents.api.threads import Threads
-from agents.api.timeline import SessionTimeline
 from agents.api.token_usage import AllTokenUsage, SessionTokenUsage
+
+admin_urlpatterns = [
+    path("stats/overview", StatsOverview.as_view(), name="admin-overview"),
+    path("stats/timeseries/<str:metric>", StatsTimeseries.as_view(), name="admin-timeseries"),
+    path("stats/users/active", StatsActiveUsers.as_view(), name="admin-active-users"),
+    path("sessions", AdminSessions.as_view(), name="admin-sessions"),
+    path("sessions/<uuid:public_id>", AdminSession.as_view(), name="admin-session"),
+    path("sessions/<uuid:public_id>/timeline", AdminTimeline.as_view(), name="admin-timeline"),
+    path("halts", AdminHalts.as_view(), name="admin-halts"),
+    path("halts/<int:halt_id>", AdminHalt.as_view(), name="admin-halt"),
+    path("shares", AdminShares.as_view(), name="admin-shares"),
+    path("agents", AdminAgents.as_view(), name="admin-agents"),
+    path("tokens", AdminTokens.as_view(), name="admin-tokens"),
+    path("users", AdminUsers.as_view(), name="admin-users"),
+]
 
 urlpatterns = [
     path("agents", Agents.as_view(), name="agents"),
@@ -27,14 +39,14 @@ urlpatterns = [
     path("agents/<int:agent_id>", OneAgent.as_view(), name="agent"),
     path("agents/<int:agent_id>/card-change", CardChange.as_view(), name="agent-card-change"),
     path("agents/<int:agent_id>/inbound", Inbound.as_view(), name="agent-inbound"),
-    path("agents/<int:agent_id>/threads", Threads.as_view(), name="agent-threads"),
+    path("agents/<int:agent_id>/threads", not_offered.Threads.as_view(), name="agent-threads"),
     path("agents/<int:agent_id>/halt", HaltAgent.as_view(), name="agent-halt"),
     path("blocks", Blocks.as_view(), name="blocks"),
     path("blocks/<str:login>", OneBlock.as_view(), name="block"),
-    path("admin/", include("agents.api.administration.urls")),
+    path("admin/", include(admin_urlpatterns)),
     path("peers", Peers.as_view(), name="peers"),
     path("sessions", Sessions.as_view(), name="sessions"),
-    path("sessions/preflight", desktops.PreflightSession.as_view(), name="session-preflight"),
+    path("sessions/preflight", not_offered.PreflightSession.as_view(), name="session-preflight"),
     path("sessions/prune", PruneSessions.as_view(), name="session-prune"),
     path("sessions/<uuid:public_id>", OneSession.as_view(), name="session"),
     path(
@@ -44,33 +56,40 @@ urlpatterns = [
     ),
     path("sessions/<uuid:public_id>/archive", ArchiveSession.as_view(), name="session-archive"),
     path("sessions/<uuid:public_id>/events", Events.as_view(), name="session-events"),
-    path("sessions/<uuid:public_id>/input", desktops.SessionInput.as_view(), name="session-input"),
-    path("sessions/<uuid:public_id>/kill", desktops.KillSession.as_view(), name="session-kill"),
+    path("sessions/<uuid:public_id>/input", not_offered.SessionInput.as_view(), name="session-input"),
+    path("sessions/<uuid:public_id>/kill", not_offered.KillSession.as_view(), name="session-kill"),
     path("sessions/<uuid:public_id>/op-messages", OpMessages.as_view(), name="session-op-messages"),
     path("sessions/<uuid:public_id>/permissions", Permissions.as_view(), name="session-permissions"),
-    path("sessions/<uuid:public_id>/restart", desktops.RestartSession.as_view(), name="session-restart"),
+    path("sessions/<uuid:public_id>/restart", not_offered.RestartSession.as_view(), name="session-restart"),
     path(
         "sessions/<uuid:public_id>/rotate-channel-token",
-        desktops.RotateChannelToken.as_view(),
+        not_offered.RotateChannelToken.as_view(),
         name="session-rotate-channel-token",
     ),
-    path("sessions/<uuid:public_id>/screenshot", desktops.SessionScreenshot.as_view(), name="session-screenshot"),
+    path(
+        "sessions/<uuid:public_id>/screenshot", not_offered.SessionScreenshot.as_view(), name="session-screenshot"
+    ),
     path("sessions/<uuid:public_id>/shares", Shares.as_view(), name="session-shares"),
     path("sessions/<uuid:public_id>/shares/<str:login>", OneShare.as_view(), name="session-share"),
     path(
         "sessions/<uuid:public_id>/soft-restart",
-        desktops.SoftRestartSession.as_view(),
+        not_offered.SoftRestartSession.as_view(),
         name="session-soft-restart",
     ),
     path("sessions/<uuid:public_id>/timeline", SessionTimeline.as_view(), name="session-timeline"),
     path("sessions/<uuid:public_id>/token-usage", SessionTokenUsage.as_view(), name="session-token-usage"),
     path("token-usage", AllTokenUsage.as_view(), name="token-usage"),
-    path("desktops", desktops.Desktops.as_view(), name="desktops"),
-    path("desktops/<str:desktop>", desktops.OneDesktop.as_view(), name="desktop"),
-    path("desktops/<str:desktop>/sessions", desktops.DesktopSessions.as_view(), name="desktop-sessions"),
-    path("desktops/<str:desktop>/shares", desktops.DesktopShares.as_view(), name="desktop-shares"),
-    path("desktops/<str:desktop>/shares/<str:login>", desktops.OneDesktopShare.as_view(), name="desktop-share"),
+    path("desktops", not_offered.Desktops.as_view(), name="desktops"),
+    path("desktops/<str:desktop>", not_offered.OneDesktop.as_view(), name="desktop"),
+    path("desktops/<str:desktop>/sessions", not_offered.DesktopSessions.as_view(), name="desktop-sessions"),
+    path("desktops/<str:desktop>/shares", not_offered.DesktopShares.as_view(), name="desktop-shares"),
+    path("desktops/<str:desktop>/shares/<str:login>", not_offered.OneDesktopShare.as_view(), name="desktop-share"),
     path("sessions/<uuid:public_id>/files", SessionFiles.as_view(), name="session-files"),
     path("files/<int:file_id>", OneFile.as_view(), name="file"),
     path("files/<int:file_id>/content", FileContent.as_view(), name="file-content"),
+]
+
+channel_urlpatterns = [
+    path("files", ChannelFiles.as_view(), name="channel-files"),
+    path("files/<int:file_id>", OneChannelFile.as_view(), name="channel-file"),
 ]

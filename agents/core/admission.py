@@ -23,6 +23,7 @@ from agents.core.errors import (
     Waits,
 )
 from agents.core.types import Ask
+from agents.models.choices import CHANNEL_LINK
 
 MAX_DEPTH = 3
 SESSION_CAP = 20
@@ -33,7 +34,8 @@ class AgentState:
     """One agent, or a session without, as the batch sees it; `spent` and the claims move as asks are admitted.
 
     `budget` None: asks to a session are not counted. `open_to_all`: else only its owner and the granted may ask.
-    `is_remote`: a remote server that answers; it needs no connection. `halted`: it, its session or its owner is.
+    `link`: delivers to it. `is_reachable`: the link reaches it without a connection. `halted`: it, its session or
+    its owner is.
     `queue_max`, `queue_wait_s`: how many asks may wait for it, and how long.
     """
 
@@ -47,7 +49,8 @@ class AgentState:
     isolated: bool = False
     open_to_all: bool = True
     spent: int = 0
-    is_remote: bool = False
+    link: str = CHANNEL_LINK
+    is_reachable: bool = False
     halted: bool = False
     queue_max: int = 0
     queue_wait_s: int = 0
@@ -55,7 +58,7 @@ class AgentState:
     @property
     def is_online(self) -> bool:
         """Whether there is a way to it."""
-        return self.is_remote or self.connection_id is not None
+        return self.is_reachable or self.connection_id is not None
 
 
 class Place(NamedTuple):

@@ -1,12 +1,15 @@
-"""Reading agents and their state: what cards, the native API and pages show."""
+"""Reading agents and their state, one or a page of them: what cards, the native API and pages show."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import OuterRef, Subquery, Sum
 
 from agents.core.admission import CallerSpending
 from agents.models import Agent, CallerBudget, DailyUsage, Turn
 from agents.models.choices import Outcome
+from agents.models.reachable import online_sessions
 from kit.clock import db_now
 
 
@@ -56,3 +59,29 @@ def last_asked_at(agent_ids: Iterable[int]) -> dict[int, object]:
     asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Outcome.DENIED)
     last = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])
     return dict(Agent.objects.filter(pk__in=agent_ids).values_list("pk", last))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """An agent's state now. `last_query_at`: when it was last asked and not refused."""
+
+    is_online: bool
+    queries_today: int
+    queries_all_time: int
+    last_query_at: datetime | None
+
+
+def facts_of(agents: Collection[Agent]) -> dict[int, Facts]:
+    """Their facts by agent id, in the same four queries however many they are."""
+    ids = [agent.pk for agent in agents]
+    online = online_sessions({agent.session_id for agent in agents})
+    today, ever, last = usage_today(ids), usage_all_time(ids), last_asked_at(ids)
+    return {
+        agent.pk: Facts(
+            is_online=agent.session_id in online,
+            queries_today=today.get(agent.pk, 0),
+            queries_all_time=ever.get(agent.pk, 0),
+            last_query_at=last.get(agent.pk),  # type: ignore[arg-type]
+        )
+        for agent in agents
+    }

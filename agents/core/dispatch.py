@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from agents.core.ports import Clock, Limits, Link
 from agents.core.types import Ask, Ending, Found, OpenTurn, SettledTurn
 from agents.core.waiting import OnChunk, RunningTurn, WaitingTurns
 from agents.models.choices import NO_CONNECTION, Failure, Outcome
-from agents.transcript.live import ReplyChunkMessage
+from agents.transcript.announcing import ReplyChunkMessage
 from kit.failpoints import reach
 from kit.tasks import TaskSet
 from kit.waits import within
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 
 
 class Dispatcher:
-    """Runs turns. A turn goes on whether or not anyone follows it.
+    """Runs turns. A turn goes on whether or not anyone follows it. `links`: by `Session.link`.
 
     `asks_found`: `ask_found` may be used. Not where the rate is counted in Redis, for which the loop waits.
     """
@@ -50,14 +50,14 @@ class Dispatcher:
     def __init__(
         self,
         *,
-        link: Link,
+        links: Mapping[str, Link],
         ledger: Ledger,
         waiting: WaitingTurns,
         limits: Limits,
         live: LiveViews,
         clock: Clock,
     ) -> None:
-        self._link = link
+        self._links = links
         self._ledger = ledger
         self._limits = limits
         self.asks_found = limits.is_local
@@ -157,7 +157,8 @@ class Dispatcher:
         running.end(ending)
         if running.in_line:
             return True
-        self._tasks.start(self._link.withdraw(running.turn), name=f"withdraw {chat_id}")
+        if link := self._links.get(running.turn.link):
+            self._tasks.start(link.withdraw(running.turn), name=f"withdraw {chat_id}")
         return True
 
     @property
@@ -184,7 +185,7 @@ class Dispatcher:
 
     def connections(self) -> set[int]:
         """The connections that turns of this process wait on."""
-        return {running.turn.connection_id for running in self._waiting if not running.turn.is_remote}
+        return {running.turn.connection_id for running in self._waiting} - {NO_CONNECTION}
 
     def lose(self, connection_ids: Collection[int]) -> None:
         """These connections are gone: fail what waits on them at once."""
@@ -246,7 +247,7 @@ class Dispatcher:
         wait_s = running.turn.ask.wait_s
         deadline = self._clock() + wait_s
         try:
-            await within(self._link.deliver(running.turn), wait_s)
+            await within(self._deliver(running.turn), wait_s)
             if reach:
                 reach("after-delivery")
             if running.ending is None:
@@ -261,6 +262,11 @@ class Dispatcher:
         except Exception:  # whatever happens, the turn ends
             logger.exception("turn.broken", extra={"chat_id": running.turn.ask.chat_id})
             return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
+
+    def _deliver(self, turn: OpenTurn) -> Coroutine[Any, Any, None]:
+        if (link := self._links.get(turn.link)) is None:
+            raise NotDelivered  # this hub does not have the link any more
+        return link.deliver(turn)
 
     async def _settle(
         self, running: RunningTurn, ending: Ending, started: float, also: Also | None

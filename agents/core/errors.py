@@ -1,6 +1,11 @@
-"""Why an ask is refused. A surface turns each into its own words; nothing was sent to the agent."""
+"""Why an ask is refused. A surface turns each into its own words; nothing was sent to the agent.
+
+`REASON_WORDS` are those for the owner of the agent, of all reasons that a turn can have.
+"""
 
 from typing import ClassVar
+
+from agents.models.choices import Failure, Interruption
 
 
 class Denied(Exception):
@@ -142,3 +147,41 @@ class NoReceipt(Exception):
 
 class NotDelivered(Exception):
     """The prompt provably never left the hub; the ask is given back."""
+
+
+DENIED_WORDS: dict[type[Denied], str] = {
+    Offline: "it was offline",
+    Busy: "it answered somebody else",
+    OverCap: "the asker held as many questions as one may",
+    OverBudget: "the day’s budget was spent",
+    OverCallerBudget: "the asker’s own budget of the day was spent",
+    Blocked: "the asker is blocked",
+    Halted: "it or the asker was halted",
+    GaveUp: "its asker left before it was free",
+    Ended: "it was asked in a turn that had ended",
+    TooDeep: "too many agents passed it on",
+    Cycle: "it came through the same agent already",
+    RateLimited: "the asker asked too fast",
+}
+REASON_WORDS: dict[str, str] = {
+    **{denied.reason: words for denied, words in DENIED_WORDS.items()},
+    Failure.TIMEOUT: "no answer in time",
+    Failure.CHANNEL_LOST: "its connection was lost",
+    Failure.NOT_DELIVERED: "it never got the question",
+    Failure.REPLY_TOO_LARGE: "its answer was too large",
+    Failure.REPLY_LOST: "part of its answer was lost",
+    Failure.PROCESS_DIED: "the hub stopped unexpectedly",
+    Failure.SHUTDOWN: "the hub was shut down",
+    Failure.NOT_RECORDED: "the answer could not be recorded",
+    Failure.CANCELED: "its asker canceled it",
+    Failure.HALTED: "it or the asker was halted meanwhile",
+    Failure.AGENT_FAILED: "the agent said that it failed",
+    Failure.REJECTED: "the agent declined to answer",
+    Interruption.INPUT_REQUIRED: "asked back",
+    Interruption.AUTH_REQUIRED: "asked for leave or credentials",
+}
+
+
+def in_words(reason: str) -> str:
+    """A reason as stored, said plainly; one that is not known here as it is."""
+    return REASON_WORDS.get(reason, reason.replace("_", " "))

@@ -6,8 +6,7 @@ from typing import Protocol
 import msgspec
 
 from agents.core.post import Message, Post
-from agents.transcript.announcing import Live, Oust
-from agents.transcript.live import LiveMessage, encode
+from agents.transcript.announcing import Live, LiveMessage, Oust, encode
 
 
 class Watcher(Protocol):

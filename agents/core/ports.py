@@ -7,18 +7,25 @@ from agents.core.types import OpenTurn
 
 
 class Link(Protocol):
-    """One way to reach agents."""
+    """One way to reach agents. `Session.link` names the link of a session; `hub.wiring` lists all links.
+
+    Rows say whether an agent can be asked now. A link over connections keeps a `Connection`, which names the
+    process that holds it; a link without connections keeps `Session.reachable_from`.
+    """
 
     async def deliver(self, turn: OpenTurn) -> None:
-        """Hand the prompt over; the reply comes by the turn's inbox.
+        """Send the prompt. The reply goes to `WaitingTurns.take` of the process that waits.
 
         Raises:
             NotDelivered: it provably never left.
-            NoReceipt: nobody can tell whether it left.
+            NoReceipt: it is not known whether it left.
         """
 
     async def withdraw(self, turn: OpenTurn) -> None:
-        """Tell the agent that nobody wants the answer any more, if it can be told; it may be lost."""
+        """Tell the agent that its caller wants no answer any more, if it can be told; the message may be lost."""
+
+    async def close(self) -> None:
+        """Stop what the link still does; the process ends."""
 
 
 class Limits(Protocol):

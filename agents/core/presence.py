@@ -12,8 +12,8 @@ from django.db.models import Q, QuerySet
 from accounts.models import Credential
 from agents.models import Connection, Process, Session, Turn
 from agents.models.presence import alive_since
-from agents.transcript import lifecycle
 from agents.transcript.deleting import delete_sessions
+from agents.transcript.recording import record_session_end
 from kit.clock import db_now
 from kit.durations import seconds
 
@@ -127,7 +127,7 @@ def _disconnect(connection_id: int) -> Session | None:
     # Open turns stay: the process that waits for the reply ends each, or the reaper does.
     Turn.objects.filter(session=session).release_ended(now)
     Session.objects.filter(pk=session.pk).update(last_seen_at=now)
-    lifecycle.ended([session], now)
+    record_session_end([session], now)
     return session
 
 
@@ -144,4 +144,4 @@ def _drop(connections: QuerySet[Connection], now: datetime) -> None:
             seen = [pk for pk, beat_at in lost.items() if beat_at == seen_at]
             # Never back in time: a session that an agent took up again since then was seen later.
             Session.objects.filter(pk__in=seen, last_seen_at__lt=seen_at).update(last_seen_at=seen_at)
-        lifecycle.ended([sessions[pk] for pk in lost], now)
+        record_session_end([sessions[pk] for pk in lost], now)

@@ -1,18 +1,22 @@
-"""An agent's way in: its connection is bound to a session, and the newest connection wins."""
+"""An agent's way in: its connection is bound to a session, and the newest connection wins.
+
+And what a new session needs over any link: the owner has room for it, and it gets a name.
+"""
 
 import re
 import uuid
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from accounts import quotas
 from accounts.quotas import QuotaExceeded
 from agents.core import halting
-from agents.core.session_rows import check_sessions, free_name, slug_of
 from agents.models import Connection, Session, Turn
-from agents.transcript import lifecycle
+from agents.models.choices import CHANNEL_LINK
+from agents.settings import get_settings
+from agents.transcript.recording import record_session_start
 from kit.clock import db_now
 
 
@@ -37,6 +41,7 @@ class Registration:
     os_user: str
     pid: int | None
     channel_version: str
+    link: str = CHANNEL_LINK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +79,7 @@ def register(registration: Registration, *, process_id: str) -> Registered:
     is_new = session is None
     _check_may_connect(registration.user_id, session)
     if session is None:
-        session = Session(owner_id=registration.user_id)
+        session = Session(owner_id=registration.user_id, link=registration.link)
         session.routing_name = free_name(session, _wanted_name(registration))
     _describe(session, registration)
     evicted = _evict(session, same_program=same_program)
@@ -84,7 +89,7 @@ def register(registration: Registration, *, process_id: str) -> Registered:
         credential_id=registration.credential_id,
         connected_at=session.last_seen_at,
     )
-    lifecycle.started(session, session.last_seen_at, took_over=evicted is not None)
+    record_session_start(session, session.last_seen_at, took_over=evicted is not None)
     return Registered(
         connection_id=connection.pk,
         session_id=session.pk,
@@ -101,9 +106,9 @@ def _check_may_connect(owner_id: int, session: Session | None) -> None:
     try:
         if session is None:
             check_sessions(owner_id)
-        if settings.SOCKETS_PER_OWNER:
+        if most := get_settings().sockets_per_owner:
             others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
-            quotas.check(others.count(), settings.SOCKETS_PER_OWNER, "agents connected")
+            quotas.check(others.count(), most, "agents connected")
     except QuotaExceeded as over:
         raise MayNotConnect(over.code, str(over)) from None
 
@@ -114,8 +119,7 @@ def _find_session(registration: Registration) -> Session | None:
     except ValueError:
         return None
     mine = Session.objects.select_for_update(no_key=True, of=("self",)).filter(owner_id=registration.user_id)
-    mine = mine.filter(remote=None)  # nobody registers as a server the hub calls
-    found: Session | None = mine.filter(public_id=public_id).first()
+    found: Session | None = mine.filter(public_id=public_id, link=registration.link).first()
     return found
 
 
@@ -142,3 +146,26 @@ def _evict(session: Session, *, same_program: bool) -> Evicted | None:
 def _wanted_name(registration: Registration) -> str:
     named = slug_of(registration.routing_name or "")
     return named or slug_of(re.split(r"[/\\]", registration.cwd.rstrip("/\\"))[-1]) or "session"
+
+
+def check_sessions(owner_id: int) -> None:
+    """Refuse one session too many, archived ones counted; call it in the transaction that makes it.
+
+    Raises:
+        QuotaExceeded: the owner has as many as one may.
+    """
+    if most := get_settings().sessions_per_owner:
+        quotas.hold(owner_id)
+        quotas.check(Session.objects.filter(owner_id=owner_id).count(), most, "sessions")
+
+
+def free_name(session: Session, wanted: str) -> str:
+    """A routing name for a new session: the wanted one, made longer where a live one of the owner's has it."""
+    same = Session.objects.filter(owner_id=session.owner_id, routing_name=wanted)
+    taken = same.filter(Q(connection__isnull=False) | Q(reachable_from__isnull=False))
+    return f"{wanted}-{session.public_id.hex[:8]}" if taken.exists() else wanted
+
+
+def slug_of(text: str) -> str:
+    """A text as a routing name or agent slug: lower case, `[a-z0-9-]`, at most 64 characters."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:64].strip("-")

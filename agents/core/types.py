@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from accounts.authn import Identity
 from agents.core.errors import Denied
-from agents.models.choices import AGENTS_OWN_WORDS, Outcome, Surface
+from agents.models.choices import AGENTS_OWN_WORDS, CHANNEL_LINK, Outcome, Surface
 from agents.transcript.pieces import Part
 
 
@@ -106,7 +106,8 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     """An admitted ask: durable, counted, holding its claim; `text` is to be delivered over `connection_id`.
 
     `isolated`: while it lasts, its agent may not reach other sessions. `watchers`: the processes with operators
-    of the session. `is_remote`: the agent is a remote server, which the process that waits calls itself.
+    of the session. `link`: delivers it. Where the link needs no connection, `connection_id` is `NO_CONNECTION` and
+    `link_process` is the process that waits.
     """
 
     ask: Ask
@@ -116,7 +117,7 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     isolated: bool = False
     session_public_id: str = ""
     watchers: tuple[str, ...] = ()
-    is_remote: bool = False
+    link: str = CHANNEL_LINK
 
 
 class Ending(Struct, frozen=True, kw_only=True):

@@ -33,7 +33,8 @@ class RunningTurn:
 
     Links fill it; any number of surfaces follow it, each from the beginning. It is bounded by the caps the
     link keeps on chunks and reply size. `ending`: of the wait for the reply. `is_direct`: the agent answered with
-    a message, not with a task; `is_decided`: that is known, or the turn has ended. `in_line`: it waits for a free
+    a message, not with a task; `is_decided`: that is known, or the turn has ended. `link_decides`: the link
+    finds that out; otherwise the first piece makes the answer a task. `in_line`: it waits for a free
     agent, and `turn` is only what it will be.
     `until_replied`, `until_decided`, `until_due`, `until_settled`: coroutines that wait for `ending`,
     `is_decided`, `is_due`, `is_settled`.
@@ -51,6 +52,7 @@ class RunningTurn:
         self.until_settled = Waiters()
         self.is_direct = False
         self.is_decided = False
+        self.link_decides = False
         self._end: SettledTurn | None = None
         self._settled: asyncio.Future[SettledTurn] | None = None
         self._waits_for: frozenset[str] = frozenset()
@@ -141,7 +143,7 @@ class RunningTurn:
         self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
         if isinstance(self.pieces[-1], ApprovalAsked | ApprovalDecided):
             self._ask_or_go_on(self.pieces[-1])
-        if not self.is_decided and not self.turn.is_remote:
+        if not self.is_decided and not self.link_decides:
             self.becomes_task()
         if reach:
             reach("first-chunk")

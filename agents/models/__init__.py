@@ -1,16 +1,12 @@
-"""The nouns of the core, one module each."""
+"""The tables of the core."""
 
 from agents.models.agent import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage
-from agents.models.file import Blob, File
 from agents.models.halt import Halt
-from agents.models.permission import PermissionRequest
 from agents.models.presence import Attachment, Connection, Process
-from agents.models.queued_ask import QueuedAsk
 from agents.models.remote import RemoteCard, RemoteName, RemoteServer
-from agents.models.session import Session
-from agents.models.share import Share
-from agents.models.transcript import Event, OpMessage, TokenUsage
-from agents.models.turn import Turn
+from agents.models.session import Session, Share
+from agents.models.transcript import Blob, Event, File, OpMessage, PermissionRequest, TokenUsage
+from agents.models.turn import QueuedAsk, Turn
 
 __all__ = [
     "Agent",

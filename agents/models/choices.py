@@ -46,6 +46,8 @@ class Interruption(StrEnum):
     AUTH_REQUIRED = "auth_required"
 
 
-NO_CONNECTION = 0  # of a turn whose agent is a remote server; ids of connections begin with 1
+CHANNEL_LINK = "channel"  # `Session.link` of agents that connect to `/channel`
+
+NO_CONNECTION = 0  # of a turn whose link needs no connection; ids of connections begin with 1
 
 AGENTS_OWN_WORDS = frozenset({Failure.AGENT_FAILED, Failure.REJECTED})  # such an end carries the agent's text

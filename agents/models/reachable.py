@@ -1,18 +1,18 @@
-"""Which sessions and agents can be asked now: their agent is connected, or a remote server that answers."""
+"""Which sessions and agents can be asked now: by a live connection, or because their link needs none."""
 
 from collections.abc import Collection
 
 from django.db.models import Q, QuerySet
 
 from agents.models.presence import Connection, alive_since
-from agents.models.remote import RemoteServer
+from agents.models.session import Session
 from kit.clock import db_now
 
 
 def online_sessions(session_ids: Collection[int]) -> set[int]:
-    """Those of the sessions that can be asked: their agent is connected, or a remote server that answers."""
-    remote = answering_servers().filter(session_id__in=session_ids)
-    return connected_sessions(session_ids) | set(remote.values_list("session_id", flat=True))
+    """Those of the sessions that can be asked now."""
+    without_connection = _reachable_sessions().filter(pk__in=session_ids)
+    return connected_sessions(session_ids) | set(without_connection.values_list("pk", flat=True))
 
 
 def connected_sessions(session_ids: Collection[int]) -> set[int]:
@@ -22,15 +22,9 @@ def connected_sessions(session_ids: Collection[int]) -> set[int]:
 
 
 def online() -> Q:
-    """Agents that can be asked: connected, or a remote server that answers. A condition."""
-    connected, answering = live_connections().values("session"), answering_servers().values("session")
-    return Q(session__in=connected) | Q(session__in=answering)
-
-
-def answering_servers() -> QuerySet[RemoteServer]:
-    """Remote servers whose breaker is not open."""
-    found: QuerySet[RemoteServer] = RemoteServer.objects.answering(db_now())
-    return found
+    """Agents that can be asked now. A condition."""
+    connected, reachable = live_connections().values("session"), _reachable_sessions().values("pk")
+    return Q(session__in=connected) | Q(session__in=reachable)
 
 
 def live_connections() -> QuerySet[Connection]:
@@ -39,5 +33,11 @@ def live_connections() -> QuerySet[Connection]:
 
 
 def is_online(session_id: int) -> bool:
-    """Whether a session can be asked: its agent is connected, or a remote server that answers."""
+    """Whether a session can be asked now."""
     return bool(online_sessions([session_id]))
+
+
+def _reachable_sessions() -> QuerySet[Session]:
+    """Sessions whose link reaches their agent without a connection."""
+    found: QuerySet[Session] = Session.objects.filter(reachable_from__lte=db_now())
+    return found

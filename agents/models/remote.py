@@ -1,14 +1,14 @@
 """A remote A2A server as an agent: where it is, how the hub identifies itself, and whether it answers."""
 
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from django.db import models
-from django.db.models import Q
 
 from accounts.models import User
 from agents.models.session import Session
 
+REMOTE_LINK = "remote"  # `Session.link` of sessions with a `RemoteServer`
 MAX_URL_CHARS = 2048
 MAX_SCHEME_CHARS = 32
 MAX_ID_CHARS = 256
@@ -16,18 +16,13 @@ MAX_FAILURE_CHARS = 300
 DIGEST_CHARS = 64
 
 
-class RemoteServerQuerySet(models.QuerySet["RemoteServer"]):
-    def answering(self, now: datetime) -> "RemoteServerQuerySet":
-        """Those whose breaker lets a call through now."""
-        return self.filter(Q(retry_at=None) | Q(retry_at__lte=now))
-
-
 class RemoteServer(models.Model):
     """The far side of a session that has no socket: the hub calls it.
 
     `card_keys`: public JWKs that the owner pinned; one of them signed the card, or nothing is asked.
 
-    The breaker is closed while `retry_at` is null, open until then, and half-open after: one call may try.
+    The breaker is closed while `retry_at` is null, open until then, and half-open after: one call may try. Each
+    change of it is written to `Session.reachable_from` too (`agents.links.remote.breaker`).
     `opens`: how often in a row it opened. `card_digest`: of the approved card (`RemoteCard`); empty: the next card
     that is fetched is the approved one. `card_changed_at`: since when another one waits for the owner.
     `card_refusal`: why the card that was fetched last keeps the hub from asking.
@@ -49,8 +44,6 @@ class RemoteServer(models.Model):
     card_refusal = models.CharField(
         max_length=MAX_FAILURE_CHARS, blank=True, default="", db_default="", editable=False
     )
-
-    objects: ClassVar[Any] = RemoteServerQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.card_url

@@ -1,4 +1,4 @@
-"""A registered running agent."""
+"""A registered running agent, and the users whom its owner gave access to it."""
 
 import uuid
 from typing import Any, ClassVar
@@ -8,6 +8,7 @@ from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
 from accounts.models import Credential, User
+from agents.models.choices import CHANNEL_LINK
 
 # When a session was last seen: of a connected one the last heartbeat of the process that holds its socket, which
 # moves without a write to the session; `last_seen_at` is when its agent last came or went.
@@ -24,10 +25,16 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
 
 class Session(models.Model):
-    """One agent program of one owner; it outlives its sockets, and a returning agent finds it by `public_id`."""
+    """One agent program of one owner; it outlives its sockets, and a returning agent finds it by `public_id`.
+
+    `link`: the link that delivers to it, see `hub.wiring`. `reachable_from`: from when its agent can be asked, if
+    the link needs no connection; null: it can be asked while it has a `Connection`.
+    """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     owner = models.ForeignKey(User, models.CASCADE, related_name="agent_sessions")
+    link = models.CharField(max_length=32, default=CHANNEL_LINK, db_default=CHANNEL_LINK, editable=False)
+    reachable_from = models.DateTimeField(null=True, editable=False)
     routing_name = models.CharField(max_length=80, help_text="Without the @; unique among an owner's live ones.")
     host = models.CharField(max_length=255, blank=True)
     cwd = models.CharField(max_length=1024, blank=True)
@@ -44,7 +51,35 @@ class Session(models.Model):
     objects: ClassVar[Any] = SessionQuerySet.as_manager()
 
     class Meta:
-        indexes = [models.Index(fields=["owner", "routing_name"], name="session_by_name")]
+        indexes = [
+            models.Index(fields=["owner", "routing_name"], name="session_by_name"),
+            models.Index(
+                fields=["reachable_from"],
+                condition=models.Q(reachable_from__isnull=False),
+                name="session_reachable_from",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"@{self.routing_name}"
+
+
+class Share(models.Model):
+    """A session lent to another user. Each role includes those before it."""
+
+    class Role(models.TextChoices):
+        VIEWER = "viewer"
+        PROMPTER = "prompter"
+        APPROVER = "approver"
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="shares")
+    user = models.ForeignKey(User, models.CASCADE, related_name="shares")
+    role = models.CharField(max_length=8, choices=Role)
+    shared_by = models.ForeignKey(User, models.CASCADE, related_name="shares_given")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "user"], name="one_share_per_session_and_user")]
+
+    def __str__(self) -> str:
+        return f"share {self.pk} ({self.role})"

@@ -1,4 +1,6 @@
-"""What happened in a session and what was said about it: rows are only ever added."""
+"""What a session holds besides its turns: events, op-messages, token usage, files, permission requests."""
+
+from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models.functions import Now
@@ -81,3 +83,103 @@ class TokenUsage(models.Model):
 
     def __str__(self) -> str:
         return f"token usage {self.pk}"
+
+
+class Blob(models.Model):
+    """Bytes under their SHA-256 (docs/adr/0033). It goes with the last live file that names it."""
+
+    sha256 = models.CharField(max_length=64, primary_key=True)
+    size = models.PositiveBigIntegerField()
+    data = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"blob {self.sha256[:12]}"
+
+
+class FileQuerySet(models.QuerySet["File"]):
+    def live(self) -> "FileQuerySet":
+        """Not deleted."""
+        return self.filter(deleted_at=None)
+
+
+class File(models.Model):
+    """A named file of one session. `sha256` stays when the blob goes."""
+
+    class Scope(models.TextChoices):
+        ATTACHMENT = "attachment"
+        REPLY = "reply"
+        CORPUS = "corpus"
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="files", db_index=False)
+    uploader = models.ForeignKey(User, models.CASCADE, related_name="files")
+    blob = models.ForeignKey(Blob, models.PROTECT, null=True, related_name="files")
+    sha256 = models.CharField(max_length=64)
+    filename = models.CharField(max_length=255, help_text="What the uploader calls it; never part of a path.")
+    mime = models.CharField(max_length=127)
+    size = models.PositiveBigIntegerField()
+    scope = models.CharField(max_length=10, choices=Scope, default=Scope.ATTACHMENT)
+    uploaded_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField()
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    objects: ClassVar[Any] = FileQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(deleted_at=None, blob__isnull=False) | models.Q(deleted_at__isnull=False),
+                name="a_live_file_has_its_blob",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["session", "id"], name="file_by_session"),
+            models.Index(fields=["expires_at"], condition=models.Q(deleted_at=None), name="live_file_by_expiry"),
+        ]
+
+    def __str__(self) -> str:
+        return f"file {self.pk}"
+
+
+class PermissionRequest(models.Model):
+    """A tool call that waits for an approver. Whoever changes a pending row has decided; nobody after.
+
+    `chat_id`: the turn whose caller may decide it too; blank where the agent's owner did not allow that.
+    `told_at`: when the decision went to the agent's socket; null while the agent is away.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        ALLOWED = "allowed"
+        DENIED = "denied"
+        EXPIRED = "expired"
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="permission_requests", db_index=False)
+    request_id = models.CharField(max_length=128, help_text="Chosen by the agent's program.")
+    chat_id = models.CharField(max_length=64, blank=True, default="", db_default="")
+    tool = models.CharField(max_length=256)
+    input_preview = models.TextField(blank=True)
+    status = models.CharField(max_length=7, choices=Status, default=Status.PENDING)
+    requested_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField()
+    resolved_at = models.DateTimeField(null=True, blank=True)
+    resolver = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="permissions_resolved")
+    message = models.TextField(blank=True)
+    told_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["session", "request_id"], name="one_permission_request_per_id"),
+            models.CheckConstraint(
+                condition=models.Q(status="pending", resolved_at=None)
+                | (~models.Q(status="pending") & models.Q(resolved_at__isnull=False)),
+                name="a_decided_permission_request_has_an_end",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["expires_at"], condition=models.Q(status="pending"), name="pending_permission_by_expiry"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"permission request {self.pk} ({self.status})"

@@ -1,15 +1,18 @@
-"""Who may see and steer which session: own ones, and those shared, by role."""
+"""Who may see and steer which session: own ones, and those shared, by role; sharing them and taking them back."""
 
 from datetime import datetime
 from enum import IntEnum
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Case, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.lookups import Exact
 
+from accounts.models import User
 from agents.models import Session, Share
 from agents.models.session import SEEN_AT
+from agents.transcript.announcing import oust
 
 
 class Role(IntEnum):
@@ -79,3 +82,47 @@ def _role_rank(user_id: int) -> Case:
         default=Value(int(Role.VIEWER)),
         output_field=IntegerField(),
     )
+
+
+class SessionGone(Exception):
+    """The session was deleted meanwhile; nothing was written."""
+
+
+@transaction.atomic
+def share_session(session: Session, user: User, role: str, *, by: User) -> bool:
+    """Lend it to a user in a role, or change their role; whether the share is new.
+
+    Who loses part of what they had stops watching what they may no longer.
+
+    Raises:
+        SessionGone: see there.
+    """
+    lock_session(session)
+    found = Share.objects.filter(session=session, user=user).first()
+    if found is None:
+        Share.objects.create(session=session, user=user, role=role, shared_by=by)
+        return True
+    if Role[role.upper()] < Role[found.role.upper()]:
+        oust(session.pk, user.pk)
+    found.role, found.shared_by = role, by
+    found.save(update_fields=["role", "shared_by"])
+    return False
+
+
+@transaction.atomic
+def unshare_session(session: Session, user: User) -> int:
+    """Take it back; how many shares there were."""
+    removed = Share.objects.filter(session=session, user=user).delete()[0]
+    if removed:
+        oust(session.pk, user.pk)
+    return removed
+
+
+def lock_session(session: Session) -> None:
+    """Hold the session's row until the transaction ends, so that it cannot go while something is written to it.
+
+    Raises:
+        SessionGone: it went before.
+    """
+    if not Session.objects.select_for_update(no_key=True).filter(pk=session.pk).values_list("pk").first():
+        raise SessionGone

@@ -1,14 +1,20 @@
-"""Deleting sessions for good, with all that hangs on them. There may be many rows: no lock is held for long."""
+"""Deleting sessions for good, with all that belongs to them, and planning which of one name to delete.
+
+There may be many rows: no lock is held for long.
+"""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
 
 from django.db import OperationalError, transaction
-from django.db.models import Max, Model, QuerySet
+from django.db.models import Count, Max, Model, QuerySet
 
-from agents.models import Attachment, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
-from agents.models.reachable import connected_sessions
+from agents.models import Agent, Attachment, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
+from agents.models.reachable import connected_sessions, online_sessions
+from agents.models.session import SEEN_AT
 from agents.transcript.announcing import dismiss_agent, dismiss_operators
 from agents.transcript.files import Forgotten, forget_files_of
 from kit import sql
@@ -110,3 +116,41 @@ def _dismiss(session_ids: Collection[int]) -> None:
     watched = Attachment.objects.filter(session_id__in=session_ids).values_list("session_id", flat=True)
     for session_id in set(watched):
         dismiss_operators(session_id)
+
+
+@dataclass(frozen=True, slots=True)
+class PruningPlan:
+    """Sessions of routing names that more than one session has."""
+
+    kept: list[Session]
+    spare: list[Session]
+
+
+def plan_pruning(owner_id: int, routing_name: str | None = None) -> PruningPlan:
+    """What a tidy-up of all names, or of one, would do: the live session of a name stays, else the last seen.
+
+    One that carries an agent stays besides: its handle and its audit do not go by the way.
+    """
+    own = Session.objects.filter(owner_id=owner_id).exclude(routing_name="")
+    if routing_name is not None:
+        own = own.filter(routing_name=routing_name)
+    shared = own.values("routing_name").annotate(times=Count("pk")).filter(times__gt=1).values("routing_name")
+    same_named = own.filter(routing_name__in=shared).annotate(seen_at=SEEN_AT)
+    sessions = list(same_named.order_by("routing_name", SEEN_AT.desc(), "-pk"))
+    ids = [session.pk for session in sessions]
+    live = online_sessions(ids)
+    carrying = set(Agent.objects.kept().filter(session_id__in=ids).values_list("session_id", flat=True))
+    kept = {pk for _, group in groupby(sessions, _routing_name) for pk in _kept_of(group, live)} | carrying
+    return PruningPlan(
+        kept=[session for session in sessions if session.pk in kept],
+        spare=[session for session in sessions if session.pk not in kept],
+    )
+
+
+def _kept_of(group: Iterable[Session], live: set[int]) -> set[int]:
+    ids = [session.pk for session in group]
+    return live.intersection(ids) or {ids[0]}
+
+
+def _routing_name(session: Session) -> Any:
+    return session.routing_name

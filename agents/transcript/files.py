@@ -1,24 +1,91 @@
 """Files of sessions: store, read, copy, delete; what outlives its time goes."""
 
 import hashlib
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
+from typing import Literal, TypedDict, cast
 
-from django.conf import settings
 from django.db import transaction
 
 from accounts.models import User
 from agents.models import File, Session
+from agents.settings import get_settings
 from agents.transcript import blobs, happenings
 from agents.transcript.access import visible_sessions
-from agents.transcript.announcing import announce
-from agents.transcript.file_names import clean_mime, clean_name
-from agents.transcript.live import FileMessage
-from agents.transcript.shown_files import show_file
+from agents.transcript.announcing import FileMessage, announce
 from agents.transcript.storage import check_room
 from kit.clock import db_now
+from kit.describe import Time, Uuid
+from kit.iso import iso, iso_or_none
+
+MAX_NAME_CHARS = 255
+MAX_SUFFIX_CHARS = 16
+NAMELESS = "file"
+ANY_MIME = "application/octet-stream"
+SEPARATORS = re.compile(r"[/\\]")
+MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}")
+
+
+def clean_name(given: str) -> str:
+    """The base name without control characters, at most 255 characters; a long one keeps its suffix."""
+    base = SEPARATORS.split(given)[-1]
+    name = "".join(filter(str.isprintable, base)).strip()
+    return _shortened(name) if name.strip(".") else NAMELESS
+
+
+def clean_mime(given: str | None) -> str:
+    """A media type in lower case, without parameters; what has not the shape of one is any bytes."""
+    mime = (given or "").partition(";")[0].strip().lower()
+    return mime if MIME.fullmatch(mime) else ANY_MIME
+
+
+def _shortened(name: str) -> str:
+    stem, dot, suffix = name.rpartition(".")
+    if len(name) <= MAX_NAME_CHARS or not stem or len(suffix) > MAX_SUFFIX_CHARS:
+        return name[:MAX_NAME_CHARS]
+    return stem[: MAX_NAME_CHARS - len(dot + suffix)] + dot + suffix
+
+
+Scope = Literal["attachment", "reply", "corpus"]
+
+
+class ApiFile(TypedDict):
+    """A file of a session, live or deleted."""
+
+    id: int
+    sessionId: Uuid
+    uploaderLogin: str
+    filename: str
+    mime: str
+    size: int
+    sha256: str
+    scope: Scope
+    expose: bool
+    uploadedAt: Time
+    expiresAt: Time
+    deletedAt: Time | None
+
+
+def show_file(file: File) -> ApiFile:
+    """One ApiFile; session and uploader come with the row."""
+    return {
+        "id": file.pk,
+        "sessionId": str(file.session.public_id),
+        "uploaderLogin": file.uploader.login,
+        "filename": file.filename,
+        "mime": file.mime,
+        "size": file.size,
+        "sha256": file.sha256,
+        "scope": cast(Scope, file.scope),
+        "expose": False,
+        "uploadedAt": iso(file.uploaded_at),
+        "expiresAt": iso(file.expires_at),
+        "deletedAt": iso_or_none(file.deleted_at),
+    }
+
 
 MAX_FILE_BYTES = 10_485_760
 DELETED_AT_ONCE = 20
@@ -154,7 +221,7 @@ def forget_files_of(session_ids: Collection[int]) -> Forgotten:
 
 def expires_at(uploaded_at: datetime) -> datetime:
     """When a file goes by itself."""
-    return uploaded_at + timedelta(days=settings.FILES_KEPT_DAYS)
+    return uploaded_at + timedelta(days=get_settings().files_kept_days)
 
 
 @transaction.atomic

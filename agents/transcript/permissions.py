@@ -15,8 +15,13 @@ from accounts.models import User
 from agents.models import PermissionRequest, Session, Turn
 from agents.models.choices import Surface
 from agents.transcript import happenings
-from agents.transcript.announcing import Resolution, announce, tell_resolution
-from agents.transcript.live import PermissionRequested, PermissionResolved
+from agents.transcript.announcing import (
+    PermissionRequested,
+    PermissionResolved,
+    Resolution,
+    announce,
+    tell_resolution,
+)
 from agents.transcript.pieces import ApprovalAsked, ApprovalDecided
 from agents.transcript.recording import kept_text
 from kit.clock import db_now

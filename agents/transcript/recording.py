@@ -1,19 +1,20 @@
-"""Writing events, and making their payloads."""
+"""Writing events and op-messages of a session, and showing them to its operators after the commit."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from django.db import transaction
 
-from agents.models import Event, Session
-from agents.transcript.announcing import announce
+from agents.models import Attachment, Event, OpMessage, Session
+from agents.transcript.announcing import ChannelStatus, OpMessageMessage, announce, seen, seen_event
 from agents.transcript.happenings import scenes
-from agents.transcript.live import seen_event
 from kit import strict_json
 from kit.clock import db_now
+from kit.iso import iso
 from webhooks import outbox
 
 MAX_TYPE_CHARS = 64
@@ -94,3 +95,72 @@ def _mended(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_mended(key): _mended(inner) for key, inner in value.items()}
     return [_mended(inner) for inner in value] if isinstance(value, list) else value
+
+
+START, END = "SessionStart", "SessionEnd"
+NO_PAYLOAD = "{}"
+
+
+def record_session_start(session: Session, now: datetime, *, took_over: bool) -> None:
+    """An agent registered; when it took over from another connection, that one's end is written before.
+
+    One statement, and one more after the commit: a thousand agents may come back at once.
+    """
+    types = [END, START] if took_over else [START]
+    events = Event.objects.bulk_create(_lifecycle_event(session, type_, now) for type_ in types)
+    _announce_status(session, events, is_connected=True)
+    _queue_deliveries([session], events, "session.connected")
+
+
+def record_session_end(sessions: Sequence[Session], now: datetime) -> None:
+    """The connections of these sessions are gone."""
+    if not sessions:
+        return
+    events = Event.objects.bulk_create(_lifecycle_event(session, END, now) for session in sessions)
+    _queue_deliveries(sessions, events, "session.disconnected")
+    ids = [session.pk for session in sessions]
+    watched = set(Attachment.objects.filter(session_id__in=ids).values_list("session_id", flat=True))
+    for session, event in zip(sessions, events, strict=True):
+        if session.pk in watched:
+            _announce_status(session, [event], is_connected=False)
+
+
+def _queue_deliveries(sessions: Sequence[Session], events: Sequence[Event], what: str) -> None:
+    """Deliveries for webhooks, in the same transaction; one small query while nobody subscribed."""
+    if not outbox.anybody_listens():
+        return
+    known = scenes([session.pk for session in sessions])
+    heard = [known[one.session_id].event(one.pk, one.kind, one.type, one.payload, one.ts) for one in events]
+    outbox.record(heard + [scene.say(what, ownerLogin=scene.owner_login) for scene in known.values()])
+
+
+def _lifecycle_event(session: Session, type_: str, now: datetime) -> Event:
+    return Event(session_id=session.pk, kind=Event.Kind.TAIL, type=type_, payload=NO_PAYLOAD, ts=now)
+
+
+def _announce_status(session: Session, events: Sequence[Event], *, is_connected: bool) -> None:
+    public_id = str(session.public_id)
+    status = ChannelStatus(public_id, is_connected, iso(events[-1].ts))
+    announce(session.pk, *[seen(public_id, event) for event in events], status)
+
+
+MAX_MENTIONS = 50
+
+_LOGIN = re.compile(r"(?<![\w@./-])@([A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?)(?![\w/])")
+
+
+@transaction.atomic
+def post_op_message(
+    session: Session, *, author_id: int, author_login: str, text: str, mentions: Sequence[str] | None = None
+) -> OpMessage:
+    """Keep a message and show it to all who watch, its author among them. `mentions` None: those in the text."""
+    named = [one.removeprefix("@") for one in mentions] if mentions is not None else logins_in(text)
+    now = db_now()
+    row = OpMessage.objects.create(session=session, author_id=author_id, text=text, mentions=named, ts=now)
+    announce(session.pk, OpMessageMessage(str(session.public_id), author_login, text, named, iso(now)))
+    return row
+
+
+def logins_in(text: str) -> list[str]:
+    """The `@login` words of a text, each once, in order."""
+    return list(dict.fromkeys(_LOGIN.findall(text)))[:MAX_MENTIONS]

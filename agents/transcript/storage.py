@@ -5,12 +5,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
 from django.db.models import BigIntegerField, Func, Sum
 
 from accounts import quotas
 from accounts.quotas import QuotaExceeded
 from agents.models import Event, File, OpMessage, TokenUsage
+from agents.settings import get_settings
 from kit import sql
 from kit.async_db import db_call
 from kit.durations import seconds
@@ -63,7 +63,7 @@ def check_room(user_id: int, size: int) -> None:
     Raises:
         QuotaExceeded: with it the user would have more than STORAGE_PER_OWNER_MB.
     """
-    most = settings.STORAGE_PER_OWNER_MB
+    most = get_settings().storage_per_owner_mb
     if not most:
         return
     quotas.hold(user_id)

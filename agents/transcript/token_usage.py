@@ -1,16 +1,85 @@
-"""What a session's program says it has used up."""
+"""Token usage: what one turn used (section 4.8), and what agents' programs report of their runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated, Literal
 
+import msgspec
 from django.db import transaction
 from django.db.models import QuerySet
+from msgspec import Meta, Struct
 
 from accounts import quotas
 from agents.models import Session, TokenUsage
-from agents.transcript.shares import lock
+from agents.transcript.access import lock_session
 from agents.transcript.storage import USAGE_ROW_BYTES, check_room
+from kit.clock import db_now
+
+Count = Annotated[int, Meta(ge=0, le=10**12)]
+Name = Annotated[str, Meta(min_length=1, max_length=128)]
+MAX_TOTAL = 2**62
+
+
+class Counters(Struct, frozen=True):
+    """Tokens by kind."""
+
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cache_read_input_tokens: Count = 0
+    cache_creation_input_tokens: Count = 0
+
+
+class TurnUsage(Struct, frozen=True):
+    """What one turn used up of one model."""
+
+    grain: Literal["turn"]
+    model: Name
+    usage: Counters
+    cc_session_id: Name
+
+
+class _Stop(Struct, frozen=True):
+    token_usage: TurnUsage | None = None
+
+
+_decode = msgspec.json.Decoder(_Stop).decode
+
+
+def usage_in(payload: str) -> TurnUsage | None:
+    """The usage in a `Stop`'s payload; None without one, and for one of another shape."""
+    try:
+        usage = _decode(payload).token_usage
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return usage if usage and (usage.model + usage.cc_session_id).isprintable() else None
+
+
+@transaction.atomic
+def add_turn_usage(session_id: int, turn: TurnUsage) -> None:
+    """Write the new sums of a model; nothing when the session is gone."""
+    session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
+    if session is None:
+        return
+    of_model = TokenUsage.objects.filter(session=session, cc_session_id=turn.cc_session_id, model=turn.model)
+    last = of_model.order_by("-captured_at", "-pk").first() or TokenUsage()
+    used = turn.usage
+    TokenUsage.objects.create(
+        session=session,
+        owner_id=session.owner_id,
+        cc_session_id=turn.cc_session_id,
+        model=turn.model,
+        captured_at=db_now(),
+        reason=TokenUsage.Reason.HOURLY,
+        input_tokens=_capped_sum(last.input_tokens, used.input_tokens),
+        output_tokens=_capped_sum(last.output_tokens, used.output_tokens),
+        cache_read_tokens=_capped_sum(last.cache_read_tokens, used.cache_read_input_tokens),
+        cache_creation_tokens=_capped_sum(last.cache_creation_tokens, used.cache_creation_input_tokens),
+    )
+
+
+def _capped_sum(before: int, more: int) -> int:
+    return min(before + more, MAX_TOTAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +94,7 @@ class ModelUsage:
 
 
 @transaction.atomic
-def note(
+def store_usage_report(
     session: Session, cc_session_id: str, captured_at: datetime, reason: str, models: Sequence[ModelUsage]
 ) -> list[TokenUsage]:
     """Write a row for each model that this snapshot has no row of yet: a report sent again changes nothing.
@@ -33,11 +102,11 @@ def note(
     A snapshot is one program run at one moment, for one reason. The lock on the session makes the check safe.
 
     Raises:
-        Gone: the session was deleted meanwhile.
+        SessionGone: the session was deleted meanwhile.
         accounts.quotas.QuotaExceeded: its owner has no room for new rows.
     """
     quotas.hold(session.owner_id)
-    lock(session)
+    lock_session(session)
     snapshot = TokenUsage.objects.filter(
         session=session, cc_session_id=cc_session_id, captured_at=captured_at, reason=reason
     )
@@ -63,7 +132,9 @@ def note(
     return TokenUsage.objects.bulk_create(rows)
 
 
-def between(rows: QuerySet[TokenUsage], since: datetime | None, until: datetime | None) -> QuerySet[TokenUsage]:
+def usage_between(
+    rows: QuerySet[TokenUsage], since: datetime | None, until: datetime | None
+) -> QuerySet[TokenUsage]:
     """Those captured in a span of time, both ends of it counted."""
     if since is not None:
         rows = rows.filter(captured_at__gte=since)

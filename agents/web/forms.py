@@ -8,7 +8,7 @@ from django.utils.timesince import timesince
 
 from accounts.models import User
 from agents.core import publishing
-from agents.core.granting import UnknownLogin, budgets_of, logins_granted, users_named
+from agents.core.publishing import UnknownLogin, budgets_of, logins_granted, users_named
 from agents.models import Agent, Session
 from agents.models.agent import MAX_BUDGET, MAX_NAMED_CALLERS
 from agents.models.reachable import online_sessions

@@ -9,7 +9,7 @@ from django.db.models.functions import Length
 from django.http import StreamingHttpResponse
 
 from accounts.models import User
-from agents.core.reasons import in_words
+from agents.core.errors import in_words
 from agents.models import Turn
 from kit.async_db import stream_slices
 from kit.concurrency import DOWNLOADS, take_slot

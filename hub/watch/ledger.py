@@ -108,3 +108,7 @@ class WatchedLink:
     async def withdraw(self, turn: OpenTurn) -> None:
         """See `agents.core.ports.Link`."""
         await self._link.withdraw(turn)
+
+    async def close(self) -> None:
+        """See `agents.core.ports.Link`."""
+        await self._link.close()

@@ -1,8 +1,8 @@
 """HTTP to an address a user gave: checked, pinned, bounded in time and bytes."""
 
-from kit.safe_http.client import Answer, NotSent, SafeHttp, Unanswered
+from kit.safe_http.client import Answer, SafeHttp, Unanswered
 from kit.safe_http.streaming import Incoming, StreamingHttp, TooMuch
-from kit.safe_http.target import Rules, join_url, parse_url
+from kit.safe_http.target import NotSent, Rules, join_url, parse_url
 
 __all__ = [
     "Answer",

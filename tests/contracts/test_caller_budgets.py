@@ -10,9 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.core.directory import find_caller_spending
 from agents.core.errors import OverBudget, OverCallerBudget
-from agents.core.granting import budgets_of
 from agents.core.ledger.work import Result
-from agents.core.publishing import revise
+from agents.core.publishing import budgets_of, revise
 from agents.core.types import Ask, Ending, OpenTurn
 from agents.models import CallerBudget
 from agents.models.choices import Failure, Outcome

@@ -12,8 +12,7 @@ from agents.core.live_views import LiveViews
 from agents.core.post import LocalPost
 from agents.models import Attachment, Process, Session, Share
 from agents.models.presence import PROCESS_DEAD_S
-from agents.transcript.announcing import Oust
-from agents.transcript.live import ChannelStatus
+from agents.transcript.announcing import ChannelStatus, Oust
 from agents.transcript.storage import MEBIBYTE, StorageMeter, op_messages_bytes
 from hub import wiring
 from kit.async_db import db_call

@@ -20,8 +20,8 @@ from kit.durations import TIME_SCALE, read_scale, seconds
 from kit.safe_http.client import TOTAL_S
 from lab import ROOT
 from lab.homes import hub_env
-from webhooks.leases import LEASE
-from webhooks.subscriptions import WEBHOOKS
+from webhooks.queues import WEBHOOKS
+from webhooks.sending import LEASE
 
 
 @pytest.mark.parametrize(("raw", "scale"), [("", 1.0), ("1", 1.0), ("0.25", 0.25), ("0.01", 0.01)])

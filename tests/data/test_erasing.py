@@ -23,9 +23,9 @@ from accounts.oauth.people import admit
 from agents.jobs import reap
 from agents.models import Agent, Blob, Event, Halt, OpMessage, QueuedAsk, Turn
 from hub import jobs
-from hub.estate.closing import LastAdministrator, close
-from hub.estate.erasing import erase
-from hub.estate.exporting import pieces
+from hub.account_data.closing import LastAdministrator, close
+from hub.account_data.erasing import erase
+from hub.account_data.exporting import pieces
 from kit.alone import alone
 from tests.data.house import OTHERS_WORD, WORD, places_of
 from tests.native.house import Person, api, browser, make_agent, make_turn, person

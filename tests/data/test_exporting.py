@@ -13,8 +13,8 @@ from django.utils import timezone
 from accounts.models import Credential, User
 from agents.models import Event
 from agents.transcript import files
-from hub.estate.exporting import SLICE_CHARS, pieces, stream
-from hub.estate.parts import PARTS, SECRET
+from hub.account_data.exporting import SLICE_CHARS, pieces, stream
+from hub.account_data.parts import PARTS, SECRET
 from kit.async_db import db_call
 from tests.data.house import OTHERS_WORD
 from tests.native.house import Person, api, browser, make_agent, make_session, make_turn, person
@@ -70,7 +70,7 @@ def test_no_secret_is_in_an_export(estate: Person) -> None:
 
 
 def test_every_table_is_exported_or_said_not_to_be() -> None:
-    """A new table: put it into hub/estate/parts.py and hub/estate/erasing.py, or here with a reason."""
+    """A new table: put it into parts.py and erasing.py of hub/account_data, or here with a reason."""
     exported = {part.model for part in PARTS}
     for model in apps.get_models(include_auto_created=True):
         is_left_out = model.__name__ in NOT_EXPORTED and (

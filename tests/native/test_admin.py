@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.admin_site import site
 from accounts.authn import COOKIE
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
-from agents.core.granting import budgets_of
+from agents.core.publishing import budgets_of
 from agents.models import Agent, CallerBlock, Halt, RemoteServer, Turn
 from tests.native.house import Person, browser, connect, make_agent, make_session, make_turn, spend
 from tests.webhooks.house import happen, subscribed

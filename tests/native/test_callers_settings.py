@@ -6,8 +6,9 @@ import pytest
 
 from a2a_bridge.cards import strict
 from accounts.models import User
-from agents.models import Agent, CallerBudget, RemoteServer
+from agents.models import Agent, CallerBudget, RemoteServer, Session
 from agents.models.agent import MAX_NAMED_CALLERS
+from agents.models.remote import REMOTE_LINK
 from kit.clock import db_now
 from tests.native.desk import FIELDS
 from tests.native.house import Person, api, browser, connect, make_agent
@@ -91,6 +92,7 @@ def test_the_owner_lets_callers_approve(alice: Person) -> None:
 
 def test_of_a_remote_server_the_desk_offers_no_approvals(alice: Person) -> None:
     agent = make_agent(alice.user)
+    Session.objects.update(link=REMOTE_LINK)
     RemoteServer.objects.create(session=agent.session, card_url="https://far.example")
     page = browser(alice.session).get(f"/desk/agents/{agent.pk}").content.decode()
     assert "Its server" in page

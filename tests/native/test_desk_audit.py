@@ -14,8 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.core import reasons as reasons_in_words
-from agents.core.errors import Denied
+from agents.core.errors import REASON_WORDS, Denied
 from agents.models import CallerBlock
 from agents.models.choices import Failure, Interruption
 from agents.web.desk import figures
@@ -176,7 +175,7 @@ def test_how_it_went_is_said_in_plain_words(alice: Person, bob: Person) -> None:
 
 def test_every_reason_has_its_words() -> None:
     reasons = {denied.reason for denied in Denied.__subclasses__()} | set(Failure) | set(Interruption)
-    assert set(reasons_in_words.WORDS) == reasons
+    assert set(REASON_WORDS) == reasons
 
 
 # Blocks.

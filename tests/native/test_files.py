@@ -16,7 +16,7 @@ from agents import jobs
 from agents.models import Attachment, Blob, File, Process, Session, Share
 from agents.transcript import files, mentions
 from agents.transcript.announcing import carry_by
-from agents.transcript.file_names import clean_mime, clean_name
+from agents.transcript.files import clean_mime, clean_name
 from hub.celery import app
 from tests.native.house import Person, api, make_session, person
 from tests.native.test_rest_agents import token_of

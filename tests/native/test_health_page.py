@@ -17,7 +17,7 @@ from tests.native.house import Person, browser, connect, make_agent, make_turn
 from tests.pushes.rows import config_of, push_of
 from tests.webhooks.house import happen, make_due, subscribed
 from webhooks.models import Delivery
-from webhooks.pausing import pause_sending
+from webhooks.queues import pause_sending
 
 pytestmark = pytest.mark.django_db
 

@@ -13,8 +13,7 @@ from django.test import Client
 from accounts.middleware import PAGE_POLICY
 from agents.models import Session, Share
 from agents.transcript.access import visible_sessions
-from agents.transcript.history import Before, history
-from agents.transcript.reading import Moment
+from agents.transcript.reading import Before, Moment, history
 from operators.showing import row_of
 from tests.browser.vectors import VECTORS
 from tests.native.house import Person, browser, make_agent, make_session

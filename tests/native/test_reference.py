@@ -19,7 +19,7 @@ from a2a_bridge.versions import DIALECTS
 from accounts.middleware import PAGE_POLICY
 from agents.links.channel import frames
 from agents.models.choices import Failure
-from agents.transcript.live import FROM_LIVE
+from agents.transcript.announcing import FROM_LIVE
 from tests.house.test_docs import error_codes, read_variables
 from tests.native.house import Person, browser, connect, make_agent
 

@@ -12,15 +12,15 @@ from django.urls import get_resolver
 from django.utils import timezone
 
 from accounts.models import Credential, User
-from agents.api.administration.urls import urlpatterns
-from agents.api.administration.windows import first_id, since
+from agents.api.admin_figures import first_id, since
+from agents.api.urls import admin_urlpatterns
 from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Session, Share
 from tests.native.house import Person, api, connect, make_agent, make_session, make_turn, names, person
 from webhooks.models import Delivery, Subscription
 
 ADMIN = "/api/v1/admin"
 SOMEWHERE = uuid.UUID(int=7)
-PATHS = [str(one.pattern).replace("<uuid:public_id>", str(SOMEWHERE)) for one in urlpatterns]
+PATHS = [str(one.pattern).replace("<uuid:public_id>", str(SOMEWHERE)) for one in admin_urlpatterns]
 PATHS = [path.replace("<str:metric>", "events.total") for path in PATHS if not path.startswith("halts")]  # acts
 LISTS = ["stats/users/active", "sessions", "shares", "agents", "tokens", "users"]
 DAY = timedelta(days=1)

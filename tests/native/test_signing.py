@@ -19,9 +19,8 @@ from joserfc.jwk import KeySet
 
 from a2a_bridge.cards import strict
 from a2a_bridge.cards.parts import Today
-from accounts import signing
+from accounts import sealing, signing
 from accounts.models import SigningKey
-from kit import sealing
 from tests.native.house import Person, make_agent
 
 PUBLIC_URL = "https://hub.example"
@@ -65,10 +64,10 @@ def test_a_rotated_key_signs_no_more_but_verifies_for_thirty_days() -> None:
 
 
 @pytest.mark.django_db
-def test_the_database_holds_no_private_key(settings: Any) -> None:
+def test_the_database_holds_no_private_key() -> None:
     signing.sign(b"", {})
     row = SigningKey.objects.get()
-    private = json.loads(sealing.unseal(row.sealed, signing.PURPOSE, (settings.SECRET_KEY,)))
+    private = json.loads(sealing.unseal(row.sealed, signing.PURPOSE))
     with connection.cursor() as cursor:
         cursor.execute("SELECT * FROM accounts_signingkey")
         assert private["d"] not in repr(cursor.fetchall())

@@ -22,8 +22,8 @@ from lab.receivers import receiving
 from tests.native.house import Person, make_agent, make_turn
 from tests.pushes.house import bodies, states
 from tests.pushes.rows import config_of, make_due, push_of, send_due
-from webhooks.leases import Outcome as Attempt
-from webhooks.leases import SendLimits, lease, settle
+from webhooks.sending import Outcome as Attempt
+from webhooks.sending import SendLimits, lease, settle
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 AT = "2026-01-01T00:00:00.000Z"

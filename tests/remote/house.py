@@ -12,15 +12,15 @@ from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.post import LocalPost
-from agents.core.types import Ask, OpenTurn, SettledTurn, Target
+from agents.core.types import Ask, SettledTurn, Target
 from agents.core.waiting import RunningTurn, WaitingTurns
-from agents.links.choose import ChooseLink
 from agents.links.remote.access import NO_AUTH, Auth
 from agents.links.remote.cards import FRESH_S
 from agents.links.remote.link import RemoteLink
 from agents.links.remote.publishing import find_server, publish_remote
 from agents.models import Agent, RemoteServer, Turn
 from agents.models.choices import Surface
+from agents.models.remote import REMOTE_LINK
 from agents.transcript.pieces import Part
 from hub.limits import NoLimits
 from kit.async_db import db_call
@@ -41,16 +41,6 @@ def publish_far(owner: Person, card_url: str, **remote: Any) -> Any:
     return api(owner.session).post("/api/v1/agents", far_body(card_url, **remote), format="json")
 
 
-class NoChannel:
-    """Where no agent has a socket."""
-
-    async def deliver(self, turn: OpenTurn) -> None:
-        raise AssertionError("a remote agent was asked over a socket")
-
-    async def withdraw(self, turn: OpenTurn) -> None:
-        raise AssertionError("a remote agent was told over a socket")
-
-
 class Caller:
     """One process of a hub that asks remote servers."""
 
@@ -60,7 +50,7 @@ class Caller:
         waiting = WaitingTurns()
         self.link = RemoteLink(waiting=waiting, release=self.ledger.release_turn, clock=self._clock)
         self.dispatcher = Dispatcher(
-            link=ChooseLink(channel=NoChannel(), remote=self.link),
+            links={REMOTE_LINK: self.link},
             ledger=self.ledger,
             waiting=waiting,
             limits=NoLimits(),

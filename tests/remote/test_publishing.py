@@ -10,6 +10,7 @@ from django.core.management import call_command
 
 from agents.core.registration import Registration, register
 from agents.links.remote.access import auth_of
+from agents.links.remote.breaker import write_reachable
 from agents.models import Agent, Connection, Process, RemoteServer, Session
 from hub.wiring import CARD_LOOKUPS_AT_ONCE, concurrency_limits
 from kit.clock import db_now
@@ -199,6 +200,7 @@ def test_a_card_is_shown_and_nothing_kept(alice: Person) -> None:
 def test_moving_keeps_credentials_at_home(alice: Person, url: str) -> None:
     agent_id = publish_far(alice, url, auth=AUTH).json()["id"]
     RemoteServer.objects.update(retry_at=db_now() + timedelta(hours=1), opens=3, last_failure="bad")
+    write_reachable(RemoteServer.objects.get().pk)
     assert api(alice.session).get("/api/v1/agents?mine=true").json()["items"][0]["online"] is False
     elsewhere = url.replace("127.0.0.1", "localhost")
     refused = change(alice, agent_id, cardUrl=elsewhere)

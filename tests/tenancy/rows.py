@@ -35,8 +35,8 @@ from agents.models import (  # noqa: E402
     Turn,
 )
 from tests.tenancy.callers import LIMITED  # noqa: E402
-from webhooks.keyring import new_secret, seal  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
+from webhooks.queues import new_signing_secret, seal_secret  # noqa: E402
 
 Kind = Credential.Kind
 SHAREES = {"vera": "viewer", "pia": "prompter", "anna": "approver", "blake": "prompter", "sue": "approver"}
@@ -168,7 +168,7 @@ def _file(session: Session) -> File:
 
 
 def _webhook(owner: User) -> Names:
-    secret, hidden = seal(new_secret()), canary(owner, "owner")
+    secret, hidden = seal_secret(new_signing_secret()), canary(owner, "owner")
     subscription = Subscription.objects.create(
         owner=owner, url=f"https://{hidden}.invalid/", events="nothing.ever", secret=secret
     )

@@ -9,10 +9,9 @@ from standardwebhooks import Webhook
 from accounts.models import User
 from kit.clock import db_now
 from lab.receivers import Received
-from webhooks.leases import SendLimits, lease
 from webhooks.models import Delivery, Subscription
 from webhooks.outbox import Happening, record
-from webhooks.sending import Sender, client
+from webhooks.sending import Sender, SendLimits, client, lease
 from webhooks.subscribing import WithSecret, subscribe
 
 NOWHERE = "https://hook.invalid/"

@@ -17,12 +17,21 @@ from lab.waiting import until
 from tests.native.house import Person
 from tests.webhooks.house import check_signed, deliver, fresh, happen, make_due, only_delivery, subscribed
 from webhooks import jobs
-from webhooks.keyring import PREFIX
-from webhooks.leases import EACH_OWNER, JITTER, LEASE, Outcome, SendLimits, lease, send_again, settle
 from webhooks.models import UNHEALTHY_AFTER, Delivery, Subscription
-from webhooks.sending import Sender, client
+from webhooks.queues import EACH_SUBSCRIPTION, RETRY_AFTER_S, SECRET_PREFIX
+from webhooks.sending import (
+    EACH_OWNER,
+    JITTER,
+    LEASE,
+    Outcome,
+    Sender,
+    SendLimits,
+    client,
+    lease,
+    send_again,
+    settle,
+)
 from webhooks.subscribing import OVERLAP, roll_secret, send_test, unsubscribe
-from webhooks.subscriptions import EACH_SUBSCRIPTION, RETRY_AFTER_S
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 FAILED = Outcome(500)
@@ -55,7 +64,7 @@ def test_what_is_sent_is_what_happened_signed(alice: Person) -> None:
     }
     assert body["ts"].endswith("Z")
     assert one.headers["content-type"] == "application/json"
-    assert made.secret.startswith(PREFIX)
+    assert made.secret.startswith(SECRET_PREFIX)
     assert (sent.status, sent.attempts, sent.last_status, sent.last_error) == ("delivered", 1, 204, "")
     assert sent.delivered_at is not None
     assert sent.next_attempt_at is None

@@ -8,9 +8,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from accounts.sealing import Unreadable
 from tests.native.house import Person
 from tests.webhooks.house import fresh, subscribed
-from webhooks.keyring import PREFIX, Unreadable, new_secret, seal, unseal
+from webhooks.queues import SECRET_PREFIX, new_signing_secret, seal_secret, unseal_secret
 from webhooks.subscribing import roll_secret
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
@@ -25,9 +26,9 @@ def rotate() -> str:
 
 
 def test_a_secret_is_32_random_bytes() -> None:
-    one, other = new_secret(), new_secret()
+    one, other = new_signing_secret(), new_signing_secret()
     assert one != other
-    assert len(base64.b64decode(one.removeprefix(PREFIX), validate=True)) == 32
+    assert len(base64.b64decode(one.removeprefix(SECRET_PREFIX), validate=True)) == 32
 
 
 def test_the_database_holds_no_secret(alice: Person) -> None:
@@ -39,40 +40,40 @@ def test_the_database_holds_no_secret(alice: Person) -> None:
         stored = repr(cursor.fetchall())
     for secret in (old.secret, new.secret):
         assert secret not in stored
-        assert secret.removeprefix(PREFIX) not in stored
-        assert base64.b64decode(secret.removeprefix(PREFIX)).hex() not in stored
+        assert secret.removeprefix(SECRET_PREFIX) not in stored
+        assert base64.b64decode(secret.removeprefix(SECRET_PREFIX)).hex() not in stored
     assert str(new.subscription) == f"webhook {new.subscription.pk}"
 
 
 def test_a_changed_seal_does_not_open() -> None:
-    sealed = seal("whsec_x")
-    assert unseal(sealed) == "whsec_x"
+    sealed = seal_secret("whsec_x")
+    assert unseal_secret(sealed) == "whsec_x"
     with pytest.raises(Unreadable):
-        unseal(sealed[:-4] + "AAA=")
+        unseal_secret(sealed[:-4] + "AAA=")
     with pytest.raises(Unreadable):
-        unseal("whsec_x")
+        unseal_secret("whsec_x")
 
 
 def test_the_newest_key_seals_and_all_of_them_open(settings: Any) -> None:
-    first = seal("of the secret key")
+    first = seal_secret("of the secret key")
     settings.WEBHOOK_KEYS = (OLD,)
-    second = seal("of the old key")
+    second = seal_secret("of the old key")
     settings.WEBHOOK_KEYS = (NEW, OLD)
-    third = seal("of the new key")
-    assert [unseal(one)[7:] for one in (first, second, third)] == ["secret key", "old key", "new key"]
+    third = seal_secret("of the new key")
+    assert [unseal_secret(one)[7:] for one in (first, second, third)] == ["secret key", "old key", "new key"]
     settings.WEBHOOK_KEYS = (NEW,)
-    assert unseal(third)
+    assert unseal_secret(third)
     with pytest.raises(Unreadable):
-        unseal(second)
+        unseal_secret(second)
 
 
 def test_the_secret_key_may_change_with_its_fallback(settings: Any) -> None:
-    sealed, before = seal("x"), settings.SECRET_KEY
+    sealed, before = seal_secret("x"), settings.SECRET_KEY
     settings.SECRET_KEY = NEW
     with pytest.raises(Unreadable):
-        unseal(sealed)
+        unseal_secret(sealed)
     settings.SECRET_KEY_FALLBACKS = [before]
-    assert unseal(sealed) == "x"
+    assert unseal_secret(sealed) == "x"
 
 
 def test_rotating_lets_the_old_key_go(alice: Person, bob: Person, settings: Any) -> None:
@@ -84,8 +85,8 @@ def test_rotating_lets_the_old_key_go(alice: Person, bob: Person, settings: Any)
     assert rotate() == SEALED
     settings.WEBHOOK_KEYS = (NEW,)
     row = fresh(rolled.subscription)
-    assert (unseal(row.secret), unseal(row.previous_secret)) == (new.secret, rolled.secret)
-    assert unseal(fresh(plain.subscription).secret) == plain.secret
+    assert (unseal_secret(row.secret), unseal_secret(row.previous_secret)) == (new.secret, rolled.secret)
+    assert unseal_secret(fresh(plain.subscription).secret) == plain.secret
     assert rotate() == SEALED
 
 

@@ -12,9 +12,9 @@ from tests.native.house import Person, browser
 from tests.webhooks.house import happen, lease_all, subscribed
 from webhooks import pages
 from webhooks.catalog import CATALOG, TEST
-from webhooks.keyring import unseal
 from webhooks.models import Delivery, Subscription
 from webhooks.pages import HOWTO, verify_recipes
+from webhooks.queues import unseal_secret
 
 pytestmark = pytest.mark.django_db
 HERE = "http://127.0.0.1:9/hook"
@@ -44,7 +44,7 @@ def test_subscribing_shows_the_secret_this_once(alice: Person) -> None:
     own = Subscription.objects.get()
     assert (own.owner, own.url, own.event_names) == (alice.user, HERE, ["chat.event", "agent.replied"])
     assert (own.routing_name, own.session_id) == ("@proj", "")
-    secret = unseal(own.secret)
+    secret = unseal_secret(own.secret)
     assert secret in answer.content.decode()
     assert "no-store" in answer["Cache-Control"]
     assert secret not in read(alice)
@@ -145,8 +145,8 @@ def test_a_new_secret_is_shown_this_once(alice: Person) -> None:
     own = subscribed(alice.user)
     page = post(alice, f"/{own.subscription.pk}/roll-secret").content.decode()
     fresh = Subscription.objects.get()
-    assert unseal(fresh.secret) in html.unescape(page)
-    assert unseal(fresh.secret) != own.secret
+    assert unseal_secret(fresh.secret) in html.unescape(page)
+    assert unseal_secret(fresh.secret) != own.secret
     assert "signs too, until" in page
 
 

@@ -10,7 +10,7 @@ from tests.native.house import Person
 from tests.pushes.rows import config_of, push_of, send_due
 from tests.webhooks.house import deliver, happen, only_delivery, subscribed
 from webhooks.models import SendingPause
-from webhooks.pausing import find_pause, pause_sending
+from webhooks.queues import find_pause, pause_sending
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 

@@ -9,8 +9,8 @@ from kit.iso import iso
 from tests.native.house import Person, api, browser
 from tests.webhooks.house import NOWHERE, fresh, happen, lease_all, only_delivery, subscribed
 from webhooks.catalog import CATALOG
-from webhooks.keyring import unseal
 from webhooks.models import Delivery, Subscription
+from webhooks.queues import unseal_secret
 
 pytestmark = pytest.mark.django_db
 WEBHOOKS = "/api/v1/webhooks"
@@ -36,7 +36,7 @@ def test_one_subscribes_as_the_command_line_does(alice: Person) -> None:
     assert isinstance(made["id"], int)
     assert (made["url"], made["events"], made["filters"]) == (HERE, body["events"], body["filters"])
     assert (made["status"], made["lastDeliveryAt"], made["previousSecretUntil"]) == ("active", None, None)
-    assert unseal(Subscription.objects.get().secret) == made["signingSecret"]
+    assert unseal_secret(Subscription.objects.get().secret) == made["signingSecret"]
 
 
 def test_the_secret_is_shown_once(alice: Person) -> None:

@@ -296,11 +296,11 @@ class _Batch:
         assert asked is not None  # noqa: S101  it was just admitted
         turn = OpenTurn(
             ask=ask,
-            connection_id=NO_CONNECTION if asked.is_remote else asked.connection_id or NO_CONNECTION,
-            link_process=self._home if asked.is_remote else asked.process_id or "",
+            connection_id=asked.connection_id or NO_CONNECTION,
+            link_process=asked.process_id or self._home,
             text=ask.question,
             isolated=asked.isolated,
-            is_remote=asked.is_remote,
+            link=asked.link,
         )
         return hand_files_over(self._database, turn) if ask.files else turn
 

@@ -17,9 +17,8 @@ from agents.core.ledger.texts import Statement, statement
 from agents.core.types import Ask, Ending, OpenTurn, Source
 from agents.models import File
 from agents.models.choices import Outcome
-from agents.transcript.announcing import Addressed, Live
+from agents.transcript.announcing import Addressed, Live, encode, seen_event
 from agents.transcript.happenings import Scene, scenes
-from agents.transcript.live import encode, seen_event
 from agents.transcript.mentions import MAX_FILES, clone_into, mentions, readable, rewrite
 from agents.transcript.recording import NewEvent, payload_of
 from webhooks import outbox

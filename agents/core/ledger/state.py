@@ -29,9 +29,8 @@ FROM agents_session s LEFT JOIN agents_connection c ON c.session_id = s.id WHERE
 _IDENTITIES = Statement(*(authn.identity_statement(vendor) for vendor in Statement._fields))
 
 _LIVE = """
-LEFT JOIN agents_connection c ON c.session_id = {session}
-  AND EXISTS (SELECT 1 FROM agents_process p WHERE p.id = c.process_id AND p.beat_at > {{alive}})
-LEFT JOIN agents_remoteserver r ON r.session_id = {session} AND (r.retry_at IS NULL OR r.retry_at <= {{now}})
+LEFT JOIN agents_connection c ON c.session_id = s.id
+  AND EXISTS (SELECT 1 FROM agents_process p WHERE p.id = c.process_id AND p.beat_at > {alive})
 """
 _OWN_WORDS = ", ".join(f"'{reason}'" for reason in sorted(AGENTS_OWN_WORDS))
 _HALTED = """(
@@ -44,25 +43,25 @@ _AGENTS = statement(
     """
 SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id, a.owner_id,
        c.id, c.process_id, a.daily_budget, a.concurrency_cap, a.isolated, a.access = 'public',
-       COALESCE(d.queries, 0), r.id IS NOT NULL, a.queue_max, a.queue_wait_s,
+       COALESCE(d.queries, 0), s.link, s.reachable_from <= {now}, a.queue_max, a.queue_wait_s,
        a.caller_budget IS NOT NULL OR EXISTS (
          SELECT 1 FROM agents_callerbudget b WHERE b.agent_id = a.id AND b.daily_budget IS NOT NULL
        ), """
     + _HALTED.format(session="a.session_id", owner="a.owner_id")
     + """
-FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
+FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id JOIN agents_session s ON s.id = a.session_id
 """
-    + _LIVE.format(session="a.session_id")
+    + _LIVE
     + "LEFT JOIN agents_dailyusage d ON d.agent_id = a.id AND d.day = {day} WHERE a.id = ANY(:agents)"
 )
 _SESSIONS = statement(
     f"""
 SELECT s.id, s.archived_at IS NULL AND u.is_active, s.id, s.owner_id, c.id, c.process_id,
-       NULL, {SESSION_CAP}, 0, 1, 0, r.id IS NOT NULL, 0, 0, 0,
+       NULL, {SESSION_CAP}, 0, 1, 0, s.link, s.reachable_from <= {{now}}, 0, 0, 0,
        {_HALTED.format(session="s.id", owner="s.owner_id")}
 FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id
 """
-    + _LIVE.format(session="s.id")
+    + _LIVE
     + "WHERE s.id = ANY(:sessions)"
 )
 _CLAIMS = statement("""
@@ -215,7 +214,7 @@ class StateReader:
             agents={row[0]: _state(row) for row in agents},
             sessions={row[0]: _state(row) for row in self._sessions.fetchall()} if self._sessions else {},
             granted=self._granted([row[0] for row in agents if not row[9]]),
-            callers=self._callers([row[0] for row in agents if row[14]]),
+            callers=self._callers([row[0] for row in agents if row[15]]),
             blocked=frozenset((row[0], row[1]) for row in blocks if row[0] is not None),
             halted=frozenset(row[1] for row in blocks if row[0] is None),
             ended=_ended(self._database, {ask.parent for ask in self._asks if ask.parent}),
@@ -271,8 +270,8 @@ def _ended(database: Database, chat_ids: Collection[str]) -> frozenset[str]:
 def _state(row: Row) -> AgentState:
     """A row of agents or of sessions; SQLite has no booleans of its own."""
     published, isolated, open_to_all = bool(row[1]), bool(row[8]), bool(row[9])
-    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, is_remote = row[:12]
-    queue_max, queue_wait_s, _, halted = row[12:]
+    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, link = row[:12]
+    is_reachable, queue_max, queue_wait_s, _, halted = row[12:]
     return AgentState(
         published=published,
         session_id=session_id,
@@ -284,7 +283,8 @@ def _state(row: Row) -> AgentState:
         isolated=isolated,
         open_to_all=open_to_all,
         spent=spent,
-        is_remote=bool(is_remote),
+        link=link,
+        is_reachable=bool(is_reachable),
         halted=bool(halted),
         queue_max=queue_max,
         queue_wait_s=queue_wait_s,

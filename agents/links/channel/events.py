@@ -24,7 +24,7 @@ from agents.links.channel.frames import MAX_LEVELS
 from agents.links.channel.link import ChannelLink
 from agents.transcript.recording import BadPayload, NewEvent, clean
 from agents.transcript.storage import NO_ROOM, USAGE_ROW_BYTES, StorageMeter
-from agents.transcript.turn_usage import add, usage_in
+from agents.transcript.token_usage import add_turn_usage, usage_in
 from kit import strict_json
 from kit.asgi import (
     BODY_WITHIN_S,
@@ -186,7 +186,7 @@ async def _add_usage(session_id: int, payload: str) -> None:
     """Count the turn's tokens; the event is kept whether or not this works."""
     if usage := usage_in(payload):
         try:
-            await db_call(add)(session_id, usage)
+            await db_call(add_turn_usage)(session_id, usage)
         except DatabaseError:
             logger.exception("hook.usage_lost")
 

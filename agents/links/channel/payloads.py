@@ -1,20 +1,25 @@
 """Payloads of a chat event: a reply or a piece of it; how far its agent is, what it needs, what it made."""
 
+import binascii
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from agents.core.part_checks import check_parts
 from agents.models.choices import Failure, Interruption
 from agents.transcript.pieces import ArtifactPiece, Json, Part, StatusNote
 from kit import strict_json
 from kit.strict_json import Unsound
 
-Name = Annotated[str, Meta(max_length=1024)]
+MAX_NAME_CHARS = 1024
+Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 MAX_WORDS_BYTES = 16_384
+MAX_PARTS = 100
+MAX_URL_CHARS = 2048
 OWN_PREFIX = "reply-"  # the hub's own artifacts, see docs/reference/frames.md
 ARTIFACT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -156,3 +161,54 @@ def _checked(payload: msgspec.Raw) -> bytes:
     except Unsound as unsound:
         raise ValueError(str(unsound)) from None
     return raw
+
+
+class BadPart(ValueError):
+    """A part is not what A2A calls one; the text says why, and is public."""
+
+
+def check_parts(parts: Sequence[Part]) -> None:
+    """Refuse parts that are none; their text is sound already (`kit.strict_json`).
+
+    Raises:
+        BadPart: too few or too many of them, or one is no part.
+    """
+    if not 1 <= len(parts) <= MAX_PARTS:
+        raise BadPart(f"parts: want 1 to {MAX_PARTS}")
+    for number, part in enumerate(parts):
+        if flaw := _flaw(part):
+            raise BadPart(f"parts[{number}]: {flaw}")
+
+
+def _flaw(part: Part) -> str:
+    """What is wrong with it; empty when nothing is."""
+    kinds = [one for one in (part.text, part.raw, part.url, part.data) if one is not UNSET]
+    if len(kinds) != 1:
+        return "want exactly one of text, raw, url and data"
+    if max(len(part.media_type), len(part.filename)) > MAX_NAME_CHARS:
+        return f"mediaType and filename hold at most {MAX_NAME_CHARS} characters"
+    if isinstance(part.raw, str) and not _is_base64(part.raw):
+        return "raw: not standard base64"
+    if isinstance(part.url, str) and not _is_web_url(part.url):
+        return f"url: want an absolute http or https address of at most {MAX_URL_CHARS} characters"
+    return ""
+
+
+def _is_base64(text: str) -> bool:
+    """Whether it is standard base64, padded, and nothing else."""
+    try:
+        binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_web_url(text: str) -> bool:
+    """Whether it is an absolute address on the web. It is not asked whether anything is there."""
+    if len(text) > MAX_URL_CHARS or not text.isprintable() or " " in text:
+        return False
+    try:
+        address = urlsplit(text)
+        return address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        return False

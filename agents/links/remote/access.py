@@ -3,12 +3,11 @@
 import re
 from dataclasses import dataclass, field
 
-from django.conf import settings
-
 from accounts import sealing
+from accounts.sealing import Unreadable
 from agents.models import RemoteServer
+from agents.settings import get_settings
 from kit.safe_http import NotSent, Rules, parse_url
-from kit.sealing import Unreadable
 
 PURPOSE = b"remote server credentials"
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
@@ -77,7 +76,8 @@ def reseal_all() -> tuple[int, int]:
 
 def rules() -> Rules:
     """Where remote servers may be."""
-    return Rules(ports=frozenset(settings.REMOTE_PORTS), allows_private=settings.REMOTE_ALLOW_PRIVATE)
+    settings = get_settings()
+    return Rules(ports=settings.remote_ports, allows_private=settings.remote_allow_private)
 
 
 def may_have_credentials(card_url: str, url: str) -> bool:

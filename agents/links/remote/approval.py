@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.links.remote.breaker import open_at_once
+from agents.links.remote.breaker import close, open_at_once
 from agents.links.remote.card import Card, card_of
 from agents.links.remote.changes import Changes, find_changes
 from agents.links.remote.names import forget
@@ -21,7 +21,6 @@ from kit.clock import db_now
 from kit.safe_http import parse_url
 
 MOVED = "its card no longer offers the interface that its owner approved: the owner has to approve the change"
-CLOSED = {"retry_at": None, "opens": 0, "last_failure": "", "card_refusal": ""}
 
 
 class NotWaiting(Exception):
@@ -54,6 +53,10 @@ def compare_with_approved(server_id: int, fetched: Card) -> CardVerdict | None:
     this card was fetched.
     """
     # Locked until the end: processes that fetch the card at once compare one after the other.
+    # The session first, as everywhere: a refusal is written to it.
+    Session.objects.select_for_update(no_key=True).filter(
+        pk__in=RemoteServer.objects.filter(pk=server_id).values("session_id")
+    ).values_list("pk").first()
     server = RemoteServer.objects.select_for_update(no_key=True).filter(pk=server_id).first()
     if server is None or server.card_url != fetched.url:
         return None
@@ -123,7 +126,7 @@ def approve_card(server: RemoteServer, digest: str) -> None:
         forget(server.pk)
     Session.objects.filter(pk=server.session_id).update(**place_of(card))
     write_approved(server.pk, card)
-    RemoteServer.objects.filter(pk=server.pk).update(**CLOSED)
+    close(server.pk)
 
 
 @transaction.atomic
@@ -135,7 +138,8 @@ def keep_card(server: RemoteServer, digest: str) -> None:
     """
     kept = _locked(server, digest)
     RemoteCard.objects.filter(pk=kept.pk).update(**_NONE_WAITS, kept_digest=digest)
-    RemoteServer.objects.filter(pk=server.pk).update(card_changed_at=None, **CLOSED)
+    RemoteServer.objects.filter(pk=server.pk).update(card_changed_at=None, card_refusal="")
+    close(server.pk)
 
 
 CARD_DECISIONS: dict[str, Callable[[RemoteServer, str], None]] = {"approve": approve_card, "keep": keep_card}

@@ -1,17 +1,19 @@
 """A server that fails again and again is left alone for a while: its agent is offline, and callers are told.
 
-Failures in a row are counted in each process; that the breaker opened is a column all processes read. When its
-time is up it is half-open: the first call tries, while for all others it stays open.
+Failures in a row are counted in each process. That the breaker opened is a column of the server, and when it may
+be asked again is a column of its session; all processes read them. When its time is up the breaker is half-open:
+the first call tries, while for all others it stays open.
 """
 
 from datetime import datetime, timedelta
 
-from django.conf import settings
-from django.db.models import F, QuerySet
+from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from agents.links.remote.failures import BreakerOpen
-from agents.models import RemoteServer
+from agents.models import RemoteServer, Session
 from agents.models.remote import MAX_FAILURE_CHARS
+from agents.settings import get_settings
 from kit.clock import db_now
 from kit.durations import seconds
 
@@ -33,6 +35,7 @@ def enter(server: RemoteServer) -> bool:
     # The condition stands in the UPDATE: of the calls of all processes exactly one gets the trial.
     if not RemoteServer.objects.filter(pk=server.pk, retry_at__lte=now).update(**trial):
         raise BreakerOpen("it failed too often, and is left alone for a while")
+    write_reachable(server.pk)
     return True
 
 
@@ -55,11 +58,12 @@ class Breakers:
 def close(server_id: int) -> None:
     """It answers."""
     RemoteServer.objects.filter(pk=server_id).update(retry_at=None, opens=0, last_failure="")
+    write_reachable(server_id)
 
 
 def open_again(server_id: int, words: str) -> None:
     """It does not: leave it alone, twice as long as the time before."""
-    _open(RemoteServer.objects.filter(pk=server_id), words)
+    _open(server_id, RemoteServer.objects.filter(pk=server_id), words)
 
 
 def open_at_once(server_id: int, card_url: str, words: str, *, tried: bool) -> None:
@@ -68,14 +72,26 @@ def open_at_once(server_id: int, card_url: str, words: str, *, tried: bool) -> N
     Only the call that tried extends an open breaker. A server that was moved meanwhile is left as it is.
     """
     found = RemoteServer.objects.filter(pk=server_id, card_url=card_url)
-    _open(found if tried else found.filter(retry_at=None), words)
+    _open(server_id, found if tried else found.filter(retry_at=None), words)
 
 
-def _open(found: QuerySet[RemoteServer], words: str) -> None:
+def write_reachable(server_id: int) -> None:
+    """Let the session of a server say when it can be asked, as the server's row does now.
+
+    In a transaction the session is locked before the server. Outside of one, a process that dies between the two
+    updates leaves the session behind: an ask too many ends as `BreakerOpen`, an agent too long offline is back at
+    `reachable_from`.
+    """
+    retry_at = RemoteServer.objects.filter(session=OuterRef("pk")).values("retry_at")
+    Session.objects.filter(remote__pk=server_id).update(reachable_from=Coalesce(Subquery(retry_at), db_now()))
+
+
+def _open(server_id: int, found: QuerySet[RemoteServer], words: str) -> None:
     for opens in found.values_list("opens", flat=True):
         found.update(retry_at=_later(opens), opens=F("opens") + 1, last_failure=words[:MAX_FAILURE_CHARS])
+        write_reachable(server_id)
 
 
 def _later(opens: int) -> datetime:
     times = min(2 ** min(opens, 10), MOST_OPENS)
-    return db_now() + timedelta(seconds=settings.REMOTE_RETRY_S * times)
+    return db_now() + timedelta(seconds=get_settings().remote_retry_s * times)

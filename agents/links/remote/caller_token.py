@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable
 
 import msgspec
-from django.conf import settings
 
 from accounts.signing import NoKey, sign
 from agents.core.types import Ask
 from agents.links.remote.failures import NotSigned
+from agents.settings import get_settings
 from kit.async_db import db_call
 from kit.clock import near_now
 from kit.ids import unguessable
@@ -30,7 +30,7 @@ def caller_signer(ask: Ask, server_url: str) -> SignCaller:
     def sign_caller() -> str:
         now = int(near_now().timestamp())
         claims = {
-            "iss": settings.PUBLIC_URL,
+            "iss": get_settings().public_url,
             "sub": str(ask.caller_id),
             "aud": server_url,
             "iat": now,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from accounts.sealing import Unreadable
 from agents.core.errors import NotDelivered
 from agents.core.ports import Clock, Release
 from agents.core.post import Final
@@ -29,7 +30,6 @@ from agents.transcript.pieces import Part
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.safe_http import StreamingHttp
-from kit.sealing import Unreadable
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
@@ -95,6 +95,8 @@ class RemoteLink:
         """Send the question; returns as soon as it leaves. See `agents.core.ports.Link`."""
         reply = Reply(turn.ask.chat_id, self._waiting.take)
         call = self._calls[turn.ask.chat_id] = Call(turn, reply)
+        if running := self._waiting.find(turn.ask.chat_id):
+            running.link_decides = True
         self._tasks.start(self._run(call), name=f"remote {turn.ask.chat_id}")
         # Shielded: a dispatcher that stops waiting would cancel `left`, which `_run` still reads.
         if not await asyncio.shield(call.left):

@@ -8,14 +8,18 @@ from django.db import transaction
 
 from accounts.models import User
 from agents.core import publishing
-from agents.core.granting import CallerBudgets
-from agents.core.session_rows import check_sessions, free_name, slug_of
+from agents.core.publishing import CallerBudgets
+from agents.core.registration import check_sessions, free_name, slug_of
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
-from agents.links.remote.approval import CLOSED, compare_with_approved, place_of, write_approved
+from agents.links.remote.approval import compare_with_approved, place_of, write_approved
+from agents.links.remote.breaker import close, write_reachable
 from agents.links.remote.card import Card, find_card
 from agents.links.remote.names import forget
 from agents.models import RemoteServer, Session
+from agents.models.choices import CHANNEL_LINK
+from agents.models.remote import REMOTE_LINK
 from agents.transcript.pieces import Json
+from kit.clock import db_now
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def publish_remote(
     """
     check_sessions(owner.pk)
     card = wanted.card
-    session = Session(owner=owner, **place_of(card))
+    session = Session(owner=owner, link=REMOTE_LINK, reachable_from=db_now(), **place_of(card))
     session.routing_name = free_name(session, slug_of(slug or card.name) or "remote")
     session.save()
     server = RemoteServer.objects.create(session=session, **wanted.columns)
@@ -91,7 +95,7 @@ def look_again(
     Raises:
         BadAuth: they were given for another host.
         BadCard: there is no card the hub can use.
-        kit.sealing.Unreadable: its credentials cannot be read.
+        accounts.sealing.Unreadable: its credentials cannot be read.
     """
     url = card_url or server.card_url
     if auth is None:
@@ -112,10 +116,22 @@ def move(server: RemoteServer, wanted: ServerSettings) -> None:
     """
     locked = Session.objects.select_for_update(no_key=True).filter(pk=server.session_id)
     locked.values_list("pk").first()
-    RemoteServer.objects.filter(pk=server.pk).update(**CLOSED, **wanted.columns)
+    RemoteServer.objects.filter(pk=server.pk).update(card_refusal="", **wanted.columns)
+    close(server.pk)
     if server.card_url != wanted.card.url:
         forget(server.pk)
         write_approved(server.pk, wanted.card)
         Session.objects.filter(pk=server.session_id).update(**place_of(wanted.card))
     else:
         compare_with_approved(server.pk, wanted.card)
+
+
+def name_links_of_old_sessions() -> None:
+    """Give sessions their link where a process of the release before published them after the migration.
+
+    To be removed after the next release.
+    """
+    unnamed = RemoteServer.objects.filter(session__link=CHANNEL_LINK)
+    for server_id, session_id in unnamed.values_list("pk", "session_id"):
+        Session.objects.filter(pk=session_id).update(link=REMOTE_LINK)
+        write_reachable(server_id)

@@ -13,7 +13,7 @@ from django.utils.formats import date_format
 from accounts.admin_site import OwnedAdmin, site
 from accounts.quotas import QuotaExceeded
 from agents.core import publishing
-from agents.core.facts import Facts, facts_of
+from agents.core.directory import Facts, facts_of
 from agents.models import Agent
 from agents.web.forms import EDITABLE, AgentForm, NewAgentForm
 

@@ -7,7 +7,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from accounts.admin_site import OwnedAdmin, site
-from agents.core.granting import block
+from agents.core.publishing import block
 from agents.models import CallerBlock
 from agents.web.admin.forms import BlockForm
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 
 from accounts.acts import note_reading
 from accounts.admin_site import OwnedAdmin, is_row_number, site
-from agents.core.reasons import WORDS
+from agents.core.errors import REASON_WORDS
 from agents.models import Agent, Turn
 from agents.web.turns_csv import csv_of
 
@@ -43,7 +43,7 @@ class ReasonFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """All reasons there are, without reading the table."""
-        return sorted(WORDS.items(), key=itemgetter(1))
+        return sorted(REASON_WORDS.items(), key=itemgetter(1))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Turn]) -> QuerySet[Turn]:
         """The turns with it."""

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from agents.core.directory import queries_today
-from agents.core.granting import UnknownLogin, block, unblock, users_named
+from agents.core.publishing import UnknownLogin, block, unblock, users_named
 from agents.models import Agent, CallerBlock, Turn
 from agents.web.desk import charts, figures
 from agents.web.desk.door import for_owner, own_agent

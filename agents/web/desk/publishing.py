@@ -15,7 +15,7 @@ from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.core import halting, publishing
 from agents.core.halting import Subject
-from agents.core.session_rows import slug_of
+from agents.core.registration import slug_of
 from agents.models import Agent, Halt, Session
 from agents.web.desk.door import for_owner, own_agent
 from agents.web.desk.forms import edit_form, new_form

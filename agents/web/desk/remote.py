@@ -12,8 +12,9 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
+from accounts.sealing import Unreadable
 from agents.core import publishing
-from agents.core.session_rows import slug_of
+from agents.core.registration import slug_of
 from agents.links.remote.access import BadAuth
 from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
 from agents.links.remote.card import BadCard, Card
@@ -26,7 +27,6 @@ from agents.web.desk.remote_forms import MovedForm, PlaceForm, new_remote_form
 from agents.web.forms import EDITABLE
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
-from kit.sealing import Unreadable
 
 
 @never_cache

@@ -2,7 +2,7 @@
 
 from django import template
 
-from agents.core.reasons import in_words
+from agents.core.errors import in_words
 
 register = template.Library()
 

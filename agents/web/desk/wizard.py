@@ -13,7 +13,7 @@ from accounts.error_pages import json_error
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
-from agents.core.session_rows import slug_of
+from agents.core.registration import slug_of
 from agents.models import Agent, Session
 from agents.models.reachable import live_connections
 from agents.web.desk.door import for_owner, json_for_owner

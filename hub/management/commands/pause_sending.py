@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from webhooks.pausing import pause_sending
+from webhooks.queues import pause_sending
 
 
 class Command(BaseCommand):

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from webhooks.pausing import resume_sending
+from webhooks.queues import resume_sending
 
 
 class Command(BaseCommand):

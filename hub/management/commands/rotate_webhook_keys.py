@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 from a2a_bridge.pushes import sealed
 from accounts import signing
 from agents.links.remote import access
-from webhooks import keyring
+from webhooks.queues import reseal_secrets
 
 
 class Command(BaseCommand):
@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Say how many of what."""
-        done, unreadable = keyring.reseal_all()
+        done, unreadable = reseal_secrets()
         credentials, lost = access.reseal_all()
         pushes, _ = sealed.reseal_all()  # they live a day: one that cannot be read is not worth a word
         self.stdout.write(

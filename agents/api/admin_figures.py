@@ -1,0 +1,350 @@
+"""The hub in numbers, for its staff: totals, the busiest users, and counts hour by hour or day by day."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypedDict
+
+from django.db.models import Count, Max, QuerySet, Sum
+from django.db.models.functions import TruncDay, TruncHour
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.models import User
+from accounts.paging import read_query
+from agents.api.admin_lists import StaffView
+from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Session, Turn
+from agents.models.choices import Outcome
+from agents.models.reachable import live_connections
+from kit.clock import db_now
+from kit.describe import ErrorBody, Time
+from kit.iso import iso
+from webhooks.models import Delivery
+
+SLACK = timedelta(hours=1)
+
+
+def since(rows: QuerySet[Any], field: str, moment: datetime) -> QuerySet[Any]:
+    """Those not older than a moment by the time in `field`.
+
+    The table must only grow by rows of the present: ids then rise with time, and an index on the time, which
+    every insert would pay for, is not needed. Rows up to an hour out of order are not missed.
+    """
+    first = first_id(rows, field, moment - SLACK)
+    return rows.filter(pk__gte=first, **{f"{field}__gte": moment})
+
+
+def first_id(rows: QuerySet[Any], field: str, moment: datetime) -> int:
+    """The lowest id from which on rows are not older than a moment; found by halving, in some 30 small reads."""
+    table = rows.model._default_manager
+    low, high = 0, (table.aggregate(last=Max("pk"))["last"] or 0) + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = table.filter(pk__gte=middle).order_by("pk").values_list("pk", field).first()
+        if found is None or found[1] >= moment:
+            high = middle
+        else:
+            low = found[0] + 1
+    return low
+
+
+DAY, WEEK, MONTH = timedelta(days=1), timedelta(days=7), timedelta(days=30)
+TOP_AGENTS = 10
+
+
+Bucket = Literal["hour", "day"]
+
+
+class UserCounts(TypedDict):
+    """How many users there are, and how many of them are new."""
+
+    total: int
+    last7d: int
+    last30d: int
+
+
+class SessionCounts(TypedDict):
+    """How many sessions there were ever, and how many are connected now."""
+
+    totalEver: int
+    currentlyConnected: int
+    startedLast24h: int
+
+
+class DayAndWeek(TypedDict):
+    """Counts of the last 24 hours and the last 7 days."""
+
+    last24h: int
+    last7d: int
+
+
+class PermissionCounts(TypedDict):
+    """Permission requests that wait, and those decided or expired lately."""
+
+    pending: int
+    resolvedLast24h: int
+
+
+class TopAgent(TypedDict):
+    """One of the agents asked most in 7 days."""
+
+    handle: str
+    count: int
+
+
+class Dispatches(DayAndWeek):
+    """Asks of agents that were not refused."""
+
+    topAgents: list[TopAgent]
+
+
+class UploadCounts(TypedDict):
+    """Files uploaded lately, deleted ones too, and what all blobs take."""
+
+    last7d: int
+    bytesStored: int
+
+
+class DeliveryCounts(TypedDict):
+    """Webhook deliveries queued lately, and how they ended."""
+
+    last24h: int
+    succeededLast24h: int
+    failedLast24h: int
+
+
+class WeekCount(TypedDict):
+    """A count of the last 7 days."""
+
+    last7d: int
+
+
+class HubOverview(TypedDict):
+    """The hub in numbers."""
+
+    users: UserCounts
+    sessions: SessionCounts
+    events: DayAndWeek
+    permissionRequests: PermissionCounts
+    agentDispatches: Dispatches
+    fileUploads: UploadCounts
+    webhookDeliveries: DeliveryCounts
+    opMessages: WeekCount
+    generatedAt: Time
+
+
+class Point(TypedDict):
+    """How much happened in the hour or day that begins at `ts`."""
+
+    ts: Time
+    count: int
+
+
+class Timeseries(TypedDict):
+    """One metric over time; the last point is still growing."""
+
+    metric: str
+    window: str
+    bucket: Bucket
+    points: list[Point]
+    generatedAt: Time
+
+
+MOST_ACTIVE = 50
+
+
+class ActiveUser(TypedDict):
+    """One of the users whose sessions had most events."""
+
+    userId: int
+    githubLogin: str
+    sessionCount: int
+    eventsLast7d: int
+
+
+class ActiveUsers(TypedDict):
+    """The busiest first."""
+
+    users: list[ActiveUser]
+    limit: int
+
+
+class ActiveQuery(serializers.Serializer[Any]):
+    """How many to show."""
+
+    limit = serializers.IntegerField(default=10, min_value=1)
+
+
+class StatsActiveUsers(StaffView):
+    """`/admin/stats/users/active`"""
+
+    @extend_schema(parameters=[ActiveQuery], responses=ActiveUsers)
+    def get(self, request: Request) -> Response:
+        """Whose sessions had most events in the last 7 days, with how many sessions they have in all."""
+        limit = min(read_query(ActiveQuery, request)["limit"], MOST_ACTIVE)
+        events = since(Event.objects.all(), "ts", db_now() - WEEK)
+        by_owner = events.values("session__owner", "session__owner__login")
+        busiest = list(by_owner.annotate(count=Count("pk")).order_by("-count", "session__owner")[:limit])
+        owned = Session.objects.filter(owner_id__in=[row["session__owner"] for row in busiest])
+        counted = owned.values("owner_id").annotate(count=Count("pk"))
+        sessions = {row["owner_id"]: row["count"] for row in counted}
+        users: list[ActiveUser] = [
+            {
+                "userId": row["session__owner"],
+                "githubLogin": row["session__owner__login"],
+                "sessionCount": sessions[row["session__owner"]],
+                "eventsLast7d": row["count"],
+            }
+            for row in busiest
+        ]
+        shown: ActiveUsers = {"users": users, "limit": limit}
+        return Response(shown)
+
+
+class StatsOverview(StaffView):
+    """`/admin/stats/overview`"""
+
+    @extend_schema(responses=HubOverview)
+    def get(self, request: Request) -> Response:
+        """What there is, and what happened lately."""
+        return Response(overview(db_now()))
+
+
+def overview(now: datetime) -> HubOverview:
+    """All of it, at one moment."""
+    users, files, notes = User.objects.all(), File.objects.all(), OpMessage.objects.all()
+    return {
+        "users": {
+            "total": users.count(),
+            "last7d": since(users, "created_at", now - WEEK).count(),
+            "last30d": since(users, "created_at", now - MONTH).count(),
+        },
+        "sessions": {
+            "totalEver": Session.objects.count(),
+            "currentlyConnected": live_connections().count(),
+            "startedLast24h": since(Session.objects.all(), "started_at", now - DAY).count(),
+        },
+        "events": _day_and_week(Event.objects.all(), "ts", now),
+        "permissionRequests": {
+            "pending": PermissionRequest.objects.filter(status=PermissionRequest.Status.PENDING).count(),
+            "resolvedLast24h": _resolved(now - DAY).count(),
+        },
+        "agentDispatches": _dispatches(now),
+        "fileUploads": {
+            "last7d": since(files, "uploaded_at", now - WEEK).count(),
+            "bytesStored": Blob.objects.aggregate(bytes=Sum("size", default=0))["bytes"],
+        },
+        "webhookDeliveries": _deliveries(now),
+        "opMessages": {"last7d": since(notes, "ts", now - WEEK).count()},
+        "generatedAt": iso(now),
+    }
+
+
+def dispatched() -> QuerySet[Turn]:
+    """Asks of agents that were not refused."""
+    asked: QuerySet[Turn] = Turn.objects.filter(agent__isnull=False).exclude(outcome=Outcome.DENIED)
+    return asked
+
+
+def _day_and_week(rows: QuerySet[Any], field: str, now: datetime) -> DayAndWeek:
+    return {
+        "last24h": since(rows, field, now - DAY).count(),
+        "last7d": since(rows, field, now - WEEK).count(),
+    }
+
+
+def _resolved(moment: datetime) -> QuerySet[PermissionRequest]:
+    """Those decided since. A decision comes within minutes of its request: a day more holds them all."""
+    asked = since(PermissionRequest.objects.all(), "requested_at", moment - DAY)
+    return asked.filter(resolved_at__gte=moment)
+
+
+def _deliveries(now: datetime) -> DeliveryCounts:
+    queued = since(Delivery.objects.all(), "queued_at", now - DAY)
+    return {
+        "last24h": queued.count(),
+        "succeededLast24h": queued.filter(status=Delivery.Status.DELIVERED).count(),
+        "failedLast24h": queued.filter(status=Delivery.Status.FAILED).count(),
+    }
+
+
+def _dispatches(now: datetime) -> Dispatches:
+    by_agent = since(dispatched(), "asked_at", now - WEEK).values("agent__handle").annotate(count=Count("pk"))
+    most = by_agent.order_by("-count", "agent__handle")[:TOP_AGENTS]
+    top: list[TopAgent] = [{"handle": row["agent__handle"], "count": row["count"]} for row in most]
+    return {**_day_and_week(dispatched(), "asked_at", now), "topAgents": top}
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Rows to count, by the time in one of their fields."""
+
+    rows: Callable[[], QuerySet[Any]]
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """So many buckets, the last of them the one that runs now."""
+
+    bucket: Bucket
+    count: int
+
+    @property
+    def step(self) -> timedelta:
+        """How long a bucket is."""
+        return timedelta(hours=1) if self.bucket == "hour" else timedelta(days=1)
+
+    def starts(self, now: datetime) -> list[datetime]:
+        """When its buckets begin, in UTC."""
+        last = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        last = last if self.bucket == "hour" else last.replace(hour=0)
+        return [last - self.step * back for back in reversed(range(self.count))]
+
+
+METRICS = {
+    "users.signups": Metric(User.objects.all, "created_at"),
+    "sessions.created": Metric(Session.objects.all, "started_at"),
+    "events.total": Metric(Event.objects.all, "ts"),
+    "agent.dispatches": Metric(dispatched, "asked_at"),
+    "webhook.deliveries": Metric(Delivery.objects.all, "queued_at"),
+}
+WINDOWS = {"24h": Window("hour", 24), "7d": Window("day", 7), "30d": Window("day", 30)}
+
+
+class TimeseriesQuery(serializers.Serializer[Any]):
+    """How far to look back."""
+
+    window = serializers.ChoiceField(choices=list(WINDOWS), default="24h")
+
+
+class StatsTimeseries(StaffView):
+    """`/admin/stats/timeseries/{metric}`"""
+
+    @extend_schema(parameters=[TimeseriesQuery], responses={200: Timeseries, 404: ErrorBody})
+    def get(self, request: Request, metric: str) -> Response:
+        """One point for each hour or day, empty ones too, oldest first."""
+        if metric not in METRICS:
+            raise NotFound(f"no such metric: there are {', '.join(METRICS)}")
+        name, now = read_query(TimeseriesQuery, request)["window"], db_now()
+        window = WINDOWS[name]
+        shown: Timeseries = {
+            "metric": metric,
+            "window": name,
+            "bucket": window.bucket,
+            "points": _points(METRICS[metric], window, now),
+            "generatedAt": iso(now),
+        }
+        return Response(shown)
+
+
+def _points(metric: Metric, window: Window, now: datetime) -> list[Point]:
+    starts = window.starts(now)
+    truncate = TruncHour if window.bucket == "hour" else TruncDay
+    rows = since(metric.rows(), metric.field, starts[0]).order_by()
+    counted = rows.annotate(bucket=truncate(metric.field, tzinfo=UTC)).values("bucket").annotate(count=Count("pk"))
+    counts = {row["bucket"]: row["count"] for row in counted}
+    return [{"ts": iso(start), "count": counts.get(start, 0)} for start in starts]

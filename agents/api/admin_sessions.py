@@ -1,0 +1,185 @@
+"""Sessions of all owners, and what happened in one, for the staff of the hub."""
+
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Literal, TypedDict
+
+import msgspec
+from django.db.models import Count, Q
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.acts import note_reading
+from accounts.paging import page, read_query
+from accounts.rest import caller_of
+from agents.api.admin_lists import FiftyQuery, SearchQuery, StaffView
+from agents.api.serializers import routing_name
+from agents.models import Agent, Event, PermissionRequest, Session, Share
+from agents.models.reachable import online_sessions
+from agents.models.session import SEEN_AT
+from agents.transcript.access import seen_at
+from kit.describe import Page, Time, Uuid
+from kit.iso import iso, iso_or_none
+
+MOST = 200
+
+
+class ListedSession(TypedDict):
+    """Anybody's session. `managedByMachineId` is for clients that look for it."""
+
+    id: Uuid
+    ownerLogin: str
+    routingName: str | None
+    cwd: str | None
+    host: str | None
+    startedAt: Time
+    lastSeenAt: Time
+    archivedAt: Time | None
+    managedByMachineId: None
+    connected: bool
+    shareCount: int
+    agentHandle: str | None
+
+
+class TimelineEntry(TypedDict):
+    """An event, or a permission request as it stands now."""
+
+    kind: Literal["event", "permission"]
+    ts: Time
+    data: dict[str, Any]
+
+
+class ListedTimeline(TypedDict):
+    """The newest part of a session's history, oldest first."""
+
+    items: list[TimelineEntry]
+    sessionId: Uuid
+    sessionRoute: str | None
+    ownerLogin: str
+
+
+class TimelineQuery(serializers.Serializer[Any]):
+    """How far to look back."""
+
+    limit = serializers.IntegerField(default=50, min_value=1)
+
+
+class AdminSessions(StaffView):
+    """`/admin/sessions`"""
+
+    @extend_schema(parameters=[SearchQuery, FiftyQuery], responses=Page[ListedSession])
+    def get(self, request: Request) -> Response:
+        """Everybody's sessions, newest first; `q` in id, name, owner, host or folder."""
+        text = read_query(SearchQuery, request)["q"]
+        found = _matching(text) if text else Session.objects.all()
+        listed = found.annotate(seen_at=SEEN_AT).select_related("owner").order_by("-pk")
+        return page(request, listed, show_sessions, FiftyQuery, most=MOST)
+
+
+class AdminSession(StaffView):
+    """`/admin/sessions/{id}`"""
+
+    @extend_schema(responses=ListedSession)
+    def get(self, request: Request, public_id: uuid.UUID) -> Response:
+        """One of them."""
+        return Response(show_sessions([_get_session(public_id)])[0])
+
+
+class AdminTimeline(StaffView):
+    """`/admin/sessions/{id}/timeline`"""
+
+    @extend_schema(parameters=[TimelineQuery], responses=ListedTimeline)
+    def get(self, request: Request, public_id: uuid.UUID) -> Response:
+        """Its newest events and permission requests, oldest first."""
+        limit = min(read_query(TimelineQuery, request)["limit"], MOST)
+        session = _get_session(public_id)
+        note_reading(caller_of(request), Session, "its timeline", session)
+        events = Event.objects.filter(session=session).order_by("-pk")[:limit]
+        requests = PermissionRequest.objects.filter(session=session).select_related("resolver")
+        newest = [*map(_show_event, events), *map(_show_permission, requests.order_by("-pk")[:limit])]
+        newest.reverse()  # and sorting keeps what is of one moment in order
+        items = sorted(newest, key=lambda item: str(item["ts"]))[-limit:]
+        shown: ListedTimeline = {
+            "items": items,
+            "sessionId": str(session.public_id),
+            "sessionRoute": routing_name(session),
+            "ownerLogin": session.owner.login,
+        }
+        return Response(shown)
+
+
+def show_sessions(sessions: Sequence[Session]) -> list[ListedSession]:
+    """Rows with their owner and `seen_at` loaded, whatever their number in the same few queries."""
+    ids = [session.pk for session in sessions]
+    online = online_sessions(ids)
+    shares = Share.objects.filter(session_id__in=ids).values("session_id").annotate(count=Count("pk"))
+    counts = {row["session_id"]: row["count"] for row in shares}
+    handles = dict(Agent.objects.published().filter(session_id__in=ids).values_list("session_id", "handle"))
+    return [
+        _show(one, session_id in online, counts.get(session_id, 0), handles.get(session_id))
+        for session_id, one in zip(ids, sessions, strict=True)
+    ]
+
+
+def _show(session: Session, is_online: bool, share_count: int, handle: str | None) -> ListedSession:
+    return {
+        "id": str(session.public_id),
+        "ownerLogin": session.owner.login,
+        "routingName": routing_name(session),
+        "cwd": session.cwd or None,
+        "host": session.host or None,
+        "startedAt": iso(session.started_at),
+        "lastSeenAt": iso(seen_at(session)),
+        "archivedAt": iso_or_none(session.archived_at),
+        "managedByMachineId": None,
+        "connected": is_online,
+        "shareCount": share_count,
+        "agentHandle": handle,
+    }
+
+
+def _matching(text: str) -> Any:
+    name = text.removeprefix("@")
+    found = Q(routing_name__icontains=name) | Q(owner__login__icontains=name)
+    found |= Q(host__icontains=text) | Q(cwd__icontains=text)
+    with suppress(ValueError):
+        found |= Q(public_id=uuid.UUID(text))
+    return Session.objects.filter(found)
+
+
+def _get_session(public_id: uuid.UUID) -> Session:
+    sessions = Session.objects.annotate(seen_at=SEEN_AT).select_related("owner")
+    session: Session | None = sessions.filter(public_id=public_id).first()
+    if session is None:
+        raise NotFound("no such session")
+    return session
+
+
+def _show_event(event: Event) -> TimelineEntry:
+    data = {"id": event.pk, "kind": event.kind, "type": event.type, "payload": _read(event.payload)}
+    return {"kind": "event", "ts": iso(event.ts), "data": data}
+
+
+def _show_permission(asked: PermissionRequest) -> TimelineEntry:
+    data = {
+        "requestId": asked.request_id,
+        "tool": asked.tool,
+        "inputPreview": asked.input_preview,
+        "status": asked.status,
+        "resolvedAt": iso_or_none(asked.resolved_at),
+        "resolverLogin": asked.resolver.login if asked.resolver else None,
+        "resolvedMessage": asked.message or None,
+    }
+    return {"kind": "permission", "ts": iso(asked.requested_at), "data": data}
+
+
+def _read(payload: str) -> Any:
+    """The payload as JSON; one that nobody can read, as the text it is."""
+    try:
+        return msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError):
+        return {"text": payload}

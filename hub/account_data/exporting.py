@@ -1,0 +1,123 @@
+"""Everything of one user as lines of JSON, read a few rows or a slice of a file at a time."""
+
+import base64
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from datetime import date, datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import ForeignKey, Model
+
+from accounts.models import User
+from agents.models import File
+from agents.transcript.blobs import BlobGone
+from agents.transcript.files import open_file
+from hub.account_data.parts import PARTS, SECRET, Part
+from kit.async_db import stream_slices
+from kit.clock import db_now
+from kit.iso import iso
+
+FORMAT = "clawbridge-export"
+VERSION = 1
+MEDIA_TYPE = "application/x-ndjson"
+SLICE_CHARS = 256 * 1024
+KEYS_AT_ONCE = 1_000
+
+
+def pieces(user: User) -> Iterator[str]:
+    """The text: a head, a line for each row (`{"table", "row"}`), and an end that says how many there were.
+
+    A piece is a line, or a part of a line that holds a file. A file that is deleted while it is read is cut short:
+    its `data` does not have its `size`.
+    """
+    yield _head(user)
+    count = 0
+    for part in PARTS:
+        for row in _rows(part, user):
+            yield from _line(part, row)
+            count += 1
+    yield _end(count)
+
+
+async def stream(user: User) -> AsyncIterator[str]:
+    """The same in slices of about the same size."""
+    async for piece in stream_slices(_slices(user)):
+        yield piece
+
+
+def _slices(user: User) -> Iterator[str]:
+    """Joined until there is enough to send."""
+    held: list[str] = []
+    size = 0
+    for piece in pieces(user):
+        held.append(piece)
+        size += len(piece)
+        if size >= SLICE_CHARS:
+            yield "".join(held)
+            held, size = [], 0
+    yield "".join(held)
+
+
+def _rows(part: Part, user: User) -> Iterator[Any]:
+    """Many keys at a time, and of the rows as many as fit into memory. No cursor stays open between them."""
+    people = [field.name for field in _shown(part.model) if _is_person(field)]
+    whole = part.model._default_manager.select_related(*people).order_by("pk")
+    for keys in _keys(part, user):
+        for start in range(0, len(keys), part.at_once):
+            yield from list(whole.filter(pk__in=keys[start : start + part.at_once]))
+
+
+def _keys(part: Part, user: User) -> Iterator[list[Any]]:
+    rows = part.rows(user).values_list("pk", flat=True)
+    keys = list(rows[:KEYS_AT_ONCE])
+    while keys:
+        yield keys
+        keys = list(rows.filter(pk__gt=keys[-1])[:KEYS_AT_ONCE])
+
+
+def _shown(model: type[Model]) -> list[Any]:
+    return [field for field in model._meta.concrete_fields if field.name not in SECRET]
+
+
+def _is_person(field: Any) -> bool:
+    return isinstance(field, ForeignKey) and field.related_model is User
+
+
+def _line(part: Part, row: Any) -> Iterator[str]:
+    shown = {field.name: _value(row, field) for field in _shown(part.model)}
+    line = json.dumps({"table": part.name, "row": shown}, ensure_ascii=False)
+    slices = open_file(row) if isinstance(row, File) else None
+    if slices is None:
+        yield f"{line}\n"
+        return
+    yield f'{line.removesuffix("}}")}, "data": "'
+    with suppress(BlobGone):
+        for data in slices:
+            yield base64.b64encode(data).decode()
+    yield '"}}\n'
+
+
+def _value(row: Any, field: Any) -> Any:
+    if _is_person(field):
+        person = getattr(row, field.name)
+        return person.login if person else None
+    value = field.value_from_object(row)
+    match value:
+        case datetime():
+            return iso(value)
+        case date():
+            return value.isoformat()
+        case UUID():
+            return str(value)
+    return value
+
+
+def _head(user: User) -> str:
+    head = {"format": FORMAT, "version": VERSION, "login": user.login, "exportedAt": iso(db_now())}
+    return json.dumps(head, ensure_ascii=False) + "\n"
+
+
+def _end(count: int) -> str:
+    return json.dumps({"end": True, "rows": count}) + "\n"

@@ -1,0 +1,52 @@
+"""The end of the account page: take everything away, or erase the account."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import path, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.browser import sign_out
+from accounts.oauth.pages import signed_in, to_signin
+from hub.account_data.answers import export_of
+from hub.account_data.closing import CannotClose, close
+
+GONE = "@{login} is erased. Its tokens are refused from now on; the last of its rows goes within minutes."
+OTHERWISE = "This is not the login of this account."
+
+
+@never_cache
+@require_safe
+def export(request: HttpRequest) -> HttpResponseBase:
+    """Everything, as a file."""
+    caller = signed_in(request)
+    return to_signin(request) if caller is None else export_of(request, caller.user, caller.user.pk)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def erase(request: HttpRequest) -> HttpResponse:
+    """What erasing means; a POST with the login, typed, does it."""
+    caller = signed_in(request)
+    if caller is None:
+        return to_signin(request)
+    me = caller.user
+    if request.method != "POST":
+        return render(request, "erase.html", {"me": me})
+    if request.POST.get("login", "").strip().removeprefix("@") != me.login:
+        return render(request, "erase.html", {"me": me, "error": OTHERWISE}, status=400)
+    try:
+        close(me.pk)
+    except CannotClose as cannot:
+        return render(request, "erase.html", {"me": me, "error": f"{str(cannot).capitalize()}."}, status=409)
+    response = HttpResponseRedirect(reverse("home"))
+    sign_out(request, response)
+    messages.success(request, GONE.format(login=me.login))
+    return response
+
+
+urlpatterns = [
+    path("account/export", export, name="account-export"),
+    path("account/erase", erase, name="account-erase"),
+]

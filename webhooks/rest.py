@@ -1,0 +1,312 @@
+"""The native API's calls on webhooks: a user's own. Others' and absent ones are the same 404."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.models import User
+from accounts.paging import PageQuery, page
+from accounts.rest import Body, Conflict, caller_of, check_no_fields
+from kit.describe import ErrorBody, Items, Page, Time, Uuid
+from kit.iso import iso, iso_or_none
+from kit.safe_http import NotSent
+from webhooks import subscribing
+from webhooks.catalog import CATALOG, EventType
+from webhooks.models import MAX_URL_CHARS, Delivery, Subscription
+from webhooks.sending import check_url, send_again
+from webhooks.subscribing import WithSecret
+
+
+class WebhookFilters(TypedDict):
+    """What narrows a webhook down; none for an empty object."""
+
+    sessionId: NotRequired[Uuid]
+    routingName: NotRequired[str]
+
+
+class Webhook(TypedDict):
+    """A webhook without its secret. Until `previousSecretUntil` the secret before the newest signs too."""
+
+    id: int
+    url: str
+    events: list[str]
+    filters: WebhookFilters
+    status: Literal["active", "unhealthy"]
+    consecutiveFailures: int
+    createdAt: Time
+    lastDeliveryAt: Time | None
+    previousSecretUntil: Time | None
+
+
+class WebhookWithSecret(Webhook):
+    """A webhook with its signing secret, this once."""
+
+    signingSecret: str
+
+
+class WebhookDelivery(TypedDict):
+    """A delivery. While it is being sent, `nextAttemptAt` is when its sender is given up on."""
+
+    id: int
+    eventId: str
+    type: str
+    status: Literal["pending", "sending", "delivered", "failed"]
+    attempts: int
+    queuedAt: Time
+    nextAttemptAt: Time | None
+    deliveredAt: Time | None
+    lastStatus: int | None
+    lastError: str | None
+
+
+class WebhookEvent(TypedDict):
+    """A row of the catalog: when an event fires, and the fields of its payload."""
+
+    type: str
+    fires: str
+    payload: str
+
+
+class QueuedEvent(TypedDict):
+    """What was queued: the id that the delivery carries."""
+
+    eventId: str
+
+
+Json = dict[str, Any]
+MAX_EVENTS = 50
+MAX_EVENT_CHARS = 64
+
+
+class FiltersBody(Body):
+    """What narrows a subscription down; both have to fit."""
+
+    sessionId = serializers.UUIDField(required=False, allow_null=True)
+    routingName = serializers.CharField(required=False, allow_null=True, max_length=81)
+
+    def validate_routingName(self, name: str | None) -> str:
+        """With its @, also when it came without."""
+        return f"@{name.removeprefix('@')}" if name else ""
+
+
+class SubscriptionBody(Body):
+    """The body of POST, and any part of it that of PATCH. Event names need not be in the catalog."""
+
+    url = serializers.CharField(max_length=MAX_URL_CHARS)
+    events = serializers.ListField(
+        child=serializers.RegexField(r"\A\S+\Z", max_length=MAX_EVENT_CHARS),
+        allow_empty=False,
+        max_length=MAX_EVENTS,
+    )
+    filters = FiltersBody(required=False, allow_null=True)
+
+    def validate_url(self, url: str) -> str:
+        """Where the hub may send to, at this moment at least: each delivery looks again."""
+        try:
+            check_url(url)
+        except NotSent as refused:
+            raise serializers.ValidationError(str(refused)) from None
+        return url
+
+    def fields_of_row(self) -> Json:
+        """The checked body as fields of `Subscription`."""
+        body = self.validated_data
+        fields: Json = {"url": body["url"]} if "url" in body else {}
+        if "events" in body:
+            fields["events"] = " ".join(dict.fromkeys(body["events"]))
+        if "filters" in body:
+            filters = body["filters"] or {}
+            fields["session_id"] = str(filters.get("sessionId") or "")
+            fields["routing_name"] = filters.get("routingName") or ""
+        return fields
+
+
+def show_subscription(one: Subscription) -> Webhook:
+    """A webhook without its secret."""
+    filters: WebhookFilters = {}
+    if one.session_id:
+        filters["sessionId"] = one.session_id
+    if one.routing_name:
+        filters["routingName"] = one.routing_name
+    return {
+        "id": one.pk,
+        "url": one.url,
+        "events": one.event_names,
+        "filters": filters,
+        "status": "active" if one.status == Subscription.Status.ACTIVE else "unhealthy",
+        "consecutiveFailures": one.consecutive_failures,
+        "createdAt": iso(one.created_at),
+        "lastDeliveryAt": iso_or_none(one.last_delivery_at),
+        "previousSecretUntil": iso_or_none(one.previous_until),
+    }
+
+
+def show_subscriptions(rows: Sequence[Subscription]) -> list[Webhook]:
+    """Webhooks without their secrets."""
+    return [show_subscription(one) for one in rows]
+
+
+def show_with_secret(made: WithSecret) -> WebhookWithSecret:
+    """A webhook and its secret, for the one answer that holds it."""
+    return {**show_subscription(made.subscription), "signingSecret": made.secret}
+
+
+def show_deliveries(rows: Sequence[Delivery]) -> list[WebhookDelivery]:
+    """Deliveries without their payloads."""
+    return [_show_delivery(one) for one in rows]
+
+
+def show_event(row: EventType) -> WebhookEvent:
+    """A row of the catalog."""
+    return {"type": row.type, "fires": row.fires, "payload": row.payload}
+
+
+def _show_delivery(one: Delivery) -> WebhookDelivery:
+    return {
+        "id": one.pk,
+        "eventId": one.event_id,
+        "type": one.type,
+        "status": cast(Any, one.status),
+        "attempts": one.attempts,
+        "queuedAt": iso(one.queued_at),
+        "nextAttemptAt": iso_or_none(one.next_attempt_at),
+        "deliveredAt": iso_or_none(one.delivered_at),
+        "lastStatus": one.last_status,
+        "lastError": one.last_error or None,
+    }
+
+
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+class Webhooks(APIView):
+    """`/webhooks`"""
+
+    @extend_schema(parameters=[PageQuery], responses=Page[Webhook])
+    def get(self, request: Request) -> Response:
+        """Your webhooks, newest first, without their secrets."""
+        own = Subscription.objects.owned_by(caller_of(request)).order_by("-pk")
+        return page(request, own, show_subscriptions)
+
+    @extend_schema(request=SubscriptionBody, responses={201: WebhookWithSecret, 409: ErrorBody})
+    def post(self, request: Request) -> Response:
+        """Subscribe; the signing secret is in this answer and nowhere else."""
+        body = SubscriptionBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        try:
+            made = subscribing.subscribe(caller_of(request), body.fields_of_row())
+        except subscribing.TooMany as many:
+            raise Conflict(str(many)) from None
+        return Response(show_with_secret(made), status=201, headers=NO_STORE)
+
+
+class Catalog(APIView):
+    """`/webhooks/events`"""
+
+    @extend_schema(responses=Items[WebhookEvent])
+    def get(self, request: Request) -> Response:
+        """What one can subscribe to: when each event fires, and the fields of its payload."""
+        return Response({"items": [show_event(row) for row in CATALOG]})
+
+
+class OneWebhook(APIView):
+    """`/webhooks/{id}`"""
+
+    @extend_schema(responses=Webhook)
+    def get(self, request: Request, webhook_id: int) -> Response:
+        """One of your webhooks, without its secret."""
+        return Response(show_subscription(get_own(webhook_id, caller_of(request))))
+
+    @extend_schema(request=SubscriptionBody(partial=True), responses=Webhook)
+    def patch(self, request: Request, webhook_id: int) -> Response:
+        """Change what the body names; what waits to be sent goes to the new URL."""
+        own = get_own(webhook_id, caller_of(request))
+        body = SubscriptionBody(data=request.data, partial=True)
+        body.is_valid(raise_exception=True)
+        subscribing.revise(own, body.fields_of_row())
+        return Response(show_subscription(own))
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request: Request, webhook_id: int) -> Response:
+        """Delete it, with all that waits to be sent."""
+        subscribing.unsubscribe(get_own(webhook_id, caller_of(request)).pk)
+        return Response(status=204)
+
+
+class SendTest(APIView):
+    """`/webhooks/{id}/test`"""
+
+    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody})
+    def post(self, request: Request, webhook_id: int) -> Response:
+        """Queue a `webhook.test`, whatever it is subscribed to and however it is."""
+        own = get_own(webhook_id, caller_of(request))
+        check_no_fields(request)
+        queued: QueuedEvent = {"eventId": subscribing.send_test(own)}
+        return Response(queued, status=202)
+
+
+class RollSecret(APIView):
+    """`/webhooks/{id}/roll-secret`"""
+
+    @extend_schema(request=None, responses={200: WebhookWithSecret, 400: ErrorBody})
+    def post(self, request: Request, webhook_id: int) -> Response:
+        """A new signing secret, in this answer and nowhere else; the one before signs too for 24 hours."""
+        own = get_own(webhook_id, caller_of(request))
+        check_no_fields(request)
+        made = subscribing.roll_secret(own.pk)
+        if made is None:
+            raise NotFound("no such webhook")
+        return Response(show_with_secret(made), headers=NO_STORE)
+
+
+class Deliveries(APIView):
+    """`/webhooks/{id}/deliveries`"""
+
+    @extend_schema(parameters=[PageQuery], responses=Page[WebhookDelivery])
+    def get(self, request: Request, webhook_id: int) -> Response:
+        """Its deliveries, newest first."""
+        own = get_own(webhook_id, caller_of(request))
+        return page(request, Delivery.objects.filter(subscription=own).order_by("-pk"), show_deliveries)
+
+
+class Replay(APIView):
+    """`/webhooks/{id}/deliveries/{deliveryId}/replay`"""
+
+    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 409: ErrorBody})
+    def post(self, request: Request, webhook_id: int, delivery_id: int) -> Response:
+        """Send it again under the same id, with all its retries; 409 while it is being sent."""
+        own = get_own(webhook_id, caller_of(request))
+        delivery = Delivery.objects.filter(subscription=own, pk=delivery_id).first()
+        if delivery is None:
+            raise NotFound("no such delivery")
+        check_no_fields(request)
+        if not send_again(delivery):
+            raise Conflict("it is being sent at this moment")
+        queued: QueuedEvent = {"eventId": delivery.event_id}
+        return Response(queued, status=202)
+
+
+def get_own(webhook_id: int, owner: User) -> Subscription:
+    """A webhook of this owner's; others' and absent ones are the same 404."""
+    found: Subscription | None = Subscription.objects.owned_by(owner).filter(pk=webhook_id).first()
+    if found is None:
+        raise NotFound("no such webhook")
+    return found
+
+
+urlpatterns = [
+    path("webhooks", Webhooks.as_view(), name="webhooks"),
+    path("webhooks/events", Catalog.as_view(), name="webhook-events"),
+    path("webhooks/<int:webhook_id>", OneWebhook.as_view(), name="webhook"),
+    path("webhooks/<int:webhook_id>/test", SendTest.as_view(), name="webhook-test"),
+    path("webhooks/<int:webhook_id>/roll-secret", RollSecret.as_view(), name="webhook-roll-secret"),
+    path("webhooks/<int:webhook_id>/deliveries", Deliveries.as_view(), name="webhook-deliveries"),
+    path("webhooks/<int:webhook_id>/deliveries/<int:delivery_id>/replay", Replay.as_view(), name="webhook-replay"),
+]

@@ -1,1 +1,0 @@
-"""The native API's calls on webhooks."""
