@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from a2a_bridge.cards.described import AGENT
 from a2a_bridge.cards.described import OPERATIONS as CARDS
-from a2a_bridge.described_rpc import EVENTS, V03_ANSWERS, V03_REQUEST, V1_ANSWERS, V1_REQUEST
 from a2a_bridge.dialects.hub import GetTaskParams, SendMessageParams
+from a2a_bridge.dialects.v03.described import EVENTS, V03_ANSWERS, V03_REQUEST, V1_ANSWERS, V1_REQUEST
 from kit.describe import CALLER, Answer, Either, Family, Operation, Parameter, Time
 
 Id = str | int | None

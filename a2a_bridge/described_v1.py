@@ -1,4 +1,4 @@
-"""What A2A 1.0 answers, for the public description; its parameters are in `a2a_bridge.dialects.v1_params`."""
+"""What A2A 1.0 answers, for the public description; its parameters are in `a2a_bridge.dialects.v1.params`."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 

@@ -4,11 +4,11 @@ Methods of A2A 0.3 hold a slash; A2A 1.0 and the hub share PascalCase names, so 
 the extensions a request asks for, what the card has of them is active; others are ignored.
 """
 
-from a2a_bridge.cards.strict import EXTENSION_PATH
 from a2a_bridge.dialects.dialect import Dialect
 from a2a_bridge.dialects.hub import HubDialect
 from a2a_bridge.dialects.v03 import V03Dialect
 from a2a_bridge.dialects.v1 import V1Dialect
+from a2a_bridge.dialects.v1.card import EXTENSION_PATH
 from a2a_bridge.errors import VERSION_NOT_SUPPORTED
 from kit.asgi import Header, HttpRequest
 from kit.jsonrpc import METHOD_NOT_FOUND, RpcError

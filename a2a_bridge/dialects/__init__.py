@@ -1,1 +1,1 @@
-"""One module a dialect: what its requests must look like, and how it renders a task."""
+"""One folder for each dialect: how its requests are read, what its answers look like, and how both are described."""

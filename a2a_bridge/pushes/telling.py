@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from django.db import connection
 
-from a2a_bridge.dialects import v1_shapes
+from a2a_bridge.dialects.v1 import shapes as v1_shapes
 from a2a_bridge.tasks.record import ArtifactEvent, StatusEvent, Task, TaskEvent
 from kit import sql
 from webhooks.outbox import NOW, as_json

@@ -7,8 +7,8 @@ from typing import Any
 from a2a_bridge.asgi import RpcWire
 from a2a_bridge.cards.merged import merged_card
 from a2a_bridge.cards.parts import Today
-from a2a_bridge.cards.strict import extended_card, strict_card
 from a2a_bridge.dialects.dialect import STREAMS, Operation
+from a2a_bridge.dialects.v1.card import extended_card, strict_card
 from a2a_bridge.reference.spoken import QUESTION, Json, Spoken
 from a2a_bridge.requests import List, PushTarget, Request, Send
 from a2a_bridge.tasks.pieces import end_of, events_of, reply_message

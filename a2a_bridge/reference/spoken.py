@@ -6,8 +6,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from a2a_bridge.dialects import hub, v03_params, v1_params
+from a2a_bridge.dialects import hub
 from a2a_bridge.dialects.dialect import Dialect, Operation
+from a2a_bridge.dialects.v03 import params as v03_params
+from a2a_bridge.dialects.v1 import params as v1_params
 from a2a_bridge.versions import DIALECTS, HUB, V03, V1
 
 Json = dict[str, Any]

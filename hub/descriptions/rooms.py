@@ -1,7 +1,7 @@
 """Everything that Django REST framework does not serve: each room's own table, in one place."""
 
 from a2a_bridge.described import OPERATIONS as A2A
-from a2a_bridge.described_http import OPERATIONS as HTTP_JSON
+from a2a_bridge.dialects.v1.described import OPERATIONS as HTTP_JSON
 from agents.links.channel.described import OPERATIONS as HOOKS
 from agents.links.channel.described import SOCKET as CHANNEL
 from hub.descriptions.described import OPERATIONS as HUB

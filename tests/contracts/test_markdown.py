@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from a2a_bridge.dialects import v03_shapes, v1_shapes
+from a2a_bridge.dialects.v03 import shapes as v03_shapes
+from a2a_bridge.dialects.v1 import shapes as v1_shapes
 from a2a_bridge.tasks.pieces import answer_message, end_of, events_of
 from a2a_bridge.tasks.record import State, Task, after
 from agents.core.ledger.state import LookUp, look_up, text_type_of

@@ -16,7 +16,7 @@ from schemathesis import openapi as schemathesis
 from a2a_bridge.addresses import ADDRESSES
 from a2a_bridge.asgi import handle_of
 from a2a_bridge.described import OPERATIONS as BRIDGE
-from a2a_bridge.described_http import OPERATIONS as HTTP_JSON
+from a2a_bridge.dialects.v1.described import OPERATIONS as HTTP_JSON
 from accounts.oauth.queries import APP_START, CLI_START
 from hub.descriptions import openapi as written
 from hub.descriptions.openapi import openapi

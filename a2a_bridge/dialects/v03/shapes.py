@@ -7,7 +7,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from a2a_bridge.dialects.reading import last
-from a2a_bridge.dialects.v03_params import COMPAT
+from a2a_bridge.dialects.v03.params import COMPAT
 from a2a_bridge.tasks.pieces import reply_message
 from a2a_bridge.tasks.record import (
     INTERRUPTED,

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from a2a_bridge.dialects import v1_reading, v1_shapes
 from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.dialects.v1_errors import with_details
+from a2a_bridge.dialects.v1 import reading as v1_reading
+from a2a_bridge.dialects.v1 import shapes as v1_shapes
+from a2a_bridge.dialects.v1.errors import with_details
 from a2a_bridge.requests import Get, List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import Message, StatusEvent, Task, TaskEvent
 from a2a_bridge.tasks.store import TaskPage

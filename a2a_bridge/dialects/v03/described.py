@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from a2a_bridge import described_v1 as v1
 from a2a_bridge.described_v1 import of_v1
-from a2a_bridge.dialects import v03_params, v1_params
+from a2a_bridge.dialects.v03 import params as v03_params
+from a2a_bridge.dialects.v1 import params as v1_params
 from kit.describe import Either, Family, Time
 
 Id = str | int | None

@@ -10,7 +10,7 @@ from msgspec.json import encode
 
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import OUTPUT_MODES, check_printable, invalid, question_of, read_params
-from a2a_bridge.dialects.v1_params import (
+from a2a_bridge.dialects.v1.params import (
     CardParams,
     Count,
     ListParams,
@@ -20,7 +20,7 @@ from a2a_bridge.dialects.v1_params import (
     SendParams,
     TaskParams,
 )
-from a2a_bridge.dialects.v1_parts import check_part
+from a2a_bridge.dialects.v1.parts import check_part
 from a2a_bridge.errors import wrong_mode
 from a2a_bridge.requests import (
     Cancel,

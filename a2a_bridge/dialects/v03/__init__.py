@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from a2a_bridge.dialects import v03_shapes
 from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.dialects.v03_params import READERS, not_representable
+from a2a_bridge.dialects.v03 import shapes as v03_shapes
+from a2a_bridge.dialects.v03.params import READERS, not_representable
 from a2a_bridge.errors import UNSUPPORTED_OPERATION, OtherContext, OutOfReach, TaskEnded
 from a2a_bridge.requests import List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import Message, StatusEvent, Task, TaskEvent

@@ -5,7 +5,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from a2a_bridge.cards.described import AGENT
 from a2a_bridge.described_v1 import Card, KeptPush, Nothing, PushPage, Sent, StreamEvent, Task, TaskPage, of_v1
-from a2a_bridge.dialects import v1_params
+from a2a_bridge.dialects.v1 import params as v1_params
 from kit.describe import CALLER, Answer, Operation, Parameter
 
 EVENTS = ("text/event-stream",)
