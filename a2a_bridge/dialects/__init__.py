@@ -1,1 +1,1 @@
-"""One folder for each dialect: how its requests are read, what its answers look like, and how both are described."""
+"""One folder for each dialect: how its requests are read, how answers are rendered, how both are described."""

@@ -1,13 +1,14 @@
 """Tasks, messages, artifacts and events as A2A 0.3 writes them. No files, and nothing that `openclaw` names."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from a2a_bridge.dialects.reading import last
 from a2a_bridge.dialects.v03.params import COMPAT
+from a2a_bridge.requests import Request, Send
 from a2a_bridge.tasks.pieces import reply_message
 from a2a_bridge.tasks.record import (
     INTERRUPTED,
@@ -20,8 +21,10 @@ from a2a_bridge.tasks.record import (
     State,
     StatusEvent,
     Task,
+    TaskEvent,
 )
 from agents.transcript.pieces import Json, Part
+from kit.describe import Time
 
 OUTPUT = "assistant-output-"
 PRIVATE = "openclaw"
@@ -29,64 +32,148 @@ SAID_NOTHING = "The agent completed without a user-visible reply."
 NOT_SHOWABLE = "The reply could not be represented in any output mode of A2A 0.3 here: it holds files only."
 
 
-def task_json(task: Task, history_length: int | None, *, is_announced: bool = False) -> Json:
+class OldPart(Struct, frozen=True):
+    """Text, or data: an object."""
+
+    kind: Literal["text", "data"]
+    text: str | UnsetType = UNSET
+    data: Json | UnsetType = UNSET
+    metadata: Json | UnsetType = UNSET
+
+
+class OldMessage(Struct, frozen=True, rename="camel", tag_field="kind", tag="message"):
+    """What was said; a reply that is no task."""
+
+    message_id: str
+    role: Literal["user", "agent"]
+    parts: list[OldPart]
+    metadata: Json | UnsetType = UNSET
+    extensions: Sequence[str] | UnsetType = UNSET
+    reference_task_ids: Sequence[str] | UnsetType = UNSET
+    context_id: str | UnsetType = UNSET
+    task_id: str | UnsetType = UNSET
+
+
+class OldStatus(Struct, frozen=True):
+    """Where a task stands."""
+
+    state: str
+    timestamp: Time
+    message: OldMessage | UnsetType = UNSET
+
+
+class OldArtifact(Struct, frozen=True, rename="camel"):
+    """What a task made, with its parts; a reply of the agent (`OldReply`) or another artifact (`OldMade`)."""
+
+    artifact_id: str
+
+
+class OldReply(OldArtifact, frozen=True, rename="camel"):
+    """The text of an agent's reply."""
+
+    name: str
+    parts: list[OldPart]
+    metadata: Json
+
+
+class OldMade(OldArtifact, frozen=True, rename="camel"):
+    """An artifact of the agent's own."""
+
+    parts: list[OldPart]
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    metadata: Json | UnsetType = UNSET
+    extensions: Sequence[str] | UnsetType = UNSET
+
+
+class OldTask(Struct, frozen=True, rename="camel", tag_field="kind", tag="task", kw_only=True):
+    """A question and what became of it."""
+
+    id: str
+    context_id: str
+    status: OldStatus
+    artifacts: list[OldArtifact] | UnsetType = UNSET
+    history: list[OldMessage]
+    metadata: Json | UnsetType = UNSET
+
+
+class OldStatusUpdate(Struct, frozen=True, rename="camel", tag_field="kind", tag="status-update"):
+    """A task's state changed."""
+
+    task_id: str
+    context_id: str
+    status: OldStatus
+    final: bool
+
+
+class OldArtifactUpdate(Struct, frozen=True, rename="camel", tag_field="kind", tag="artifact-update"):
+    """An artifact of a task is new, or with `append` grew; `lastChunk` closes it."""
+
+    task_id: str
+    context_id: str
+    artifact: OldArtifact
+    last_chunk: bool
+    append: bool | UnsetType = UNSET
+
+
+OldFrame = OldTask | OldStatusUpdate | OldArtifactUpdate
+
+
+def render_task(task: Task, history_length: int | None, *, is_announced: bool = False) -> OldTask:
     """A Task. The message of its state is the last of its history, unless a status-update is about to add it."""
-    status = status_json(task)
-    shown: Json = {"kind": "task", "id": task.id, "contextId": task.context_id, "status": status}
-    if artifacts := [artifact_json(task, one) for one in task.artifacts if _has_shown(one.parts)]:
-        shown["artifacts"] = artifacts
-    said = [message_json(task, one) for one in task.history]
-    if "message" in status and not is_announced:
-        said.append(status["message"])
-    shown["history"] = last(_once(said), history_length)
-    if task.metadata is not UNSET:
-        shown["metadata"] = _public(task.metadata)
+    status = _status_of(task)
+    said = [render_message(task.context_id, one, task.id) for one in task.history]
+    if status.message is not UNSET and not is_announced:
+        said.append(status.message)
+    artifacts = [_artifact(task, one) for one in task.artifacts if _has_shown(one.parts)]
+    return OldTask(
+        id=task.id,
+        context_id=task.context_id,
+        status=status,
+        artifacts=artifacts or UNSET,
+        history=last(_once(said), history_length),
+        metadata=_public(task.metadata),
+    )
+
+
+def render_answer(task: Task, request: Request) -> OldTask:
+    """The task as a send shows it first."""
+    return render_task(_begun(task), _length(request))
+
+
+def render_opening(task: Task, request: Request) -> Sequence[OldFrame]:
+    """A send's task as it was submitted, told again as an event; a follower's task as it is."""
+    if not isinstance(request, Send):
+        return [render_task(task, None)]
+    begun = _begun(task)
+    is_announced = not task.is_interrupted
+    shown: list[OldFrame] = [render_task(begun, _length(request), is_announced=is_announced)]
+    if is_announced:
+        shown.append(_status_frame(begun))
+    if task.is_open and task.state is not begun.state:
+        shown.append(_status_frame(task))
     return shown
 
 
-def as_begun(task: Task) -> Task:
-    """The task as a send shows it first: 0.3 begins each turn with `submitted`."""
-    return replace(task, state=State.SUBMITTED, message=None) if task.is_open else task
+def render_event(task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[OldFrame]:
+    """The updates that an event is."""
+    if isinstance(event, StatusEvent):
+        return [*_reply_closed(task, event), _status_update(task, event)]
+    return _artifact_updates(task, event)
 
 
-def status_json(task: Task) -> Json:
-    """What a task's state is, and what is said with it."""
-    if task.state is not State.COMPLETED:
-        return _status(task, task.state, task.updated_at, _words(task))
-    if is_of_files(task):
-        return _status(task, State.FAILED, task.updated_at, _own_words(task, NOT_SHOWABLE))
-    return _status(task, State.COMPLETED, task.updated_at, _last_words(task))
-
-
-def status_update(task: Task, event: StatusEvent) -> Json:
-    """A status-update event; the end of a task says what the task says."""
-    is_end = event.state in TERMINAL
-    status = status_json(task) if is_end else _status(task, event.state, event.at, event.message)
-    return _status_event(task, status, is_final=is_end)
-
-
-def status_frame(task: Task) -> Json:
-    """The status-update that says what an opening task says."""
-    return _status_event(task, status_json(task), is_final=task.is_terminal)
-
-
-def artifact_updates(task: Task, event: ArtifactEvent) -> list[Json]:
-    """The artifact-update of an event, none if it is of files alone. A reply is closed with its turn."""
-    artifact = event.artifact
-    whole = task.artifact(artifact.id)
-    if not _has_shown(artifact.parts or (whole.parts if whole else ())):
-        return []
-    append = event.append and not (whole is not None and _begins(whole, artifact))
-    closes = event.last_chunk and not artifact.is_reply
-    return [_artifact_event(task, artifact, append=append, closes=closes)]
-
-
-def reply_closed(task: Task, event: StatusEvent) -> list[Json]:
-    """The artifact-update without parts that closes the reply of a turn, when the event is the turn's end."""
-    ends = event.state is State.COMPLETED or (event.state in INTERRUPTED and not event.approvals)
-    if task.reply is None or not ends:
-        return []
-    return [_artifact_event(task, Artifact(task.reply_id, ()), append=True, closes=True)]
+def render_message(context_id: str, message: Message, task_id: str | UnsetType = UNSET) -> OldMessage:
+    """A Message, of a task or of none."""
+    return OldMessage(
+        message.id,
+        message.role.value,
+        _parts(message.parts),
+        _public(message.metadata),
+        message.extensions or UNSET,
+        message.reference_task_ids or UNSET,
+        context_id,
+        task_id,
+    )
 
 
 def is_of_files(task: Task) -> bool:
@@ -105,42 +192,88 @@ def media_types(task: Task) -> list[str]:
     return sorted({part.media_type or "application/octet-stream" for part in parts})
 
 
-def direct_json(context_id: str, message: Message) -> Json:
-    """A reply that is no task."""
-    return {**_message(message), "contextId": context_id}
+def _length(request: Request) -> int | None:
+    return request.history_length if isinstance(request, Send) else None
 
 
-def message_json(task: Task, message: Message) -> Json:
-    """A Message of a task."""
-    return {**_message(message), "contextId": task.context_id, "taskId": task.id}
+def _begun(task: Task) -> Task:
+    """The task as a send shows it first: 0.3 begins each turn with `submitted`."""
+    return replace(task, state=State.SUBMITTED, message=None) if task.is_open else task
 
 
-def artifact_json(task: Task, artifact: Artifact) -> Json:
+def _status_of(task: Task) -> OldStatus:
+    """What a task's state is, and what is said with it."""
+    if task.state is not State.COMPLETED:
+        return _status(task, task.state, task.updated_at, _words(task))
+    if is_of_files(task):
+        return _status(task, State.FAILED, task.updated_at, _own_words(task, NOT_SHOWABLE))
+    return _status(task, State.COMPLETED, task.updated_at, _last_words(task))
+
+
+def _status(task: Task, state: State, at: str, message: Message | None) -> OldStatus:
+    said = UNSET if message is None else render_message(task.context_id, message, task.id)
+    return OldStatus(state.value.replace("_", "-"), at, said)
+
+
+def _status_update(task: Task, event: StatusEvent) -> OldStatusUpdate:
+    """The update of an event; the end of a task says what the task says."""
+    is_end = event.state in TERMINAL
+    status = _status_of(task) if is_end else _status(task, event.state, event.at, event.message)
+    return OldStatusUpdate(task.id, task.context_id, status, is_end)
+
+
+def _status_frame(task: Task) -> OldStatusUpdate:
+    """The update that says what an opening task says."""
+    return OldStatusUpdate(task.id, task.context_id, _status_of(task), task.is_terminal)
+
+
+def _artifact_updates(task: Task, event: ArtifactEvent) -> list[OldFrame]:
+    """The artifact-update of an event, none if it is of files alone. A reply is closed with its turn."""
+    artifact = event.artifact
+    whole = task.artifact(artifact.id)
+    if not _has_shown(artifact.parts or (whole.parts if whole else ())):
+        return []
+    append = event.append and not (whole is not None and _begins(whole, artifact))
+    closes = event.last_chunk and not artifact.is_reply
+    return [OldArtifactUpdate(task.id, task.context_id, _artifact(task, artifact), closes, append or UNSET)]
+
+
+def _reply_closed(task: Task, event: StatusEvent) -> list[OldFrame]:
+    """The artifact-update without parts that closes the reply of a turn, when the event is the turn's end."""
+    ends = event.state is State.COMPLETED or (event.state in INTERRUPTED and not event.approvals)
+    if task.reply is None or not ends:
+        return []
+    closed = _artifact(task, Artifact(task.reply_id, ()))
+    return [OldArtifactUpdate(task.id, task.context_id, closed, last_chunk=True, append=True)]
+
+
+def _artifact(task: Task, artifact: Artifact) -> OldArtifact:
     """An Artifact. The agent's replies have names of their own here, which its other artifacts cannot take.
 
     Artifacts of a remote server keep theirs: its answers hold no such reply.
     """
     if artifact.is_reply:
-        return _reply_json(task, artifact)
+        return _reply(task, artifact)
     taken = artifact.id.startswith(OUTPUT) and not artifact.turn
-    shown: Json = {
-        "artifactId": f"agent-{artifact.id}" if taken else artifact.id,
-        "parts": parts_json(artifact.parts),
-    }
-    if artifact.name:
-        shown["name"] = artifact.name
-    if artifact.description:
-        shown["description"] = artifact.description
-    if artifact.metadata is not UNSET:
-        shown["metadata"] = _public(artifact.metadata)
-    if artifact.extensions:
-        shown["extensions"] = artifact.extensions
-    return shown
+    return OldMade(
+        f"agent-{artifact.id}" if taken else artifact.id,
+        _parts(artifact.parts),
+        artifact.name or UNSET,
+        artifact.description or UNSET,
+        _public(artifact.metadata),
+        artifact.extensions or UNSET,
+    )
 
 
-def parts_json(parts: Iterable[Part]) -> list[Json]:
-    """Parts but files."""
-    return [_part(part) for part in parts if _is_shown(part)]
+def _reply(task: Task, artifact: Artifact) -> OldReply:
+    number = int(artifact.id.removeprefix(REPLY))
+    sequence = next((i for i, one in enumerate(task.artifacts, 1) if one.id == artifact.id), number)
+    return OldReply(
+        f"{OUTPUT}{number:04d}",
+        f"{OUTPUT}{number}",
+        _parts(artifact.parts),
+        {"sequence": sequence, "source": "assistant"},
+    )
 
 
 def _begins(whole: Artifact, piece: Artifact) -> bool:
@@ -159,74 +292,19 @@ def _is_shown(part: Part) -> bool:
     return part.text is not UNSET or part.data is not UNSET
 
 
-def _part(part: Part) -> Json:
-    shown: Json = {"kind": "text", "text": part.text} if part.text is not UNSET else _data(part.data)
-    metadata = {**(part.metadata or {}), **shown.get("metadata", {})}
-    return {**shown, "metadata": _public(metadata)} if metadata else shown
+def _parts(parts: Iterable[Part]) -> list[OldPart]:
+    """Parts but files."""
+    return [_part(part) for part in parts if _is_shown(part)]
 
 
-def _data(data: Any) -> Json:
+def _part(part: Part) -> OldPart:
     """In 0.3 data is an object; another value is wrapped as the SDKs do it."""
-    if isinstance(data, dict):
-        return {"kind": "data", "data": data}
-    return {"kind": "data", "data": {"value": data}, "metadata": {COMPAT: True}}
-
-
-def _message(message: Message) -> Json:
-    shown: Json = {
-        "kind": "message",
-        "messageId": message.id,
-        "role": message.role.value,
-        "parts": parts_json(message.parts),
-    }
-    if message.metadata is not UNSET:
-        shown["metadata"] = _public(message.metadata)
-    if message.extensions:
-        shown["extensions"] = message.extensions
-    if message.reference_task_ids:
-        shown["referenceTaskIds"] = message.reference_task_ids
-    return shown
-
-
-def _reply_json(task: Task, artifact: Artifact) -> Json:
-    number = int(artifact.id.removeprefix(REPLY))
-    sequence = next((i for i, one in enumerate(task.artifacts, 1) if one.id == artifact.id), number)
-    return {
-        "artifactId": f"{OUTPUT}{number:04d}",
-        "name": f"{OUTPUT}{number}",
-        "parts": parts_json(artifact.parts),
-        "metadata": {"sequence": sequence, "source": "assistant"},
-    }
-
-
-def _artifact_event(task: Task, artifact: Artifact, *, append: bool, closes: bool) -> Json:
-    shown: Json = {
-        "kind": "artifact-update",
-        "taskId": task.id,
-        "contextId": task.context_id,
-        "artifact": artifact_json(task, artifact),
-        "lastChunk": closes,
-    }
-    if append:
-        shown["append"] = True
-    return shown
-
-
-def _status_event(task: Task, status: Json, *, is_final: bool) -> Json:
-    return {
-        "kind": "status-update",
-        "taskId": task.id,
-        "contextId": task.context_id,
-        "status": status,
-        "final": is_final,
-    }
-
-
-def _status(task: Task, state: State, at: str, message: Message | None) -> Json:
-    shown: Json = {"state": state.value.replace("_", "-"), "timestamp": at}
-    if message is not None:
-        shown["message"] = message_json(task, message)
-    return shown
+    metadata = _public(part.metadata) if part.metadata else UNSET
+    if part.text is not UNSET:
+        return OldPart("text", text=part.text, metadata=metadata)
+    if isinstance(part.data, dict):
+        return OldPart("data", data=part.data, metadata=metadata)
+    return OldPart("data", data={"value": part.data}, metadata=_public({**(part.metadata or {}), COMPAT: True}))
 
 
 def _words(task: Task) -> Message | None:
@@ -248,11 +326,11 @@ def _own_words(task: Task, text: str) -> Message:
     return Message(f"{task.message_id}-end", Role.AGENT, (Part(text=text),))
 
 
-def _once(history: Iterable[Json]) -> list[Json]:
+def _once(history: Iterable[OldMessage]) -> list[OldMessage]:
     """A message that was sent again is in the history once."""
-    found: dict[str, Json] = {}
+    found: dict[str, OldMessage] = {}
     for message in history:
-        found.setdefault(message["messageId"], message)
+        found.setdefault(message.message_id, message)
     return list(found.values())
 
 

@@ -1,24 +1,73 @@
 """A2A 1.0: ProtoJSON in and out (docs/reference/methods.md). Fields may come in snake_case, enums as numbers."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.dialects.v1 import reading as v1_reading
-from a2a_bridge.dialects.v1 import shapes as v1_shapes
-from a2a_bridge.dialects.v1.errors import with_details
-from a2a_bridge.requests import Get, List, PushTarget, Request, Send
-from a2a_bridge.tasks.record import Message, StatusEvent, Task, TaskEvent
-from a2a_bridge.tasks.store import TaskPage
-from agents.transcript.pieces import Json
-from kit.jsonrpc import RpcError
+from a2a_bridge.dialects.dialect import Dialect, Operation
+from a2a_bridge.dialects.v1 import reading, shapes
+from a2a_bridge.dialects.v1.described import DESCRIPTION
+from kit.jsonrpc import INVALID_PARAMS, RpcError
+
+DOMAIN = "a2a-protocol.org"
+OWN_DOMAIN = "clawbridge"
+REASONS = {
+    -32700: "PARSE_ERROR",
+    -32600: "INVALID_REQUEST",
+    -32601: "METHOD_NOT_FOUND",
+    -32602: "INVALID_PARAMS",
+    -32603: "INTERNAL_ERROR",
+    -32001: "TASK_NOT_FOUND",
+    -32002: "TASK_NOT_CANCELABLE",
+    -32003: "PUSH_NOTIFICATION_NOT_SUPPORTED",
+    -32004: "UNSUPPORTED_OPERATION",
+    -32005: "CONTENT_TYPE_NOT_SUPPORTED",
+    -32006: "INVALID_AGENT_RESPONSE",
+    -32007: "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+    -32008: "EXTENSION_SUPPORT_REQUIRED",
+    -32009: "VERSION_NOT_SUPPORTED",
+}
+OWN_REASONS = {
+    -32010: "UNAUTHENTICATED",
+    -32011: "FOREIGN_ORIGIN",
+    -32012: "AGENT_NOT_FOUND",
+    -32013: "UNAVAILABLE",
+    -32014: "TOO_MANY_STREAMS",
+    -32015: "REFUSED",
+    -32016: "IDEMPOTENCY_KEY_REUSED",
+    -32017: "INSUFFICIENT_SCOPE",
+}
 
 
-class V1Dialect:
-    """See `a2a_bridge.dialects.dialect.Dialect`."""
+def add_details(error: RpcError) -> RpcError:
+    """Add `data` to an error: google.rpc ErrorInfo, and for parameters the field."""
+    if error.data is None:
+        error.data = _details_of(error)
+    return error
 
-    name = "1.0"
-    methods: Mapping[str, Operation] = {
+
+def _details_of(error: RpcError) -> list[dict[str, Any]]:
+    reason = REASONS.get(error.code)
+    info = {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": reason or OWN_REASONS.get(error.code, "ERROR"),
+        "domain": DOMAIN if reason else OWN_DOMAIN,
+        "metadata": {},
+    }
+    if error.code != INVALID_PARAMS:
+        return [info]
+    violation = {"field": error.field or "params", "description": error.message}
+    return [info, {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]}]
+
+
+def name_frame(task_id: str, seq: int) -> str:
+    """What a client that comes back sends as Last-Event-ID."""
+    return f"{task_id}.{seq}"
+
+
+V1 = Dialect(
+    name="1.0",
+    versions=frozenset({"1", "1.0"}),
+    bindings=("JSONRPC", "HTTP+JSON"),
+    methods={
         "SendMessage": Operation.SEND,
         "SendStreamingMessage": Operation.STREAM,
         "GetTask": Operation.GET,
@@ -30,60 +79,18 @@ class V1Dialect:
         "ListTaskPushNotificationConfigs": Operation.LIST_PUSH,
         "DeleteTaskPushNotificationConfig": Operation.DELETE_PUSH,
         "GetExtendedAgentCard": Operation.SHOW_CARD,
-    }
-    streams_errors = False
-    has_envelope = True
-    passes_ended = False
-    replays = True
-
-    def read(self, operation: Operation, params: Any) -> Request:
-        if params is None and operation in v1_reading.NEED_NO_PARAMS:
-            params = {}
-        return v1_reading.READERS[operation](params)
-
-    def sent(self, task: Task, request: Request) -> Json:
-        return {"task": self.task(task, request.history_length if isinstance(request, Send) else None)}
-
-    def check_answer(self, task: Task, send: Send) -> None:
-        return
-
-    def direct(self, context_id: str, message: Message) -> Json:
-        return {"message": v1_shapes.direct_json(context_id, message)}
-
-    def task(self, task: Task, history_length: int | None) -> Json:
-        return v1_shapes.task_json(task, history_length)
-
-    def page(self, page: TaskPage, request: List, token: str) -> Json:
-        tasks = [
-            v1_shapes.task_json(task, request.history_length, with_artifacts=request.with_artifacts)
-            for task in page.tasks
-        ]
-        return {
-            "tasks": tasks,
-            "nextPageToken": token,
-            "pageSize": request.page_size,
-            "totalSize": page.total,
-        }
-
-    def opening(self, task: Task, request: Request) -> Sequence[Json]:
-        length = request.history_length if isinstance(request, Send | Get) else None
-        return [{"task": v1_shapes.task_json(task, length)}]
-
-    def event(self, task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[Json]:
-        if isinstance(event, StatusEvent):
-            return [{"statusUpdate": v1_shapes.status_update(task, event)}]
-        if event.closes_only:  # its part would be made up, and kept by a client that adds up the events
-            return []
-        return [{"artifactUpdate": v1_shapes.artifact_update(task, event)}]
-
-    def frame_id(self, task_id: str, seq: int) -> str:
-        return f"{task_id}.{seq}"
-
-    def push(self, task_id: str, target: PushTarget) -> Json:
-        return v1_shapes.push_json(task_id, target)
-
-    def pushes(self, task_id: str, targets: Sequence[PushTarget], token: str) -> Any:
-        return {"configs": [v1_shapes.push_json(task_id, one) for one in targets], "nextPageToken": token}
-
-    def error(self, error: RpcError) -> RpcError:
-        return with_details(error)
+    },
+    description=DESCRIPTION,
+    replays=True,
+    read=reading.read_request,
+    render_task=shapes.render_task,
+    render_answer=shapes.render_answer,
+    render_opening=shapes.render_opening,
+    render_event=shapes.render_event,
+    render_message=shapes.render_message,
+    render_page=shapes.render_page,
+    render_push=shapes.render_push,
+    render_push_page=shapes.render_push_page,
+    frame_id=name_frame,
+    error=add_details,
+)

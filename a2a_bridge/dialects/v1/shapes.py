@@ -1,115 +1,244 @@
 """Tasks, messages, artifacts and events as A2A 1.0 writes them. Absent members are left out, never null."""
 
-from msgspec import UNSET
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
 
 from a2a_bridge.dialects.reading import last
-from a2a_bridge.requests import PushTarget
-from a2a_bridge.tasks.record import Artifact, ArtifactEvent, Message, Role, State, StatusEvent, Task
+from a2a_bridge.requests import Get, List, PushTarget, Request, Send
+from a2a_bridge.tasks import record
+from a2a_bridge.tasks.record import ArtifactEvent, Role, State, StatusEvent, TaskEvent
+from a2a_bridge.tasks.store import TaskPage as FoundPage
 from agents.transcript.pieces import Json, Part
+from kit.describe import Time
 
-STATE_NAMES = {state: f"TASK_STATE_{state.name}" for state in State}
-ROLE_NAMES = {role: f"ROLE_{role.name}" for role in Role}
+StateName = Literal[
+    "TASK_STATE_SUBMITTED",
+    "TASK_STATE_WORKING",
+    "TASK_STATE_INPUT_REQUIRED",
+    "TASK_STATE_AUTH_REQUIRED",
+    "TASK_STATE_COMPLETED",
+    "TASK_STATE_FAILED",
+    "TASK_STATE_CANCELED",
+    "TASK_STATE_REJECTED",
+]
+RoleName = Literal["ROLE_USER", "ROLE_AGENT"]
+
+STATE_NAMES: Mapping[State, StateName] = {
+    State.SUBMITTED: "TASK_STATE_SUBMITTED",
+    State.WORKING: "TASK_STATE_WORKING",
+    State.INPUT_REQUIRED: "TASK_STATE_INPUT_REQUIRED",
+    State.AUTH_REQUIRED: "TASK_STATE_AUTH_REQUIRED",
+    State.COMPLETED: "TASK_STATE_COMPLETED",
+    State.FAILED: "TASK_STATE_FAILED",
+    State.CANCELED: "TASK_STATE_CANCELED",
+    State.REJECTED: "TASK_STATE_REJECTED",
+}
+ROLE_NAMES: Mapping[Role, RoleName] = {Role.USER: "ROLE_USER", Role.AGENT: "ROLE_AGENT"}
 
 
-def task_json(task: Task, history_length: int | None, *, with_artifacts: bool = True) -> Json:
+class Message(Struct, frozen=True, rename="camel"):
+    """What was said; `taskId` is absent of one that belongs to no task."""
+
+    message_id: str
+    context_id: str
+    role: RoleName
+    parts: Sequence[Part]
+    metadata: Json | UnsetType = UNSET
+    extensions: Sequence[str] | UnsetType = UNSET
+    reference_task_ids: Sequence[str] | UnsetType = UNSET
+    task_id: str | UnsetType = UNSET
+
+
+class Status(Struct, frozen=True):
+    """Where a task stands; `message` says what it asks for, or why it failed."""
+
+    state: StateName
+    timestamp: Time
+    message: Message | UnsetType = UNSET
+
+
+class Artifact(Struct, frozen=True, rename="camel"):
+    """What a task made; text that comes without an artifact is `reply-n` in the n-th turn."""
+
+    artifact_id: str
+    parts: Sequence[Part]
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    metadata: Json | UnsetType = UNSET
+    extensions: Sequence[str] | UnsetType = UNSET
+
+
+class Task(Struct, frozen=True, rename="camel"):
+    """A question and what became of it."""
+
+    id: str
+    context_id: str
+    status: Status
+    artifacts: list[Artifact] | UnsetType = UNSET
+    history: list[Message] | UnsetType = UNSET
+    metadata: Json | UnsetType = UNSET
+
+
+class Sent(Struct, frozen=True):
+    """The answer to a message: its task, or a message where no task came of it."""
+
+    task: Task | UnsetType = UNSET
+    message: Message | UnsetType = UNSET
+
+
+class TaskPage(Struct, frozen=True, rename="camel"):
+    """Tasks, those that changed last first; `nextPageToken` is empty on the last page."""
+
+    tasks: list[Task]
+    next_page_token: str
+    page_size: int
+    total_size: int
+
+
+class StatusUpdate(Struct, frozen=True, rename="camel"):
+    """A task's state changed, or the agent said how far it is."""
+
+    task_id: str
+    context_id: str
+    status: Status
+
+
+class ArtifactUpdate(Struct, frozen=True, rename="camel"):
+    """An artifact is new, or with `append` grew; `lastChunk` closes it."""
+
+    task_id: str
+    context_id: str
+    artifact: Artifact
+    append: bool | UnsetType = UNSET
+    last_chunk: bool | UnsetType = UNSET
+
+
+class StreamEvent(Struct, frozen=True, rename="camel"):
+    """One event of a stream: exactly one of these. A message is the only event of its stream."""
+
+    task: Task | UnsetType = UNSET
+    status_update: StatusUpdate | UnsetType = UNSET
+    artifact_update: ArtifactUpdate | UnsetType = UNSET
+    message: Message | UnsetType = UNSET
+
+
+class PushAuthentication(Struct, frozen=True):
+    """What the Authorization header of a push begins with, and holds."""
+
+    scheme: str
+    credentials: str | UnsetType = UNSET
+
+
+class KeptPush(Struct, frozen=True, rename="camel"):
+    """Where a task's changes are told."""
+
+    task_id: str
+    id: str
+    url: str
+    token: str | UnsetType = UNSET
+    authentication: PushAuthentication | UnsetType = UNSET
+
+
+class PushPage(Struct, frozen=True, rename="camel"):
+    """Push addresses of one task."""
+
+    configs: list[KeptPush]
+    next_page_token: str
+
+
+def render_task(task: record.Task, history_length: int | None, *, with_artifacts: bool = True) -> Task:
     """A Task."""
-    shown: Json = {"id": task.id, "contextId": task.context_id, "status": _status(task)}
-    if with_artifacts and task.artifacts:
-        shown["artifacts"] = [artifact_json(one) for one in task.artifacts]
-    if history := last([message_json(task, one) for one in task.history], history_length):
-        shown["history"] = history
-    if task.metadata is not UNSET:
-        shown["metadata"] = task.metadata
-    return shown
+    artifacts = [render_artifact(one) for one in task.artifacts] if with_artifacts else []
+    history = last([_message(task, one) for one in task.history], history_length)
+    said = UNSET if task.message is None else _message(task, task.message)
+    status = Status(STATE_NAMES[task.state], task.updated_at, said)
+    return Task(task.id, task.context_id, status, artifacts or UNSET, history or UNSET, task.metadata)
 
 
-def message_json(task: Task, message: Message) -> Json:
-    """A Message of a task."""
-    return {**direct_json(task.context_id, message), "taskId": task.id}
+def render_answer(task: record.Task, request: Request) -> Sent:
+    """The task that a message began, or goes on with."""
+    return Sent(task=render_task(task, request.history_length if isinstance(request, Send) else None))
 
 
-def direct_json(context_id: str, message: Message) -> Json:
-    """A Message that belongs to no task."""
-    shown: Json = {
-        "messageId": message.id,
-        "contextId": context_id,
-        "role": ROLE_NAMES[message.role],
-        "parts": [part_json(part) for part in message.parts],
-    }
-    if message.metadata is not UNSET:
-        shown["metadata"] = message.metadata
-    if message.extensions:
-        shown["extensions"] = message.extensions
-    if message.reference_task_ids:
-        shown["referenceTaskIds"] = message.reference_task_ids
-    return shown
+def render_message(context_id: str, message: record.Message) -> Sent:
+    """A message that belongs to no task."""
+    return Sent(message=_message_of(context_id, message))
 
 
-def artifact_json(artifact: Artifact) -> Json:
-    """An Artifact, whole or a piece of one."""
-    shown: Json = {"artifactId": artifact.id, "parts": [part_json(part) for part in artifact.parts]}
-    if artifact.name:
-        shown["name"] = artifact.name
-    if artifact.description:
-        shown["description"] = artifact.description
-    if artifact.metadata is not UNSET:
-        shown["metadata"] = artifact.metadata
-    if artifact.extensions:
-        shown["extensions"] = artifact.extensions
-    return shown
+def render_opening(task: record.Task, request: Request) -> Sequence[StreamEvent]:
+    """The task as it is."""
+    length = request.history_length if isinstance(request, Send | Get) else None
+    return [StreamEvent(task=render_task(task, length))]
 
 
-def part_json(part: Part) -> Json:
-    """A Part."""
-    shown: Json = {}
-    for name, value in (("text", part.text), ("raw", part.raw), ("url", part.url), ("data", part.data)):
-        if value is not UNSET:
-            shown[name] = value
-    if part.media_type:
-        shown["mediaType"] = part.media_type
-    if part.filename:
-        shown["filename"] = part.filename
-    if part.metadata is not UNSET:
-        shown["metadata"] = part.metadata
-    return shown
+def render_event(task: record.Task, event: TaskEvent, *, is_last: bool) -> Sequence[StreamEvent]:
+    """The update that an event is."""
+    if isinstance(event, StatusEvent):
+        return [StreamEvent(status_update=render_status_update(task, event))]
+    if event.closes_only:  # its part would be made up, and kept by a client that adds up the events
+        return []
+    return [StreamEvent(artifact_update=render_artifact_update(task, event))]
 
 
-def status_update(task: Task, event: StatusEvent) -> Json:
+def render_status_update(task: record.Task, event: StatusEvent) -> StatusUpdate:
     """A TaskStatusUpdateEvent."""
-    return {"taskId": task.id, "contextId": task.context_id, "status": _status_of(task, event)}
+    said = UNSET if event.message is None else _message(task, event.message)
+    return StatusUpdate(task.id, task.context_id, Status(STATE_NAMES[event.state], event.at, said))
 
 
-def artifact_update(task: Task, event: ArtifactEvent) -> Json:
+def render_artifact_update(task: record.Task, event: ArtifactEvent) -> ArtifactUpdate:
     """A TaskArtifactUpdateEvent."""
-    shown: Json = {"taskId": task.id, "contextId": task.context_id, "artifact": artifact_json(event.artifact)}
-    if event.append:
-        shown["append"] = True
-    if event.last_chunk:
-        shown["lastChunk"] = True
-    return shown
+    artifact = render_artifact(event.artifact)
+    return ArtifactUpdate(task.id, task.context_id, artifact, event.append or UNSET, event.last_chunk or UNSET)
 
 
-def push_json(task_id: str, target: PushTarget) -> Json:
+def render_artifact(artifact: record.Artifact) -> Artifact:
+    """An Artifact, whole or a piece of one."""
+    return Artifact(
+        artifact.id,
+        artifact.parts,
+        artifact.name or UNSET,
+        artifact.description or UNSET,
+        artifact.metadata,
+        artifact.extensions or UNSET,
+    )
+
+
+def render_page(page: FoundPage, request: List, token: str) -> TaskPage:
+    """A ListTasksResponse."""
+    tasks = [
+        render_task(task, request.history_length, with_artifacts=request.with_artifacts) for task in page.tasks
+    ]
+    return TaskPage(tasks, token, request.page_size, page.total)
+
+
+def render_push(task_id: str, target: PushTarget) -> KeptPush:
     """A TaskPushNotificationConfig."""
-    shown: Json = {"taskId": task_id, "id": target.config_id, "url": target.url}
-    if target.token:
-        shown["token"] = target.token
+    authentication: PushAuthentication | UnsetType = UNSET
     if target.scheme:
-        shown["authentication"] = {"scheme": target.scheme}
-        if target.credentials:
-            shown["authentication"]["credentials"] = target.credentials
-    return shown
+        authentication = PushAuthentication(target.scheme, target.credentials or UNSET)
+    return KeptPush(task_id, target.config_id, target.url, target.token or UNSET, authentication)
 
 
-def _status(task: Task) -> Json:
-    shown: Json = {"state": STATE_NAMES[task.state], "timestamp": task.updated_at}
-    if task.message is not None:
-        shown["message"] = message_json(task, task.message)
-    return shown
+def render_push_page(task_id: str, targets: Sequence[PushTarget], token: str) -> PushPage:
+    """A ListTaskPushNotificationConfigsResponse."""
+    return PushPage([render_push(task_id, one) for one in targets], token)
 
 
-def _status_of(task: Task, event: StatusEvent) -> Json:
-    shown: Json = {"state": STATE_NAMES[event.state], "timestamp": event.at}
-    if event.message is not None:
-        shown["message"] = message_json(task, event.message)
-    return shown
+def _message(task: record.Task, message: record.Message) -> Message:
+    return _message_of(task.context_id, message, task.id)
+
+
+def _message_of(context_id: str, message: record.Message, task_id: str | UnsetType = UNSET) -> Message:
+    return Message(
+        message.id,
+        context_id,
+        ROLE_NAMES[message.role],
+        message.parts,
+        message.metadata,
+        message.extensions or UNSET,
+        message.reference_task_ids or UNSET,
+        task_id,
+    )
