@@ -13,7 +13,6 @@ from a2a_bridge.calls import Incoming, Wire
 from a2a_bridge.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.versions import activated, choose, error_dialect, no_method, version_of
 from accounts.authn import ForeignOrigin, check_origin, presented
-from agents.transcript.pieces import Json
 from kit.asgi import (
     BODY_WITHIN_S,
     MAX_BODY_BYTES,
@@ -112,7 +111,7 @@ class RpcWire:
     def result(self, result: object) -> bytes:
         return encode({"jsonrpc": "2.0", "result": result, "id": self.rpc_id})
 
-    def frame(self, shown: Json) -> bytes:
+    def frame(self, shown: object) -> bytes:
         return self.result(shown) if self.dialect.has_envelope else encode(shown)
 
     def error(self, error: RpcError) -> bytes:

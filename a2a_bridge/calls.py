@@ -20,7 +20,6 @@ from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.run import TaskRun
 from accounts.authn import CALLER_KINDS, Identity, TokenScope
 from agents.core.types import Found, Target
-from agents.transcript.pieces import Json
 from kit.asgi import HttpRequest
 from kit.jsonrpc import RpcError
 
@@ -48,7 +47,7 @@ class Wire(Protocol):
     def result(self, result: object) -> bytes:
         """A whole answer."""
 
-    def frame(self, shown: Json) -> bytes:
+    def frame(self, shown: object) -> bytes:
         """A frame of a stream."""
 
     def error(self, error: RpcError) -> bytes:
@@ -144,7 +143,7 @@ class Waiting(msgspec.Struct, frozen=True):
     call: Call
 
     @property
-    def result(self) -> Json:
+    def result(self) -> object:
         """The answer, once the turn has ended.
 
         Raises:
@@ -153,9 +152,9 @@ class Waiting(msgspec.Struct, frozen=True):
         dialect, request, run = self.call.dialect, self.call.request, self.run
         if isinstance(request, Send):
             dialect.check_answer(run.task, request)
-            if request.takes_direct and not run.is_promoted:
-                return dialect.direct(run.task.context_id, answer_message(run.task))
-        return dialect.sent(run.task, request)
+            if request.takes_direct and dialect.render_message and not run.is_promoted:
+                return dialect.render_message(run.task.context_id, answer_message(run.task))
+        return dialect.render_answer(run.task, request)
 
 
 class StreamedAnswer(msgspec.Struct, frozen=True):

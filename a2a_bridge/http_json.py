@@ -14,7 +14,8 @@ from a2a_bridge.answering import Answer, CallRunner, encode
 from a2a_bridge.asgi import Access, answer_preflight
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
-from a2a_bridge.versions import V1, V1_VERSIONS, version_of
+from a2a_bridge.dialects.v1 import V1
+from a2a_bridge.versions import version_of
 from agents.transcript.pieces import Json
 from kit import jsonrpc
 from kit.asgi import HttpRequest, Send
@@ -64,7 +65,7 @@ class HttpJsonWire:
     def result(self, result: object) -> bytes:
         return encode(result)
 
-    def frame(self, shown: Json) -> bytes:
+    def frame(self, shown: object) -> bytes:
         return encode(shown)
 
     def error(self, error: RpcError) -> bytes:
@@ -97,7 +98,7 @@ class HttpJson:
             incoming, body = await self.access.receive(request, handle, address.verbs, wire)
             if incoming.is_readable:
                 try:
-                    if version_of(request) not in V1_VERSIONS:
+                    if version_of(request) not in V1.versions:
                         raise _wrong_version()
                     operation = address.operation(request.method)
                     params = params_of(request, operation, names, body)

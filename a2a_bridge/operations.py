@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from a2a_bridge.calls import Call, Caller, Done, Outcome, StreamedAnswer
-from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.dialects.dialect import Operation, get_renderer
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import not_cancelable, not_followable, out_of_reach
 from a2a_bridge.requests import Cancel, CreatePush, Get, List, ListPush, NamePush, Send, Subscribe
@@ -48,11 +48,13 @@ class Operations:
     async def _result(self, call: Call) -> Done:
         match call.request:
             case Get() as get:
-                return Done(call.dialect.task(await find(self.services, call, get.task_id), get.history_length))
+                return Done(
+                    call.dialect.render_task(await find(self.services, call, get.task_id), get.history_length)
+                )
             case List() as wanted:
                 return Done(await self._page(call, wanted))
             case Cancel() as cancel:
-                return Done(call.dialect.task(await self._cancel(call, cancel.task_id), None))
+                return Done(call.dialect.render_task(await self._cancel(call, cancel.task_id), None))
             case CreatePush() as create:
                 return Done(await self._create_push(call, create))
             case NamePush() as named:
@@ -62,7 +64,7 @@ class Operations:
             case _:  # ShowCard
                 return Done(await self._show_card(call.caller))
 
-    async def _page(self, call: Call, wanted: List) -> Json:
+    async def _page(self, call: Call, wanted: List) -> object:
         query = TaskQuery(
             caller_id=call.caller.identity.user_id,
             handle=call.caller.agent.handle,
@@ -74,7 +76,7 @@ class Operations:
         )
         page = await self.services.tasks.page(query)
         token = "" if page.is_last or not page.tasks else _token(page.tasks[-1])
-        return call.dialect.page(page, wanted, token)
+        return get_renderer(call.dialect.render_page)(page, wanted, token)
 
     async def _cancel(self, call: Call, task_id: str) -> Task:
         """The task once it is canceled. It is told to stop at once, and shown canceled when that is durable."""
@@ -115,22 +117,23 @@ class Operations:
             return StreamedAnswer(streaming.of_snapshot(task))
         return StreamedAnswer(streaming.of_task(await self.services.reader.follow(task)))
 
-    async def _create_push(self, call: Call, create: CreatePush) -> Json:
+    async def _create_push(self, call: Call, create: CreatePush) -> object:
         task = await find(self.services, call, create.task_id)
         await self.services.pushes.check(create.target)
-        return call.dialect.push(task.id, await self.services.pushes.add(task, create.target))
+        kept = await self.services.pushes.add(task, create.target)
+        return get_renderer(call.dialect.render_push)(task.id, kept)
 
-    async def _one_push(self, call: Call, named: NamePush) -> Json:
+    async def _one_push(self, call: Call, named: NamePush) -> object:
         """Shown, or forgotten; to forget what is not there is fine."""
         task = await find(self.services, call, named.task_id)
         if call.operation is Operation.DELETE_PUSH:
             await self.services.pushes.drop(task.id, named.config_id)
             return {}
-        return call.dialect.push(task.id, await self.services.pushes.find(named))
+        return get_renderer(call.dialect.render_push)(task.id, await self.services.pushes.find(named))
 
     async def _list_pushes(self, call: Call, wanted: ListPush) -> object:
         task = await find(self.services, call, wanted.task_id)
-        return call.dialect.pushes(task.id, *await self.services.pushes.page(wanted))
+        return get_renderer(call.dialect.render_push_page)(task.id, *await self.services.pushes.page(wanted))
 
     async def _show_card(self, caller: Caller) -> Json:
         agent_id, user_id = caller.agent.agent_id, caller.identity.user_id

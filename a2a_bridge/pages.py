@@ -9,10 +9,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
+from a2a_bridge.dialects.dialect import Dialect
 from a2a_bridge.reference import errors, lines, samples
+from a2a_bridge.reference.contents import key_of
 from a2a_bridge.reference.contents import reference as read_reference
-from a2a_bridge.reference.spoken import Spoken, spoken
 from a2a_bridge.settings import get_settings
+from a2a_bridge.versions import DIALECTS
 from accounts.oauth.pages import signed_in
 from accounts.oauth.ways import find_ways
 from agents.core.directory import Facts, facts_of
@@ -35,7 +37,7 @@ def reference(request: HttpRequest) -> HttpResponse:
             "hub": get_settings().public_url,
             "agents": agents,
             "explanations": explanations(),
-            "dialects": [_speech(one) for one in spoken()],
+            "dialects": [_speech(one) for one in DIALECTS],
         },
     }
     return render(request, "reference/page.html", context)
@@ -71,14 +73,14 @@ def choices(user_id: int | None, wanted: str) -> list[dict[str, Any]]:
     return [_choice(agent, facts[agent.pk]) for agent in listed]
 
 
-def _speech(one: Spoken) -> dict[str, Any]:
+def _speech(one: Dialect) -> dict[str, Any]:
     """How the page's script speaks a dialect: `methods` by what they do, `message` to fill in."""
     return {
-        "key": one.key,
-        "title": one.title,
-        "version": one.version,
-        "methods": {operation: name for name, operation in one.dialect.methods.items()},
-        "message": one.message,
+        "key": key_of(one),
+        "title": one.description.title,
+        "version": one.description.header,
+        "methods": {operation: name for name, operation in one.methods.items()},
+        "message": one.description.message,
     }
 
 

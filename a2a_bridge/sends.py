@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from a2a_bridge.approvals import AsksApproval, answer
 from a2a_bridge.calls import Call, Done, Incoming, Outcome, StreamedAnswer, Waiting
-from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.dialects.dialect import Operation, get_renderer
 from a2a_bridge.errors import not_continuable, other_context
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.repeats import Claim, Joined, Repeat, check, digest_of, is_being_answered, join, let_go, take
@@ -75,7 +75,7 @@ async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outc
         return await _repeated(services, call, send, run, streaming)
     if isinstance(run, Joined):
         if not is_stream:
-            return Waiting(run, call) if send.waits else Done(call.dialect.sent(run.task, send))
+            return Waiting(run, call) if send.waits else Done(call.dialect.render_answer(run.task, send))
         is_direct = send.takes_direct and send.plain_is_direct
         return StreamedAnswer(streaming.of_repeat(run) if is_direct else streaming.of_task(run.feed))
     if send.push is not None:
@@ -90,7 +90,7 @@ async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outc
         return Waiting(run, call)
     run.outlives_followers = True
     await run.tell()
-    return Done(call.dialect.sent(run.opening, send))
+    return Done(call.dialect.render_answer(run.opening, send))
 
 
 async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked) -> Outcome:
@@ -109,7 +109,9 @@ async def _approved(services: Services, call: Call, send: Send, task: Task) -> O
     if call.operation is Operation.STREAM:
         return StreamedAnswer(Streaming(call.dialect, send, services.reader).of_task(joined.feed))
     return (
-        Waiting(joined, replace(call, request=send)) if send.waits else Done(call.dialect.sent(joined.task, send))
+        Waiting(joined, replace(call, request=send))
+        if send.waits
+        else Done(call.dialect.render_answer(joined.task, send))
     )
 
 
@@ -126,7 +128,7 @@ async def _nothing(services: Services, call: Call, send: Send, streaming: Stream
     task = await _continuable(services, call, send) if send.task_id else None
     context_id = task.context_id if task else send.context_id or unguessable("context-")
     said = Message(unguessable("msg-"), Role.AGENT, (Part(text=NOTHING_TO_ASK),))
-    shown = call.dialect.direct(context_id, said)
+    shown = get_renderer(call.dialect.render_message)(context_id, said)
     return StreamedAnswer(streaming.of_message(shown)) if call.operation is Operation.STREAM else Done(shown)
 
 
@@ -171,10 +173,10 @@ async def _repeated(services: Services, call: Call, send: Send, repeat: Repeat, 
         if task is not None and call.operation is Operation.STREAM:
             return StreamedAnswer(streaming.of_task(await services.reader.follow(task)))
         if task is not None:
-            return Done(call.dialect.sent(task, send))
+            return Done(call.dialect.render_answer(task, send))
     if call.operation is Operation.STREAM:
         return StreamedAnswer(streaming.of_repeat(repeat))
-    return Done(call.dialect.sent(repeat.task, send))
+    return Done(call.dialect.render_answer(repeat.task, send))
 
 
 async def _start(services: Services, call: Call, send: Send, claim: Claim | None = None) -> TaskRun | Joined:

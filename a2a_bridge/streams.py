@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from a2a_bridge.dialects.dialect import Dialect
+from a2a_bridge.dialects.dialect import Dialect, get_renderer
 from a2a_bridge.repeats import Joined, Repeat
 from a2a_bridge.requests import Request, Send, Subscribe
 from a2a_bridge.tasks.feed import Feed
@@ -13,13 +13,13 @@ from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import OPEN, Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
-from agents.transcript.pieces import ArtifactPiece, Json
+from agents.transcript.pieces import ArtifactPiece
 from kit.durations import seconds
 
 KEEPALIVE_S = seconds(3.0, at_least_s=0.75)  # clients in use give up after 5 s of silence
 WHOLE_WITHIN_S = 10.0  # of a reply's first piece: one that takes longer is told as it comes
 
-Frame = tuple[str, Json]  # an id, or none; and what it shows
+Frame = tuple[str, object]  # an id, or none; and what it shows
 
 
 class Quiet:
@@ -58,7 +58,7 @@ class Streaming:
             if not run.running.is_decided:
                 await run.running.until_decided.wait(KEEPALIVE_S)
             if run.running.is_settled and not run.is_promoted:
-                yield "", self.dialect.direct(run.task.context_id, answer_message(run.task))
+                yield self._message(run.task)
                 return
         if run.running is None:
             for frame in self._opening(run.task):
@@ -96,7 +96,7 @@ class Streaming:
             for frame in self._story(run):
                 yield frame
         else:
-            yield "", self.dialect.direct(run.task.context_id, answer_message(run.task))
+            yield self._message(run.task)
 
     async def of_repeat(self, repeat: Repeat | Joined) -> AsyncIterator[Frame | None]:
         """What an earlier send came to, once it has."""
@@ -105,12 +105,12 @@ class Streaming:
         if isinstance(self.request, Send):
             self.dialect.check_answer(repeat.task, self.request)
             if self.request.takes_direct and not repeat.is_promoted:
-                yield "", self.dialect.direct(repeat.task.context_id, answer_message(repeat.task))
+                yield self._message(repeat.task)
                 return
         for frame in self._opening(repeat.task):
             yield frame
 
-    async def of_message(self, shown: Json) -> AsyncIterator[Frame | None]:
+    async def of_message(self, shown: object) -> AsyncIterator[Frame | None]:
         """Words that are no task."""
         yield "", shown
 
@@ -168,9 +168,13 @@ class Streaming:
             return self._opening(run.task)
         return [*self._opening(run.opening), *self._events(run.task, run.last_events)]
 
+    def _message(self, task: Task) -> Frame:
+        """The answer of a turn as a message that is no task."""
+        return "", get_renderer(self.dialect.render_message)(task.context_id, answer_message(task))
+
     def _opening(self, task: Task) -> list[Frame]:
         frame_id = self.dialect.frame_id(task.id, task.seq)
-        return [(frame_id, shown) for shown in self.dialect.opening(task, self.request)]
+        return [(frame_id, shown) for shown in self.dialect.render_opening(task, self.request)]
 
     def _events(self, task: Task, events: Sequence[TaskEvent]) -> Iterator[Frame]:
         """Of events that end more than one turn only the last can end the stream.
@@ -179,7 +183,7 @@ class Streaming:
         """
         for event in events:
             is_last = event.seq == task.seq and self._is_over(task)
-            for shown in self.dialect.event(task, event, is_last=is_last):
+            for shown in self.dialect.render_event(task, event, is_last=is_last):
                 yield self.dialect.frame_id(task.id, event.seq), shown
 
     def _is_over(self, task: Task) -> bool:

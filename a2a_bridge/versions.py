@@ -1,26 +1,37 @@
-"""Which dialect a request speaks, by its `A2A-Version` and the shape of its method's name; and its extensions.
+"""The dialects, and which of them a request speaks, by its `A2A-Version` and its method; and its extensions.
 
 Methods of A2A 0.3 hold a slash; A2A 1.0 and the hub share PascalCase names, so the version tells them apart. Of
 the extensions a request asks for, what the card has of them is active; others are ignored.
 """
 
-from a2a_bridge.cards.strict import EXTENSION_PATH
+from collections.abc import Mapping
+
 from a2a_bridge.dialects.dialect import Dialect
-from a2a_bridge.dialects.hub import HubDialect
-from a2a_bridge.dialects.v03 import V03Dialect
-from a2a_bridge.dialects.v1 import V1Dialect
+from a2a_bridge.dialects.hub import HUB
+from a2a_bridge.dialects.v03 import V03
+from a2a_bridge.dialects.v1 import V1
 from a2a_bridge.errors import VERSION_NOT_SUPPORTED
 from kit.asgi import Header, HttpRequest
 from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 
-HUB = HubDialect()
-V03 = V03Dialect()
-V1 = V1Dialect()
 DIALECTS: tuple[Dialect, ...] = (HUB, V03, V1)
-V1_VERSIONS = frozenset({"1", "1.0"})
-OLD_VERSIONS = frozenset({"", "0.3"})
-KNOWN = V1_VERSIONS | OLD_VERSIONS
+EXTENSION_PATH = "/extensions/agent-info/v1"
 EXTENSION_HEADERS = ("a2a-extensions", "x-a2a-extensions")
+
+
+def _find(version: str, *, has_slash: bool) -> Dialect:
+    spoken = (one for one in DIALECTS if version in one.versions and one.has_slash in (None, has_slash))
+    return next(spoken)
+
+
+# By version: the dialect of methods without a slash, and of those with one.
+_BY_VERSION: Mapping[str | None, tuple[Dialect, Dialect]] = {
+    version: (_find(version, has_slash=False), _find(version, has_slash=True))
+    for one in DIALECTS
+    for version in one.versions
+}
+_NAMED = [one for one in reversed(DIALECTS) if one.name in one.versions]  # the newest first
+_WANTED = f"want A2A-Version {' or '.join(one.name for one in _NAMED)}, or none"
 
 
 def version_of(request: HttpRequest) -> str | None:
@@ -29,12 +40,12 @@ def version_of(request: HttpRequest) -> str | None:
     if len(named) > 1 and len({version.strip() for version in named}) > 1:
         return None
     version = named[0].strip() if named else ""
-    return version if version in KNOWN else ".".join(version.split(".")[:2])
+    return version if version in _BY_VERSION else ".".join(version.split(".")[:2])
 
 
 def error_dialect(version: str | None) -> Dialect:
     """The dialect of an error that comes before there is a method. -32009 is one of 1.0, which has details."""
-    return HUB if version in OLD_VERSIONS else V1
+    return _BY_VERSION[version][False] if version in _BY_VERSION else V1
 
 
 def choose(method: str, version: str | None) -> Dialect:
@@ -43,19 +54,22 @@ def choose(method: str, version: str | None) -> Dialect:
     Raises:
         RpcError: -32009 for a version not spoken here.
     """
-    if version in V1_VERSIONS:
-        return V1
-    if version in OLD_VERSIONS:
-        return V03 if "/" in method else HUB
-    raise RpcError(VERSION_NOT_SUPPORTED, "want A2A-Version 1.0 or 0.3, or none")
+    if version not in _BY_VERSION:
+        raise RpcError(VERSION_NOT_SUPPORTED, _WANTED)
+    return _BY_VERSION[version]["/" in method]
 
 
 def no_method(method: str) -> RpcError:
     """-32601; when another version has it, with what to send."""
-    version = next((one.name for one in (V1, V03) if method in one.methods), "")
+    version = next((one.name for one in _NAMED if method in one.methods), "")
     return RpcError(
         METHOD_NOT_FOUND, f"no method {method[:60]!r} here{f': send A2A-Version: {version}' if version else ''}"
     )
+
+
+def interfaces() -> list[tuple[str, str]]:
+    """The binding and version of each way to ask an agent that its card names, the newest first."""
+    return [(binding, one.name) for one in reversed(DIALECTS) for binding in one.bindings]
 
 
 def activated(request: HttpRequest, public_url: str) -> list[Header]:

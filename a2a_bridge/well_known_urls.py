@@ -3,7 +3,8 @@
 from django.urls import path
 
 from a2a_bridge import well_known
-from a2a_bridge.cards.strict import EXTENSION_PATH, JWKS_PATH
+from a2a_bridge.dialects.v1.card import JWKS_PATH
+from a2a_bridge.versions import EXTENSION_PATH
 
 urlpatterns = [
     path(".well-known/ai-catalog.json", well_known.ai_catalog, name="ai-catalog"),

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from a2a_bridge.answering import CallRunner, OpenStreams
 from a2a_bridge.asgi import Access, Bridge
-from a2a_bridge.cards.strict import find_extended_card
+from a2a_bridge.dialects.v1.card import find_extended_card
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.http_json import HttpJson
 from a2a_bridge.operations import Operations

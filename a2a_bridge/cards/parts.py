@@ -1,8 +1,9 @@
-"""What every rendering of a card says alike."""
+"""What every rendering of a card says alike; and the one for readers of every dialect."""
 
 from dataclasses import dataclass
 from typing import Any
 
+from a2a_bridge import versions
 from agents.core.directory import queries_today
 from agents.models import Agent
 from agents.models.reachable import is_online
@@ -60,9 +61,11 @@ def common(agent: Agent, public_url: str) -> Json:
 
 def interfaces(agent: Agent, public_url: str) -> list[Json]:
     """The dialects and bindings at the agent's one address, the best first."""
-    spoken = (("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"))
     url = url_of(agent, public_url)
-    return [{"url": url, "protocolBinding": binding, "protocolVersion": version} for binding, version in spoken]
+    return [
+        {"url": url, "protocolBinding": binding, "protocolVersion": version}
+        for binding, version in versions.interfaces()
+    ]
 
 
 def info(agent: Agent, today: Today) -> Json:
@@ -75,6 +78,28 @@ def info(agent: Agent, today: Today) -> Json:
         "online": today.online,
         "isolated": agent.isolated,
         "isolationNote": ISOLATED_NOTE if agent.isolated else COMPOSABLE_NOTE,
+    }
+
+
+def merged_card(agent: Agent, today: Today, public_url: str) -> Json:
+    """The members of all dialects side by side.
+
+    The security scheme keeps `type` beside the 1.0 form: that is how the JavaScript client of 0.3 knows it. Push
+    notifications and the extended card are of 1.0 alone, so a card that others read too does not promise them.
+    """
+    url = url_of(agent, public_url)
+    return {
+        **common(agent, public_url),
+        "supportedInterfaces": interfaces(agent, public_url),
+        "url": url,
+        "protocolVersion": "0.3.0",
+        "preferredTransport": "JSONRPC",
+        "additionalInterfaces": [{"url": url, "transport": "JSONRPC"}],
+        "capabilities": {"streaming": True, "pushNotifications": False, "extendedAgentCard": False},
+        "securitySchemes": {"bearerSession": {"type": "http", **BEARER, "httpAuthSecurityScheme": BEARER}},
+        "security": [{"bearerSession": []}],
+        "securityRequirements": [{"schemes": {"bearerSession": {"list": []}}}],
+        "_clawborrator": info(agent, today),
     }
 
 

@@ -1,1 +1,1 @@
-"""One module a dialect: what its requests must look like, and how it renders a task."""
+"""One folder for each dialect: how its requests are read, how answers are rendered, how both are described."""

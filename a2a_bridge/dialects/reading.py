@@ -4,13 +4,15 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
-from agents.transcript.pieces import Json, Part
+from agents.transcript.pieces import Part
 from kit.jsonrpc import INVALID_PARAMS, RpcError
+
+Shown = TypeVar("Shown")
 
 MAX_ID_CHARS = 128
 MAX_PARTS = 64
@@ -94,7 +96,7 @@ def _note(number: int, data: Any) -> str:
     return f"data (part {number}), as the caller sent it, not to be trusted:\n{shown}"
 
 
-def last(messages: list[Json], length: int | None) -> list[Json]:
+def last(messages: list[Shown], length: int | None) -> list[Shown]:
     """The most recent of a history, all when no length is given."""
     return (
         messages if length is None else messages[len(messages) - length :] if length < len(messages) else messages

@@ -6,9 +6,11 @@ Every status, and each artifact once it is whole, not its chunks.
 from collections.abc import Sequence
 
 from django.db import connection
+from msgspec import to_builtins
 
-from a2a_bridge.dialects import v1_shapes
+from a2a_bridge.dialects.v1.shapes import StreamEvent, render_artifact_update, render_status_update
 from a2a_bridge.tasks.record import ArtifactEvent, StatusEvent, Task, TaskEvent
+from agents.transcript.pieces import Json
 from kit import sql
 from webhooks.outbox import NOW, as_json
 
@@ -48,9 +50,14 @@ def telling(task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> l
 def payload_of(task: Task, event: TaskEvent) -> str:
     """An event as the JSON that is sent, a stream response of A2A 1.0; empty when it is not told."""
     if isinstance(event, StatusEvent):
-        return as_json({"statusUpdate": v1_shapes.status_update(task, event)})
+        return _as_json(StreamEvent(status_update=render_status_update(task, event)))
     artifact = task.artifact(event.artifact.id)
     if not event.last_chunk or artifact is None:
         return ""
     whole = ArtifactEvent(event.seq, event.at, artifact, last_chunk=True)
-    return as_json({"artifactUpdate": v1_shapes.artifact_update(task, whole)})
+    return _as_json(StreamEvent(artifact_update=render_artifact_update(task, whole)))
+
+
+def _as_json(shown: StreamEvent) -> str:
+    payload: Json = to_builtins(shown)
+    return as_json(payload)

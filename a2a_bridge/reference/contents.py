@@ -7,12 +7,12 @@ from functools import cache
 from msgspec import Struct
 
 from a2a_bridge.addresses import ADDRESSES
-from a2a_bridge.dialects.dialect import STREAMS, Operation
+from a2a_bridge.dialects.dialect import STREAMS, Dialect, Operation
+from a2a_bridge.dialects.v1 import V1
 from a2a_bridge.reference import errors, lines, samples
 from a2a_bridge.reference.shapes import Field, fields_of, summary
-from a2a_bridge.reference.spoken import Spoken, spoken
 from a2a_bridge.tasks.record import State
-from a2a_bridge.versions import V1
+from a2a_bridge.versions import DIALECTS
 from agents.links.channel import frames, payloads
 from agents.transcript.announcing import FROM_LIVE
 
@@ -116,11 +116,10 @@ class Reference:
 @cache
 def reference(public_url: str) -> Reference:
     """The reference of this hub's code; it does not change while the process lives."""
-    dialects = spoken()
     return Reference(
-        languages=[_language(one, public_url) for one in dialects],
+        languages=[_language(one, public_url) for one in DIALECTS],
         http_calls=_http_calls(),
-        states=[([samples.status_of(one, state) for one in dialects], text) for state, text in STATES.items()],
+        states=[([samples.status_of(one, state) for one in DIALECTS], text) for state, text in STATES.items()],
         cards=[[row[0].strip("`").removeprefix("{base}"), row[1]] for row in lines.rows("cards.md", "Where")],
         codes=errors.codes(),
         refusals=errors.refusals(),
@@ -134,16 +133,22 @@ def reference(public_url: str) -> Reference:
     )
 
 
-def _language(one: Spoken, public_url: str) -> Language:
-    methods = [_method(one, name, operation, public_url) for name, operation in one.dialect.methods.items()]
-    return Language(one.key, one.title, one.version, one.about, methods)
+def key_of(one: Dialect) -> str:
+    """A dialect's name in addresses of the page, `hub` or `v1-0`."""
+    return f"v{one.name.replace('.', '-')}" if one.name[:1].isdigit() else one.name
 
 
-def _method(one: Spoken, name: str, operation: Operation, public_url: str) -> Method:
-    struct = one.structs.get(operation)
+def _language(one: Dialect, public_url: str) -> Language:
+    methods = [_method(one, name, operation, public_url) for name, operation in one.methods.items()]
+    said = one.description
+    return Language(key_of(one), said.title, said.header, said.about, methods)
+
+
+def _method(one: Dialect, name: str, operation: Operation, public_url: str) -> Method:
+    struct = one.description.params.get(operation)
     request = samples.request_of(one, name, operation)
     return Method(
-        id=f"{one.key}-{name.replace('/', '-')}",
+        id=f"{key_of(one)}-{name.replace('/', '-')}",
         name=name,
         summary=SUMMARIES[operation],
         streams=operation in STREAMS,

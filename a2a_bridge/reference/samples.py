@@ -4,12 +4,22 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import to_builtins
+
 from a2a_bridge.asgi import RpcWire
-from a2a_bridge.cards.merged import merged_card
-from a2a_bridge.cards.parts import Today
-from a2a_bridge.cards.strict import extended_card, strict_card
-from a2a_bridge.dialects.dialect import STREAMS, Operation
-from a2a_bridge.reference.spoken import QUESTION, Json, Spoken
+from a2a_bridge.cards.parts import Today, merged_card
+from a2a_bridge.dialects.dialect import (
+    SAMPLE_CONFIG_ID,
+    SAMPLE_PUSH_TOKEN,
+    SAMPLE_PUSH_URL,
+    SAMPLE_QUESTION,
+    SAMPLE_TASK_ID,
+    STREAMS,
+    Dialect,
+    Operation,
+    get_renderer,
+)
+from a2a_bridge.dialects.v1.card import extended_card, strict_card
 from a2a_bridge.requests import List, PushTarget, Request, Send
 from a2a_bridge.tasks.pieces import end_of, events_of, reply_message
 from a2a_bridge.tasks.record import Message, Role, State, StatusEvent, Task, TaskEvent, after
@@ -17,29 +27,17 @@ from a2a_bridge.tasks.store import TaskPage
 from agents.core.types import SettledTurn
 from agents.models import Agent
 from agents.models.choices import Failure, Interruption, Outcome
-from agents.transcript.pieces import Part, StatusNote
+from agents.transcript.pieces import Json, Part, StatusNote
 from kit import sse
 from kit.jsonrpc import RpcError
 
 HANDLE = "owner/slug"
 AT = "2026-01-02T03:04:05.678Z"
-TASK_ID = "task-cf8d"
-CONFIG_ID = "push-1"
 RPC_ID = "1"
 PIECES = ("how long ", "a reference is good")
-TARGET = PushTarget(url="https://example.com/hook", config_id=CONFIG_ID, token="of-your-choice")  # noqa: S106
-PARAMS: dict[Operation, Json] = {
-    Operation.GET: {"id": TASK_ID},
-    Operation.LIST: {"pageSize": 10},
-    Operation.CANCEL: {"id": TASK_ID},
-    Operation.SUBSCRIBE: {"id": TASK_ID},
-    Operation.CREATE_PUSH: {"taskId": TASK_ID, "url": TARGET.url, "token": TARGET.token},
-    Operation.GET_PUSH: {"taskId": TASK_ID, "id": CONFIG_ID},
-    Operation.LIST_PUSH: {"taskId": TASK_ID},
-    Operation.DELETE_PUSH: {"taskId": TASK_ID, "id": CONFIG_ID},
-}
+TARGET = PushTarget(url=SAMPLE_PUSH_URL, config_id=SAMPLE_CONFIG_ID, token=SAMPLE_PUSH_TOKEN)
 ASKED = Task(
-    id=TASK_ID,
+    id=SAMPLE_TASK_ID,
     caller_id=0,
     handle=HANDLE,
     context_id="m1",
@@ -47,23 +45,22 @@ ASKED = Task(
     home="",
     state=State.SUBMITTED,
     updated_at=AT,
-    history=(Message("m1", Role.USER, (Part(text=QUESTION),)),),
+    history=(Message("m1", Role.USER, (Part(text=SAMPLE_QUESTION),)),),
 )
 WORKING = StatusEvent(1, AT, State.WORKING)
 
 
-def request_of(one: Spoken, name: str, operation: Operation) -> Json:
+def request_of(one: Dialect, name: str, operation: Operation) -> Json:
     """A whole request."""
-    asks = operation in (Operation.SEND, Operation.STREAM)
-    params = {"message": one.message} if asks else PARAMS.get(operation)
+    params = one.description.samples.get(operation)
     return {"jsonrpc": "2.0", "id": RPC_ID, "method": name} | ({} if params is None else {"params": params})
 
 
-def answer_to(one: Spoken, request: Json, operation: Operation, public_url: str) -> str:
+def answer_to(one: Dialect, request: Json, operation: Operation, public_url: str) -> str:
     """What comes back: JSON to read, or a stream as it is. A dialect that refuses it answers with its error."""
-    wire = RpcWire(one.dialect, RPC_ID)
+    wire = RpcWire(one, RPC_ID)
     try:
-        wanted = one.dialect.read(operation, request.get("params"))
+        wanted = one.read(operation, request.get("params"))
     except RpcError as refused:
         return pretty(json.loads(wire.error(refused)))
     if operation in STREAMS:
@@ -71,19 +68,19 @@ def answer_to(one: Spoken, request: Json, operation: Operation, public_url: str)
     return pretty(json.loads(wire.result(_result(one, wanted, operation, public_url))))
 
 
-def stream_of(one: Spoken, wanted: Request, operation: Operation) -> str:
+def stream_of(one: Dialect, wanted: Request, operation: Operation) -> str:
     """A task from its beginning, or for who comes late from its first piece on; event by event, with their ids."""
     events = story()
     seen = 0 if operation is Operation.STREAM else 2
     begun, end = after(ASKED, events[:seen]), after(ASKED, events)
-    wire, dialect = RpcWire(one.dialect, RPC_ID), one.dialect
-    frames = [(begun.seq, shown) for shown in dialect.opening(begun, wanted)]
+    wire = RpcWire(one, RPC_ID)
+    frames = [(begun.seq, shown) for shown in one.render_opening(begun, wanted)]
     for event in events[seen:]:
         is_last = event is events[-1]
         task = end if is_last else after(ASKED, events[: event.seq])
-        frames += [(event.seq, shown) for shown in dialect.event(task, event, is_last=is_last)]
+        frames += [(event.seq, shown) for shown in one.render_event(task, event, is_last=is_last)]
     return "".join(
-        sse.event(wire.frame(shown), dialect.frame_id(TASK_ID, seq)).decode() for seq, shown in frames
+        sse.event(wire.frame(shown), one.frame_id(SAMPLE_TASK_ID, seq)).decode() for seq, shown in frames
     ).strip()
 
 
@@ -95,16 +92,16 @@ def story(settled: SettledTurn | None = None, pieces: Sequence[str | StatusNote]
     return [*events, *end_of(after(ASKED, events), settled, wait_s=60, at=AT)]
 
 
-def direct_of(one: Spoken) -> str:
+def direct_of(one: Dialect) -> str:
     """A plain reply where it is no task, empty in a dialect whose replies always are."""
-    wanted = one.dialect.read(Operation.SEND, {"message": one.message})
-    if not (isinstance(wanted, Send) and wanted.plain_is_direct):
+    wanted = one.read(Operation.SEND, one.description.samples[Operation.SEND])
+    if one.render_message is None or not (isinstance(wanted, Send) and wanted.plain_is_direct):
         return ""
-    shown = one.dialect.direct(ASKED.context_id, reply_message(after(ASKED, story())))
-    return pretty({"jsonrpc": "2.0", "id": RPC_ID, "result": shown})
+    shown = one.render_message(ASKED.context_id, reply_message(after(ASKED, story())))
+    return pretty({"jsonrpc": "2.0", "id": RPC_ID, "result": to_builtins(shown)})
 
 
-def status_of(one: Spoken, state: State) -> str:
+def status_of(one: Dialect, state: State) -> str:
     """A state as the dialect writes it."""
     ends = {
         State.COMPLETED: SettledTurn(Outcome.COMPLETED, "", "a reply"),
@@ -115,7 +112,7 @@ def status_of(one: Spoken, state: State) -> str:
         State.FAILED: SettledTurn(Outcome.FAILED, Failure.TIMEOUT),
     }
     events = story(ends[state]) if state in ends else [WORKING] if state is State.WORKING else []
-    shown: str = one.dialect.task(after(ASKED, events), None)["status"]["state"]
+    shown: str = to_builtins(one.render_task(after(ASKED, events), None))["status"]["state"]
     return shown
 
 
@@ -138,22 +135,22 @@ def pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _result(one: Spoken, wanted: Request, operation: Operation, public_url: str) -> object:
-    dialect, done = one.dialect, after(ASKED, story())
+def _result(one: Dialect, wanted: Request, operation: Operation, public_url: str) -> object:
+    done = after(ASKED, story())
     match operation:
         case Operation.SEND:
-            return dialect.sent(done, wanted)
+            return one.render_answer(done, wanted)
         case Operation.CANCEL:
             canceled = story(SettledTurn(Outcome.FAILED, Failure.CANCELED), [StatusNote("reading")])
-            return dialect.task(after(ASKED, canceled), None)
+            return one.render_task(after(ASKED, canceled), None)
         case Operation.LIST if isinstance(wanted, List):
-            return dialect.page(TaskPage((done,), 1, is_last=True), wanted, "")
+            return get_renderer(one.render_page)(TaskPage((done,), 1, is_last=True), wanted, "")
         case Operation.CREATE_PUSH | Operation.GET_PUSH:
-            return dialect.push(TASK_ID, TARGET)
+            return get_renderer(one.render_push)(SAMPLE_TASK_ID, TARGET)
         case Operation.LIST_PUSH:
-            return dialect.pushes(TASK_ID, [TARGET], "")
+            return get_renderer(one.render_push_page)(SAMPLE_TASK_ID, [TARGET], "")
         case Operation.DELETE_PUSH:
             return {}
         case Operation.SHOW_CARD:
             return extended_card(sample_agent(), Today(queries=17, online=True), public_url, reply_wait_s=60)
-    return dialect.task(done, None)
+    return one.render_task(done, None)

@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 from a2a_bridge import pages
 from a2a_bridge.cards.parts import url_of
 from a2a_bridge.reference import lines
-from a2a_bridge.reference.spoken import spoken
 from a2a_bridge.settings import get_settings
+from a2a_bridge.versions import DIALECTS
 from agents.models import Agent
 
 register = template.Library()
@@ -37,9 +37,8 @@ def sdk_address(agent: Agent) -> str:
 @register.simple_tag
 def dialects() -> str:
     """What every agent speaks, as a list in a sentence."""
-    *others, last = [
-        one.title if one.title.startswith("A2A") else "the hub’s own dialect" for one in reversed(spoken())
-    ]
+    titles = [one.description.title for one in reversed(DIALECTS)]
+    *others, last = [title if title.startswith("A2A") else "the hub’s own dialect" for title in titles]
     return f"{', '.join(others)} and {last}" if others else last
 
 

@@ -1,7 +1,6 @@
 """Everything that Django REST framework does not serve: each room's own table, in one place."""
 
 from a2a_bridge.described import OPERATIONS as A2A
-from a2a_bridge.described_http import OPERATIONS as HTTP_JSON
 from agents.links.channel.described import OPERATIONS as HOOKS
 from agents.links.channel.described import SOCKET as CHANNEL
 from hub.descriptions.described import OPERATIONS as HUB
@@ -9,5 +8,5 @@ from kit.describe import Operation, Socket
 from operators.described import OPERATIONS as OPERATORS
 from operators.described import SOCKET as CLI
 
-OPERATIONS: tuple[Operation, ...] = (*A2A, *HTTP_JSON, *HOOKS, *OPERATORS, *HUB)
+OPERATIONS: tuple[Operation, ...] = (*A2A, *HOOKS, *OPERATORS, *HUB)
 SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI)

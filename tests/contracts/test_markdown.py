@@ -1,9 +1,11 @@
 """Texts of an agent whose card names Markdown before plain text say so where the dialect has a field for it."""
 
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 
-from a2a_bridge.dialects import v03_shapes, v1_shapes
+from a2a_bridge.dialects.v03 import shapes as v03
+from a2a_bridge.dialects.v1 import shapes as v1
 from a2a_bridge.tasks.pieces import answer_message, end_of, events_of
 from a2a_bridge.tasks.record import State, Task, after
 from agents.core.ledger.state import LookUp, look_up, text_type_of
@@ -28,10 +30,10 @@ def marked() -> Task:
 def test_a_reply_in_pieces_and_a_whole_one_are_marked_in_1_0() -> None:
     pieces = after(marked(), events_of(marked(), ["# a", "b"], "now"))
     for task, texts in ((pieces, ["# a", "b"]), (answered(marked(), "# whole"), ["# whole"])):
-        [artifact] = v1_shapes.task_json(task, None)["artifacts"]
-        assert artifact["parts"] == [{"text": text, "mediaType": "text/markdown"} for text in texts]
+        [artifact] = v1.render_task(task, None).artifacts or []
+        assert artifact.parts == tuple(Part(text=text, media_type="text/markdown") for text in texts)
         assert answer_message(task).parts == (Part(text="".join(texts), media_type="text/markdown"),)
-        [old] = v03_shapes.task_json(task, None)["artifacts"]
+        [old] = to_builtins(v03.render_task(task, None).artifacts)
         assert [set(part) for part in old["parts"]] == [{"kind", "text"}] * len(texts)
 
 

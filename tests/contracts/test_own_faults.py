@@ -9,7 +9,7 @@ import pytest
 
 from a2a_bridge.answering import Answer
 from a2a_bridge.asgi import RpcWire
-from a2a_bridge.versions import HUB
+from a2a_bridge.dialects.hub import HUB
 from agents.core.ledger import Ledger
 from agents.links.channel.events import EVENT_PATH, HookEvents
 from hub.wiring import House, build

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from a2a_bridge.calls import Call, Caller, Waiting
 from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.dialects.hub import HUB
 from a2a_bridge.requests import Send
 from a2a_bridge.sends import take_send
 from a2a_bridge.services import Services
 from a2a_bridge.tasks.record import Message, Role
 from a2a_bridge.tasks.run import TaskRun
-from a2a_bridge.versions import HUB
 from accounts.authn import Identity
 from agents.core import line
 from agents.core.errors import Busy

@@ -13,7 +13,6 @@ from a2a_bridge.addresses import ADDRESSES
 from a2a_bridge.dialects.dialect import STREAMS, Operation
 from a2a_bridge.reference import errors, lines
 from a2a_bridge.reference.contents import PAYLOADS, Language, reference
-from a2a_bridge.reference.spoken import spoken
 from a2a_bridge.tasks.record import State
 from a2a_bridge.versions import DIALECTS
 from accounts.middleware import PAGE_POLICY
@@ -62,10 +61,19 @@ def languages() -> list[Language]:
 
 
 def test_every_dialect_that_is_registered_has_its_words_and_the_shapes_of_its_parameters() -> None:
-    assert [one.dialect for one in spoken()] == list(DIALECTS)
-    for one in spoken():
-        assert one.about, f"{one.dialect.name} has no words in a2a_bridge/reference/spoken.py"
-        assert set(one.structs) == set(one.dialect.methods.values()) - {Operation.SHOW_CARD}
+    for one in DIALECTS:
+        said, operations = one.description, set(one.methods.values())
+        assert said.about, f"{one.name} has no words"
+        assert set(said.params) == set(said.samples) == operations - {Operation.SHOW_CARD}
+
+
+def test_a_dialect_has_a_renderer_for_each_of_its_methods_and_no_other() -> None:
+    for one in DIALECTS:
+        operations = set(one.methods.values())
+        pushes = operations & {Operation.CREATE_PUSH, Operation.GET_PUSH}
+        assert (one.render_page is not None) == (Operation.LIST in operations)
+        assert (one.render_push is not None) == bool(pushes)
+        assert (one.render_push_page is not None) == (Operation.LIST_PUSH in operations)
 
 
 def test_samples_are_what_the_dialect_says() -> None:

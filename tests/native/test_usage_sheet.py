@@ -7,10 +7,9 @@ from html import escape
 import pytest
 from markdown_it import MarkdownIt
 
-from a2a_bridge.cards.merged import merged_card
-from a2a_bridge.cards.parts import ISOLATED_NOTE, Today
-from a2a_bridge.cards.strict import strict_card
+from a2a_bridge.cards.parts import ISOLATED_NOTE, Today, merged_card
 from a2a_bridge.cards.usage_sheet import usage_sheet
+from a2a_bridge.dialects.v1.card import strict_card
 from tests.native.house import Person, api, browser, connect, make_agent, spend
 
 pytestmark = pytest.mark.django_db

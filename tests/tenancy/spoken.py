@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.versions import DIALECTS, HUB, V03, V1
+from a2a_bridge.dialects.hub import HUB
+from a2a_bridge.dialects.v03 import V03
+from a2a_bridge.dialects.v1 import V1
+from a2a_bridge.versions import DIALECTS
 from lab.callers import Json, question
 from tests.openclaw.caller import message
 

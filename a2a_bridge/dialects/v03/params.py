@@ -137,6 +137,15 @@ READERS: Mapping[Operation, Callable[[Any], Request]] = {
 }
 
 
+def read_request(operation: Operation, params: Any) -> Request:
+    """What is wanted by parameters.
+
+    Raises:
+        RpcError: -32602 naming the field, -32005 for content that no agent here takes.
+    """
+    return READERS[operation](params)
+
+
 def _sound(params: Any) -> Any:
     """Parameters without what is null, where the schema names the members.
 

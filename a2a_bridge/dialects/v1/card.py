@@ -7,12 +7,12 @@ specification keeps some of them, the official SDKs keep none. A card without an
 import rfc8785
 
 from a2a_bridge.cards.parts import BEARER, Json, Today, common, info, interfaces, read_today
+from a2a_bridge.versions import EXTENSION_PATH
 from accounts.signing import NoKey, sign
 from agents.core.admission import CallerSpending
 from agents.core.directory import find_caller_spending
 from agents.models import Agent
 
-EXTENSION_PATH = "/extensions/agent-info/v1"
 EXTENSION_TEXT = "What this hub knows of the agent: owner, budget, isolation."
 JWKS_PATH = "/.well-known/jwks.json"
 ROLE = "ask"  # what a token is needed for; an empty list would be dropped by some who verify

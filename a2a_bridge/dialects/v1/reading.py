@@ -9,8 +9,15 @@ from msgspec import UNSET, convert
 from msgspec.json import encode
 
 from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.dialects.reading import OUTPUT_MODES, check_printable, invalid, question_of, read_params
-from a2a_bridge.dialects.v1_params import (
+from a2a_bridge.dialects.reading import (
+    OUTPUT_MODES,
+    check_content,
+    check_printable,
+    invalid,
+    question_of,
+    read_params,
+)
+from a2a_bridge.dialects.v1.params import (
     CardParams,
     Count,
     ListParams,
@@ -20,8 +27,7 @@ from a2a_bridge.dialects.v1_params import (
     SendParams,
     TaskParams,
 )
-from a2a_bridge.dialects.v1_parts import check_part
-from a2a_bridge.errors import wrong_mode
+from a2a_bridge.errors import CONTENT_TYPE_NOT_SUPPORTED, wrong_mode
 from a2a_bridge.requests import (
     Cancel,
     CreatePush,
@@ -36,9 +42,13 @@ from a2a_bridge.requests import (
     Subscribe,
 )
 from a2a_bridge.tasks.record import Message, Role, State
+from agents.transcript.pieces import Part
+from kit.asgi import media_type_of
 from kit.iso import iso
+from kit.jsonrpc import RpcError
 
 MAX_PAGE = 100
+INPUT_MODES = frozenset({"", "text/plain", "application/json"})  # none named, or one of every card's
 ROLES = ("ROLE_USER", 1)
 STATES: Mapping[str | int, State] = {
     name: state
@@ -181,6 +191,32 @@ NESTED: Mapping[str, Mapping[str, Any]] = {
     "configuration": {"taskPushNotificationConfig": {"authentication": {}}},
     "authentication": {},
 }
+
+
+def read_request(operation: Operation, params: Any) -> Request:
+    """What is wanted by parameters.
+
+    Raises:
+        RpcError: -32602 naming the field, -32005 for content that no agent here takes.
+    """
+    if params is None and operation in NEED_NO_PARAMS:
+        params = {}
+    return READERS[operation](params)
+
+
+def check_part(part: Part, where: str) -> None:
+    """Check one.
+
+    Raises:
+        RpcError: -32602, it is not sound; -32005, it is a file, or of a media type the card does not list.
+    """
+    check_content(part, where)
+    if part.raw is not UNSET or part.url is not UNSET:
+        raise RpcError(CONTENT_TYPE_NOT_SUPPORTED, f"{where}: the agent takes text and data, no files")
+    if part.media_type not in INPUT_MODES and media_type_of(part.media_type) not in INPUT_MODES:
+        raise RpcError(
+            CONTENT_TYPE_NOT_SUPPORTED, f"{where}.mediaType: the agent takes text/plain and application/json"
+        )
 
 
 def _read(kind: type[Any], params: Any) -> Any:

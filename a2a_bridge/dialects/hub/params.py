@@ -1,0 +1,78 @@
+"""Parameters of the hub's own dialect, checked."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.dialects.reading import MAX_ID_CHARS, MAX_PARTS, check_content, invalid, question_of, read_params
+from a2a_bridge.requests import Get, Request, Send
+from a2a_bridge.tasks.record import Message, Role
+from agents.transcript.pieces import Json, Part
+
+
+class HubPart(Struct, frozen=True):
+    """Exactly one of text, raw (base64), url, data."""
+
+    text: str | UnsetType = UNSET
+    raw: str | UnsetType = UNSET
+    url: str | UnsetType = UNSET
+    data: Any = UNSET
+    metadata: Json | UnsetType = UNSET
+
+
+class HubMessage(Struct, frozen=True, rename="camel"):
+    """A question; at least one part must hold text. Files and data are accepted and not passed on.
+
+    `task_id` counts while that task asks to approve something, and the message then answers it.
+    """
+
+    message_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
+    role: Literal["ROLE_USER"]
+    parts: Annotated[list[HubPart], Meta(min_length=1, max_length=MAX_PARTS)]
+    metadata: Json | UnsetType = UNSET
+    task_id: Any = UNSET
+
+
+class SendMessageParams(Struct, frozen=True):
+    """Parameters of SendMessage and SendStreamingMessage."""
+
+    message: HubMessage
+
+
+class GetTaskParams(Struct, frozen=True):
+    """Parameters of GetTask."""
+
+    id: str
+
+
+def read_request(operation: Operation, params: Any) -> Request:
+    """What is wanted by parameters.
+
+    Raises:
+        RpcError: -32602 naming the field.
+    """
+    if operation is Operation.GET:
+        return Get(task_id=read_params(GetTaskParams, params).id)
+    message = read_params(SendMessageParams, params, role="ROLE_USER").message
+    said = Message(message.message_id, Role.USER, _read_parts(message))
+    return Send(
+        message=said,
+        question=question_of(said.parts, "\n"),
+        approves=message.task_id if isinstance(message.task_id, str) else "",
+        context_id=message.message_id,
+        waits=operation is Operation.SEND,
+    )
+
+
+def _read_parts(message: HubMessage) -> tuple[Part, ...]:
+    """The parts with text, after all were checked."""
+    found, has_words = [], False
+    for i, part in enumerate(message.parts):
+        check_content(part, f"message.parts[{i}]")
+        if isinstance(part.text, str) and part.text:
+            found.append(Part(text=part.text))
+            has_words = has_words or not part.text.isspace()
+    if not has_words:
+        raise invalid("message.parts", "message.parts: at least one part must hold text")
+    return tuple(found)
