@@ -6,8 +6,9 @@ from django.core.files.uploadedfile import UploadedFile
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.rest import Body, PayloadTooLarge
+from accounts.rest import Body
 from agents.transcript.files import MAX_FILE_BYTES, Upload
+from kit.asgi import RequestRefused
 
 TOO_LARGE = f"a file has at most {MAX_FILE_BYTES} bytes"
 
@@ -20,7 +21,7 @@ class FileForm(Body):
     def validate_file(self, file: "UploadedFile[bytes]") -> "UploadedFile[bytes]":
         """Refuse what is over the cap; DRF refuses what is empty."""
         if (file.size or 0) > MAX_FILE_BYTES:
-            raise PayloadTooLarge(TOO_LARGE)
+            raise RequestRefused(413, "payload_too_large", TOO_LARGE)
         return file
 
 
