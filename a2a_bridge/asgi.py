@@ -7,27 +7,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from a2a_bridge import errors
 from a2a_bridge.answering import Answer, CallRunner, encode
 from a2a_bridge.calls import Incoming, Wire
 from a2a_bridge.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.versions import activated, choose, error_dialect, no_method, version_of
-from accounts.authn import ForeignOrigin, check_origin, presented
-from kit.asgi import (
-    BODY_WITHIN_S,
-    MAX_BODY_BYTES,
-    BodyTooLarge,
-    BodyTooSlow,
-    Header,
-    HttpRequest,
-    Send,
-    media_type_of,
-)
-from kit.jsonrpc import INVALID_REQUEST, RpcError, RpcId, read_call
+from accounts.authn import presented
+from kit.asgi import Header, HttpRequest, RequestRefused, Send
+from kit.jsonrpc import RpcError, RpcId, read_call
 
 PREFIX = "/api/a2a/v1/agents/"
 ENDPOINT = re.compile(PREFIX + "@?+([^/]+/[^/]+)/?")  # the name people write is @owner/slug
-MEDIA_TYPES = frozenset({"", "application/json", "application/a2a+json"})
 PREFLIGHT = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
@@ -60,28 +49,21 @@ class Access:
         Raises:
             ClientLeft: it went away.
         """
-        wrong, body = _wrong_form(request, methods), b""
-        if wrong is None:
-            try:
-                body = await request.read_body()
-            except BodyTooLarge:
-                wrong = errors.too_large(MAX_BODY_BYTES)
-            except BodyTooSlow:
-                wrong = RpcError(INVALID_REQUEST, f"the body took over {BODY_WITHIN_S:g} s", status=408)
-        token = presented(request.headers)
+        refused, body = None, b""
+        try:
+            body = await request.read_checked(methods)
+        except RequestRefused as error:
+            refused = error
+        token = presented(request.headers, request.method, self.public_url)
         incoming = Incoming(
             handle=handle,
+            token=token,
             digest=token.digest if token else None,
             wire=wire,
             body_bytes=len(body),
-            wrong=wrong,
-            is_readable=wrong is None and token is not None,
+            refused=refused,
+            is_readable=refused is None and token is not None,
         )
-        if token is not None and token.by_cookie:
-            try:
-                check_origin(request.method, request.headers, public_url=self.public_url)
-            except ForeignOrigin:
-                incoming.is_foreign = True
         return incoming, body
 
     def headers(self, request: HttpRequest) -> list[Header]:
@@ -157,14 +139,3 @@ class Bridge:
             await self.runner.run(incoming, answer)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
             await answer.fail(failure)
-
-
-def _wrong_form(request: HttpRequest, methods: Sequence[str]) -> RpcError | None:
-    if request.method not in methods:
-        return RpcError(INVALID_REQUEST, f"want {' or '.join(methods)}", status=405)
-    if request.contradicted:
-        return RpcError(INVALID_REQUEST, f"the header {request.contradicted} came with two values", status=400)
-    kind = request.headers.get("content-type", "")
-    if request.method == "POST" and kind not in MEDIA_TYPES and media_type_of(kind) not in MEDIA_TYPES:
-        return RpcError(errors.CONTENT_TYPE_NOT_SUPPORTED, "want Content-Type: application/json", status=415)
-    return None

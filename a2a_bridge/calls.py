@@ -6,21 +6,16 @@ from typing import Protocol
 import msgspec
 
 from a2a_bridge.dialects.dialect import Dialect, Operation
-from a2a_bridge.errors import (
-    agent_not_found,
-    foreign_origin,
-    out_of_scope,
-    too_large,
-    unauthenticated,
-)
+from a2a_bridge.errors import agent_not_found, form_error, too_large
 from a2a_bridge.repeats import Joined, Repeat
 from a2a_bridge.requests import Request, Send
 from a2a_bridge.streams import Frame
 from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.run import TaskRun
-from accounts.authn import CALLER_KINDS, Identity, TokenScope
+from accounts.authn import Identity, Presented, TokenScope
+from accounts.guard import check_caller
 from agents.core.types import Found, Target
-from kit.asgi import HttpRequest
+from kit.asgi import HttpRequest, RequestRefused
 from kit.jsonrpc import RpcError
 
 HYBRID = "hybrid"
@@ -75,19 +70,18 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 class Incoming(msgspec.Struct, kw_only=True):
     """A request that was read, before its caller and its agent are looked up.
 
-    `digest`: of its token. `is_foreign`: the token came as a cookie from another site's page. `wrong`: what is
-    wrong with the request whatever it says. `error`: why what it says is no call; else `dialect`, `operation` and
-    `request` are set. `wire`: how it is answered, once its caller may call. `call`: what it became.
-    `is_readable`: what it says may matter; else `check` refuses it, whatever is found. `is_plain_send`: it is a
-    send that needs nothing but its caller and its agent to become an ask.
+    `digest`: of its `token`. `refused`: what is wrong with the form of the request, whatever it says. `error`: why
+    what it says is no call; else `dialect`, `operation` and `request` are set. `wire`: how it is answered, once
+    its caller may call. `call`: what it became. `is_readable`: what it says may matter; else `check` refuses it,
+    whatever is found. `is_plain_send`: it is a send that needs only its caller and its agent to become an ask.
     """
 
     handle: str | None
     digest: str | None
     wire: Wire
-    is_foreign: bool = False
+    token: Presented | None = None
     body_bytes: int = 0
-    wrong: RpcError | None = None
+    refused: RequestRefused | None = None
     is_readable: bool = True
     is_plain_send: bool = False
     error: RpcError | None = None
@@ -114,20 +108,17 @@ class Incoming(msgspec.Struct, kw_only=True):
         Raises:
             RpcError: of what is wrong the first: agent, HTTP method, media type, size, caller.
         """
-        identity, agent = found.identity, found.agent
+        agent = found.agent
         if agent is None:
             raise agent_not_found()
-        if self.wrong is not None:
-            raise self.wrong
+        if self.refused is not None:
+            raise form_error(self.refused)
         if agent.max_body_bytes is not None and self.body_bytes > agent.max_body_bytes:
             raise too_large(agent.max_body_bytes)
-        if self.digest is None or identity is None or identity.kind not in CALLER_KINDS:
-            raise unauthenticated()
-        if self.is_foreign:
-            raise foreign_origin()
-        if not identity.may(TokenScope.ASK, agent=agent.handle):
-            raise out_of_scope()
-        return Caller(identity, agent)
+        try:
+            return Caller(check_caller(self.token, found.identity, TokenScope.ASK, agent=agent.handle), agent)
+        except RequestRefused as refused:
+            raise form_error(refused) from None
 
 
 class Done(msgspec.Struct, frozen=True):

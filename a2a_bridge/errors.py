@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_bridge.tasks.record import TERMINAL, State
+from accounts.guard import ForeignOrigin, OutOfScope, Unauthenticated
 from agents.core.errors import (
     Blocked,
     Busy,
@@ -24,6 +25,7 @@ from agents.core.errors import (
     TooDeep,
 )
 from agents.models.choices import Failure
+from kit.asgi import RequestRefused
 from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
 TASK_NOT_FOUND = -32001
@@ -165,6 +167,14 @@ def out_of_scope() -> RpcError:
     return RpcError(INSUFFICIENT_SCOPE, "this token is not for asking this agent", status=403)
 
 
+def form_error(refused: RequestRefused) -> RpcError:
+    """What the request guard refused; the bridge has words of its own for who calls."""
+    if (of_caller := OF_CALLER.get(type(refused))) is not None:
+        return of_caller()
+    code = CONTENT_TYPE_NOT_SUPPORTED if refused.status == 415 else INVALID_REQUEST
+    return RpcError(code, str(refused), status=refused.status)
+
+
 def too_many_streams(limit: int) -> RpcError:
     """End one of the open streams first; nothing was sent."""
     return RpcError(TOO_MANY_STREAMS, f"you hold {limit} streams open, the most there may be", status=429)
@@ -173,3 +183,10 @@ def too_many_streams(limit: int) -> RpcError:
 def unavailable() -> RpcError:
     """Try again shortly; nothing was sent."""
     return RpcError(UNAVAILABLE, "the hub takes no questions right now, try again shortly", status=503)
+
+
+OF_CALLER: dict[type[RequestRefused], Callable[[], RpcError]] = {
+    Unauthenticated: unauthenticated,
+    ForeignOrigin: foreign_origin,
+    OutOfScope: out_of_scope,
+}

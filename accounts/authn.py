@@ -15,7 +15,8 @@ from kit import sql
 COOKIE = "cw_session"
 INSUFFICIENT_SCOPE = "insufficient_scope"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-CALLER_KINDS = frozenset({"session", "app"})
+CALLER_KINDS = ("session", "app")
+AGENT_KINDS = ("channel",)
 TOUCH_EVERY_S = 60
 
 # Asked anew with each look-up: no identity is cached, so a revoked token is refused from the commit on.
@@ -88,24 +89,28 @@ class Identity(Struct, frozen=True):
 
 
 class Presented(Struct, frozen=True):
-    """A token as a request presented it; `by_cookie` when the browser sent it by itself."""
+    """A token as a request presented it; `by_cookie` when the browser sent it by itself.
+
+    `is_foreign`: as a cookie of an unsafe request that is not provably from our own pages.
+    """
 
     digest: str
     by_cookie: bool
+    is_foreign: bool = False
 
 
-class ForeignOrigin(Exception):
-    """A cookie came with an unsafe request that is not provably from our own pages."""
-
-
-def presented(headers: Mapping[str, str]) -> Presented | None:
+def presented(headers: Mapping[str, str], method: str = "GET", public_url: str = "") -> Presented | None:
     """The token of a request, its headers named in lower case: Bearer first, else the cookie."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     # A request that names another scheme chose its credentials: its cookie does not count instead.
     if scheme:
-        return Presented(digest(token.strip()), by_cookie=False) if scheme.lower() == "bearer" else None
+        is_bearer = scheme == "Bearer" or scheme.lower() == "bearer"
+        return Presented(digest(token.strip()), by_cookie=False) if is_bearer else None
     cookie = parse_cookie(headers.get("cookie", "")).get(COOKIE)
-    return Presented(digest(cookie), by_cookie=True) if cookie else None
+    if not cookie:
+        return None
+    is_foreign = method not in SAFE_METHODS and not is_of_own_page(headers, public_url)
+    return Presented(digest(cookie), by_cookie=True, is_foreign=is_foreign)
 
 
 @cache
@@ -115,21 +120,13 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def check_origin(method: str, headers: Mapping[str, str], *, public_url: str) -> None:
-    """Guard a cookie against requests forged from other sites.
-
-    Raises:
-        ForeignOrigin: the method is unsafe, and neither `Origin` nor, without one, `Sec-Fetch-Site` is ours.
-    """
-    if method in SAFE_METHODS:
-        return
+def is_of_own_page(headers: Mapping[str, str], public_url: str) -> bool:
+    """Whether a page of ours sent a request: by `Origin` or, without one, by `Sec-Fetch-Site`."""
     # `Sec-Fetch-Site` counts only where no `Origin` came: sandboxed pages send `null`, which is not ours.
     origin = headers.get("origin")
-    ours = (
-        origin == origin_of(public_url) if origin is not None else headers.get("sec-fetch-site") == "same-origin"
-    )
-    if not ours:
-        raise ForeignOrigin
+    if origin is None:
+        return headers.get("sec-fetch-site") == "same-origin"
+    return origin == origin_of(public_url)
 
 
 def identify(digests: Collection[str]) -> dict[str, Identity]:

@@ -1,14 +1,12 @@
 """The caller of a request to Django: one reading of its credentials for pages, the admin and REST."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from django.http import HttpRequest
 
-from accounts.authn import CALLER_KINDS, COOKIE, Identity, Presented, check_origin, identify, presented
+from accounts.authn import CALLER_KINDS, COOKIE, Identity, Presented, identify, presented
 from accounts.models import Credential, User
-from accounts.settings import get_settings
 from kit.sql import AWAY
 
 
@@ -22,7 +20,10 @@ class Caller:
 
 def presented_by(request: HttpRequest) -> Presented | None:
     """The token a request carries, live or not."""
-    return presented(_headers(request))
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    # Django's own parsing of cookies, because ours fails on a malformed cookie beside ours.
+    headers["cookie"] = f"{COOKIE}={request.COOKIES[COOKIE]}" if COOKIE in request.COOKIES else ""
+    return presented(headers, request.method or "", settings.PUBLIC_URL)
 
 
 def find_caller(request: HttpRequest) -> Caller | None:
@@ -36,21 +37,3 @@ def find_caller(request: HttpRequest) -> Caller | None:
             Credential.touch([identity.credential_id])
     user = User.objects.filter(pk=identity.user_id).first()
     return Caller(user, identity) if user else None
-
-
-def check_own_pages(request: HttpRequest) -> None:
-    """Let a cookie speak for an unsafe request only when it comes from our own pages.
-
-    Raises:
-        ForeignOrigin: see `accounts.authn.check_origin`.
-    """
-    token = presented_by(request)
-    if token is not None and token.by_cookie:
-        check_origin(request.method or "", _headers(request), public_url=get_settings().public_url)
-
-
-def _headers(request: HttpRequest) -> Mapping[str, str]:
-    """The headers by lower-case name. Django's cookie parser stands a malformed cookie beside ours."""
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    headers["cookie"] = f"{COOKIE}={request.COOKIES[COOKIE]}" if COOKIE in request.COOKIES else ""
-    return headers

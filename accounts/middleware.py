@@ -1,19 +1,29 @@
-"""`request.user` from a Bearer token or the cookie `cw_session`."""
+"""`request.user` from a Bearer token or the cookie `cw_session`; the headers of pages; CORS for apps elsewhere."""
+
+from collections.abc import Collection
 
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
 
-from accounts.authn import ForeignOrigin
-from accounts.callers import check_own_pages, find_caller
+from accounts.callers import find_caller, presented_by
 from accounts.error_pages import FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, is_api, json_error, too_many_at_once
 from accounts.models import Credential, User
+from accounts.settings import get_settings
+from kit.asgi import Header
 from kit.async_db import release_connection
 from kit.concurrency import TooManyAtOnce
 
 SHORT_BYTES = 65_536
+API_PREFIX = "/api/v1/"
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE, OPTIONS",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type",
+    "Access-Control-Max-Age": "600",
+}
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -46,6 +56,25 @@ class LongAnswerMiddleware(MiddlewareMixin):
         return too_many_at_once(request, failure) if isinstance(failure, TooManyAtOnce) else None
 
 
+class AppOriginsMiddleware(MiddlewareMixin):
+    """Lets apps of other origins (`APP_ORIGINS`) call the API from a browser, with their Bearer token.
+
+    CORS without credentials: the cookie never travels with it, and would not count if it did.
+    """
+
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
+        """Answer a preflight of such an origin."""
+        is_preflight = request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
+        return HttpResponse(status=204, headers=PREFLIGHT) if is_preflight and _is_known(request) else None
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Let such an origin read the answer."""
+        if _is_known(request):
+            response["Access-Control-Allow-Origin"] = request.headers["Origin"]
+            patch_vary_headers(response, ["Origin"])
+        return response
+
+
 class CredentialMiddleware(AuthenticationMiddleware):
     """Sets `request.user` on first use, and refuses a cookie on an API request forged by another site.
 
@@ -55,12 +84,22 @@ class CredentialMiddleware(AuthenticationMiddleware):
     def process_request(self, request: HttpRequest) -> HttpResponseBase | None:  # type: ignore[override]
         """Answer 403 before any view runs, or let the request pass."""
         if is_api(request):
-            try:
-                check_own_pages(request)
-            except ForeignOrigin:
+            token = presented_by(request)
+            if token is not None and token.is_foreign:
                 return json_error(403, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT)
         request.user = SimpleLazyObject(lambda: _user(request))  # type: ignore[assignment]
         return None
+
+
+def allowing(origin: str | None, app_origins: Collection[str]) -> list[Header]:
+    """The headers of `AppOriginsMiddleware` for an answer that does not come from Django."""
+    if origin is None or origin not in app_origins:
+        return []
+    return [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"Origin")]
+
+
+def _is_known(request: HttpRequest) -> bool:
+    return request.path_info.startswith(API_PREFIX) and request.headers.get("Origin") in get_settings().app_origins
 
 
 def _user(request: HttpRequest) -> User | AnonymousUser:

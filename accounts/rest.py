@@ -9,17 +9,16 @@ from django.http import Http404
 from rest_framework import exceptions, serializers
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.fields import empty
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import JSONParser
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.authn import INSUFFICIENT_SCOPE, SAFE_METHODS, ForeignOrigin, Identity, TokenScope, scope_text
-from accounts.callers import check_own_pages, find_caller
+from accounts.authn import SAFE_METHODS, Identity, TokenScope
+from accounts.callers import find_caller
 from accounts.error_pages import (
     CODES,
-    FORBIDDEN_ORIGIN,
-    FORBIDDEN_ORIGIN_TEXT,
     INTERNAL,
     INTERNAL_TEXT,
     RETRY_AFTER_S,
@@ -29,10 +28,11 @@ from accounts.error_pages import (
     not_found,
     server_error,
 )
+from accounts.guard import OutOfScope
 from accounts.models import User
 from accounts.oauth.errors import Refused, TooFast
 from kit import strict_json
-from kit.asgi import MAX_BODY_BYTES
+from kit.asgi import MAX_BODY_BYTES, RequestRefused, is_json, too_large
 from kit.concurrency import RETRY_AFTER_S as AT_ONCE_RETRY_AFTER_S
 from kit.concurrency import TooManyAtOnce
 from kit.sql import AWAY
@@ -94,30 +94,14 @@ class AtOnce(exceptions.APIException):
         self.status_code = failure.status
 
 
-class PayloadTooLarge(exceptions.APIException):
-    """The body is over the limit."""
+class FormRefused(exceptions.APIException):
+    """The request guard of all surfaces refused it."""
 
-    status_code = 413
-    default_detail = f"the body is over {MAX_BODY_BYTES} bytes"
-
-
-class FromForeignOrigin(exceptions.APIException):
-    """A cookie came with a request of another site."""
-
-    status_code = 403
-    default_detail = FORBIDDEN_ORIGIN_TEXT
-    public_code = FORBIDDEN_ORIGIN
-
-
-class OutOfScope(exceptions.APIException):
-    """The token is for something else."""
-
-    status_code = 403
-    public_code = INSUFFICIENT_SCOPE
-
-    def __init__(self, scope: TokenScope) -> None:
-        super().__init__(scope_text(scope))
-        self.auth_header = f'Bearer error="{INSUFFICIENT_SCOPE}", scope="{scope}"'
+    def __init__(self, refused: RequestRefused) -> None:
+        super().__init__(str(refused))
+        self.status_code = refused.status
+        self.public_code = refused.code
+        self.headers = {str(name, "ascii"): str(value, "ascii") for name, value in refused.headers}
 
 
 class SignInRefused(exceptions.APIException):
@@ -136,13 +120,7 @@ class CredentialAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[User, Identity] | None:
         """The caller and the identity of the credential; None without a live one, which is then a 401."""
         caller = find_caller(request._request)
-        if caller is None:
-            return None
-        try:
-            check_own_pages(request._request)
-        except ForeignOrigin:
-            raise FromForeignOrigin from None
-        return caller.user, caller.identity
+        return (caller.user, caller.identity) if caller else None
 
     def authenticate_header(self, request: Request) -> str:
         """Makes a missing caller a 401 instead of a 403."""
@@ -150,19 +128,26 @@ class CredentialAuthentication(BaseAuthentication):
 
 
 class StrictJSONParser(JSONParser):
-    """Reads a bounded JSON body by `kit.strict_json`; what its strings may hold is for each field to say."""
+    """Reads JSON by `kit.strict_json`; what its strings may hold is for each field to say."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         """The decoded body."""
-        body = stream.read(MAX_BODY_BYTES + 1)
-        if len(body) > MAX_BODY_BYTES:
-            raise PayloadTooLarge
         try:
-            return strict_json.parse(strict_json.decode(body))
+            return strict_json.parse(strict_json.decode(stream.read()))
         except strict_json.NotJson:
             raise exceptions.ParseError("the body is not JSON") from None
         except strict_json.Unsound as unsound:
             raise exceptions.ParseError(str(unsound)) from None
+
+
+class JSONNegotiation(DefaultContentNegotiation):
+    """Takes as JSON what every surface does."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        """The parser of the request's media type; None: 415."""
+        if is_json(request.content_type):
+            return next((parser for parser in parsers if isinstance(parser, StrictJSONParser)), None)
+        return super().select_parser(request, parsers)
 
 
 class Body(serializers.Serializer[Any]):
@@ -258,8 +243,10 @@ def _as_api_failure(failure: Exception) -> Exception:
             return exceptions.NotFound()
         case PermissionDenied():
             return exceptions.PermissionDenied()
+        case RequestRefused():
+            return FormRefused(failure)
         case RequestDataTooBig():
-            return PayloadTooLarge()
+            return FormRefused(too_large(MAX_BODY_BYTES))
         case SuspiciousOperation():
             return exceptions.ParseError()
     if isinstance(failure, AWAY):
@@ -270,7 +257,8 @@ def _as_api_failure(failure: Exception) -> Exception:
 
 def _headers(failure: exceptions.APIException) -> dict[str, str]:
     wait, challenge = getattr(failure, "wait", None), getattr(failure, "auth_header", None)
-    headers = {"Retry-After": str(int(wait))} if wait else {}
+    headers: dict[str, str] = getattr(failure, "headers", {})
+    headers = headers | ({"Retry-After": str(int(wait))} if wait else {})
     return headers | ({"WWW-Authenticate": challenge} if challenge else {})
 
 

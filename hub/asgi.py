@@ -1,7 +1,6 @@
 """What a hub process serves: what waits or streams goes straight to its callable, the rest to Django."""
 
 import asyncio
-import json
 import os
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -27,20 +26,21 @@ from hub.watch.endpoints import WatchEndpoints  # noqa: E402
 from hub.watch.metrics import registry  # noqa: E402
 from kit.asgi import (  # noqa: E402
     MAX_BODY_BYTES,
+    RETRY_SOON,
     HttpRequest,
     Receive,
     Scope,
     Send,
     below,
     contradicted_in,
-    respond,
+    respond_error,
+    two_values,
 )
 from kit.sockets import refuse_upgrade  # noqa: E402
 from operators.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
-TWO_VALUES = "the header {} came with two values"
-STARTING = b'{"error":"unavailable","message":"the hub is starting"}'
+STARTING = "the hub is starting"
 
 # Built when the module is imported, without an event loop; `ensure_started` starts it in the one that serves.
 runtime = Runtime(wiring.build())
@@ -79,10 +79,6 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return house.bridge(request, handle, send)
     if (found := split(path)) is not None:
         return house.http_json(request, *found, send)
-    # After the bridge, which checks this itself and answers in the form of its wire.
-    if request.contradicted:
-        message = TWO_VALUES.format(request.contradicted)
-        return respond(send, 400, json.dumps({"error": "validation_failed", "message": message}).encode())
     if request.method != "OPTIONS" and (asked := find_call(path)) is not None:
         return house.operators(request, *asked, send)
     if path == EVENT_PATH:
@@ -95,15 +91,16 @@ async def _serve_once_started(request: HttpRequest, send: Send) -> None:
     if await watching.has_started():
         await _serve(request, send)
     else:
-        await respond(send, 503, STARTING, [(b"retry-after", b"2")])
+        await respond_error(send, 503, "unavailable", STARTING, RETRY_SOON)
 
 
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     house, path = runtime.house, scope["path"]
     if not runtime.is_started and not await watching.has_started():
-        await refuse_upgrade(receive, send, 503, "unavailable", "the hub is starting")
+        await refuse_upgrade(receive, send, 503, "unavailable", STARTING)
     elif name := contradicted_in(scope["headers"]):
-        await refuse_upgrade(receive, send, 400, "validation_failed", TWO_VALUES.format(name))
+        refused = two_values(name)
+        await refuse_upgrade(receive, send, refused.status, refused.code, str(refused))
     elif path == "/channel" and draining.is_set():
         await refuse_upgrade(receive, send, 503, "unavailable", "the hub takes no agents now")
     elif path == "/channel":

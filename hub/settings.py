@@ -179,7 +179,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "accounts.cors.AppOriginsMiddleware",
+    "accounts.middleware.AppOriginsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -236,6 +236,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated", "accounts.rest.InScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["accounts.rest.StrictJSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "accounts.rest.JSONNegotiation",
     "EXCEPTION_HANDLER": "accounts.rest.error_response",
     "UNAUTHENTICATED_USER": None,
     "DEFAULT_SCHEMA_CLASS": "hub.descriptions.rest.HubAutoSchema",

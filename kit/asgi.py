@@ -1,9 +1,14 @@
-"""What a plain ASGI callable needs: a request whose headers are read once, a bounded body, an answer in one go."""
+"""What a plain ASGI callable needs: a request whose headers are read once, a bounded body, an answer in one go.
 
-import asyncio
+The form of a request is checked here for every surface (docs/adr/0104): HTTP method, headers that came twice,
+media type, size, deadline. A refusal is a `RequestRefused`, which each surface answers in the form of its wire.
+"""
+
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs
+
+import msgspec
 
 from kit import trace
 from kit.durations import seconds
@@ -16,18 +21,26 @@ Send = Callable[[Mapping[str, Any]], Coroutine[Any, Any, None]]
 Header = tuple[bytes, bytes]
 
 MAX_BODY_BYTES = 1_048_576  # of every request but uploads
+PIECE_BYTES = 65_536
 BODY_WITHIN_S = seconds(30.0, at_least_s=5.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 ALLOW_ALL = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+JSON_TYPES = frozenset({"", "application/json", "application/a2a+json"})  # "": the request names none
+RETRY_SOON = (b"retry-after", b"2")
 SINGLE_HEADERS = frozenset({"authorization", "content-type", "host", "idempotency-key", "last-event-id", "origin"})
 
 
-class BodyTooLarge(Exception):
-    """The body is over the limit; nothing of it was kept."""
+class RequestRefused(Exception):
+    """A request whose form or caller is not accepted. The text is public.
 
+    `status`: of HTTP; `code`: as REST names it; `headers`: what the answer has besides.
+    """
 
-class BodyTooSlow(Exception):
-    """The body was not complete in time."""
+    def __init__(self, status: int, code: str, message: str, *headers: Header) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = headers
 
 
 class ClientLeft(Exception):
@@ -74,32 +87,48 @@ class HttpRequest:
         self.traceparent = trace.enter(self.values("traceparent"))
         return b"traceparent", self.traceparent.encode("ascii")
 
+    async def read_checked(self, methods: Sequence[str]) -> bytes:
+        """The body of a request whose form is accepted. The body of a POST is JSON.
+
+        Raises:
+            RequestRefused: 405, 400 (a header came twice), 415, 413 or 408, the first in this order.
+            ClientLeft: the client disconnected.
+        """
+        if self.method not in methods:
+            allow = (b"allow", ", ".join(methods).encode())
+            raise RequestRefused(405, "method_not_allowed", f"want {' or '.join(methods)}", allow)
+        if self.contradicted:
+            raise two_values(self.contradicted)
+        content_type = self.headers.get("content-type", "")
+        if self.method == "POST" and content_type not in JSON_TYPES and not is_json(content_type):
+            raise RequestRefused(415, "unsupported_media_type", "want Content-Type: application/json")
+        self.check_length(MAX_BODY_BYTES)
+        return bytes(await self.read_body(MAX_BODY_BYTES, BODY_WITHIN_S))
+
     def check_length(self, limit_bytes: int) -> None:
         """Refuse a body before it comes.
 
         Raises:
-            BodyTooLarge: its Content-Length says so.
+            RequestRefused: 413, by its Content-Length.
         """
         declared = self.headers.get("content-length", "")
         # Cut, because Python refuses to read numbers of over 4300 digits.
         if declared.isdigit() and int(declared[:20]) > limit_bytes:
-            raise BodyTooLarge
+            raise too_large(limit_bytes)
 
-    async def read_body(self) -> bytes:
-        """The whole body, at most MAX_BODY_BYTES.
+    async def read_body(self, limit_bytes: int, within_s: float) -> bytearray:
+        """The whole body.
 
         Raises:
-            BodyTooLarge: by its Content-Length, or while reading.
-            BodyTooSlow: it took longer than BODY_WITHIN_S.
-            ClientLeft: it disconnected.
+            RequestRefused: 413 when it is larger, 408 when it takes longer.
+            ClientLeft: the client disconnected.
         """
-        self.check_length(MAX_BODY_BYTES)
         try:
-            return await within(self._collect(), BODY_WITHIN_S)
+            return await within(self._collect(limit_bytes), within_s)
         except TimeoutError:
-            raise BodyTooSlow from None
+            raise RequestRefused(408, "request_timeout", f"the body took over {within_s:g} s") from None
 
-    async def _collect(self) -> bytes:
+    async def _collect(self, limit_bytes: int) -> bytearray:
         body = bytearray()
         more = True
         while more:
@@ -107,10 +136,10 @@ class HttpRequest:
             if message["type"] == "http.disconnect":
                 raise ClientLeft
             body += message.get("body", b"")
-            if len(body) > MAX_BODY_BYTES:
-                raise BodyTooLarge
+            if len(body) > limit_bytes:
+                raise too_large(limit_bytes)
             more = message.get("more_body", False)
-        return bytes(body)
+        return body
 
     def _read_repeated(self, headers: Sequence[Header]) -> None:
         for raw, value in headers:
@@ -139,52 +168,40 @@ def media_type_of(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-class BoundedBody:
-    """A `receive` that gives no more of a body than that, and for no longer.
+def is_json(content_type: str) -> bool:
+    """Whether a body of this `Content-Type` is read as JSON, on every surface."""
+    return media_type_of(content_type) in JSON_TYPES
 
-    A body over a bound ends as if the client had left. `broken` then says why: no answer was sent yet.
+
+def two_values(name: str) -> RequestRefused:
+    """400: a header that has one value came with two."""
+    return RequestRefused(400, "validation_failed", f"the header {name} came with two values")
+
+
+def too_large(limit_bytes: int) -> RequestRefused:
+    """413."""
+    return RequestRefused(413, "payload_too_large", f"the body is over {limit_bytes} bytes")
+
+
+def receive_of(body: bytearray, receive: Receive) -> Receive:
+    """A `receive` that gives this body, whatever the client sends, and then the end of the connection.
+
+    A piece that was given is freed: an upload is in memory once, not here and in the application too.
     """
+    has_begun = False
 
-    def __init__(self, receive: Receive, *, limit_bytes: int, within_s: float) -> None:
-        self.broken: BodyTooLarge | BodyTooSlow | None = None
-        self._receive = receive
-        self._left_bytes = limit_bytes
-        self._deadline = asyncio.get_running_loop().time() + within_s
-        self._is_whole = False
-
-    async def receive(self) -> Message:
-        """The next message of the request."""
-        # After the body only the end of the connection can come, and an answer may take as long as it likes.
-        if self._is_whole:
-            return await self._receive()
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                message = await self._receive()
-        except TimeoutError:
-            return self._break(BodyTooSlow())
-        self._left_bytes -= len(message.get("body", b""))
-        self._is_whole = not message.get("more_body", False)
-        return message if self._left_bytes >= 0 else self._break(BodyTooLarge())
-
-    def _break(self, why: BodyTooLarge | BodyTooSlow) -> Message:
-        self.broken = why
-        return {"type": "http.disconnect"}
-
-
-def bodiless(receive: Receive) -> Receive:
-    """A `receive` without the body, whatever the client sends: for who is refused without reading it."""
-    begun = False
-
-    async def empty() -> Message:
-        nonlocal begun
-        if not begun:
-            begun = True
-            return {"type": "http.request", "body": b"", "more_body": False}
+    async def give() -> Message:
+        nonlocal has_begun
+        if body or not has_begun:
+            has_begun = True
+            piece = bytes(body[:PIECE_BYTES])
+            del body[:PIECE_BYTES]
+            return {"type": "http.request", "body": piece, "more_body": bool(body)}
         while (message := await receive())["type"] == "http.request":
             pass
         return message
 
-    return empty
+    return give
 
 
 async def respond(send: Send, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:
@@ -192,6 +209,11 @@ async def respond(send: Send, status: int, body: bytes, headers: Iterable[Header
     base = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": [*base, *headers]})
     await send({"type": "http.response.body", "body": body})
+
+
+async def respond_error(send: Send, status: int, code: str, message: str, *headers: Header) -> None:
+    """Answer with an error of REST: a code for programs, and a sentence for people."""
+    await respond(send, status, msgspec.json.encode({"error": code, "message": message}), headers)
 
 
 def below(prefix: str, path: str) -> str:

@@ -1,6 +1,6 @@
 """`POST /sessions/{id}/prompt` and `/peers/…`: plain ASGI, because a routed ask waits (docs/adr/0002).
 
-A request is checked in the order: HTTP method, caller, media type, size, JSON, members; then what it asks for.
+A request is checked by the guard of all surfaces (`accounts.guard`); then what it asks for.
 """
 
 import asyncio
@@ -11,44 +11,23 @@ from typing import Any
 
 import msgspec
 
-from accounts.authn import (
-    CALLER_KINDS,
-    INSUFFICIENT_SCOPE,
-    ForeignOrigin,
-    Identity,
-    TokenScope,
-    check_origin,
-    presented,
-    scope_text,
-)
-from accounts.cors import allowing
-from accounts.error_pages import CODES, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, INTERNAL, INTERNAL_TEXT
+from accounts.authn import Identity, TokenScope, presented
+from accounts.error_pages import INTERNAL, INTERNAL_TEXT
+from accounts.guard import Unauthenticated, check_caller
+from accounts.middleware import allowing
 from accounts.served import Served
 from agents.core.asking import Asker
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.models.choices import Failure
 from kit import sql
-from kit.asgi import (
-    BODY_WITHIN_S,
-    MAX_BODY_BYTES,
-    BodyTooLarge,
-    BodyTooSlow,
-    ClientLeft,
-    Header,
-    HttpRequest,
-    Send,
-    media_type_of,
-    respond,
-)
-from operators.bodies import BadBody, read
+from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from operators.calls import Call, Names, Pending, TurnFailed
 from operators.errors import REFUSED, told
+from operators.shapes import read
 from operators.switchboard import Switchboard
 
 logger = logging.getLogger(__name__)
-
-JSON_TYPE = "application/json"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -60,14 +39,6 @@ class Answer:
     status: int
     body: Any
     headers: Sequence[Header] = ()
-
-
-class Broken(Exception):
-    """A request that gets no further; `answer` says why."""
-
-    def __init__(self, status: int, message: str, *headers: Header, code: str = "") -> None:
-        super().__init__(message)
-        self.answer = _error(status, code or CODES[status], message, *headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +58,8 @@ class Operators:
             answer = await self._answer(request, call, names)
         except ClientLeft:
             return
-        except Broken as broken:
-            answer = broken.answer
+        except RequestRefused as refused:
+            answer = _error(refused.status, refused.code, str(refused), *refused.headers)
         except (Unavailable, *sql.AWAY):
             answer = _refusal(Unavailable())
         except REFUSED as refused:
@@ -102,22 +73,14 @@ class Operators:
         await respond(send, answer.status, _encode(answer.body), [*answer.headers, span, *cors])
 
     async def _answer(self, request: HttpRequest, call: Call, names: Names) -> Answer:
-        if request.method != "POST":
-            raise Broken(405, "want POST", (b"allow", b"POST"))
-        identity = await self._identify(request.headers)
-        if media_type_of(request.headers.get("content-type", "")) != JSON_TYPE:
-            raise Broken(415, f"want Content-Type: {JSON_TYPE}")
-        try:
-            wanted = read(await request.read_body(), call.body)
-        except BodyTooLarge:
-            raise Broken(413, f"the body is over {MAX_BODY_BYTES} bytes") from None
-        except BodyTooSlow:
-            raise Broken(408, f"the body took over {BODY_WITHIN_S:g} s", code="request_timeout") from None
-        except BadBody as bad:
-            raise Broken(400, str(bad)) from None
+        body = await request.read_checked(("POST",))
+        token = presented(request.headers, request.method, self.public_url)
+        found = await self.ledger.look_up(token.digest, None) if token else None
+        identity = check_caller(token, found.identity if found else None, TokenScope.ASK)
+        wanted = read(body, call.operation.request)
         asker = Asker(user_id=identity.user_id, login=identity.login, traceparent=request.traceparent)
-        body = await call.run(self.switchboard, asker, names, wanted)
-        return Answer(200, await self._follow(identity, body) if isinstance(body, Pending) else body)
+        answer = await call.run(self.switchboard, asker, names, wanted)
+        return Answer(200, await self._follow(identity, answer) if isinstance(answer, Pending) else answer)
 
     async def _follow(self, identity: Identity, pending: Pending) -> Any:
         """Wait for an answer, for as long as the caller's credential is good."""
@@ -126,30 +89,10 @@ class Operators:
             return await pending.answer
         except asyncio.CancelledError:
             if self.callers.was_dismissed(task):
-                raise _unauthorized() from None
+                raise Unauthenticated from None
             raise
         finally:
             self.callers.leave(identity.credential_id, task)
-
-    async def _identify(self, headers: dict[str, str]) -> Identity:
-        token = presented(headers)
-        found = await self.ledger.look_up(token.digest, None) if token else None
-        if token is None or found is None or found.identity is None or found.identity.kind not in CALLER_KINDS:
-            raise _unauthorized()
-        if token.by_cookie:
-            try:
-                check_origin("POST", headers, public_url=self.public_url)
-            except ForeignOrigin:
-                raise Broken(403, FORBIDDEN_ORIGIN_TEXT, code=FORBIDDEN_ORIGIN) from None
-        if not found.identity.may(TokenScope.ASK):
-            challenge = f'Bearer error="{INSUFFICIENT_SCOPE}", scope="{TokenScope.ASK}"'.encode()
-            header = (b"www-authenticate", challenge)
-            raise Broken(403, scope_text(TokenScope.ASK), header, code=INSUFFICIENT_SCOPE)
-        return found.identity
-
-
-def _unauthorized() -> Broken:
-    return Broken(401, "want a live session or app token", (b"www-authenticate", b"Bearer"))
 
 
 def _refusal(refused: Exception) -> Answer:

@@ -1,4 +1,4 @@
-"""The calls of this room, one table: what each takes, and what runs for it."""
+"""The calls of operators, one table: what each takes and answers, and what runs for it."""
 
 import asyncio
 import re
@@ -8,15 +8,16 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from agents.core.asking import Asker
 from agents.models.choices import Failure, Outcome, Surface
+from kit.describe import Answer, ErrorBody, Operation, Parameter, Uuid
 from kit.iso import iso
-from operators.answers import ProbeAnswer, PromptSent, RouteAnswer
-from operators.bodies import ProbeBody, PromptBody, RouteBody
 from operators.errors import NoSuchSession, failure_text
 from operators.prompting import Wanted
+from operators.shapes import ProbeAnswer, ProbeBody, ProbeSent, PromptBody, PromptSent, RouteAnswer, RouteBody
 from operators.switchboard import Routed, Switchboard
 
 Names = Mapping[str, str]
@@ -39,41 +40,94 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One address, whose groups name its variable parts; all are POST."""
+    """One address, whose groups name its variable parts, all POST. `operation` has the shapes of its bodies."""
 
     path: re.Pattern[str]
-    body: type[Struct]
     run: Callable[[Switchboard, Asker, Names, Any], Awaitable[Any]]
+    operation: Operation
 
 
 async def prompt(switchboard: Switchboard, asker: Asker, names: Names, body: PromptBody) -> PromptSent:
     """Prompt a session; never waits for the reply."""
     wanted = Wanted(session_id=session_id_of(names["id"]), text=body.text, attachments=body.attachments or ())
     prompted = await switchboard.prompt(asker, wanted, surface=Surface.PROMPT)
-    sent: PromptSent = {"ok": True, "chatId": prompted.chat_id, "ts": now()}
-    if prompted.routed_to is not None:
-        sent["routedToAgent"] = prompted.routed_to
-    return sent
+    routed_to = UNSET if prompted.routed_to is None else prompted.routed_to
+    return PromptSent(ok=True, chat_id=prompted.chat_id, ts=now(), routed_to_agent=routed_to)
 
 
 async def route(switchboard: Switchboard, asker: Asker, names: Names, body: RouteBody) -> RouteAnswer | Pending:
     """Prompt a peer; an ask waits for the reply."""
     routed = await switchboard.route(asker, names["peer"], body.prompt, body.mode)
-    sent: RouteAnswer = {"ok": True, "chatId": routed.chat_id, "sessionId": routed.session_id, "mode": body.mode}
+    sent = RouteAnswer(ok=True, chat_id=routed.chat_id, session_id=routed.session_id, mode=body.mode)
     return Pending(_with_reply(sent, routed, switchboard.reply_wait_s)) if body.mode == "ask" else sent
 
 
 async def probe(switchboard: Switchboard, asker: Asker, names: Names, body: ProbeBody) -> ProbeAnswer:
     """Prompt many peers; never waits for a reply."""
     found = await switchboard.probe(asker, body.prompt, body.peers)
-    return {"dispatched": [{"peer": one.name, "sessionId": one.session_id, "status": one.status} for one in found]}
+    return ProbeAnswer([ProbeSent(one.name, one.session_id, one.status) for one in found])
 
 
+def _error(text: str) -> Answer:
+    return Answer(shape=ErrorBody, text=text)
+
+
+_REFUSALS = {
+    403: _error("Your role does not reach, the owner blocks you, or the cookie came from another site."),
+    408: _error("The body did not come in time."),
+    409: _error("It is offline, busy, archived, ambiguous or at its cap. Nothing was sent."),
+    429: _error("Its budget is spent, or you ask too fast: Retry-After says when to come back. Nothing was sent."),
+    503: _error("The hub takes no questions right now; Retry-After says when to come back."),
+}
 CALLS = (
-    Call(re.compile(r"/api/v1/sessions/(?P<id>[^/]+)/prompt"), PromptBody, prompt),
-    Call(re.compile(r"/api/v1/peers/probe"), ProbeBody, probe),
-    Call(re.compile(r"/api/v1/peers/(?P<peer>.+)/route", re.DOTALL), RouteBody, route),
+    Call(
+        re.compile(r"/api/v1/sessions/(?P<id>[^/]+)/prompt"),
+        prompt,
+        Operation(
+            method="post",
+            path="/api/v1/sessions/{public_id}/prompt",
+            parameters=[Parameter(name="public_id", shape=Uuid, place="path")],
+            name="promptSession",
+            summary="Prompt a session; the reply comes as an event.",
+            text="Takes the role prompter. A text that begins with `@owner/slug` goes there instead.",
+            tag="sessions",
+            request=PromptBody,
+            answers={200: Answer(shape=PromptSent, text="It is on its way."), **_REFUSALS},
+        ),
+    ),
+    Call(
+        re.compile(r"/api/v1/peers/probe"),
+        probe,
+        Operation(
+            method="post",
+            path="/api/v1/peers/probe",
+            name="probePeers",
+            summary="Tell many sessions the same.",
+            tag="peers",
+            request=ProbeBody,
+            answers={200: Answer(shape=ProbeAnswer, text="Whom it was sent to, and whom not."), **_REFUSALS},
+        ),
+    ),
+    Call(
+        re.compile(r"/api/v1/peers/(?P<peer>.+)/route", re.DOTALL),
+        route,
+        Operation(
+            method="post",
+            path="/api/v1/peers/{peer}/route",
+            name="routeToPeer",
+            summary="Prompt a session or a published agent by name, and with `ask` wait for the reply.",
+            text="`peer` is `slug`, `@slug`, `owner/slug` or `@owner/slug`; its slash may be encoded or not.",
+            tag="peers",
+            request=RouteBody,
+            answers={
+                200: Answer(shape=RouteAnswer, text="The reply; or, in time, none."),
+                **_REFUSALS,
+                502: _error("It was sent, or may have been, and failed."),
+            },
+        ),
+    ),
 )
+OPERATIONS = tuple(call.operation for call in CALLS)
 
 
 def find_call(path: str) -> tuple[Call, Names] | None:
@@ -109,8 +163,8 @@ async def _with_reply(sent: RouteAnswer, routed: Routed, wait_s: float) -> Route
     """
     settled = await asyncio.shield(routed.running.settled)
     if settled.outcome is Outcome.COMPLETED:
-        return {**sent, "reply": settled.text, "replyTs": now()}
+        return replace(sent, reply=settled.text, reply_ts=now())
     message = settled.own_words or failure_text(settled.reason, wait_s)
     if settled.reason != Failure.TIMEOUT:
         raise TurnFailed(settled.reason, message)
-    return {**sent, "ok": False, "timedOut": True, "error": message}
+    return replace(sent, ok=False, timed_out=True, error=message)

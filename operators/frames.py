@@ -8,10 +8,10 @@ from msgspec import Meta, Struct
 
 from agents.transcript.announcing import FROM_LIVE, LiveMessage
 from kit import strict_json
-from kit.describe import Uuid
+from kit.describe import CALLER, Socket, Uuid
 from kit.strict_json import Unsound
 from operators.attaching import RoleWord
-from operators.bodies import Attachments, PeerName, Said
+from operators.shapes import Attachments, PeerName, Said
 from operators.switchboard import Mode
 
 MAX_FRAME_BYTES = 1_048_576
@@ -102,6 +102,13 @@ FROM_OPERATOR: dict[str, type[Frame]] = {
     "route": Route,
 }
 TO_OPERATOR: tuple[type[Frame] | type[LiveMessage], ...] = (Subscribed, Ack, Error, *FROM_LIVE)
+SOCKET = Socket(
+    path="/cli",
+    summary="An operator watches sessions, prompts them and decides what they ask leave for.",
+    security=CALLER,
+    from_client=FROM_OPERATOR.values(),
+    to_client=TO_OPERATOR,
+)
 
 
 class BadFrame(Exception):

@@ -1,15 +1,18 @@
-"""What an operator's prompt means: which session, whom instead when it begins with `@owner/slug`, which files."""
+"""Whom an operator's prompt is for: a session, what its text names, or peers by name; and its files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from uuid import UUID
 
-from agents.core.targets import NoSuchTarget, find_agent, get_peer, split_mention
+from agents.core.targets import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, peers_of, split_mention
 from agents.core.types import Source, Target
 from agents.models import Session
-from agents.transcript.access import Role, find_session, role_of
+from agents.transcript.access import NotAllowed, Role, find_session, role_of
 from agents.transcript.mentions import MAX_FILES, TooManyFiles, Unreadable, mentions, readable
 from operators.errors import Archived, EmptyPrompt, NoSuchAgent, NoSuchSession
+
+MOST_PROBED = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,25 @@ class Prepared:
     routed_to: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Whom a name stands for, by the public id of its session; and the files the prompt mentions."""
+
+    target: Target
+    session_id: str
+    files: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A peer of a probe: whom to tell, or why not."""
+
+    name: str
+    target: Target | None = None
+    session_id: str | None = None
+    status: str = ""
+
+
 def prepare(wanted: Wanted, user_id: int) -> Prepared:
     """Find out whom a prompt is for; reads only.
 
@@ -52,6 +74,32 @@ def prepare(wanted: Wanted, user_id: int) -> Prepared:
     if (mention := split_mention(text)) is not None:
         return _elsewhere(*mention, session, user_id)
     return Prepared(target=target, text=text, files=check_files(text, user_id))
+
+
+def reach(name: str, prompt: str, user_id: int) -> Reached:
+    """The session of that name, else the published agent.
+
+    Raises:
+        NoSuchTarget, NotAllowed, AmbiguousPeer, FilesRefused: nothing is asked.
+    """
+    files = check_files(prompt, user_id)
+    try:
+        peer = get_peer(name, user_id)
+    except (NoSuchTarget, NotAllowed):
+        agent = find_agent(name.removeprefix("@"), user_id)
+        if agent is None:
+            raise
+        return Reached(agent, str(Session.objects.get(pk=agent.session_id).public_id), files)
+    return Reached(peer.target, str(peer.session.public_id), files)
+
+
+def survey(names: Sequence[str] | None, user_id: int) -> list[Probed]:
+    """Those whom a probe tells: the named, or whoever is online; each session once."""
+    found: Iterable[Probed] = (_name(one, user_id) for one in names) if names is not None else _online(user_id)
+    once: dict[str, Probed] = {}
+    for one in found:
+        once.setdefault(one.session_id or one.name, one)
+    return list(islice(once.values(), MOST_PROBED))
 
 
 def with_attachments(text: str, attachments: Sequence[int]) -> str:
@@ -117,3 +165,20 @@ def _peer(name: str, user_id: int) -> tuple[Target, str]:
     except NoSuchTarget:
         raise NoSuchAgent(name) from None
     return peer.target, str(peer.session.public_id)
+
+
+def _online(user_id: int) -> list[Probed]:
+    peers = [one for one in peers_of(user_id, at_least=Role.PROMPTER) if one.is_online]
+    return [Probed(f"@{one.name}", one.target, str(one.session.public_id)) for one in peers]
+
+
+def _name(name: str, user_id: int) -> Probed:
+    try:
+        peer = get_peer(name, user_id)
+    except NoSuchTarget:
+        return Probed(name, status="not_found")
+    except NotAllowed:
+        return Probed(name, status="forbidden")
+    except AmbiguousPeer:
+        return Probed(name, status="ambiguous")
+    return Probed(name, peer.target, str(peer.session.public_id))

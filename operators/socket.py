@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from django.db import DatabaseError
 
-from accounts.authn import CALLER_KINDS, ForeignOrigin, Identity, Presented, TokenScope, check_origin, presented
+from accounts.authn import Identity, Presented, TokenScope, presented
+from accounts.guard import check_caller
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.transcript.storage import StorageMeter
-from kit.asgi import Receive, Scope, Send, headers_of
+from kit.asgi import Receive, RequestRefused, Scope, Send, headers_of
 from kit.durations import seconds
 from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
 from operators.conversation import Conversation
@@ -178,21 +179,16 @@ class OperatorSocket(SocketConsumer):
                 logger.exception("operator.not_detached")
 
     async def _identify(self, offered: list[str], headers: Mapping[str, str]) -> Identity | None:
-        token = _presented(offered, headers)
-        if token is None:
+        token = self._find_token(offered, headers)
+        found = await self._ledger.look_up(token.digest, None) if token else None
+        try:
+            return check_caller(token, found.identity if found else None, *TAKES)
+        except RequestRefused:
             return None
-        if token.by_cookie:
-            try:
-                check_origin("POST", headers, public_url=self._public_url)
-            except ForeignOrigin:
-                return None
-        found = await self._ledger.look_up(token.digest, None)
-        identity = found.identity if found.identity and found.identity.kind in CALLER_KINDS else None
-        return identity if identity and all(identity.may(one) for one in TAKES) else None
 
-
-def _presented(offered: list[str], headers: Mapping[str, str]) -> Presented | None:
-    """The token: by header, else as the subprotocol after `bearer`, else the cookie."""
-    if "authorization" not in headers and len(offered) > 1 and offered[0] == SUBPROTOCOL:
-        return presented({"authorization": f"Bearer {offered[1]}"})
-    return presented(headers)
+    def _find_token(self, offered: list[str], headers: Mapping[str, str]) -> Presented | None:
+        """The token: by header, else as the subprotocol after `bearer`, else the cookie."""
+        if "authorization" not in headers and len(offered) > 1 and offered[0] == SUBPROTOCOL:
+            return presented({"authorization": f"Bearer {offered[1]}"})
+        # The upgrade is a GET, but what comes over the socket changes things.
+        return presented(headers, "POST", self._public_url)

@@ -10,8 +10,7 @@ from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Surface
 from kit.async_db import db_call
-from operators.peering import Probed, reach, survey
-from operators.prompting import Wanted, check_files, prepare
+from operators.prompting import Probed, Wanted, check_files, prepare, reach, survey
 
 Mode = Literal["ask", "tell"]
 

@@ -4,12 +4,13 @@ from typing import Any
 
 from django.http import HttpResponseRedirect
 from rest_framework.exceptions import ParseError
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from accounts.rest import JSONNegotiation
 
-class Indifferent(DefaultContentNegotiation):
+
+class Indifferent(JSONNegotiation):
     """Does not look at Accept: a browser that wants a page is sent on to one."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:

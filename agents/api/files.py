@@ -26,13 +26,14 @@ from rest_framework.views import APIView
 from accounts.authn import Identity, identify, presented
 from accounts.models import Credential, User
 from accounts.paging import PageQuery, page, read_query
-from accounts.rest import Body, PayloadTooLarge, caller_of
+from accounts.rest import Body, caller_of
 from agents.api.sessions import get_session
 from agents.models import File, Session
 from agents.transcript import files
 from agents.transcript.access import NotAllowed, Role, role_of
 from agents.transcript.blobs import SLICE_BYTES
 from agents.transcript.files import ANY_MIME, MAX_FILE_BYTES, ApiFile, Upload, show_file
+from kit.asgi import RequestRefused
 from kit.async_db import stream_slices
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.describe import CHANNEL_TOKEN, ErrorBody, Page, Uuid
@@ -48,7 +49,7 @@ class FileForm(Body):
     def validate_file(self, file: "UploadedFile[bytes]") -> "UploadedFile[bytes]":
         """Refuse what is over the cap; DRF refuses what is empty."""
         if (file.size or 0) > MAX_FILE_BYTES:
-            raise PayloadTooLarge(TOO_LARGE)
+            raise RequestRefused(413, "payload_too_large", TOO_LARGE)
         return file
 
 

@@ -5,10 +5,9 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentIdentity, ComponentRegistry, ResolvedComponent
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import IsAuthenticated
 
-from accounts.rest import Body, InScope
+from accounts.rest import Body, InScope, JSONNegotiation
 from hub.descriptions.errors import add_errors, likely_errors
 from hub.descriptions.schemes import SCHEMES
 from hub.descriptions.shapes import REF, Json, is_shape, schema_of
@@ -71,7 +70,7 @@ class HubAutoSchema(AutoSchema):
         takes_any_scope = getattr(self.view, "scope", "by its method") is None
         if classes - {IsAuthenticated, InScope} or (InScope in classes and not takes_any_scope):
             statuses.add(403)
-        if self.view.content_negotiation_class is DefaultContentNegotiation:
+        if self.view.content_negotiation_class is JSONNegotiation:
             statuses.add(406)
         schema, components = schema_of(ErrorBody)
         register(registry, "ErrorBody", components["ErrorBody"])

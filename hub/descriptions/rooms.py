@@ -5,8 +5,8 @@ from agents.links.channel.described import OPERATIONS as HOOKS
 from agents.links.channel.described import SOCKET as CHANNEL
 from hub.descriptions.described import OPERATIONS as HUB
 from kit.describe import Operation, Socket
-from operators.described import OPERATIONS as OPERATORS
-from operators.described import SOCKET as CLI
+from operators.calls import OPERATIONS as OPERATORS
+from operators.frames import SOCKET as CLI
 
 OPERATIONS: tuple[Operation, ...] = (*A2A, *HOOKS, *OPERATORS, *HUB)
 SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI)

@@ -15,6 +15,7 @@ from lab.waiting import eventually
 from tests.channel.house import agent, asking, events_of, hook, rows, sql
 
 PATH = "/api/channel/event"
+A2A_JSON = "application/a2a+json"
 
 
 async def test_hooks_over_many_connections_at_once_are_all_kept(hub: HubProcess) -> None:
@@ -164,6 +165,7 @@ async def test_the_form_of_the_request_is_checked(embedded_hub: HubProcess) -> N
         wrong = await client.get(PATH)
         assert (wrong.status_code, wrong.headers["Allow"]) == (405, "POST")
         assert (await client.post(PATH, content=b"{}", headers={"Content-Type": "text/plain"})).status_code == 415
+        assert (await client.post(PATH, content=b"{}", headers={"Content-Type": A2A_JSON})).status_code == 401
         assert (await client.post(PATH, content=b" " * 1_100_000)).status_code == 413
 
 

@@ -152,6 +152,7 @@ def test_events_that_are_no_reply_say_nothing(protocol: ChannelProtocol) -> None
         '{"type":"reply"}',
         "[" * 100_000,
         '{"type":"pong","ts":"\\ud800"}',
+        '{"type":"register","host":"a","host":"b"}',
     ],
 )
 def test_what_is_no_frame_is_refused_by_name(text: str) -> None:

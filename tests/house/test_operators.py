@@ -11,7 +11,7 @@ from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import FilesRefused
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
 from hub.descriptions.rooms import OPERATIONS
-from operators import described, errors, frames, socket
+from operators import calls, errors, frames, socket
 from operators.calls import CALLS, find_call
 from operators.errors import FAILURE_TEXT, REFUSALS, failure_text, told
 from tests.house.test_docs import all_subclasses, page
@@ -74,11 +74,11 @@ def test_every_error_frame_and_close_code_has_its_line() -> None:
 
 
 def test_every_call_is_described_and_found() -> None:
-    paths = [one.path for one in described.OPERATIONS]
-    assert all(one in OPERATIONS for one in described.OPERATIONS)
-    assert len(paths) == len(CALLS)
-    found = {find_call(path) and find_call(path)[0] for path in paths}  # type: ignore[index]
-    assert found == set(CALLS)
+    assert all(one in OPERATIONS for one in calls.OPERATIONS)
+    assert [find_call(call.operation.path) for call in CALLS] == [
+        (call, call.path.fullmatch(call.operation.path).groupdict())  # type: ignore[union-attr]
+        for call in CALLS
+    ]
 
 
 def test_every_surface_stands_in_the_table_of_asking() -> None:

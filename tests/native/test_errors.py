@@ -94,6 +94,12 @@ def test_a_body_of_another_media_type_is_a_415(alice: Person) -> None:
     assert_error(post(alice, b"name=x", "application/x-www-form-urlencoded"), 415, "unsupported_media_type")
 
 
+@pytest.mark.parametrize("content_type", ["", "application/a2a+json", "Application/JSON; charset=utf-8"])
+def test_a_body_is_json_by_the_media_types_of_every_surface(alice: Person, content_type: str) -> None:
+    answer = api(alice.session).generic("POST", AGENTS, b"{", content_type=content_type)
+    assert assert_error(answer, 400, "validation_failed") == "the body is not JSON"
+
+
 def test_a_method_a_route_does_not_have_is_a_405(alice: Person) -> None:
     answer = api(alice.session).put(AGENTS, {}, format="json")
     assert_error(answer, 405, "method_not_allowed")

@@ -56,6 +56,9 @@ async def test_attachments_are_file_ids(embedded_hub: HubProcess, wrong: Any) ->
 async def test_the_form_of_a_request_is_checked(embedded_hub: HubProcess, path: str) -> None:
     url, token = embedded_hub.url, embedded_hub.mint("alice", "session")
     refused(await raw(url, path, token, b"{}", **{"Content-Type": "text/plain"}), 415, "unsupported_media_type")
+    refused(await raw(url, path, "none", b"{}", **{"Content-Type": "text/plain"}), 415, "unsupported_media_type")
+    for media_type in ("", "application/a2a+json"):
+        refused(await raw(url, path, token, b"[]", **{"Content-Type": media_type}), 400, "validation_failed")
     refused(await raw(url, path, token, b" " * 1_048_577), 413, "payload_too_large")
     async with web(url) as client:
         response = await client.get(f"/api/v1{path}", headers=bearer(token))

@@ -13,9 +13,9 @@ import msgspec
 from django.db import DatabaseError
 from msgspec import Meta, Struct
 
-from accounts.authn import presented
-from accounts.error_pages import CODES
-from accounts.models import Credential
+from accounts.authn import AGENT_KINDS, presented
+from accounts.error_pages import INTERNAL, INTERNAL_TEXT
+from accounts.guard import check_caller
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.post import Hook
@@ -26,30 +26,14 @@ from agents.transcript.recording import BadPayload, NewEvent, clean
 from agents.transcript.storage import NO_ROOM, USAGE_ROW_BYTES, StorageMeter
 from agents.transcript.token_usage import add_turn_usage, usage_in
 from kit import strict_json
-from kit.asgi import (
-    BODY_WITHIN_S,
-    MAX_BODY_BYTES,
-    BodyTooLarge,
-    BodyTooSlow,
-    ClientLeft,
-    HttpRequest,
-    Send,
-    media_type_of,
-    respond,
-)
+from kit.asgi import RETRY_SOON, ClientLeft, HttpRequest, RequestRefused, Send, respond, respond_error
 from kit.async_db import db_call
 
 logger = logging.getLogger(__name__)
 
 EVENT_PATH = "/api/channel/event"
 KNOWN_CONNECTIONS = 10_000
-REFUSED = {**CODES, 408: "request_timeout", 503: "unavailable"}
 TAKEN = b'{"ok":true}'
-HEADERS = {
-    401: [(b"www-authenticate", b"Bearer")],
-    405: [(b"allow", b"POST")],
-    503: [(b"retry-after", b"2")],
-}
 
 
 class HookEvent(Struct, frozen=True, rename="camel"):
@@ -72,13 +56,6 @@ class HookEvent(Struct, frozen=True, rename="camel"):
         return (self.kind, self.type) == ("tail", "UserPromptSubmit")
 
 
-class _Refusal(Exception):
-    def __init__(self, status: int, message: str, code: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code or REFUSED[status]
-
-
 class HookEvents:
     """Serves the hooks. It tells each connection once that its program has hooks, and of each turn's ends."""
 
@@ -92,42 +69,36 @@ class HookEvents:
         """Answer one request; nothing a client sends makes this raise."""
         try:
             await self._take(*await self._read(request))
-        except _Refusal as refusal:
-            await _refuse(send, refusal.status, str(refusal), refusal.code)
+        except RequestRefused as refused:
+            await respond_error(send, refused.status, refused.code, str(refused), *refused.headers)
         except Unavailable:
-            await _refuse(send, 503, "the hub cannot write now, try again shortly")
+            await respond_error(
+                send, 503, "unavailable", "the hub cannot write now, try again shortly", RETRY_SOON
+            )
         except ClientLeft:
             return
         except Exception:
             logger.exception("hook.failed")
-            await _refuse(send, 500, "internal error")
+            await respond_error(send, 500, INTERNAL, INTERNAL_TEXT)
         else:
             await respond(send, 202, TAKEN)
 
     async def _read(self, request: HttpRequest) -> tuple[int, HookedSession, HookEvent, str]:
         """A sound event: whose it is, its session, and its payload as it is kept."""
-        _check_form(request)
-        try:
-            body = await request.read_body()
-        except BodyTooLarge:
-            raise _Refusal(413, f"the body is over {MAX_BODY_BYTES} bytes") from None
-        except BodyTooSlow:
-            raise _Refusal(408, f"the body took over {BODY_WITHIN_S:g} s") from None
-        event = _event(body)
+        event = _event(await request.read_checked(("POST",)))
         wanted = event.session_id if isinstance(event, HookEvent) else None
         # Bearer alone, as on the socket: a cookie is never an agent's.
         token = presented({"authorization": request.headers.get("authorization", "")})
         found = await self._ledger.look_up(token.digest if token else None, None, wanted)
-        if found.identity is None or found.identity.kind != Credential.Kind.CHANNEL:
-            raise _Refusal(401, "want a live channel token")
-        if isinstance(event, _Refusal):
+        identity = check_caller(token, found.identity, kinds=AGENT_KINDS)
+        if isinstance(event, RequestRefused):
             raise event
         if found.session is None:
-            raise _Refusal(404, "no such session of this token")
+            raise RequestRefused(404, "not_found", "no such session of this token")
         try:
-            return found.identity.user_id, found.session, event, clean(bytes(event.payload))
+            return identity.user_id, found.session, event, clean(bytes(event.payload))
         except BadPayload as bad:
-            raise _Refusal(400, str(bad)) from None
+            raise _wrong(str(bad)) from None
 
     async def _take(self, owner_id: int, session: HookedSession, event: HookEvent, payload: str) -> None:
         size = len(payload) + USAGE_ROW_BYTES * event.is_stop
@@ -141,7 +112,7 @@ class HookEvents:
                 await _add_usage(session.session_id, payload)
         await self._tell(session, event)
         if not has_room:
-            raise _Refusal(429, NO_ROOM, "quota_exceeded")
+            raise RequestRefused(429, "quota_exceeded", NO_ROOM)
 
     async def _tell(self, session: HookedSession, event: HookEvent) -> None:
         """What the agent's connection has to know."""
@@ -160,26 +131,23 @@ class HookEvents:
 _decode = msgspec.json.Decoder(HookEvent).decode
 
 
-def _check_form(request: HttpRequest) -> None:
-    if request.method != "POST":
-        raise _Refusal(405, "want POST")
-    if media_type_of(request.headers.get("content-type", "")) not in ("", "application/json"):
-        raise _Refusal(415, "want Content-Type: application/json")
-
-
-def _event(body: bytes) -> HookEvent | _Refusal:
+def _event(body: bytes) -> HookEvent | RequestRefused:
     """The event in a body, or what is wrong with it: whose token it is comes first."""
     try:
         text = strict_json.decode(body)
         strict_json.parse(text, max_depth=MAX_LEVELS, max_brackets=None)
         event = _decode(text)
     except strict_json.BadShape as bad:
-        return _Refusal(400, str(bad))
+        return _wrong(str(bad))
     except msgspec.ValidationError as wrong:
-        return _Refusal(400, str(wrong)[:300])
+        return _wrong(str(wrong)[:300])
     except (strict_json.NotJson, msgspec.DecodeError, RecursionError, UnicodeError):
-        return _Refusal(400, "the body is not JSON")
-    return event if event.type.isprintable() else _Refusal(400, "type: want printable text")
+        return _wrong("the body is not JSON")
+    return event if event.type.isprintable() else _wrong("type: want printable text")
+
+
+def _wrong(message: str) -> RequestRefused:
+    return RequestRefused(400, "validation_failed", message)
 
 
 async def _add_usage(session_id: int, payload: str) -> None:
@@ -189,8 +157,3 @@ async def _add_usage(session_id: int, payload: str) -> None:
             await db_call(add_turn_usage)(session_id, usage)
         except DatabaseError:
             logger.exception("hook.usage_lost")
-
-
-async def _refuse(send: Send, status: int, message: str, code: str = "") -> None:
-    body = msgspec.json.encode({"error": code or REFUSED[status], "message": message})
-    await respond(send, status, body, HEADERS.get(status, ()))
