@@ -7,6 +7,7 @@ from django.http import HttpRequest
 
 from accounts.authn import CALLER_KINDS, COOKIE, Identity, Presented, identify, presented
 from accounts.models import Credential, User
+from accounts.settings import get_settings
 from kit.sql import AWAY
 
 
@@ -23,7 +24,7 @@ def presented_by(request: HttpRequest) -> Presented | None:
     headers = {name.lower(): value for name, value in request.headers.items()}
     # Django's own parsing of cookies, because ours fails on a malformed cookie beside ours.
     headers["cookie"] = f"{COOKIE}={request.COOKIES[COOKIE]}" if COOKIE in request.COOKIES else ""
-    return presented(headers, request.method or "", settings.PUBLIC_URL)
+    return presented(headers, request.method or "", get_settings().public_url)
 
 
 def find_caller(request: HttpRequest) -> Caller | None:
