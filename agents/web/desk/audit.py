@@ -18,7 +18,7 @@ from agents.core.directory import queries_today
 from agents.core.granting import UnknownLogin, block, unblock, users_named
 from agents.models import Agent, CallerBlock, Turn
 from agents.web.desk import charts, figures
-from agents.web.desk.door import for_owner, own_agent
+from agents.web.desk.owner_access import for_owner, own_agent
 from agents.web.desk.states import states_of
 from agents.web.desk.windows import CHOICES, Window, read_window
 from agents.web.turns_csv import csv_of

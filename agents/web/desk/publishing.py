@@ -17,8 +17,8 @@ from agents.core import halting, publishing
 from agents.core.halting import Subject
 from agents.core.session_rows import slug_of
 from agents.models import Agent, Halt, Session
-from agents.web.desk.door import for_owner, own_agent
 from agents.web.desk.forms import edit_form, new_form
+from agents.web.desk.owner_access import for_owner, own_agent
 from agents.web.forms import EDITABLE
 
 PAGE = ["GET", "HEAD", "POST"]

@@ -20,7 +20,7 @@ from agents.links.remote.card import BadCard, Card
 from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.links.remote.signatures import keys_text
 from agents.models import Agent, RemoteServer
-from agents.web.desk.door import for_owner, own_agent
+from agents.web.desk.owner_access import for_owner, own_agent
 from agents.web.desk.publishing import PAGE, say
 from agents.web.desk.remote_forms import MovedForm, PlaceForm, new_remote_form
 from agents.web.forms import EDITABLE

@@ -2,11 +2,11 @@
 
 from django.urls import path
 
-from agents.web.desk import audit, publishing, remote, sessions, wizard
+from agents.web.desk import audit, connecting, overview, publishing, remote
 
 urlpatterns = [
-    path("desk", sessions.desk, name="desk"),
-    path("desk/states", sessions.states, name="desk-states"),
+    path("desk", overview.desk, name="desk"),
+    path("desk/states", overview.states, name="desk-states"),
     path("desk/publish", publishing.publish, name="desk-publish"),
     path("desk/remote", remote.publish, name="desk-remote"),
     path("desk/agents/<int:agent_id>/remote", remote.server, name="desk-server"),
@@ -15,7 +15,7 @@ urlpatterns = [
     path("desk/agents/<int:agent_id>/audit", audit.audit, name="desk-audit"),
     path("desk/agents/<int:agent_id>/audit.csv", audit.as_csv, name="desk-audit-csv"),
     path("desk/agents/<int:agent_id>/audit/<slug:name>.svg", audit.chart, name="desk-chart"),
-    path("desk/connect", wizard.connect, name="desk-connect"),
-    path("desk/connect/<int:credential_id>", wizard.waiting, name="desk-connecting"),
-    path("desk/connect/<int:credential_id>/state", wizard.state, name="desk-connect-state"),
+    path("desk/connect", connecting.connect, name="desk-connect"),
+    path("desk/connect/<int:credential_id>", connecting.waiting, name="desk-connecting"),
+    path("desk/connect/<int:credential_id>/state", connecting.state, name="desk-connect-state"),
 ]

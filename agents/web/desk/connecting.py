@@ -16,7 +16,7 @@ from accounts.tokens import mint_channel
 from agents.core.session_rows import slug_of
 from agents.models import Agent, Session
 from agents.models.reachable import live_connections
-from agents.web.desk.door import for_owner, json_for_owner
+from agents.web.desk.owner_access import for_owner, json_for_owner
 from connect import packing
 
 NAME_CHARS = 64

@@ -16,7 +16,7 @@ from agents.core.directory import usage_today
 from agents.models import Agent, Session
 from agents.models.session import SEEN_AT
 from agents.transcript.access import role_of, visible_sessions
-from agents.web.desk.door import for_owner, json_for_owner
+from agents.web.desk.owner_access import for_owner, json_for_owner
 from agents.web.desk.states import State, states_of
 
 ON_A_PAGE = 20
