@@ -4,11 +4,11 @@ from operator import itemgetter
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 
 from accounts.acts import note_reading
-from accounts.admin_site import OwnedAdmin, is_row_number, site
+from accounts.admin_site import OwnerScopedAdmin, is_row_number, make_filter, site
 from agents.core.reasons import WORDS
 from agents.models import Agent, Turn
 from agents.web.turns_csv import csv_of
@@ -35,27 +35,20 @@ class OwnAgentFilter(admin.SimpleListFilter):
         return queryset.filter(agent=int(chosen)) if is_row_number(chosen) else queryset
 
 
-class ReasonFilter(admin.SimpleListFilter):
-    """By why an ask was refused or failed."""
-
-    title = "reason"
-    parameter_name = "why"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """All reasons there are, without reading the table."""
-        return sorted(WORDS.items(), key=itemgetter(1))
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Turn]) -> QuerySet[Turn]:
-        """The turns with it."""
-        return queryset.filter(reason=self.value()) if self.value() else queryset
+ReasonFilter = make_filter(
+    "reason",
+    "why",
+    {reason: (words, Q(reason=reason)) for reason, words in sorted(WORDS.items(), key=itemgetter(1))},
+)
 
 
 @admin.register(Turn, site=site)
-class TurnAdmin(OwnedAdmin):
+class TurnAdmin(OwnerScopedAdmin):
     """Nothing here can be changed: it is the record."""
 
+    owner_lookup = "agent__owner"  # and, without an agent, session__owner: see owned_by
     list_display = (
-        *("asked", "asked_whom", "caller_login", "short_question"),
+        *("asked_at", "asked_whom", "caller_login", "short_question"),
         *("surface", "outcome", "reason", "latency", "repeats"),
     )
     list_filter = ("outcome", ReasonFilter, "surface", OwnAgentFilter, "asked_at")
@@ -95,11 +88,6 @@ class TurnAdmin(OwnedAdmin):
         """What the agents and the sessions of one owner were asked."""
         turns: QuerySet[Turn] = rows.owned_by(user_id)
         return turns
-
-    @admin.display(description="asked at", ordering="asked_at")
-    def asked(self, turn: Turn) -> str:
-        """When, to the second, to match with logs."""
-        return f"{turn.asked_at:%d %b %H:%M:%S} UTC"
 
     @admin.display(description="caller", ordering="caller__login")
     def caller_login(self, turn: Turn) -> str:

@@ -1,4 +1,4 @@
-"""Who comes to the desk, and what they may open there."""
+"""Decorators that require a signed-in owner, and the look-up of an agent that is theirs."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,25 +13,25 @@ from agents.models import Agent
 
 Args = ParamSpec("Args")
 View = Callable[Concatenate[HttpRequest, Args], HttpResponseBase]
-OwnersView = Callable[Concatenate[HttpRequest, User, Args], HttpResponseBase]
+OwnerView = Callable[Concatenate[HttpRequest, User, Args], HttpResponseBase]
 SIGN_IN = "sign in to see this"
 
 
-def for_owner(view: OwnersView[Args]) -> View[Args]:
-    """The view with the visitor, who signs in first where needed, then comes back."""
-    return _with_visitor(view, to_signin)
+def require_owner(view: OwnerView[Args]) -> View[Args]:
+    """Call the view with the signed-in user; other visitors are sent to the sign-in, and back after it."""
+    return _with_user(view, to_signin)
 
 
-def json_for_owner(view: OwnersView[Args]) -> View[Args]:
-    """The same for what a script of a page reads: 401 tells it that the visitor is signed out."""
-    return _with_visitor(view, lambda request: json_error(401, "unauthorized", SIGN_IN))
+def require_owner_json(view: OwnerView[Args]) -> View[Args]:
+    """The same for an address that a script of a page reads: 401 when the visitor is not signed in."""
+    return _with_user(view, lambda request: json_error(401, "unauthorized", SIGN_IN))
 
 
-def own_agent(agent_id: int, owner: User) -> Agent:
-    """A kept agent of this owner's.
+def get_own_agent(agent_id: int, owner: User) -> Agent:
+    """A kept agent of this owner.
 
     Raises:
-        Http404: it is somebody else's, deleted, or was never there.
+        Http404: it belongs to another user, was deleted, or never existed.
     """
     agents = Agent.objects.kept().owned_by(owner).select_related("owner", "session")
     agent: Agent | None = agents.filter(pk=agent_id).first()
@@ -40,10 +40,10 @@ def own_agent(agent_id: int, owner: User) -> Agent:
     return agent
 
 
-def _with_visitor(view: OwnersView[Args], turn_away: Callable[[HttpRequest], HttpResponseBase]) -> View[Args]:
+def _with_user(view: OwnerView[Args], refuse: Callable[[HttpRequest], HttpResponseBase]) -> View[Args]:
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: Args.args, **kwargs: Args.kwargs) -> HttpResponseBase:
         caller = signed_in(request)
-        return turn_away(request) if caller is None else view(request, caller.user, *args, **kwargs)
+        return refuse(request) if caller is None else view(request, caller.user, *args, **kwargs)
 
     return guarded
