@@ -9,7 +9,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 
 from accounts.acts import note_reading
 from accounts.admin_site import OwnerScopedAdmin, is_row_number, make_filter, site
-from agents.core.reasons import WORDS
+from agents.core.reasons import WORDS, in_words
 from agents.models import Agent, Turn
 from agents.web.turns_csv import csv_of
 
@@ -49,7 +49,7 @@ class TurnAdmin(OwnerScopedAdmin):
     owner_lookup = "agent__owner"  # and, without an agent, session__owner: see owned_by
     list_display = (
         *("asked_at", "asked_whom", "caller_login", "short_question"),
-        *("surface", "outcome", "reason", "latency", "repeats"),
+        *("surface", "outcome", "why", "latency", "repeats"),
     )
     list_filter = ("outcome", ReasonFilter, "surface", OwnAgentFilter, "asked_at")
     list_select_related = ("agent", "session", "caller")
@@ -103,6 +103,11 @@ class TurnAdmin(OwnerScopedAdmin):
     def asked_whom(self, turn: Turn) -> str:
         """The agent, or the session itself; a deleted agent has no page to link to."""
         return str(turn.agent or turn.session)
+
+    @admin.display(description="reason", ordering="reason")
+    def why(self, turn: Turn) -> str:
+        """Why it was refused or failed, in words; the turn's page has the reason as stored."""
+        return in_words(turn.reason) or self.get_empty_value_display()
 
     @admin.display(description="latency", ordering="latency_ms")
     def latency(self, turn: Turn) -> str:
