@@ -17,6 +17,7 @@ urlpatterns = [
     path("desk/remote", remote.publish, name="desk-remote"),
     path("desk/agents/<int:agent_id>/remote", remote.server, name="desk-server"),
     path("desk/agents/<int:agent_id>", publishing.edit, name="desk-agent"),
+    path("desk/agents/<int:agent_id>/published", publishing.published, name="desk-published"),
     path("desk/agents/<int:agent_id>/delete", publishing.delete, name="desk-delete"),
     path("desk/agents/<int:agent_id>/audit", audit.audit, name="desk-audit"),
     path("desk/agents/<int:agent_id>/audit.csv", audit.as_csv, name="desk-audit-csv"),

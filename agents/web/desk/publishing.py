@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
@@ -46,8 +46,15 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     except QuotaExceeded as over:
         form.add_error(None, f"{over}.")
         return _page(request, form, session=session, status=429)
-    say(request, made.agent, "is back, with its log" if made.restored else "is there")
-    return HttpResponseRedirect(reverse("desk"))
+    return show_published(request, made)
+
+
+@never_cache
+@require_safe
+@require_owner
+def published(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
+    """What to do after publishing: ask the agent, see its page, pass on its handle and how to ask it."""
+    return render(request, "desk/published.html", {"agent": get_own_agent(agent_id, owner)})
 
 
 @never_cache
@@ -108,6 +115,12 @@ def say(request: HttpRequest, agent: Agent, what: str) -> None:
         messages.success(request, f"@{agent.handle} {what}, and open to callers.")
     else:
         messages.warning(request, f"@{agent.handle} {what}. It is a draft: nobody can ask it yet.")
+
+
+def show_published(request: HttpRequest, made: publishing.Published) -> HttpResponse:
+    """Go to the page with the next steps."""
+    say(request, made.agent, "is back, with its log" if made.restored else "is there")
+    return HttpResponseRedirect(reverse("desk-published", args=[made.agent.pk]))
 
 
 def _page(

@@ -24,7 +24,7 @@ from agents.models import Agent, RemoteServer
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
 from agents.transcript.pieces import Json
 from agents.web.desk.owner_access import get_own_agent, require_owner
-from agents.web.desk.publishing import PAGE, say
+from agents.web.desk.publishing import PAGE, show_published
 from agents.web.forms import EDITABLE, AgentForm
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
@@ -148,8 +148,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     except QuotaExceeded as over:
         form.add_error(None, f"{over}.")
         return _new_page(request, place, form, card=card, status=429)
-    say(request, made.agent, "is back, with its log" if made.restored else "is there")
-    return HttpResponseRedirect(reverse("desk"))
+    return show_published(request, made)
 
 
 @never_cache
