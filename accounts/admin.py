@@ -4,42 +4,29 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
 from accounts.acts import READ
-from accounts.admin_site import OwnedAdmin, StaffAdmin, site
+from accounts.admin_site import OwnerScopedAdmin, make_filter, site
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 
 ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted", READ: "read"}
 
 
-class GoodFilter(admin.SimpleListFilter):
-    """By whether they are accepted now."""
+LIVE = Q(pk__in=Credential.objects.live().values("pk"))
+LiveFilter = make_filter("state", "good", {"yes": ("Accepted", LIVE), "no": ("Revoked or expired", ~LIVE)})
 
-    title = "good"
-    parameter_name = "good"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Good ones, and history."""
-        return [("yes", "Good"), ("no", "Revoked or expired")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Credential]) -> QuerySet[Credential]:
-        """Those of the chosen kind."""
-        live = Credential.objects.live().values("pk")
-        match self.value():
-            case "yes":
-                return queryset.filter(pk__in=live)
-            case "no":
-                return queryset.exclude(pk__in=live)
-        return queryset
+StaffFilter = make_filter(
+    "user", "staff", {"yes": ("Staff", Q(user__is_staff=True)), "no": ("Other users", Q(user__is_staff=False))}
+)
 
 
 @admin.register(Credential, site=site)
-class CredentialAdmin(OwnedAdmin):
+class CredentialAdmin(OwnerScopedAdmin):
     """Tokens to recognise and to revoke; never their text, never their hash."""
 
-    owner_path = "user"
+    owner_lookup = "user"
     list_display = (
         "name",
         "kind",
@@ -50,7 +37,7 @@ class CredentialAdmin(OwnedAdmin):
         "expires_at",
         "is_usable",
     )
-    list_filter = (GoodFilter, "kind")
+    list_filter = (LiveFilter, "kind")
     list_select_related = ("user",)
     search_fields = ("name", "prefix")
     ordering = ("-created_at",)
@@ -88,15 +75,12 @@ class CredentialAdmin(OwnedAdmin):
         count = Credential.objects.filter(pk__in=queryset.values("pk")).revoke()
         self.message_user(request, f"{count} revoked.", messages.SUCCESS)
 
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Nobody feels out a hash by filtering on it."""
-        return not lookup.startswith("digest") and super().lookup_allowed(lookup, value, request)
-
 
 @admin.register(User, site=site)
-class UserAdmin(StaffAdmin):
+class UserAdmin(OwnerScopedAdmin):
     """Staff suspend and reinstate users here; nothing else about them is changed by hand."""
 
+    writes = ("change",)
     list_display = ("login", "is_active", "is_staff", "is_service", "github_id", "created_at")
     list_filter = ("is_active", "is_staff", "is_service")
     search_fields = ("login",)
@@ -105,12 +89,8 @@ class UserAdmin(StaffAdmin):
     readonly_fields = ("login", "github_id", "avatar_url", "is_staff", "created_at")
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Staff, and nobody on their own row: who suspends himself is locked out."""
-        return bool(request.user.is_staff) and (obj is None or obj.pk != request.user.pk)
-
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """No filter on the hash of a password: it would let a visitor guess it."""
-        return not lookup.startswith("password") and super().lookup_allowed(lookup, value, request)
+        """Not one's own row: a user who suspends themselves is locked out."""
+        return super().has_change_permission(request, obj) and (obj is None or obj.pk != request.user.pk)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Only the suspension; the rest of the row may have moved since."""
@@ -118,10 +98,10 @@ class UserAdmin(StaffAdmin):
 
 
 @admin.register(ProviderIdentity, site=site)
-class ProviderIdentityAdmin(OwnedAdmin):
+class ProviderIdentityAdmin(OwnerScopedAdmin):
     """By which accounts elsewhere users sign in."""
 
-    owner_path = "user"
+    owner_lookup = "user"
     list_display = ("user", "issuer", "subject", "created_at", "last_used_at")
     list_display_links = ("subject",)
     list_select_related = ("user",)
@@ -131,22 +111,19 @@ class ProviderIdentityAdmin(OwnedAdmin):
 
 
 @admin.register(Passkey, site=site)
-class PasskeyAdmin(OwnedAdmin):
-    """Which passkeys there are; their owners remove what they lost."""
+class PasskeyAdmin(OwnerScopedAdmin):
+    """Which passkeys there are; owners delete the ones they lost."""
 
-    owner_path = "user"
+    owner_lookup = "user"
+    writes = ("delete",)
     list_display = ("name", "user", "created_at", "last_used_at", "sign_count")
     list_select_related = ("user",)
     ordering = ("-created_at",)
     fields = ("name", "user", "created_at", "last_used_at", "sign_count")
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Owners remove their own, staff all."""
-        return True
-
 
 @admin.register(Invitation, site=site)
-class InvitationAdmin(StaffAdmin):
+class InvitationAdmin(OwnerScopedAdmin):
     """Who was invited by whom; never the link, never its hash."""
 
     list_display = ("login", "is_admin", "made_by", "user", "created_at", "expires_at", "used_at")
@@ -155,18 +132,14 @@ class InvitationAdmin(StaffAdmin):
     ordering = ("-created_at",)
     fields = ("login", "is_admin", "made_by", "user", "created_at", "expires_at", "used_at")
 
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """No filter on the hash: it would let a visitor guess it."""
-        return not lookup.startswith("digest") and super().lookup_allowed(lookup, value, request)
-
 
 @admin.register(LogEntry, site=site)
-class ActAdmin(StaffAdmin):
+class ActAdmin(OwnerScopedAdmin):
     """Who did what in the admin, and which questions staff looked at; nothing here changes or goes."""
 
     list_display = ("action_time", "user", "did", "content_type", "object_repr", "how")
     list_display_links = None
-    list_filter = ("user__is_staff", "content_type", "action_time")
+    list_filter = (("content_type", admin.RelatedOnlyFieldListFilter), StaffFilter, "action_time")
     list_select_related = ("user", "content_type")
     search_fields = ("user__login", "object_repr")
     search_help_text = "In who, and to what"

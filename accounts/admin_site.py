@@ -1,15 +1,15 @@
-"""The admin as an owner's desk: every signed-in user enters, each model shows them their own rows."""
+"""The admin: every signed-in user may enter, and sees their own rows of each table; staff see all rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import SuspiciousOperation
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import URLPattern, URLResolver, reverse
 
@@ -19,6 +19,7 @@ from accounts.models import User
 
 MAX_ROW_DIGITS = 18
 DELETE_SELECTED = "delete_selected"
+SECRET_WORDS = ("digest", "secret", "password", "credentials")  # in names of columns
 LEFT_OUT = ("password_change", "password_change_done", "view_on_site")
 
 
@@ -77,15 +78,56 @@ def is_row_number(text: str) -> bool:
     return text.isdecimal() and len(text) <= MAX_ROW_DIGITS
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Rows to look at. Subclasses open single doors. What is done here is written down (`accounts.acts`)."""
+class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """The rows of one table: staff see all, other users their own; for them a row of another user is absent.
 
+    `owner_lookup` leads from a row to its owner; None: only staff see the rows. `writes` names what those who see
+    a row may do with it: "add", "change", "delete". Each write and each action is logged (`accounts.acts`).
+    """
+
+    owner_lookup: str | None = None
+    writes: Collection[str] = ()
     show_full_result_count = False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """The rows that this user sees. Django looks rows up here before it asks for permissions."""
+        rows = super().get_queryset(request)
+        if request.user.is_staff:
+            return rows
+        return self.owned_by(rows, request.user.pk) if self.owner_lookup else rows.none()
+
+    def owned_by(self, rows: QuerySet[Any], user_id: int | None) -> QuerySet[Any]:
+        """The rows of one owner."""
+        return rows.filter(**{str(self.owner_lookup): user_id})
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Whether the index lists the table."""
+        return bool(self.owner_lookup or request.user.is_staff)
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Which rows is decided by `get_queryset`."""
+        return self.has_module_permission(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Whether `writes` allows it."""
+        return "add" in self.writes and self.has_module_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Whether `writes` allows it."""
+        return "change" in self.writes and self.has_module_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Whether `writes` allows it."""
+        return "delete" in self.writes and self.has_module_permission(request)
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """No filter on a secret or its hash: by repeated filters a user could guess it."""
+        return not any(word in lookup for word in SECRET_WORDS) and super().lookup_allowed(lookup, value, request)
 
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
-        """Run an action on rows chosen by number, and note it; Django breaks on anything else."""
+        """Run an action and log it. A chosen key must be a number: Django fails on anything else."""
         chosen, action = request.POST.getlist(ACTION_CHECKBOX_NAME), request.POST.get("action", "")
         if not all(map(self.is_key, chosen)):
             raise SuspiciousOperation("a row is chosen by its number")
@@ -93,7 +135,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         some = queryset if everything else queryset.filter(pk__in=chosen)
         rows = acts.name_rows(list(some[: acts.ROWS_NAMED + 1])) if action in self.get_actions(request) else []
         response = super().response_action(request, queryset, *args, **kwargs)
-        if rows and action != DELETE_SELECTED and isinstance(request.user, User):  # Django notes its own
+        if rows and action != DELETE_SELECTED and isinstance(request.user, User):  # Django logs its own
             acts.note(request.user, self.model, rows, action)
         return response
 
@@ -101,54 +143,23 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """Whether a text can be a row's key."""
         return is_row_number(text)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """No."""
-        return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """No."""
-        return False
+class ConditionFilter(admin.SimpleListFilter):
+    """A filter in the margin of a list, by named conditions. Made by `make_filter`."""
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """No."""
-        return False
+    conditions: ClassVar[Mapping[str, tuple[str, Q]]] = {}
 
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The conditions by name."""
+        return [(value, label) for value, (label, _) in self.conditions.items()]
 
-class OwnedAdmin(ReadOnlyAdmin):
-    """Rows of owners: each sees their own, staff see all. `owner_path` leads from a row to its owner."""
-
-    owner_path = "owner"
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """What this visitor may see; rows outside of it do not exist for them."""
-        rows = super().get_queryset(request)
-        return rows if request.user.is_staff else self.owned_by(rows, request.user.pk)
-
-    def owned_by(self, rows: QuerySet[Any], user_id: int | None) -> QuerySet[Any]:
-        """Those of one owner."""
-        return rows.filter(**{self.owner_path: user_id})
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """Everybody has a desk."""
-        return True
-
-    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Which rows is decided by `get_queryset`."""
-        return True
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """The rows that meet the chosen condition; all rows for a value that is none of them."""
+        chosen = self.conditions.get(self.value() or "")
+        return queryset.filter(chosen[1]) if chosen else queryset
 
 
-class StaffAdmin(ReadOnlyAdmin):
-    """Rows only staff see."""
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Every row for staff. For others no row exists, also where Django looks for it before it asks leave."""
-        rows = super().get_queryset(request)
-        return rows if request.user.is_staff else rows.none()
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """Staff."""
-        return bool(request.user.is_staff)
-
-    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Staff."""
-        return bool(request.user.is_staff)
+def make_filter(title: str, parameter: str, conditions: Mapping[str, tuple[str, Q]]) -> type[ConditionFilter]:
+    """A filter headed `title`; `conditions` maps each value of the query parameter to a label and a condition."""
+    attributes = {"title": title, "parameter_name": parameter, "conditions": conditions}
+    return type("MadeFilter", (ConditionFilter,), attributes)

@@ -1,5 +1,5 @@
 """Django looks for the admin under this name."""
 
-from agents.web.admin import agents, blocks, halts, rows, turns
+from agents.web.admin import agents, staff, turns
 
-__all__ = ["agents", "blocks", "halts", "rows", "turns"]
+__all__ = ["agents", "staff", "turns"]

@@ -154,6 +154,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
+FORMAT_MODULE_PATH = ["hub.date_formats"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
 MAX_UPLOAD_BYTES = FILE_UPLOAD_MAX_MEMORY_SIZE = 10_485_760 + 65_536  # a file, and the multipart form around it
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]  # nothing goes to disk
@@ -204,7 +205,6 @@ TEMPLATES = [
             "libraries": {
                 "page": "kit.page_tags",
                 "reference": "a2a_bridge.reference.tags",
-                "desk": "agents.web.desk.tags",
             },
         },
     },

@@ -14,6 +14,10 @@ from a2a_bridge.versions import DIALECTS
 from agents.models import Agent
 
 register = template.Library()
+CURL_ASK = """curl -s {url} \\
+  -H "Authorization: Bearer $A2A_TOKEN" -H 'Content-Type: application/json' \\
+  -d '{{"jsonrpc":"2.0","id":"1","method":"SendMessage","params":{{"message":{{\
+"messageId":"m1","role":"ROLE_USER","parts":[{{"text":"hello"}}]}}}}}}'"""
 
 
 @register.filter
@@ -32,6 +36,12 @@ def indent(text: str) -> str:
 def sdk_address(agent: Agent) -> str:
     """An agent's address as official SDKs take it: they look for the card below it."""
     return f"{url_of(agent, get_settings().public_url)}/"
+
+
+@register.simple_tag
+def curl_ask(agent: Agent) -> str:
+    """A shell command that asks an agent; the variable A2A_TOKEN holds a token of the caller."""
+    return CURL_ASK.format(url=url_of(agent, get_settings().public_url))
 
 
 @register.simple_tag

@@ -1,6 +1,10 @@
-"""The fields of a form that say what an agent's A2A card says of it."""
+"""The fields of a form that say what an agent's A2A card says of it.
 
-from collections.abc import Callable
+An owner types skills as `key: value` lines, each skill from its `id` line on. A line that begins with two spaces
+continues the value above it. Empty lines have no meaning.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from django import forms
@@ -17,12 +21,20 @@ from agents.core.card_settings import (
     checked_output_modes,
     checked_skills,
 )
-from agents.web import skill_lines
+from agents.transcript.pieces import Json
 
 One = TypeVar("One")
 INPUT_MODES = [("text/plain", "Text (text/plain)"), ("application/json", "Data (application/json)")]
 SKILL_EXAMPLE = "id: summarise\nname: Summarise a text\ndescription: Three sentences of any text.\ntag: text\n\
 example: Summarise this mail: …"
+SINGLE_KEYS = {"id": "id", "name": "name", "description": "description"}
+REPEATED_KEYS = {"tag": "tags", "example": "examples", "input": "inputModes", "output": "outputModes"}
+CONTINUATION = "  "
+SKILL_KEYS = ", ".join([*SINGLE_KEYS, *REPEATED_KEYS])
+
+
+class BadLine(ValueError):
+    """A line that says nothing of a skill; the text names it."""
 
 
 class LinesField(forms.CharField):
@@ -75,7 +87,7 @@ class OutputModesField(LinesField):
 
 
 class SkillsField(forms.CharField):
-    """The skills of a card, as `agents.web.skill_lines` writes them."""
+    """The skills of a card, as `key: value` lines."""
 
     widget = forms.Textarea(attrs={"rows": 8, "cols": 60, "placeholder": SKILL_EXAMPLE})
 
@@ -84,13 +96,13 @@ class SkillsField(forms.CharField):
 
     def prepare_value(self, value: Any) -> Any:
         """The list as text."""
-        return skill_lines.write(value) if isinstance(value, list) else value
+        return write_skills(value) if isinstance(value, list) else value
 
     def clean(self, value: Any) -> list[dict[str, Any]]:
         """The text as a list."""
         try:
-            typed = skill_lines.read(super().clean(value))
-        except skill_lines.BadLine as bad:
+            typed = read_skills(super().clean(value))
+        except BadLine as bad:
             raise forms.ValidationError(f"{bad}.") from None
         if len(typed) > MAX_SKILLS:
             raise forms.ValidationError(f"At most {MAX_SKILLS} skills.")
@@ -99,8 +111,8 @@ class SkillsField(forms.CharField):
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Compares skills with skills; what cannot be read has changed."""
         try:
-            return skill_lines.read(data or "") != skill_lines.read(skill_lines.write(initial or []))
-        except skill_lines.BadLine:
+            return read_skills(data or "") != read_skills(write_skills(initial or []))
+        except BadLine:
             return True
 
 
@@ -130,3 +142,56 @@ def _checked(rule: Callable[[list[One]], list[One]], value: list[One]) -> list[O
     except serializers.ValidationError as wrong:
         said = _texts(wrong.detail)[0]
         raise forms.ValidationError(f"{said[:1].upper()}{said[1:]}.") from None
+
+
+def read_skills(text: str) -> list[Json]:
+    """The skills of a text, as they are; what they may hold is for others to check.
+
+    Raises:
+        BadLine: a line is none of the above, or says again what is said once.
+    """
+    skills: list[Json] = []
+    last = ""
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        if line.startswith(CONTINUATION) and last:
+            _go_on(skills[-1], last, line.removeprefix(CONTINUATION))
+        elif line.strip():
+            last = _begin(skills, line, number)
+    return skills
+
+
+def write_skills(skills: Sequence[Json]) -> str:
+    """The text of these skills."""
+    return "\n\n".join("\n".join(_lines(skill)) for skill in skills)
+
+
+def _begin(skills: list[Json], line: str, number: int) -> str:
+    """Take a line with a key of its own; the member it filled."""
+    key, colon, value = line.partition(":")
+    key, value = key.strip().lower(), value.strip()
+    if not colon or key not in SINGLE_KEYS | REPEATED_KEYS:
+        raise BadLine(f"Line {number}: want one of {SKILL_KEYS}, a colon and a text")
+    if key == "id":
+        skills.append({})
+    elif not skills:
+        raise BadLine(f"Line {number}: a skill begins with its id")
+    if key in REPEATED_KEYS:
+        skills[-1].setdefault(REPEATED_KEYS[key], []).append(value)
+        return REPEATED_KEYS[key]
+    if key in skills[-1]:
+        raise BadLine(f"Line {number}: the skill {skills[-1]['id']} has a {key} already")
+    skills[-1][key] = value
+    return key
+
+
+def _go_on(skill: Json, member: str, line: str) -> None:
+    if isinstance(skill[member], list):
+        skill[member][-1] += f"\n{line}"
+    else:
+        skill[member] += f"\n{line}"
+
+
+def _lines(skill: Json) -> list[str]:
+    said = [(key, skill[member]) for key, member in SINGLE_KEYS.items() if skill.get(member)]
+    said += [(key, value) for key, member in REPEATED_KEYS.items() for value in skill.get(member, ())]
+    return [f"{key}: {value}".replace("\n", f"\n{CONTINUATION}") for key, value in said]

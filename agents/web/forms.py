@@ -1,4 +1,4 @@
-"""Filling in an agent: the fields the admin and the desk share."""
+"""The forms of an agent: the same on the desk and in the admin."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, cast
@@ -39,6 +39,15 @@ EDITABLE = (
     "claude_md",
     "personalization_prompt",
 )
+STATUSES = [
+    (Agent.Status.PUBLISHED, "Published: callers can ask it"),
+    (Agent.Status.DRAFT, "Draft: closed to callers"),
+]
+ACCESSES = [
+    (Agent.Access.PUBLIC, "Public: anybody signed in to this hub"),
+    (Agent.Access.LIMITED, "Limited: you, and those you name"),
+    (Agent.Access.PRIVATE, "Private: you alone"),
+]
 TASK_STORES = [
     ("", "Where the hub keeps them"),
     (Agent.TaskStore.MEMORY, "In memory"),
@@ -47,6 +56,18 @@ TASK_STORES = [
 MAX_CHOICES = 200
 MAX_PROMPTS = 6
 MAX_PROMPT_CHARS = 400
+LONG_TEXT_ROWS = {"description": 8, "claude_md": 6, "personalization_prompt": 4}
+
+
+class LongTextField(forms.CharField):
+    """A long text as it was typed; line ends are plain, whatever the browser sends."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "strip": False})
+
+    def to_python(self, value: Any) -> str:
+        """The text with one character for each line end."""
+        return str(super().to_python(value) or "").replace("\r\n", "\n")
 
 
 class SuggestedPromptsField(LinesField):
@@ -79,6 +100,21 @@ class LoginsField(CallersField):
         return users_of(super().clean(value))
 
 
+class LoginField(forms.CharField):
+    """One user, named by login, who is not the excluded one: the user who fills in the form."""
+
+    def __init__(self, *, excluded: User, **options: Any) -> None:
+        super().__init__(**options)
+        self.excluded = excluded
+
+    def clean(self, value: Any) -> User:
+        """The user of this login."""
+        [user] = users_of([super().clean(value)])
+        if user.pk == self.excluded.pk:
+            raise forms.ValidationError("This is you.")
+        return user
+
+
 class CallerBudgetsField(CallersField):
     """Daily budgets of callers: a login and a number on each line."""
 
@@ -97,8 +133,15 @@ def _login_and_number(line: str) -> tuple[str, int]:
 
 
 class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The settings of an agent."""
+    """The settings of an agent that exists."""
 
+    status = forms.ChoiceField(choices=STATUSES, widget=forms.RadioSelect)
+    access = forms.ChoiceField(
+        choices=ACCESSES,
+        initial=Agent.Access.PUBLIC,
+        widget=forms.RadioSelect,
+        help_text="Others do not see it either.",
+    )
     suggested_prompts = SuggestedPromptsField(required=False, help_text="One on a line, at most 6.")
     task_store = forms.ChoiceField(
         label="Tasks are kept",
@@ -135,9 +178,34 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields["caller_budgets"].initial = [f"{login} {budget}" for login, budget in budgets.items()]
             self.fields["allowed_logins"].initial = logins_granted([self.instance.pk])[self.instance.pk]
 
+    def settings(self) -> dict[str, Any]:
+        """What was chosen, as `publishing.publish` takes it."""
+        chosen = self.cleaned_data
+        details = {field: chosen[field] for field in EDITABLE}
+        return {"details": details, "allowed": chosen["allowed_logins"], "budgets": chosen["caller_budgets"]}
+
+    def revise(self) -> Agent | None:
+        """Write the fields that were changed, and no others; None when the agent was deleted meanwhile."""
+        chosen, changed = self.cleaned_data, self.changed_data
+        details = {field: chosen[field] for field in EDITABLE if field in changed}
+        allowed = chosen["allowed_logins"] if "allowed_logins" in changed else None
+        budgets = chosen["caller_budgets"] if "caller_budgets" in changed else None
+        return publishing.revise(self.instance.pk, details, allowed, budgets)
+
     class Meta:
+        model = Agent
+        fields = EDITABLE
+        field_classes: ClassVar[dict[str, type[forms.Field]]] = dict.fromkeys(LONG_TEXT_ROWS, LongTextField)
+        widgets: ClassVar[dict[str, forms.Widget]] = {
+            name: forms.Textarea(attrs={"rows": rows}) for name, rows in LONG_TEXT_ROWS.items()
+        }
         labels: ClassVar[dict[str, str]] = {
             "claude_md": "CLAUDE.md",
+            "isolated": "Isolated",
+            "caller_approvals": "Callers may approve",
+            "daily_budget": "Daily budget",
+            "caller_budget": "Daily budget of each caller",
+            "concurrency_cap": "Open questions per caller",
             "wait_s": "Patience in seconds",
             "agent_style": "Answers to A2A 0.3",
             "max_body_bytes": "Longest request in bytes",
@@ -147,8 +215,6 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         help_texts: ClassVar[dict[str, str]] = {
             "tagline": "One line for the directory.",
             "description": "Markdown, shown to those who want to ask.",
-            "status": "A draft is closed to callers, from the next request on.",
-            "access": "Those who may not ask it do not see it either.",
             "claude_md": "Notes for callers: whoever may ask the agent reads them.",
             "personalization_prompt": "The same: whoever may ask the agent reads it.",
             "isolated": "While it answers, it cannot reach other sessions.",
@@ -180,7 +246,7 @@ class SessionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
 
 
 class NewAgentForm(AgentForm):
-    """A session to publish, and as what. `owner`: the visitor; `only`: the one session there is to choose."""
+    """A session to publish, and the agent that it becomes; `make_new_agent_form` sets whose, and `only`."""
 
     owner: ClassVar[User]
     only: ClassVar[Session | None] = None
@@ -215,6 +281,20 @@ class NewAgentForm(AgentForm):
             except publishing.Taken as taken:
                 self.add_error("slug", f"{taken}.")
         return cleaned
+
+    def publish(self) -> publishing.Published:
+        """Make the agent.
+
+        Raises:
+            publishing.Taken, QuotaExceeded: nothing was written.
+        """
+        chosen = self.cleaned_data
+        return publishing.publish(self.owner, chosen["session"], **self.settings(), slug=chosen["slug"] or None)
+
+
+def make_new_agent_form(owner: User, only: Session | None = None) -> type[NewAgentForm]:
+    """The form class for a new agent of this owner; `only`: the one session to choose."""
+    return type("OwnersNewAgentForm", (NewAgentForm,), {"owner": owner, "only": only})
 
 
 def users_of(logins: Iterable[str]) -> list[User]:

@@ -1,19 +1,26 @@
-"""How agents are to one visitor right now: connected, held by others, what is left, how long answers take."""
+"""How agents and sessions are right now, and what a visitor can do about it."""
 
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from statistics import median_low
+from typing import Literal
 
+from django.utils.timesince import timesince
+
+from accounts.models import User
 from agents.core.admission import CallerSpending
 from agents.core.directory import callers_spending, usage_today
-from agents.models import Agent, Turn
+from agents.models import Agent, CallerBlock, Turn
 from agents.models.choices import Outcome
 from agents.models.reachable import online_sessions
 from kit import sql
 from kit.clock import db_now
+from kit.page_tags import in_words
 
 RECENT = 20
+State = Literal["online", "busy", "offline"]
 _RECENT_OF_ONE = (
     "SELECT * FROM (SELECT agent_id, outcome, latency_ms FROM agents_turn WHERE agent_id = %s"
     " ORDER BY asked_at DESC LIMIT %s) AS recent"
@@ -42,7 +49,7 @@ class Standing:
         return f"{self.left_today} of {whose}{self.budget} question{ending} left today"
 
     @property
-    def state(self) -> str:
+    def state(self) -> State:
         """`online`, `busy` or `offline`."""
         if not self.is_online:
             return "offline"
@@ -54,6 +61,14 @@ class Standing:
         if self.typical_ms is None:
             return "no answers lately"
         return f"answers in {about(self.typical_ms / 1000)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A sentence or two for this visitor, and whether asking makes sense now."""
+
+    text: str
+    may_ask: bool = False
 
 
 def standings_of(agents: Collection[Agent], visitor_id: int | None) -> dict[int, Standing]:
@@ -79,6 +94,14 @@ def standings_of(agents: Collection[Agent], visitor_id: int | None) -> dict[int,
     return found
 
 
+def states_of(session_ids: Collection[int]) -> dict[int, State]:
+    """The state of each of these sessions, in two queries; busy: a turn holds it."""
+    online = online_sessions(session_ids)
+    held = Turn.objects.holding().filter(session_id__in=online, claim_until__gt=db_now())
+    busy = set(held.values_list("session_id", flat=True)) if online else set()
+    return {one: "offline" if one not in online else "busy" if one in busy else "online" for one in session_ids}
+
+
 def typical_latencies(agent_ids: Collection[int]) -> dict[int, int]:
     """The middle latency, in milliseconds, of what each agent completed of its latest `RECENT` turns.
 
@@ -92,6 +115,25 @@ def typical_latencies(agent_ids: Collection[int]) -> dict[int, int]:
         if outcome == Outcome.COMPLETED and latency_ms is not None:
             latencies[agent_id].append(latency_ms)
     return {agent_id: median_low(found) for agent_id, found in latencies.items()}
+
+
+def advise(agent: Agent, standing: Standing, visitor: User | None, now: datetime) -> Advice:
+    """The first thing that stands in the way, and what to do about it."""
+    is_owner = visitor is not None and visitor.pk == agent.owner_id
+    if visitor and CallerBlock.objects.filter(owner_id=agent.owner_id, caller=visitor).exists():
+        return Advice("Its owner does not take your questions. Other agents are in the directory.")
+    if not standing.is_online:
+        return Advice(_of_offline(agent, is_owner=is_owner, now=now))
+    if standing.left_today == 0:
+        return Advice(_of_spent(agent, standing, is_owner=is_owner, now=now))
+    if visitor is None:
+        return Advice("Sign in to ask it; then your question and its answer appear here.")
+    if standing.is_held:
+        return Advice(
+            "It answers somebody else, one caller at a time. Try in a few seconds; this page sees it come free.",
+            may_ask=True,
+        )
+    return Advice("It is online and free. Ask away.", may_ask=True)
 
 
 def about(seconds: float) -> str:
@@ -109,3 +151,26 @@ def _held_by_others(session_ids: Collection[int], visitor_id: int | None) -> set
     if visitor_id is not None:
         claims = claims.exclude(caller_id=visitor_id)
     return set(claims.values_list("session_id", flat=True))
+
+
+def _of_offline(agent: Agent, *, is_owner: bool, now: datetime) -> str:
+    if is_owner:
+        return (
+            "It is offline. Start its program again as at first, with a channel token of yours:"
+            " it comes back under this handle by itself."
+        )
+    seen = in_words(timesince(agent.session.last_seen_at, now, depth=1))
+    return (
+        f"It is offline, last seen {seen}. Its owner has to bring it back: come again later, or ask another agent."
+    )
+
+
+def _of_spent(agent: Agent, standing: Standing, *, is_owner: bool, now: datetime) -> str:
+    midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    left = about((midnight - now).total_seconds())
+    if agent.daily_budget == 0:
+        return f"Its daily budget is 0: it takes no questions. {'Raise it.' if is_owner else 'Ask another agent.'}"
+    if standing.is_own:
+        return f"Your questions to it are used up for today; new ones come at midnight UTC, in {left}."
+    what_to_do = "Raise its budget, or wait." if is_owner else "Come again then, or ask another agent."
+    return f"Today’s questions are used up; new ones come at midnight UTC, in {left}. {what_to_do}"

@@ -1,15 +1,28 @@
-"""Addresses of pages about agents."""
+"""Addresses of the pages about agents: front page, directory, agent pages, desk."""
 
-from django.urls import include, path
+from django.urls import path
 
+from agents.web.desk import audit, connecting, overview, publishing, remote
 from agents.web.pages.agent import agent_page, agent_standing
-from agents.web.pages.directory import directory
-from agents.web.pages.home import home
+from agents.web.pages.directory import directory, home
 
 urlpatterns = [
     path("", home, name="home"),
     path("agents", directory, name="directory"),
     path("agents/<str:owner>/<str:slug>", agent_page, name="agent-page"),
     path("agents/<str:owner>/<str:slug>/standing", agent_standing, name="agent-standing"),
-    path("", include("agents.web.desk.urls")),
+    path("desk", overview.desk, name="desk"),
+    path("desk/states", overview.states, name="desk-states"),
+    path("desk/publish", publishing.publish, name="desk-publish"),
+    path("desk/remote", remote.publish, name="desk-remote"),
+    path("desk/agents/<int:agent_id>/remote", remote.server, name="desk-server"),
+    path("desk/agents/<int:agent_id>", publishing.edit, name="desk-agent"),
+    path("desk/agents/<int:agent_id>/published", publishing.published, name="desk-published"),
+    path("desk/agents/<int:agent_id>/delete", publishing.delete, name="desk-delete"),
+    path("desk/agents/<int:agent_id>/audit", audit.audit, name="desk-audit"),
+    path("desk/agents/<int:agent_id>/audit.csv", audit.as_csv, name="desk-audit-csv"),
+    path("desk/agents/<int:agent_id>/audit/<slug:name>.svg", audit.chart, name="desk-chart"),
+    path("desk/connect", connecting.connect, name="desk-connect"),
+    path("desk/connect/<int:credential_id>", connecting.waiting, name="desk-connecting"),
+    path("desk/connect/<int:credential_id>/state", connecting.state, name="desk-connect-state"),
 ]

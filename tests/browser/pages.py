@@ -232,6 +232,7 @@ PAGES = [
     Listed("desk-agent-preview", "/desk/agents/{id}", "owner", _preview),
     Listed("desk-agent-refused", "/desk/agents/{id}", "owner", _refuse, complaint="400"),
     Listed("desk-agent-card-refused", "/desk/agents/{id}", "owner", _refuse_card, complaint="400"),
+    Listed("desk-published", "/desk/agents/{id}/published", "owner"),
     Listed("desk-delete", "/desk/agents/{id}/delete", "owner"),
     Listed("desk-audit", "/desk/agents/{id}/audit", "owner"),
     Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner", like="desk-audit"),

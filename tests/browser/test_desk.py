@@ -69,7 +69,9 @@ async def test_a_newcomer_connects_publishes_is_asked_and_finds_the_ask(
         await visitor.check_calm()
         await page.get_by_role("button", name="Publish").click()
         await expect(page.get_by_text("is there, and open to callers")).to_be_visible()
+        await expect(page.get_by_role("link", name="Ask it yourself")).to_be_visible()
         await visitor.check()
+        await page.get_by_role("link", name="Back to the desk").click()
         handle = f"{newcomer}/word-counter"
         task = await send(site.url, handle, "how many words?", site.mint("asker", "session"))
         assert reply_text(task) == "echo: how many words?"
@@ -169,6 +171,7 @@ async def test_a_description_is_previewed_and_kept_in_the_form(owner: Visitor, s
     page = owner.page
     async with online(site, Echo) as echo:
         await owner.go(f"/desk/agents/{echo.agent['id']}")
+        await expect(page.get_by_role("button", name="Save")).to_be_in_viewport()
         await page.get_by_label("Description").fill("It *counts*.\n\n- words\n- lines")
         await page.get_by_role("button", name="Preview").click()
         await expect(page.locator("#preview em")).to_have_text("counts")

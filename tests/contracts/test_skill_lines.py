@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.web import skill_lines
+from agents.web import card_fields
 
 FULL = {
     "id": "sum",
@@ -17,9 +17,9 @@ FULL = {
 
 @pytest.mark.parametrize("skills", [[], [{"id": "a", "name": "A"}], [FULL, {"id": "b", "name": "B"}]])
 def test_what_is_written_is_read_as_it_was(skills: list[dict[str, object]]) -> None:
-    assert skill_lines.read(skill_lines.write(skills)) == skills
-    assert skill_lines.read(skill_lines.write(skills).replace("\n", "\r\n")) == skills
+    assert card_fields.read_skills(card_fields.write_skills(skills)) == skills
+    assert card_fields.read_skills(card_fields.write_skills(skills).replace("\n", "\r\n")) == skills
 
 
 def test_keys_are_of_any_case_and_spaces_around_them_do_not_count() -> None:
-    assert skill_lines.read("\n ID : a\n\nName:A \n") == [{"id": "a", "name": "A"}]
+    assert card_fields.read_skills("\n ID : a\n\nName:A \n") == [{"id": "a", "name": "A"}]

@@ -270,7 +270,7 @@ def test_a_new_agent_gets_its_access_in_the_admin(alice: Person, bob: Person) ->
 def test_an_owner_blocks_and_unblocks_in_the_admin(alice: Person, bob: Person) -> None:
     client = browser(alice.session)
     for login, status in (("bob", 302), ("bob", 302), ("alice", 200), ("nobody", 200)):
-        assert client.post(f"{BLOCK_ADMIN}add/", {"login": login}).status_code == status
+        assert client.post(f"{BLOCK_ADMIN}add/", {"caller": login}).status_code == status
     made = CallerBlock.objects.get()
     assert (made.owner, made.caller) == (alice.user, bob.user)
     assert ">bob<" in text(client, BLOCK_ADMIN)

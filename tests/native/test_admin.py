@@ -207,6 +207,21 @@ def test_an_owner_publishes_and_unpublishes_in_the_list(alice: Person) -> None:
     assert agent.status == "draft"
 
 
+def test_agents_are_halted_and_resumed_in_the_list(alice: Person, bob: Person, staff: Person) -> None:
+    agent, owner, admin = make_agent(alice.user), browser(alice.session), browser(staff.session)
+    act(owner, AGENTS, "halt", agent)
+    act(browser(bob.session), AGENTS, "resume", agent)
+    assert [halt.by_staff for halt in Halt.objects.active()] == [False]
+    assert ">halted<" in text(owner, f"{AGENTS}?state=halted")
+    act(admin, AGENTS, "halt", agent)
+    refused = act(owner, AGENTS, "resume", agent).content.decode()
+    assert "An administrator made the other halts" in refused
+    assert [halt.by_staff for halt in Halt.objects.active()] == [True]
+    act(admin, AGENTS, "resume", agent)
+    assert not Halt.objects.active().exists()
+    assert "0 agents" in text(owner, f"{AGENTS}?state=halted")
+
+
 def test_an_owner_changes_settings_but_not_the_place(alice: Person, bob: Person) -> None:
     agent = make_agent(alice.user, status="draft")
     moved = {"handle": "bob/x", "owner": bob.user.pk, "session": make_session(bob.user).pk}
@@ -330,7 +345,7 @@ def test_the_list_of_turns_shows_when_and_the_start_of_what_was_asked(alice: Per
     at = datetime(2026, 11, 21, 7, 6, 1, tzinfo=UTC)
     turn = make_turn(make_agent(alice.user), alice.user, "denied", question="x" * 61, asked_at=at)
     page = text(browser(alice.session), TURNS)
-    assert "21 Nov 07:06:01 UTC" in page
+    assert "21 Nov 2026, 07:06:01 UTC" in page
     assert "x" * 59 + "…" in page
     assert "x" * 60 not in page
     assert "None" not in text(browser(alice.session), f"{TURNS}{turn.pk}/change/")

@@ -18,7 +18,7 @@ from agents.core.errors import REASON_WORDS, Denied
 from agents.models import CallerBlock
 from agents.models.choices import Failure, Interruption
 from agents.web.desk import figures
-from agents.web.desk.windows import window_of
+from agents.web.desk.figures import window_of
 from tests.native.house import Person, browser, make_agent, make_turn, person
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)

@@ -19,8 +19,8 @@ def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Pers
     assert re.findall(r'value="(\w+)"[^>]*checked', page) == ["published", "public"]
     body = FIELDS | {"session": session.pk, "slug": "words", "access": "limited", "allowed_logins": "BOB"}
     answer = client.post(f"/desk/publish?session={session.public_id}", body)
-    assert (answer.status_code, answer["Location"]) == (302, "/desk")
     agent = Agent.objects.get()
+    assert (answer.status_code, answer["Location"]) == (302, f"/desk/agents/{agent.pk}/published")
     assert (agent.handle, agent.session, agent.status, agent.access) == (
         "alice/words",
         session,
@@ -32,7 +32,13 @@ def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Pers
     assert (agent.wait_s, agent.agent_style) == (900, "task-generating")
     assert (agent.queue_max, agent.queue_wait_s) == (3, 30)
     assert AgentGrant.objects.get().user == bob.user
-    assert "@alice/words is there, and open to callers." in text(client, "/desk")
+    page = text(client, answer["Location"])
+    assert "@alice/words is there, and open to callers." in page
+    assert 'href="/agents/alice/words#ask"' in page
+    assert "/api/a2a/v1/agents/alice/words \\\n" in page
+    agent.set_status("draft")
+    agent.save()
+    assert 'value="publish"' in text(client, answer["Location"])
 
 
 BAD: list[tuple[dict[str, Any], str, str]] = [

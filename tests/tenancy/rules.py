@@ -271,6 +271,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/agents/{agent_id}/remote": Rule(may=May.BY_HAND, test="test_a_server_is_its_owners_alone"),
     "PAGE /desk/agents/{agent_id}": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/delete": OWN_PAGE,
+    "PAGE /desk/agents/{agent_id}/published": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit.csv": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit/{name}.svg": OWN_PAGE,

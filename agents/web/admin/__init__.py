@@ -1,1 +1,1 @@
-"""The Django admin of agents: agents, blocks and turns for their owners, everything else for the staff."""
+"""The Django admin of agents: agents, blocks and turns for their owners, everything else for staff."""

@@ -1,31 +1,53 @@
-"""An owner's agents: publish, unpublish, budgets."""
+"""What owners manage in the admin: their agents (publish, change, halt, delete) and the callers they block."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
-from django.contrib.admin.widgets import AdminTextareaWidget
-from django.db.models import Model, QuerySet, TextField
+from django.db.models import Exists, ForeignKey, OuterRef, Q, QuerySet
+from django.forms import Field
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.formats import date_format
+from django.utils.formats import localize
 
-from accounts.admin_site import OwnedAdmin, site
+from accounts.admin_site import OwnerScopedAdmin, make_filter, site
+from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from agents.core import publishing
+from agents.core import halting, publishing
 from agents.core.directory import Facts, facts_of
-from agents.models import Agent
-from agents.web.forms import EDITABLE, AgentForm, NewAgentForm
+from agents.core.halting import Subject
+from agents.core.publishing import block
+from agents.models import Agent, CallerBlock, Halt
+from agents.web.forms import EDITABLE, AgentForm, LoginField, make_new_agent_form
 
-NAMED = ("allowed_logins", "caller_budgets")
+NAMED_CALLERS = ("allowed_logins", "caller_budgets")
 FACTS = ("is_online", "today", "all_time", "last_asked")
+IS_HALTED = Exists(Halt.objects.active().filter(agent=OuterRef("pk")))
+StateFilter = make_filter(
+    "state",
+    "state",
+    {
+        "published": ("Published", Q(status=Agent.Status.PUBLISHED)),
+        "draft": ("Draft", Q(status=Agent.Status.DRAFT)),
+        "halted": ("Halted", Q(is_halted=True)),
+    },
+)
+AccessFilter = make_filter(
+    "who may ask",
+    "access",
+    {
+        Agent.Access.PUBLIC: ("All users", Q(access=Agent.Access.PUBLIC)),
+        Agent.Access.LIMITED: ("Named users", Q(access=Agent.Access.LIMITED)),
+        Agent.Access.PRIVATE: ("The owner", Q(access=Agent.Access.PRIVATE)),
+    },
+)
 
 
 class AgentList(ChangeList):
-    """A page of agents that brings their facts along, in four queries for all."""
+    """A page of agents with their facts, which take four queries for all."""
 
     def get_results(self, request: HttpRequest) -> None:
-        """Fetch the page, then what changes by the minute."""
+        """Fetch the page, then the facts."""
         super().get_results(request)
         agents = list(self.result_list)
         facts = facts_of(agents)
@@ -35,58 +57,46 @@ class AgentList(ChangeList):
 
 
 @admin.register(Agent, site=site)
-class AgentAdmin(OwnedAdmin):
-    """Kept agents of this owner. Session, handle and owner are fixed at publishing."""
+class AgentAdmin(OwnerScopedAdmin):
+    """Kept agents. Session, handle and owner are fixed at publishing; deleting is soft."""
 
-    list_display = ("handle", "name", "status", "access", "isolated", *FACTS, "concurrency_cap")
-    list_filter = ("status", "access", "isolated")
+    owner_lookup = "owner"
+    writes = ("add", "change", "delete")
+    list_display = ("handle", "name", "state", "access", "is_online", "today", "last_asked")
+    list_filter = (StateFilter, AccessFilter, "isolated")
     list_select_related = ("session",)
     search_fields = ("handle", "name", "tagline")
     ordering = ("handle_key",)
-    actions = ("publish", "unpublish")
-    formfield_overrides = {TextField: {"widget": AdminTextareaWidget(attrs={"rows": 5})}}
+    actions = ("publish", "unpublish", "halt", "resume")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
-        """Deleted ones are history: their turns stay, they are managed no more."""
-        return super().get_queryset(request).filter(deleted_at=None)
+        """Without deleted agents, which only the record of turns still names."""
+        agents: QuerySet[Agent] = super().get_queryset(request).filter(deleted_at=None)
+        return agents.annotate(is_halted=IS_HALTED)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """The list that knows facts."""
+        """The list that fetches facts."""
         return AgentList
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Everybody may publish a session of theirs."""
-        return True
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Whatever one sees here."""
-        return True
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Whatever one sees here; deleting is soft."""
-        return True
-
-    # One agent.
+    # One agent, by the desk's forms.
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """A new agent chooses among the visitor's sessions; a present one has its place."""
-        if change:
-            return super().get_form(request, obj, change, **{**kwargs, "form": AgentForm})
-        form = super().get_form(request, obj, change, **{**kwargs, "form": NewAgentForm})
-        return type("VisitorsNewAgentForm", (form,), {"owner": request.user})
+        """For a new agent the user chooses among their sessions; a present one keeps its session."""
+        form = AgentForm if change else make_new_agent_form(cast(User, request.user))
+        return super().get_form(request, obj, change, **{**kwargs, "form": form})
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """What one fills in, below what is."""
+        """The settings; of a present agent also what it is and does."""
         if obj is None:
-            return ("session", "slug", *EDITABLE, *NAMED)
-        return ("handle", "session_name", *FACTS, *EDITABLE, *NAMED, "created_at", "published_at")
+            return ("session", "slug", *EDITABLE, *NAMED_CALLERS)
+        return ("handle", "session_name", *FACTS, *EDITABLE, *NAMED_CALLERS, "created_at", "published_at")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Everything that is not a setting."""
         return () if obj is None else ("handle", "session_name", *FACTS, "created_at", "published_at")
 
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Publish a session; who loses a race for its handle is told so."""
+        """Publish a session, unless another request just took its handle, or the owner has too many agents."""
         try:
             return super().add_view(request, *args, **kwargs)
         except (publishing.Taken, QuotaExceeded) as refused:
@@ -94,38 +104,28 @@ class AgentAdmin(OwnedAdmin):
             return HttpResponseRedirect(reverse("admin:agents_agent_add"))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Through the same verbs as the native API."""
-        chosen, changed = form.cleaned_data, form.changed_data
-        details = {field: chosen[field] for field in EDITABLE if not change or field in changed}
-        allowed = chosen["allowed_logins"] if not change or "allowed_logins" in changed else None
-        budgets = chosen["caller_budgets"] if not change or "caller_budgets" in changed else None
+        """Write through the form, as the desk does."""
         if change:
-            publishing.revise(obj.pk, details, allowed, budgets)
+            form.revise()
             return
-        slug = chosen["slug"] or None
-        published = publishing.publish(
-            form.owner, chosen["session"], details, slug=slug, allowed=allowed, budgets=budgets
-        )
-        obj.pk = published.agent.pk
+        obj.pk = form.publish().agent.pk
         obj.refresh_from_db()
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
-        """Django's, and what a draft is."""
+        """Django's message, and one more for a draft."""
         response = super().response_add(request, obj, post_url_continue)
-        self._say_if_draft(request, obj)
+        self._warn_of_draft(request, obj)
         return response
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
         """The same."""
         response = super().response_change(request, obj)
-        self._say_if_draft(request, obj)
+        self._warn_of_draft(request, obj)
         return response
 
-    def _say_if_draft(self, request: HttpRequest, agent: Agent) -> None:
+    def _warn_of_draft(self, request: HttpRequest, agent: Agent) -> None:
         if agent.status == Agent.Status.DRAFT:
             self.message_user(request, f"{agent} is a draft: nobody can ask it yet.", messages.WARNING)
-
-    # Deleting is soft, one or many.
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Free the handle; the log stays."""
@@ -137,11 +137,11 @@ class AgentAdmin(OwnedAdmin):
             agent.soft_delete()
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What goes: the agents alone, nothing that hangs on them."""
+        """What is deleted: the agents alone, no row that refers to them."""
         agents = list(objs)
         return [str(agent) for agent in agents], {"agents": len(agents)}, set(), []
 
-    # Actions and columns.
+    # Actions.
 
     @admin.action(description="Publish the chosen agents")
     def publish(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
@@ -158,14 +158,41 @@ class AgentAdmin(OwnedAdmin):
             publishing.revise(agent.pk, {"status": status})
         self.message_user(request, f"{len(queryset)} set to {status.label.lower()}.", messages.SUCCESS)
 
+    @admin.action(description="Halt the chosen agents")
+    def halt(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Refuse new questions, end open ones and close the connections, as owner of an agent or as staff."""
+        user = cast(User, request.user)
+        for agent in queryset:
+            subject = Subject(Halt.Kind.AGENT, agent=agent)
+            halting.halt(subject, by=user, by_staff=agent.owner_id != user.pk)
+        self.message_user(request, f"{len(queryset)} halted.", messages.SUCCESS)
+
+    @admin.action(description="Resume the chosen agents")
+    def resume(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Lift their halts; one that staff made is lifted by staff alone."""
+        user = cast(User, request.user)
+        halts = Halt.objects.active().filter(agent__in=list(queryset))
+        count = halting.resume(halts if user.is_staff else halts.filter(by_staff=False), by=user)
+        self.message_user(request, f"Halts lifted: {count}.", messages.SUCCESS)
+        if halts.exists():
+            text = "An administrator made the other halts and has to lift them."
+            self.message_user(request, text, messages.WARNING)
+
+    # Columns.
+
+    @admin.display(description="state", ordering="status")
+    def state(self, agent: Agent) -> str:
+        """Whether callers can ask it."""
+        return "halted" if agent.is_halted else agent.status  # type: ignore[attr-defined]
+
     @admin.display(description="online", boolean=True)
     def is_online(self, agent: Agent) -> bool:
-        """Whether it would get a question now."""
+        """Whether a question would reach it now."""
         return _facts(agent).is_online
 
     @admin.display(description="queries today / budget")
     def today(self, agent: Agent) -> str:
-        """What is spent of what the owner allows."""
+        """How much of the daily budget is spent."""
         return f"{_facts(agent).queries_today} / {agent.daily_budget}"
 
     @admin.display(description="queries ever")
@@ -175,17 +202,50 @@ class AgentAdmin(OwnedAdmin):
 
     @admin.display(description="last asked")
     def last_asked(self, agent: Agent) -> str | None:
-        """When a question last got through."""
+        """When a question was last admitted."""
         last = _facts(agent).last_query_at
-        return date_format(last, "DATETIME_FORMAT") if last else None
+        return localize(last) if last else None
 
     @admin.display(description="session")
     def session_name(self, agent: Agent) -> str:
-        """Who answers; sessions have no page of their own here."""
+        """The session that answers; sessions have no page for owners here."""
         return f"{agent.session} on {agent.session.host}" if agent.session.host else str(agent.session)
 
 
+@admin.register(CallerBlock, site=site)
+class CallerBlockAdmin(OwnerScopedAdmin):
+    """The callers that an owner does not answer: added and deleted, never changed."""
+
+    owner_lookup = "owner"
+    writes = ("add", "delete")
+    list_display = ("caller", "owner", "created_at")
+    list_select_related = ("caller", "owner")
+    search_fields = ("caller__login",)
+    ordering = ("-pk",)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """A new block names its caller; its owner is the user who adds it."""
+        return ("caller",) if obj is None else ("caller", "owner", "created_at")
+
+    def formfield_for_foreignkey(  # type: ignore[override]
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> Field:
+        """The caller by login, and not the user themselves."""
+        return LoginField(
+            label="Login",
+            max_length=64,
+            excluded=cast(User, request.user),
+            help_text="Their asks of your agents and sessions are refused.",
+        )
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Block as the REST API does; a caller who is blocked already stays blocked."""
+        made, _ = block(cast(User, request.user), form.cleaned_data["caller"])
+        obj.pk = made.pk
+        obj.refresh_from_db()
+
+
 def _facts(agent: Agent) -> Facts:
-    """Those the list brought along, or those of a single agent."""
+    """Those that the list fetched, or those of a single agent."""
     facts: Facts = getattr(agent, "facts", None) or facts_of([agent])[agent.pk]
     return facts

@@ -4,12 +4,12 @@ from operator import itemgetter
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 
 from accounts.acts import note_reading
-from accounts.admin_site import OwnedAdmin, is_row_number, site
-from agents.core.errors import REASON_WORDS
+from accounts.admin_site import OwnerScopedAdmin, is_row_number, make_filter, site
+from agents.core.errors import REASON_WORDS, in_words
 from agents.models import Agent, Turn
 from agents.web.turns_csv import csv_of
 
@@ -35,28 +35,21 @@ class OwnAgentFilter(admin.SimpleListFilter):
         return queryset.filter(agent=int(chosen)) if is_row_number(chosen) else queryset
 
 
-class ReasonFilter(admin.SimpleListFilter):
-    """By why an ask was refused or failed."""
-
-    title = "reason"
-    parameter_name = "why"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """All reasons there are, without reading the table."""
-        return sorted(REASON_WORDS.items(), key=itemgetter(1))
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Turn]) -> QuerySet[Turn]:
-        """The turns with it."""
-        return queryset.filter(reason=self.value()) if self.value() else queryset
+ReasonFilter = make_filter(
+    "reason",
+    "why",
+    {reason: (words, Q(reason=reason)) for reason, words in sorted(REASON_WORDS.items(), key=itemgetter(1))},
+)
 
 
 @admin.register(Turn, site=site)
-class TurnAdmin(OwnedAdmin):
+class TurnAdmin(OwnerScopedAdmin):
     """Nothing here can be changed: it is the record."""
 
+    owner_lookup = "agent__owner"  # and, without an agent, session__owner: see owned_by
     list_display = (
-        *("asked", "asked_whom", "caller_login", "short_question"),
-        *("surface", "outcome", "reason", "latency", "repeats"),
+        *("asked_at", "asked_whom", "caller_login", "short_question"),
+        *("surface", "outcome", "why", "latency", "repeats"),
     )
     list_filter = ("outcome", ReasonFilter, "surface", OwnAgentFilter, "asked_at")
     list_select_related = ("agent", "session", "caller")
@@ -96,11 +89,6 @@ class TurnAdmin(OwnedAdmin):
         turns: QuerySet[Turn] = rows.owned_by(user_id)
         return turns
 
-    @admin.display(description="asked at", ordering="asked_at")
-    def asked(self, turn: Turn) -> str:
-        """When, to the second, to match with logs."""
-        return f"{turn.asked_at:%d %b %H:%M:%S} UTC"
-
     @admin.display(description="caller", ordering="caller__login")
     def caller_login(self, turn: Turn) -> str:
         """Who asked."""
@@ -115,6 +103,11 @@ class TurnAdmin(OwnedAdmin):
     def asked_whom(self, turn: Turn) -> str:
         """The agent, or the session itself; a deleted agent has no page to link to."""
         return str(turn.agent or turn.session)
+
+    @admin.display(description="reason", ordering="reason")
+    def why(self, turn: Turn) -> str:
+        """Why it was refused or failed, in words; the turn's page has the reason as stored."""
+        return in_words(turn.reason) or self.get_empty_value_display()
 
     @admin.display(description="latency", ordering="latency_ms")
     def latency(self, turn: Turn) -> str:

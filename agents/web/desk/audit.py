@@ -15,12 +15,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from agents.core.directory import queries_today
+from agents.core.errors import in_words
 from agents.core.publishing import UnknownLogin, block, unblock, users_named
 from agents.models import Agent, CallerBlock, Turn
 from agents.web.desk import charts, figures
-from agents.web.desk.door import for_owner, own_agent
-from agents.web.desk.states import states_of
-from agents.web.desk.windows import CHOICES, Window, read_window
+from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
+from agents.web.desk.owner_access import get_own_agent, require_owner
+from agents.web.standing import states_of
 from agents.web.turns_csv import csv_of
 from kit.clock import db_now
 
@@ -34,10 +35,10 @@ PICTURE_POLICY = (
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_owner
+@require_owner
 def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """The page; a POST blocks or unblocks a caller and comes back to it."""
-    agent = own_agent(agent_id, owner)
+    agent = get_own_agent(agent_id, owner)
     if request.method == "POST":
         _block_or_not(request, owner)
         return HttpResponseRedirect(request.get_full_path())
@@ -45,6 +46,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     turns, cut_at = figures.asked_in(agent, window)
     askers = figures.top_askers(turns)
     recent = Paginator(_chosen(request, turns).order_by("-asked_at", "-pk"), ON_A_PAGE)
+    page = recent.get_page(request.GET.get("page"))
     days, latencies = figures.by_day(turns, window), figures.latencies(turns, window)
     context = {
         **_about(agent, window),
@@ -55,11 +57,15 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         "answered": sum(day.answered for day in days),
         "latency": latencies.all,
         "latency_days": list(zip(window.days, latencies.days, strict=True)),
-        "reasons": [(OUTCOMES[one.outcome], one.reason, one.count) for one in figures.by_reason(turns)],
+        "reasons": [
+            (OUTCOMES[one.outcome], in_words(one.reason), one.reason, one.count)
+            for one in figures.by_reason(turns)
+        ],
         "asker_count": figures.count_askers(turns),
         "askers": askers,
         "blocked": _blocked(owner, [one.login for one in askers]),
-        "recent": recent.get_page(request.GET.get("page")),
+        "recent": page,
+        "asks": [(turn, in_words(turn.reason)) for turn in page],
         "outcomes": OUTCOMES,
         "outcome": request.GET.get("outcome", ""),
         "asker": _asker(request),
@@ -70,10 +76,10 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
 
 @never_cache
 @require_safe
-@for_owner
+@require_owner
 def as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase:
     """The asks of the window, filtered as on the page, to keep."""
-    agent = own_agent(agent_id, owner)
+    agent = get_own_agent(agent_id, owner)
     window = read_window(request.GET, db_now())
     turns = Turn.objects.filter(agent=agent, asked_at__gte=window.since)
     return csv_of(request, _chosen(request, turns), f"{agent.slug}-{window.count}-days.csv")
@@ -82,12 +88,12 @@ def as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase
 @never_cache
 @gzip_page
 @require_safe
-@for_owner
+@require_owner
 def chart(request: HttpRequest, owner: User, agent_id: int, name: str) -> HttpResponse:
     """One of the CHARTS, as `image/svg+xml`."""
     if name not in CHARTS:
         raise Http404
-    agent = own_agent(agent_id, owner)
+    agent = get_own_agent(agent_id, owner)
     window = read_window(request.GET, db_now())
     turns, _ = figures.asked_in(agent, window)
     headers = {"Content-Security-Policy": PICTURE_POLICY}
@@ -117,7 +123,7 @@ def _about(agent: Agent, window: Window) -> dict[str, Any]:
         "state": states_of([agent.session_id])[agent.session_id],
         "used": queries_today(agent),
         "window": window,
-        "choices": CHOICES,
+        "choices": WINDOW_DAYS,
         "query": urlencode({"days": window.count, "tz": window.zone}),
     }
 

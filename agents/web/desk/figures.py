@@ -1,19 +1,49 @@
-"""What an agent was asked in a window, in numbers; what is read for them is bounded."""
+"""What an agent was asked in the last days, in numbers; what is read for them is bounded.
 
+The days are those of the visitor's calendar: a window is so many days in a time zone, today the last.
+"""
+
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
 
 from django.db.models import Case, Count, IntegerField, Max, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
+from django.http import QueryDict
 
 from agents.models import Agent, Turn
 from agents.models.choices import Outcome
-from agents.web.desk.windows import Window
 
+WINDOW_DAYS = (7, 30)
 MOST_TURNS = 100_000
 MOST_LATENCIES = 20_000
 MOST_ASKERS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """So many days, today the last; `starts`: the moment each begins."""
+
+    zone: str
+    days: tuple[date, ...]
+    starts: tuple[datetime, ...]
+
+    @property
+    def count(self) -> int:
+        """How many days."""
+        return len(self.days)
+
+    @property
+    def since(self) -> datetime:
+        """When it begins."""
+        return self.starts[0]
+
+    def number_of(self, moment: datetime) -> int:
+        """Which of its days a moment falls into, counted from 0."""
+        return max(0, bisect_right(self.starts, moment) - 1)
 
 
 @dataclass(slots=True)
@@ -66,6 +96,22 @@ class Latencies:
 
     all: Latency = field(default_factory=Latency)
     days: Sequence[Latency] = ()
+
+
+def read_window(query: QueryDict, now: datetime) -> Window:
+    """The window that `?days=` and `?tz=` ask for; 7 days and UTC for what makes no sense."""
+    count = next((each for each in WINDOW_DAYS if query.get("days") == str(each)), WINDOW_DAYS[0])
+    name = query.get("tz", "")
+    return window_of(now, count, name if name in _zones() else "UTC")
+
+
+def window_of(now: datetime, count: int, zone: str) -> Window:
+    """The last so many days in a zone."""
+    place = ZoneInfo(zone)
+    today = now.astimezone(place).date()
+    days = tuple(today - timedelta(days=back) for back in reversed(range(count)))
+    starts = tuple(datetime.combine(day, time.min, tzinfo=place).astimezone(UTC) for day in days)
+    return Window(zone, days, starts)
 
 
 def asked_in(agent: Agent, window: Window) -> tuple[QuerySet[Turn], datetime | None]:
@@ -138,3 +184,9 @@ def _latency(given: Iterable[int]) -> Latency:
 def _percentile(sizes: Sequence[int], percent: int) -> int:
     """The nearest rank: the smallest that so many of a hundred do not exceed."""
     return sizes[max(0, -(-len(sizes) * percent // 100) - 1)]
+
+
+@cache
+def _zones() -> frozenset[str]:
+    """Names there are; any other would be looked for as a file."""
+    return frozenset(available_timezones())

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
@@ -17,9 +17,8 @@ from agents.core import halting, publishing
 from agents.core.halting import Subject
 from agents.core.registration import slug_of
 from agents.models import Agent, Halt, Session
-from agents.web.desk.door import for_owner, own_agent
-from agents.web.desk.forms import edit_form, new_form
-from agents.web.forms import EDITABLE
+from agents.web.desk.owner_access import get_own_agent, require_owner
+from agents.web.forms import AgentForm, make_new_agent_form
 
 PAGE = ["GET", "HEAD", "POST"]
 Status = Agent.Status
@@ -27,11 +26,11 @@ Status = Agent.Status
 
 @never_cache
 @require_http_methods(PAGE)
-@for_owner
+@require_owner
 def publish(request: HttpRequest, owner: User) -> HttpResponse:
     """Make an agent of a session; `?session=` chooses it beforehand."""
     session = _wanted_session(request, owner)
-    form_class = new_form(owner, session)
+    form_class = make_new_agent_form(owner, session)
     if request.method != "POST":
         return _page(request, form_class(initial=_first(session)), session=session)
     form = form_class(request.POST)
@@ -39,57 +38,51 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
         return _page(request, form, session=session)
     if not form.is_valid():
         return _page(request, form, session=session, status=400)
-    chosen = form.cleaned_data
-    details = {field: chosen[field] for field in EDITABLE}
     try:
-        made = publishing.publish(
-            owner,
-            chosen["session"],
-            details,
-            slug=chosen["slug"] or None,
-            allowed=chosen["allowed_logins"],
-            budgets=chosen["caller_budgets"],
-        )
+        made = form.publish()
     except publishing.Taken as taken:
         form.add_error("slug", f"{taken}.")
         return _page(request, form, session=session, status=409)
     except QuotaExceeded as over:
         form.add_error(None, f"{over}.")
         return _page(request, form, session=session, status=429)
-    say(request, made.agent, "is back, with its log" if made.restored else "is there")
-    return HttpResponseRedirect(reverse("desk"))
+    return show_published(request, made)
+
+
+@never_cache
+@require_safe
+@require_owner
+def published(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
+    """What to do after publishing: ask the agent, see its page, pass on its handle and how to ask it."""
+    return render(request, "desk/published.html", {"agent": get_own_agent(agent_id, owner)})
 
 
 @never_cache
 @require_http_methods(PAGE)
-@for_owner
+@require_owner
 def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """Change an agent; the actions `unpublish` and `halt` close it whatever else the form says."""
-    agent = own_agent(agent_id, owner)
+    agent = get_own_agent(agent_id, owner)
     action = request.POST.get("action")
     if action in ("publish", "unpublish"):
         status = Status.PUBLISHED if action == "publish" else Status.DRAFT
         return _revised(request, publishing.revise(agent.pk, {"status": status}))
     if action in ("halt", "resume"):
         return _switched(request, owner, Subject(Halt.Kind.AGENT, agent=agent), is_off=action == "halt")
-    form = edit_form()(request.POST or None, instance=agent)
+    form = AgentForm(request.POST or None, instance=agent)
     if request.method != "POST" or _is_preview(request):
-        return _page(request, form, agent=own_agent(agent_id, owner))
+        return _page(request, form, agent=get_own_agent(agent_id, owner))
     if not form.is_valid():
-        return _page(request, form, agent=own_agent(agent_id, owner), status=400)
-    chosen, changed = form.cleaned_data, form.changed_data
-    details = {field: chosen[field] for field in EDITABLE if field in changed}
-    allowed = chosen["allowed_logins"] if "allowed_logins" in changed else None
-    budgets = chosen["caller_budgets"] if "caller_budgets" in changed else None
-    return _revised(request, publishing.revise(agent.pk, details, allowed, budgets))
+        return _page(request, form, agent=get_own_agent(agent_id, owner), status=400)
+    return _revised(request, form.revise())
 
 
 @never_cache
 @require_http_methods(PAGE)
-@for_owner
+@require_owner
 def delete(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """Ask once more, then delete."""
-    agent = own_agent(agent_id, owner)
+    agent = get_own_agent(agent_id, owner)
     if request.method != "POST":
         return render(request, "desk/delete.html", {"agent": agent})
     agent.soft_delete()
@@ -122,6 +115,12 @@ def say(request: HttpRequest, agent: Agent, what: str) -> None:
         messages.success(request, f"@{agent.handle} {what}, and open to callers.")
     else:
         messages.warning(request, f"@{agent.handle} {what}. It is a draft: nobody can ask it yet.")
+
+
+def show_published(request: HttpRequest, made: publishing.Published) -> HttpResponse:
+    """Go to the page with the next steps."""
+    say(request, made.agent, "is back, with its log" if made.restored else "is there")
+    return HttpResponseRedirect(reverse("desk-published", args=[made.agent.pk]))
 
 
 def _page(

@@ -1,7 +1,8 @@
-"""Publishing a remote A2A server, and moving one: forms over `agents.links.remote.publishing`."""
+"""Publishing a remote A2A server, and moving one: the forms and their pages."""
 
-from typing import Any
+from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import messages
 from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -15,64 +16,147 @@ from accounts.quotas import QuotaExceeded
 from accounts.sealing import Unreadable
 from agents.core import publishing
 from agents.core.registration import slug_of
-from agents.links.remote.access import BadAuth
+from agents.links.remote.access import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, make_auth
 from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
 from agents.links.remote.card import BadCard, Card
 from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
-from agents.links.remote.signatures import keys_text
+from agents.links.remote.signatures import MAX_KEYS_CHARS, BadKey, keys_text, read_keys_text
 from agents.models import Agent, RemoteServer
-from agents.web.desk.door import for_owner, own_agent
-from agents.web.desk.publishing import PAGE, say
-from agents.web.desk.remote_forms import MovedForm, PlaceForm, new_remote_form
-from agents.web.forms import EDITABLE
+from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
+from agents.transcript.pieces import Json
+from agents.web.desk.owner_access import get_own_agent, require_owner
+from agents.web.desk.publishing import PAGE, show_published
+from agents.web.forms import EDITABLE, AgentForm
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
 
 
+class PlaceForm(forms.Form):
+    """Where a server is. Credentials are never sent back to the page."""
+
+    card_url = forms.CharField(
+        label="Agent card",
+        max_length=MAX_URL_CHARS,
+        widget=forms.URLInput(attrs={"placeholder": "https://agents.example.org/weather"}),
+        help_text="The URL of its agent card, or one above /.well-known/agent-card.json.",
+    )
+    auth_scheme = forms.CharField(
+        label="Scheme", required=False, max_length=MAX_SCHEME_CHARS, help_text="Such as Bearer. Empty: none."
+    )
+    credentials = forms.CharField(
+        required=False,
+        max_length=MAX_CREDENTIALS_CHARS,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text="Sealed in the database, sent to the card's host alone, shown never again, not even here.",
+    )
+
+    card_keys = forms.CharField(
+        label="Pinned keys",
+        required=False,
+        max_length=MAX_KEYS_CHARS,
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "mono"}),
+        help_text="A public JWK or a JWK Set. One of the keys signs the card, or nothing is asked. Empty: the hub "
+        "does not look at signatures.",
+    )
+
+    tells_caller = forms.BooleanField(
+        label="Tell it who asks",
+        required=False,
+        help_text="Each request to this server then holds the caller's login and the agent's handle, signed by "
+        "the hub, in the header Clawbridge-Caller.",
+    )
+
+    typed_auth: Auth = NO_AUTH
+
+    def clean_card_keys(self) -> list[Json]:
+        """Public keys."""
+        try:
+            return read_keys_text(self.cleaned_data["card_keys"])
+        except BadKey as bad:
+            raise forms.ValidationError(f"{bad}.") from None
+
+    def clean(self) -> dict[str, Any]:
+        """Make an Auth of the two."""
+        super().clean()
+        cleaned: dict[str, Any] = self.cleaned_data
+        try:
+            self.typed_auth = make_auth(cleaned.get("auth_scheme", ""), cleaned.get("credentials", ""))
+        except BadAuth as bad:
+            self.add_error("credentials", f"{bad}.")
+        return cleaned
+
+
+class MovedForm(PlaceForm):
+    """The same for a server that is there: its credentials stay unless new ones are given, or none wanted."""
+
+    KEEP, NEW, NONE = "keep", "new", "none"
+    CHOICES: ClassVar[list[tuple[str, str]]] = [
+        (KEEP, "As they are"),
+        (NEW, "New ones, as below"),
+        (NONE, "None"),
+    ]
+
+    auth = forms.ChoiceField(label="Which credentials", choices=CHOICES, initial=KEEP, widget=forms.RadioSelect)
+
+    def clean(self) -> dict[str, Any]:
+        """What is typed counts when it is chosen, and only then."""
+        cleaned = super().clean()
+        is_typed, is_chosen = bool(self.typed_auth.scheme), cleaned.get("auth") == self.NEW
+        if is_chosen and not is_typed and not self.errors:
+            self.add_error("credentials", "Want a scheme and credentials.")
+        if is_typed and not is_chosen:
+            self.add_error("auth", "There are new ones below: choose them, or empty the fields.")
+        return cleaned
+
+    @property
+    def wanted_auth(self) -> Auth | None:
+        """None: as they are."""
+        return {self.KEEP: None, self.NONE: NO_AUTH}.get(self.cleaned_data["auth"], self.typed_auth)
+
+
+class NewRemoteForm(AgentForm):
+    """The settings of the agent that a remote server becomes."""
+
+    slug = forms.CharField(
+        required=False,
+        max_length=64,
+        help_text="The handle is your login, a slash and this, for good. Empty: as the card's name.",
+    )
+
+
 @never_cache
 @require_http_methods(PAGE)
-@for_owner
+@require_owner
 def publish(request: HttpRequest, owner: User) -> HttpResponse:
     """Make an agent of a remote server; the action `check` shows its card, and fills in what is empty."""
-    form_class = new_remote_form()
     if request.method != "POST":
-        return _new_page(request, PlaceForm(), form_class(initial={"status": Agent.Status.PUBLISHED}))
+        return _new_page(request, PlaceForm(), NewRemoteForm(initial={"status": Agent.Status.PUBLISHED}))
     take_slot(request, CARD_LOOKUPS, owner.pk)
-    place, form = PlaceForm(request.POST), form_class(request.POST)
+    place, form = PlaceForm(request.POST), NewRemoteForm(request.POST)
     found = _find(place)
     card = found.card if found else None
     if request.POST.get("action") == "check":
-        form = form_class(initial=_filled_in(request, card))
+        form = NewRemoteForm(initial=_filled_in(request, card))
         return _new_page(request, place, form, card=card, status=200 if card else 400)
     if found is None or not form.is_valid():
         return _new_page(request, place, form, card=card, status=400)
-    chosen = form.cleaned_data
-    details = {field: chosen[field] for field in EDITABLE}
     try:
-        made = publish_remote(
-            owner,
-            found,
-            details,
-            slug=chosen["slug"] or None,
-            allowed=chosen["allowed_logins"],
-            budgets=chosen["caller_budgets"],
-        )
+        made = publish_remote(owner, found, **form.settings(), slug=form.cleaned_data["slug"] or None)
     except (publishing.Taken, publishing.BadSlug) as refused:
         form.add_error("slug", f"{refused}.")
         return _new_page(request, place, form, card=card, status=409)
     except QuotaExceeded as over:
         form.add_error(None, f"{over}.")
         return _new_page(request, place, form, card=card, status=429)
-    say(request, made.agent, "is back, with its log" if made.restored else "is there")
-    return HttpResponseRedirect(reverse("desk"))
+    return show_published(request, made)
 
 
 @never_cache
 @require_http_methods(PAGE)
-@for_owner
+@require_owner
 def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """Where a remote agent's server is and how it does; look at its card again, or move it."""
-    agent = own_agent(agent_id, owner)
+    agent = get_own_agent(agent_id, owner)
     row: RemoteServer | None = RemoteServer.objects.filter(session_id=agent.session_id).first()
     if row is None:
         raise Http404

@@ -11,9 +11,8 @@ from django.views.decorators.http import require_safe
 
 from agents.core.directory import find_askable
 from agents.models import Agent
-from agents.web.pages.advice import Advice, advise
-from agents.web.pages.entries import page_of
-from agents.web.standing import Standing, standings_of
+from agents.web.pages.directory import page_of
+from agents.web.standing import Advice, Standing, advise, standings_of
 from kit.clock import db_now
 
 SHOWN_CHARS = 6000  # of each note: with the rest of the page under 100 KB

@@ -1,24 +1,40 @@
-"""The directory: whom one can ask, searched and in pages."""
+"""The front page and the directory: the agents that a visitor may ask, searched and in pages."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
-from django.db.models import Q
+from django.db.models import Case, IntegerField, Q, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from agents.models import Agent
 from agents.models.agent import AgentQuerySet
 from agents.models.reachable import online
-from agents.web.pages.entries import entries_of
+from agents.web.standing import Standing, standings_of
 
+ON_FRONT_PAGE = 6
 PER_PAGE = 24
 MAX_CHARS = 200
 MAX_WORDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One agent of a list."""
+
+    agent: Agent
+    standing: Standing
+
+    @property
+    def address(self) -> str:
+        """Where its page is."""
+        return page_of(self.agent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +55,17 @@ class Wanted:
         """The query string that asks for it again, a page number may follow."""
         given = {"q": self.text, "online": "1" * self.online, "mine": "1" * self.mine}
         return urlencode({name: value for name, value in given.items() if value})
+
+
+@never_cache
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """What this hub is, who you are, and a few agents you can ask, those online first."""
+    offline = Case(When(online(), then=0), default=1, output_field=IntegerField())
+    askable = Agent.objects.askable_by(request.user.pk).order_by(offline, "handle_key")
+    entries = entries_of(askable[: ON_FRONT_PAGE + 1], request.user.pk)
+    context = {"entries": entries[:ON_FRONT_PAGE], "has_more": len(entries) > ON_FRONT_PAGE}
+    return render(request, "home.html", context)
 
 
 @never_cache
@@ -78,3 +105,15 @@ def find(wanted: Wanted, visitor_id: int | None) -> AgentQuerySet:
         part = word.removeprefix("@")
         found = found.filter(Q(handle__icontains=part) | Q(name__icontains=part) | Q(tagline__icontains=part))
     return found
+
+
+def entries_of(agents: Iterable[Agent], visitor_id: int | None) -> list[Entry]:
+    """Their entries, in the same few queries however many they are."""
+    found = list(agents)
+    standings = standings_of(found, visitor_id)
+    return [Entry(agent, standings[agent.pk]) for agent in found]
+
+
+def page_of(agent: Agent, name: str = "agent-page") -> str:
+    """The address of a page about an agent."""
+    return reverse(name, args=agent.handle.split("/", 1))

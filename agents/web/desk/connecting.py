@@ -16,7 +16,7 @@ from accounts.tokens import mint_channel
 from agents.core.registration import slug_of
 from agents.models import Agent, Session
 from agents.models.reachable import live_connections
-from agents.web.desk.door import for_owner, json_for_owner
+from agents.web.desk.owner_access import require_owner, require_owner_json
 from connect import packing
 
 NAME_CHARS = 64
@@ -46,7 +46,7 @@ class Arrival:
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_owner
+@require_owner
 def connect(request: HttpRequest, owner: User) -> HttpResponse:
     """A name, and for it a token, shown this once with all there is to copy."""
     if request.method != "POST":
@@ -66,7 +66,7 @@ def connect(request: HttpRequest, owner: User) -> HttpResponse:
 
 @never_cache
 @require_safe
-@for_owner
+@require_owner
 def waiting(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
     """The same later, without the token: has its agent come?"""
     credential = _find_token(owner, credential_id)
@@ -77,7 +77,7 @@ def waiting(request: HttpRequest, owner: User, credential_id: int) -> HttpRespon
 
 @never_cache
 @require_safe
-@json_for_owner
+@require_owner_json
 def state(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
     """`{"connected": bool}`, and when true `name`, `href` and `action` of the next step."""
     credential = _find_token(owner, credential_id)

@@ -16,8 +16,8 @@ from agents.core.directory import usage_today
 from agents.models import Agent, Session
 from agents.models.session import SEEN_AT
 from agents.transcript.access import role_of, visible_sessions
-from agents.web.desk.door import for_owner, json_for_owner
-from agents.web.desk.states import State, states_of
+from agents.web.desk.owner_access import require_owner, require_owner_json
+from agents.web.standing import State, states_of
 
 ON_A_PAGE = 20
 MOST_ASKED_FOR = 3 * ON_A_PAGE
@@ -44,7 +44,7 @@ class SessionRow:
 
 @never_cache
 @require_safe
-@for_owner
+@require_owner
 def desk(request: HttpRequest, owner: User) -> HttpResponse:
     """Three lists, each in pages of its own; `?archived=1` adds sessions that left the lists."""
     agents = (
@@ -71,7 +71,7 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
 
 @never_cache
 @require_safe
-@json_for_owner
+@require_owner_json
 def states(request: HttpRequest, owner: User) -> HttpResponse:
     """`{"sessions": {id: state}, "agents": {id: used today}}` of each `?session=` and `?agent=`."""
     sessions = visible_sessions(owner.pk).filter(public_id__in=_uuids(request.GET.getlist("session")))
