@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,8 @@ from tempfile import TemporaryDirectory
 import psycopg
 
 from lab import ROOT
-from lab.processes import python, run
+from lab.forked import run_forked
+from lab.processes import ProgramError
 from lab.servers import REDIS_DATABASES, Servers, running_servers
 
 TEMPLATE = "hub_template"
@@ -97,5 +99,19 @@ def hub_env(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def manage(env: Mapping[str, str], *arguments: str, at: Path = ROOT) -> str:
-    """Run one management command against a home; its standard output. `at`: another checkout's."""
-    return run(python("manage.py", *arguments), hub_env(env), folder=at, within_s=120)
+    """Run one management command against a home; its standard output. `at`: another checkout's.
+
+    Raises:
+        ProgramError: it failed; the text holds everything it printed.
+    """
+    done = run_command(env, *arguments, at=at)
+    if done.returncode:
+        raise ProgramError(f"manage.py {' '.join(arguments)} failed:\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def run_command(
+    env: Mapping[str, str], *arguments: str, at: Path = ROOT, within_s: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run one management command against a home, whether it fails or not."""
+    return run_forked(["manage.py", *arguments], hub_env(env), folder=at, within_s=within_s)

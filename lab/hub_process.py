@@ -112,7 +112,9 @@ class HubProcess:
         schedule = str(self.home.folder / "beat-schedule")
         options = ["-B", "-s", schedule, "-c", "1", "-l", "INFO"]
         command = [*CELERY, "worker", *options]
-        self.worker = Program(command, self._log("celery"), env=self._env, is_ready=printed(" ready."))
+        self.worker = Program(
+            command, self._log("celery"), env=self._env, is_ready=printed(" ready."), is_forked=True
+        )
         self.worker.start()
 
     def _log(self, name: str) -> Path:

@@ -33,7 +33,7 @@ class Program:
     """One child process in a process group of its own, and everything it prints. It may be started again.
 
     `env`: its whole environment, by default ours. `options` go to Popen. `core`: the only one it may run on.
-    `stdin`: what it reads. `is_forked`: a Python script, run in a process that has imported the libraries
+    `stdin`: what it reads. `is_forked`: a Python program, run in a process that has imported the libraries
     (`lab/forked.py`). `within_s`: how long it may take to be ready, and to stop. As a context manager it runs for
     the block.
     """

@@ -2,9 +2,8 @@
 
 import itertools
 import os
-import sqlite3
+import shutil
 from collections.abc import Generator, Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ LONGEST_CALL_S = 20.0
 BESIDE_OTHERS = 3  # times as long beside other workers, whose tests run hubs on the same cores
 HUBS = {"hub", "embedded_hub", "impatient_hub", "two_process_hub", "site", "signin_hub"}  # of a whole session
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.grown])]
+GROUP = pytest.StashKey[str]()  # what a test shares with others
 
 
 def pytest_configure() -> None:
@@ -32,41 +32,43 @@ def _inject_settings(**_: object) -> None:
     inject_settings()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that share a running hub on one worker of `pytest -n`, so that it starts once."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests that share a running hub on one worker of `pytest -n`, so that it starts once.
+
+    `--dist loadgroup` reads a test's group from the end of its id. pytest-xdist 3.8 does not write it there for
+    pytest 9.2 or later, and then spreads every group over all workers.
+    """
+    if not config.getoption("loadgroup", default=False):
+        return
     for item in items:
         if isinstance(item, pytest.Function) and (group := _shared_by(item)):
-            item.add_marker(pytest.mark.xdist_group(group))
+            item.stash[GROUP] = group
+            item._id = type(item.id).parse(f"{item.nodeid}@{group}")
 
 
 def _shared_by(test: pytest.Function) -> str:
     """What a test shares with others: a fixture of its package or module, or one of the hubs of all."""
     parameters = test.callspec.params if hasattr(test, "callspec") else {}
+    hubs = []
     for name in test.fixturenames:
         found = test._fixtureinfo.name2fixturedefs.get(name, ())
         if found and found[-1].scope in ("package", "module") and found[-1].baseid.startswith("tests"):
             return f"{found[-1].baseid} {name} {test.callspec.indices.get(name, 0) if parameters else 0}"
-    hubs = [str(parameters.get(name, name)) for name in test.fixturenames if name in HUBS]
-    return f"hub {hubs[0]}" if hubs else ""
+        if found and found[-1].scope == "session" and name in HUBS:
+            hubs.append(f"hub {parameters.get(name, name)}")
+    return hubs[0] if hubs else ""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
     """End the hub of all that a worker's tests share after its last test: an idle hub costs 3 % of a core."""
     yield
-    if "PYTEST_XDIST_WORKER" not in os.environ or nextitem is None:
-        return
-    shared = _group(item)
-    if shared.startswith("hub ") and shared != _group(nextitem):
+    shared = item.stash.get(GROUP, "")
+    is_last = nextitem is not None and shared != nextitem.stash.get(GROUP, "")
+    if is_last and shared.startswith("hub ") and isinstance(item, pytest.Function):
         for name in HUBS:
             for fixture in item.session._fixturemanager.getfixturedefs(name, item) or ():
-                fixture.finish(item._request)
-
-
-def _group(item: pytest.Item) -> str:
-    marker = item.get_closest_marker("xdist_group")
-    return marker.args[0] if marker else ""
+                fixture.finish(item._request)  # type: ignore[arg-type]  # a request is all that it reads
 
 
 @pytest.hookimpl(wrapper=True)
@@ -103,19 +105,24 @@ def embedded_homes() -> EmbeddedHomes:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(
-    django_db_modify_db_settings_parallel_suffix: None, request: pytest.FixtureRequest
-) -> Iterator[None]:
-    """Give the database in memory of tests in process its tables, so that its migration finds all done."""
-    name = connection.creation._get_test_db_name()
-    if "mode=memory" not in name:
-        yield
-        return
-    homes: EmbeddedHomes = request.getfixturevalue("embedded_homes")
-    with closing(sqlite3.connect(name, uri=True)) as memory:
-        with closing(sqlite3.connect(homes.template / SQLITE_FILE)) as file:
-            file.backup(memory)
-        yield
+def django_db_modify_db_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests in process have a database that has its tables already; on PostgreSQL, `nested.py` made it.
+
+    On SQLite it is a file, as in life: SQLite in memory locks whole tables between threads and never waits.
+    """
+    connection.settings_dict["TEST"]["MIGRATE"] = False
+    if connection.vendor == "sqlite":
+        homes: EmbeddedHomes = request.getfixturevalue("embedded_homes")
+        file = tmp_path_factory.mktemp("in-process") / SQLITE_FILE
+        shutil.copy2(homes.template / SQLITE_FILE, file)
+        connection.settings_dict["TEST"]["NAME"] = str(file)
+        connection.settings_dict["OPTIONS"]["timeout"] = 0.2  # a lock that is held is held on purpose here
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """Django takes the database as it is."""
+    return True
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import httpx
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
@@ -20,6 +21,8 @@ from tests.github import Exchange, Grant, first
 
 CLIENT_ID, CLIENT_SECRET = "clawbridge", "canary-oidc-secret-81c4"
 GONE = object()
+START, COOKIE = "/api/v1/auth/oidc/1/start", "cw_session"
+PAGE = {"accept": "text/html"}
 
 
 class Quiet(ThreadingHTTPServer):
@@ -167,3 +170,17 @@ def other_key(kid: str = "one") -> RSAKey:
 
 
 __all__ = ["CLIENT_ID", "CLIENT_SECRET", "GONE", "ECKey", "Oidc", "other_key"]
+
+
+def sign_in_by_oidc(client: Any, start: str = START) -> Any:
+    """The whole leg; the callback's answer."""
+    off = client.get(start, headers=PAGE)
+    if off.status_code != 302:
+        return off
+    back = httpx.get(off["Location"], trust_env=False).headers["location"]
+    parts = urlsplit(back)
+    return client.get(f"{parts.path}?{parts.query}", headers=PAGE)
+
+
+def me(client: Any) -> Any:
+    return client.get("/api/v1/me").json()

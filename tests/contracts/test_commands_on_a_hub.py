@@ -1,7 +1,5 @@
 """Commands that work on a hub leave nothing behind where there is none."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,16 +7,13 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import get_commands
 
 from hub.existing import ON_A_HUB, check_hub_exists
-from lab import ROOT
-from lab.homes import hub_env
+from lab.homes import run_command
 
 WITHOUT_A_HUB = {"serve", "connect"}
 
 
 def test_a_token_without_a_hub_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "manage.py", "mint_token", "--login", "alice", "--kind", "app"]
-    env = hub_env({"DATA_DIR": str(tmp_path / "data")})
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = run_command({"DATA_DIR": str(tmp_path / "data")}, "mint_token", "--login", "alice", "--kind", "app")
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith(f"DATA_DIR={tmp_path / 'data'} has no hub: ")

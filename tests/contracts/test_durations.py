@@ -1,8 +1,6 @@
 """The factor on durations: read once, bounded, and 1 in what ships."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 from django.conf import settings
@@ -18,8 +16,7 @@ from hub import http_protocol, runtime, sockets
 from kit.asgi import BODY_WITHIN_S
 from kit.durations import TIME_SCALE, read_scale, seconds
 from kit.safe_http.client import TOTAL_S
-from lab import ROOT
-from lab.homes import hub_env
+from lab.homes import run_command
 from webhooks.queues import WEBHOOKS
 from webhooks.sending import LEASE
 
@@ -82,8 +79,6 @@ def test_a_duration_is_shortened_to_its_lower_bound() -> None:
 
 
 def test_a_bad_scale_stops_the_start_with_one_line() -> None:
-    command = [sys.executable, "manage.py", "check"]
-    env = hub_env({"TEST_TIME_SCALE": "soon", "DATA_DIR": os.devnull})
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True)
+    done = run_command({"TEST_TIME_SCALE": "soon", "DATA_DIR": os.devnull}, "check")
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["TEST_TIME_SCALE='soon': want a number from 0.01 to 1"]

@@ -8,7 +8,6 @@ from tests.native.conftest import (  # noqa: F401
     alice,
     bob,
     carol,
-    django_db_modify_db_settings,
     staff,
 )
 from tests.native.house import Person

@@ -4,7 +4,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ import pytest
 
 from hub.data_lock import lock
 from hub.moving.move import Sum
-from lab import ROOT
 from lab.agents import TaskPeer, online
 from lab.callers import bearer, inbound, reply_text, send, web
-from lab.homes import GrownHomes, Home, MakeHome, embedded_home, hub_env, manage
+from lab.homes import GrownHomes, Home, MakeHome, embedded_home, manage, run_command
 from lab.hub_process import HubProcess, StartHub
 from lab.receivers import receiving
 from tests.pushes.house import client, heard
@@ -30,10 +28,7 @@ ODD = "né\0te \U0001f980 'quoted' \\N \t tab"
 
 
 def move(home: Home, url: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "manage.py", "move_database", "--to", url]
-    return subprocess.run(
-        command, env=hub_env(home.env), cwd=ROOT, text=True, capture_output=True, timeout=100, check=False
-    )
+    return run_command(home.env, "move_database", "--to", url)
 
 
 def rows_of(url: str, table: str) -> int:
@@ -53,7 +48,6 @@ def target(grown_homes: GrownHomes, tmp_path: Path) -> Home:
 def small(make_home: MakeHome) -> Home:
     """A SQLite hub with one user; tests copy it."""
     home = make_home("embedded")
-    manage(home.env, "migrate", "--verbosity", "0")
     manage(home.env, "mint_token", "--login", "alice", "--kind", "session")
     return home
 

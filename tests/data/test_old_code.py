@@ -15,7 +15,7 @@ import pytest
 from lab import ROOT
 from lab.agents import Echo, online
 from lab.callers import inbound, reply_text, send
-from lab.homes import MakeHome, manage
+from lab.homes import MakeHome
 from lab.hub_process import HubProcess
 from lab.processes import Program
 
@@ -56,7 +56,6 @@ def _old_code(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.mark.usefixtures("_old_code")
 async def test_old_code_serves_on_the_new_schema(make_home: MakeHome) -> None:
     home = make_home("embedded")
-    manage(home.env, "migrate", "--verbosity", "0")
     hub = OldHub.start(home, TASK_STORE="journal")
     try:
         alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")

@@ -1,8 +1,6 @@
 """`manage.py check --deploy` says what would hurt, by ids that stay, each with a hint and its line."""
 
 import re
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from hub.checks import TAG
 from hub.checks.settings import filesystem_of
 from hub.models import JobRun
 from lab import ROOT
-from lab.homes import MakeHome, hub_env, manage
+from lab.homes import MakeHome, manage, run_command
 from tests.house.tracked import named
 
 ID = re.compile(r"clawbridge\.[EW]\d{3}")
@@ -132,15 +130,7 @@ def test_what_postgresql_and_redis_would_lose_is_told(make_home: MakeHome) -> No
 
 
 def check_deploy(env: dict[str, str]) -> set[str]:
-    done = subprocess.run(
-        [sys.executable, "manage.py", "check", "--deploy"],
-        env=hub_env(env),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run_command(env, "check", "--deploy")
     assert "Traceback" not in done.stderr, done.stderr
     return {one.removeprefix("clawbridge.") for one in ID.findall(done.stderr)}
 

@@ -4,18 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from agents.transcript import announcing
 from tests.native.house import Person, person
 from tests.native.transcripts import Told
-
-
-@pytest.fixture(scope="session")
-def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A file, as in life: SQLite in memory locks whole tables between threads and never waits."""
-    if connection.vendor == "sqlite":
-        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("native") / "test.sqlite3")
 
 
 @pytest.fixture(autouse=True)

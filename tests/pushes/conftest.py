@@ -3,16 +3,8 @@
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from tests.native.house import Person, person
-
-
-@pytest.fixture(scope="session")
-def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A file, as in life: SQLite in memory locks whole tables between threads and never waits."""
-    if connection.vendor == "sqlite":
-        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("pushes") / "test.sqlite3")
 
 
 @pytest.fixture(autouse=True)

@@ -1,20 +1,12 @@
-"""Rows in a file on SQLite, as in life; and a hub process without its sockets that calls remote servers."""
+"""People, and a hub process without its sockets that calls remote servers."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from tests.native.house import Person, person
 from tests.remote.house import Caller
-
-
-@pytest.fixture(scope="session")
-def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """SQLite in memory locks whole tables between threads and never waits."""
-    if connection.vendor == "sqlite":
-        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("remote") / "test.sqlite3")
 
 
 @pytest.fixture

@@ -1,12 +1,16 @@
 """A GitHub look-alike, hubs that use it, and browsers."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from accounts import throttle
+from accounts.oauth import oidc as oidc_leg
 from lab.homes import MakeHome
 from lab.hub_process import HubProcess
 from tests.github import GitHub
+from tests.oidc import Oidc
 from tests.signin.clients import Browser, CommandLine
 
 PLENTY = {"SIGNIN_RATE_PER_MINUTE": "1000000"}
@@ -73,3 +77,30 @@ def make_cli(signin_hub: HubProcess) -> Iterator[Callable[..., CommandLine]]:
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def https_hub(settings: Any) -> None:
+    """A hub of https under a name. Hashing is cheap, and each test has its own counts of tries."""
+    settings.PUBLIC_URL = settings.PUBLIC_ORIGIN = "https://hub.example"
+    settings.IS_HTTPS, settings.ALLOWED_HOSTS = True, ["*"]
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    throttle._limiter.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def _oidc() -> Iterator[Oidc]:
+    provider = Oidc()
+    provider.start()
+    yield provider
+    provider.stop()
+
+
+@pytest.fixture
+def oidc(_oidc: Oidc, settings: Any) -> Oidc:
+    """Honest until a test says otherwise; the hub knows it as provider 1."""
+    _oidc.reset()
+    oidc_leg._kept.clear()
+    settings.SIGNIN_RATE_PER_MINUTE = 1_000_000
+    settings.OIDC_PROVIDERS = (_oidc.provider(),)
+    return _oidc

@@ -3,8 +3,6 @@
 import json
 import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -14,10 +12,9 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect as open_socket
 
-from lab import ROOT
 from lab.callers import bearer, envelope, question
 from lab.channel_agent import dial
-from lab.homes import MakeHome, hub_env
+from lab.homes import MakeHome, manage, run_command
 from lab.hub_process import HubProcess, StartHub
 from tests.github import CLIENT_SECRET, GitHub
 from tests.signin.clients import Browser, CommandLine, Pkce, program, refused
@@ -398,10 +395,7 @@ def test_behind_a_proxy_each_caller_counts_for_themselves(
 
 
 def test_a_rate_below_twenty_a_minute_is_refused(make_home: MakeHome) -> None:
-    env = hub_env(dict(make_home("embedded").env) | {"SIGNIN_RATE_PER_MINUTE": "19"})
-    done = subprocess.run(
-        [sys.executable, "manage.py", "check"], env=env, cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = run_command(dict(make_home("embedded").env) | {"SIGNIN_RATE_PER_MINUTE": "19"}, "check")
     assert done.returncode != 0
     assert "SIGNIN_RATE_PER_MINUTE" in done.stderr
 
@@ -475,10 +469,9 @@ def test_no_token_is_ever_in_a_log_a_page_or_a_url(browser: Browser, make_cli: M
 
 def test_the_deploy_check_is_clean_in_the_production_settings(make_home: MakeHome, github: GitHub) -> None:
     served = {"PUBLIC_URL": "https://hub.example", "TRUSTED_PROXIES": "127.0.0.1"}
-    env = hub_env(dict(make_home("embedded").env) | github.settings | served)
-    command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    manage(
+        dict(make_home("embedded").env) | github.settings | served, "check", "--deploy", "--fail-level", "WARNING"
+    )
 
 
 def test_bearer_in_a_query_is_no_credential(signin_hub: HubProcess) -> None:

@@ -1,9 +1,7 @@
-"""Accounts without a provider: links, passkeys and passwords; the hub in this process."""
+"""Accounts without a provider: links that set them up, and passwords; the hub in this process."""
 
-import json
 import re
 from datetime import timedelta
-from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,62 +11,17 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from accounts import invitations, throttle
-from accounts.models import Credential, Invitation, LoginAttempt, Passkey, ProviderIdentity, User
+from accounts.models import Credential, Invitation, ProviderIdentity, User
 from accounts.tokens import digest
-from tests.authenticator import PRESENT, Authenticator
 from tests.native.house import Person, browser, person
+from tests.signin.invited import CHOSEN, COOKIE, GOOD, invite, path_of, sign_in_by_password
 
-pytestmark = pytest.mark.django_db
-
-COOKIE, GOOD = "cw_session", "nine lives of a lobster"
-CHOSEN = {"password": GOOD, "again": GOOD}
-
-
-@pytest.fixture(autouse=True)
-def _hub(settings: Any) -> None:
-    """A hub of https under a name. Hashing is cheap, and each test has its own counts of tries."""
-    settings.PUBLIC_URL = settings.PUBLIC_ORIGIN = "https://hub.example"
-    settings.IS_HTTPS, settings.ALLOWED_HOSTS = True, ["*"]
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    throttle._limiter.cache_clear()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("https_hub")]
 
 
 @pytest.fixture
 def root() -> Person:
     return person("root", is_staff=True)
-
-
-def path_of(url: str) -> str:
-    assert url.startswith("https://hub.example/join/")
-    return urlsplit(url).path
-
-
-def invite(login: str = "ann", *, admin: bool = False, by: User | None = None) -> str:
-    return path_of(invitations.invite(login, is_admin=admin, made_by=by).url)
-
-
-def options_of(answer: Any) -> dict[str, Any]:
-    found = re.search(r'data-options="([^"]*)"', answer.content.decode())
-    assert found
-    options: dict[str, Any] = json.loads(unescape(found[1]))
-    return options
-
-
-def with_passkey(login: str = "ann", device: Authenticator | None = None) -> Authenticator:
-    """An account that a passkey signs in to."""
-    device, client, link = device or Authenticator(), browser(), invite(login)
-    answer = client.post(link, {"credential": device.make(options_of(client.get(link)))})
-    assert answer.status_code == 302, answer.content
-    return device
-
-
-def begin(client: Any) -> tuple[str, dict[str, Any]]:
-    body = client.post("/signin/passkey/options").json()
-    return body["state"], body["options"]
-
-
-def sign_in(client: Any, login: str = "ann", password: str = GOOD, **more: str) -> Any:
-    return client.post("/signin/password", {"login": login, "password": password, **more})
 
 
 def test_the_operators_link_sets_up_an_administrator_with_a_password(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +37,7 @@ def test_the_operators_link_sets_up_an_administrator_with_a_password(capsys: pyt
     user = User.objects.get()
     assert (user.login, user.is_staff, user.is_superuser) == ("ann", True, True)
     assert Credential.objects.get().source == "web"
-    again = sign_in(browser(), "ANN", next="/account")
+    again = sign_in_by_password(browser(), "ANN", next="/account")
     assert (again.status_code, again["Location"]) == (302, "/account")
 
 
@@ -218,7 +171,7 @@ def test_a_link_for_an_account_signs_it_out_everywhere() -> None:
 def test_the_operators_link_gives_an_account_a_new_way_in_and_a_suspended_one_none() -> None:
     held = person("gil", github_id=7)
     assert browser().post(invite("gil"), CHOSEN).status_code == 302
-    assert sign_in(browser(), "gil").status_code == 302
+    assert sign_in_by_password(browser(), "gil").status_code == 302
     held.user.refresh_from_db()
     assert held.user.github_id == 7
     User.objects.update(is_active=False)
@@ -242,7 +195,7 @@ def test_a_wrong_password_an_absent_and_a_suspended_user_look_the_same() -> None
     person("tokens-only")
     shown = set()
     for login, password in (("ann", "x"), ("sue", GOOD), ("nobody", GOOD), ("tokens-only", ""), ("a b", GOOD)):
-        answer = sign_in(browser(), login, password)
+        answer = sign_in_by_password(browser(), login, password)
         assert COOKIE not in answer.cookies
         page = re.sub(r'value="[^"]*"', "", answer.content.decode())
         shown.add((answer.status_code, page))
@@ -258,140 +211,15 @@ def test_tries_of_a_password_are_counted_by_login_from_wherever_they_come() -> N
         for number in range(12)
     ]
     assert statuses == [400] * throttle.PASSWORDS_PER_MINUTE + [429] * 2
-    assert sign_in(browser()).status_code == 429
-    assert sign_in(browser(), "ben").status_code == 400
+    assert sign_in_by_password(browser()).status_code == 429
+    assert sign_in_by_password(browser(), "ben").status_code == 400
 
 
 def test_passwords_are_refused_when_tries_cannot_be_counted(settings: Any) -> None:
     browser().post(invite(), CHOSEN)
     settings.RATE_STORAGE = "redis://127.0.0.1:9/0"
     throttle._limiter.cache_clear()
-    assert sign_in(browser()).status_code == 429
-
-
-def test_a_passkey_signs_in_and_says_when_it_was_used() -> None:
-    device, client = with_passkey(), browser()
-    page = client.get("/signin?next=/desk").content.decode()
-    assert "Sign in with a passkey" in page
-    assert "Password" not in page
-    state, options = begin(client)
-    assert (options["rpId"], options["userVerification"]) == ("hub.example", "required")
-    device.count = 5
-    answer = client.post("/signin/passkey", {"state": state, "credential": device.sign(options), "next": "/desk"})
-    assert (answer.status_code, answer["Location"]) == (302, "/desk")
-    assert client.get("/api/v1/me").json()["githubLogin"] == "ann"
-    passkey = Passkey.objects.get()
-    assert (passkey.sign_count, passkey.last_used_at is not None) == (5, True)
-    assert "a passkey made on" in client.get("/account").content.decode()
-
-
-def test_a_link_asks_for_a_passkey_that_needs_its_user() -> None:
-    options = options_of(browser().get(invite()))
-    assert options["authenticatorSelection"]["userVerification"] == "required"
-    assert options["authenticatorSelection"]["residentKey"] == "required"
-    assert (options["rp"]["id"], options["user"]["name"]) == ("hub.example", "ann")
-
-
-MADE_WRONG: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
-    "at another origin": ({"origin": "https://evil.example"}, {}),
-    "for another host": ({"host": "evil.example"}, {}),
-    "without its user": ({"flags": PRESENT}, {}),
-    "another challenge": ({}, {"challenge": "MDAw"}),
-    "a signature instead": ({}, {"type": "webauthn.get"}),
-}
-
-
-@pytest.mark.parametrize(("device", "lies"), MADE_WRONG.values(), ids=MADE_WRONG)
-def test_a_passkey_that_does_not_hold_is_not_kept(device: dict[str, Any], lies: dict[str, str]) -> None:
-    link, maker = invite(), Authenticator(**device)
-    answer = browser().post(link, {"credential": maker.make(options_of(browser().get(link)), **lies)})
-    assert (answer.status_code, "not accepted" in answer.content.decode()) == (400, True)
-    assert not User.objects.exists()
-    assert browser().get(link).status_code == 200
-
-
-@pytest.mark.parametrize("answer", ["x", "{}", "[]", "null", '{"id": 7}', "[" * 9000, "x" * 30_000])
-def test_what_is_no_answer_of_a_browser_is_refused(answer: str) -> None:
-    assert browser().post(invite(), {"credential": answer}).status_code == 400
-    with_passkey("ben")
-    client = browser()
-    state, _ = begin(client)
-    refused = client.post("/signin/passkey", {"state": state, "credential": answer})
-    assert (refused.status_code, COOKIE in refused.cookies) == (400, False)
-
-
-SIGNED_WRONG: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
-    **{name: wrong for name, wrong in MADE_WRONG.items() if name != "a signature instead"},
-    "a new passkey instead": ({}, {"type": "webauthn.create"}),
-    "an older count": ({"count": 3}, {}),
-}
-
-
-@pytest.mark.parametrize(("changed", "lies"), SIGNED_WRONG.values(), ids=SIGNED_WRONG)
-def test_a_signature_that_does_not_hold_lets_nobody_in(changed: dict[str, Any], lies: dict[str, str]) -> None:
-    device = with_passkey(device=Authenticator(count=4))
-    for name, value in changed.items():
-        setattr(device, name, value)
-    client = browser()
-    state, options = begin(client)
-    answer = client.post("/signin/passkey", {"state": state, "credential": device.sign(options, **lies)})
-    assert (answer.status_code, COOKIE in answer.cookies) == (400, False)
-
-
-def test_nobody_signs_in_with_anothers_or_a_forgotten_passkey() -> None:
-    device = with_passkey()
-    stranger = Authenticator(credential_id=device.credential_id)
-    client = browser()
-    state, options = begin(client)
-    assert (
-        client.post("/signin/passkey", {"state": state, "credential": stranger.sign(options)}).status_code == 400
-    )
-    state, options = begin(client)
-    Passkey.objects.all().delete()
-    assert client.post("/signin/passkey", {"state": state, "credential": device.sign(options)}).status_code == 400
-
-
-def test_a_challenge_is_of_one_browser_and_good_once() -> None:
-    device, client, thief = with_passkey(), browser(), browser()
-    state, options = begin(client)
-    sent = {"state": state, "credential": device.sign(options)}
-    begin(thief)
-    assert thief.post("/signin/passkey", sent).status_code == 400
-    assert client.post("/signin/passkey", sent).status_code == 302
-    assert client.post("/signin/passkey", sent).status_code == 400
-    assert (
-        client.get(f"/api/v1/auth/oauth/callback?state={begin(client)[0]}&code=x").json()["error"]
-        == "invalid_state"
-    )
-    LoginAttempt.objects.update(expires_at=timezone.now())
-    assert client.post("/signin/passkey", sent).status_code == 400
-
-
-def test_who_is_suspended_is_not_let_in_by_a_passkey() -> None:
-    device, client = with_passkey(), browser()
-    state, options = begin(client)
-    User.objects.update(is_active=False)
-    assert client.post("/signin/passkey", {"state": state, "credential": device.sign(options)}).status_code == 400
-
-
-@pytest.mark.parametrize(
-    ("url", "offered"),
-    [
-        ("https://hub.example", True),
-        ("http://localhost:8787", True),
-        ("http://hub.lan", False),
-        ("http://10.0.0.5:8787", False),
-        ("http://127.0.0.1:8787", False),
-        ("https://[fd00::1]", False),
-    ],
-)
-def test_passkeys_are_offered_where_browsers_make_them(settings: Any, url: str, offered: bool) -> None:
-    settings.PUBLIC_URL = settings.PUBLIC_ORIGIN = url
-    settings.IS_HTTPS = url.startswith("https")
-    link = urlsplit(invitations.invite("ann", is_admin=False, made_by=None).url).path
-    page = browser().get(link).content.decode()
-    assert ("data-passkey" in page) is offered
-    assert ("choose a password here" in page) is not offered
+    assert sign_in_by_password(browser()).status_code == 429
 
 
 def test_a_hub_with_nothing_set_up_says_what_to_do() -> None:
@@ -440,7 +268,7 @@ def test_a_command_line_signs_in_by_a_password() -> None:
     first = client.get(consent)["Location"]
     assert first.startswith("/signin?next=%2Fconsent")
     next_path = parse_qs(urlsplit(first).query)["next"][0]
-    assert sign_in(client, next=next_path)["Location"] == next_path
+    assert sign_in_by_password(client, next=next_path)["Location"] == next_path
     page = client.get(next_path).content.decode()
     assert "Sign in your command line?" in page
     assert "@ann" in page

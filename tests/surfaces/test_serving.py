@@ -4,8 +4,6 @@ import asyncio
 import json
 import shlex
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -13,10 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from lab import ROOT
 from lab.agents import Echo, Stall, online
 from lab.callers import bearer, envelope, question, rpc_path, web
-from lab.homes import MakeHome, hub_env, manage
+from lab.homes import MakeHome, manage, run_command
 from lab.hub_process import HubProcess, StartHub
 from lab.processes import ProgramError, free_port
 from lab.waiting import eventually
@@ -25,14 +22,7 @@ from lab.waiting import eventually
 def start_and_fail(tmp_path: Path, **env: str) -> tuple[int, str]:
     """How a hub that must not start leaves: its exit code and all it said."""
     settings = {"DATA_DIR": str(tmp_path), "PORT": str(free_port())} | env
-    done = subprocess.run(
-        [sys.executable, "manage.py", "serve"],
-        env=hub_env(settings),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = run_command(settings, "serve", within_s=60)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -2,9 +2,11 @@
 
 import sqlite3
 from contextlib import closing
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import psycopg
+from psycopg.types.string import TextLoader
 
 from lab.hub_process import HubProcess
 
@@ -49,25 +51,32 @@ def snapshot(hub: HubProcess, *, but_of: int | None = None) -> Tables:
 
 def _rows(cursor: Any, table: str, but_of: int | None) -> set[Row]:
     found = cursor.execute(f"SELECT * FROM {table}")
-    columns = [column[0] for column in found.description]
-    rows = [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
-    return {_row(one) for one in rows if not _is_of(one, but_of) and not _is_a_refusal(table, one)}
+    columns = tuple(column[0] for column in found.description)
+    looked_at = (_look_at(table, columns, values) for values in found.fetchall())
+    return {one.row for one in looked_at if not one.is_a_refusal and (but_of is None or but_of not in one.users)}
 
 
-def _row(row: dict[str, Any]) -> Row:
+class LookedAt(NamedTuple):
+    """A row without what every request may touch, whether it is a refusal's, and the users whose it is."""
+
+    row: Row
+    is_a_refusal: bool
+    users: frozenset[Any]
+
+
+@lru_cache(maxsize=100_000)  # nearly all rows are as they were at the snapshot before
+def _look_at(table: str, columns: tuple[str, ...], values: tuple[Any, ...]) -> LookedAt:
+    row = dict(zip(columns, values, strict=True))
+    users = frozenset(row[column] for column in WHOSE if column in row)
+    is_a_refusal = table == "agents_turn" and row["outcome"] == "denied"
     row |= {"status": "pending"} if row.get("status") == "sending" else {}
-    return tuple((name, str(value)) for name, value in row.items() if name not in TOUCHED)
-
-
-def _is_of(row: dict[str, Any], user_id: int | None) -> bool:
-    return user_id is not None and user_id in [row.get(column) for column in WHOSE]
-
-
-def _is_a_refusal(table: str, row: dict[str, Any]) -> bool:
-    return table == "agents_turn" and row["outcome"] == "denied"
+    kept = tuple((name, str(value)) for name, value in row.items() if name not in TOUCHED)
+    return LookedAt(kept, is_a_refusal, users)
 
 
 def _connect(hub: HubProcess) -> Any:
     if hub.home.is_grown:
-        return psycopg.connect(hub.home.env["DATABASE_URL"])
+        grown = psycopg.connect(hub.home.env["DATABASE_URL"])
+        grown.adapters.register_loader("jsonb", TextLoader)  # a row of texts and numbers can be kept in a cache
+        return grown
     return sqlite3.connect(f"file:{hub.home.folder / 'hub.sqlite3'}?mode=ro", uri=True, timeout=10)
