@@ -1,5 +1,6 @@
 """Which ways to sign in a hub has set up."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import Q
@@ -22,7 +23,7 @@ class Ways:
     """What `/signin` offers."""
 
     github: bool
-    providers: tuple[Provider, ...]
+    providers: Sequence[Provider]
     passkey: bool
     password: bool
     development: bool
