@@ -1,49 +1,36 @@
-"""One way to know a caller, for HTTP and for sockets: a Bearer token, or the cookie `cw_session`."""
+"""One way to know a caller, for HTTP and for sockets: a Bearer token, or the cookie `cw_session`.
 
-from collections.abc import Collection, Iterable, Mapping
+The ledger looks up the callers of asks by a statement of its own (`agents.core.ledger.state`).
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
 from enum import StrEnum
 from functools import cache
 from urllib.parse import urlsplit
 
-from django.db import connection
 from django.http import parse_cookie
 from msgspec import Struct
 
+from accounts.models import Credential
 from accounts.tokens import digest
 from kit import sql
+from kit.clock import near_now
 
 COOKIE = "cw_session"
 INSUFFICIENT_SCOPE = "insufficient_scope"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 CALLER_KINDS = ("session", "app")
 AGENT_KINDS = ("channel",)
-TOUCH_EVERY_S = 60
-
-# Asked anew with each look-up: no identity is cached, so a revoked token is refused from the commit on.
-_FIND = """
-SELECT c.digest, c.id, c.kind, c.name, u.id, u.login, u.is_staff,
-       c.last_used_at IS NULL OR c.last_used_at < {stale}, c.scopes, c.only_agent
-FROM accounts_credential c JOIN accounts_user u ON u.id = c.user_id
-WHERE c.digest {among} AND c.revoked_at IS NULL AND u.is_active
-  AND (c.expires_at IS NULL OR c.expires_at > {now})
-"""
-_CLOCK = {
-    "sqlite": {
-        # SQLite compares texts: this is the form in which Django stores a moment.
-        "now": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
-        "stale": f"strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '-{TOUCH_EVERY_S} seconds')",
-    },
-    "postgresql": {
-        "now": "clock_timestamp()",
-        "stale": f"clock_timestamp() - interval '{TOUCH_EVERY_S} seconds'",
-    },
-}
-
-
-_STILL_GOOD = """
-SELECT c.id FROM accounts_credential c JOIN accounts_user u ON u.id = c.user_id
-WHERE c.id IN ({marks}) AND c.revoked_at IS NULL AND u.is_active AND (c.expires_at IS NULL OR c.expires_at > {now})
-"""
+TOUCH_EVERY = timedelta(seconds=60)
+_OF_USER = ("user_id", "user__login", "user__is_staff")
+_CREDENTIALS = sql.KeyedQuery(
+    lambda digests: (
+        Credential.objects.live()
+        .filter(digest__in=digests, user__is_active=True)
+        .values_list("pk", "kind", "name", *_OF_USER, "last_used_at", "scopes", "only_agent")
+    )
+)
 
 
 class TokenScope(StrEnum):
@@ -129,30 +116,19 @@ def is_of_own_page(headers: Mapping[str, str], public_url: str) -> bool:
     return origin == origin_of(public_url)
 
 
-def identify(digests: Collection[str]) -> dict[str, Identity]:
-    """The live identities among these digests, one query for all."""
-    if not digests:
-        return {}
-    among = f"IN ({sql.marks(digests)})"
-    return identities(sql.rows(_FIND.format(among=among, **_CLOCK[connection.vendor]), list(digests)))
+def find_identity(token: Presented | None) -> Identity | None:
+    """Who presented this token, if it is live.
 
-
-def identity_statement(vendor: str) -> str:
-    """The query behind `identify`, for the ledger: one text; its value `digests` is a list, on SQLite in JSON."""
-    if vendor == "postgresql":
-        return _FIND.format(among="= ANY(%(digests)s)", **_CLOCK[vendor])
-    # The ledger gives statements with named values to SQLite's driver, which takes `%` as it is.
-    clock = {name: text.replace("%%", "%") for name, text in _CLOCK[vendor].items()}
-    return _FIND.format(among="IN (SELECT value FROM json_each(:digests))", **clock)
-
-
-def identities(found: Iterable[sql.Row]) -> dict[str, Identity]:
-    """What the rows of these queries stand for."""
-    return {row[0]: Identity(*row[1:]) for row in found}
+    Nothing is cached, so a revoked token is refused from the commit on.
+    """
+    rows = _CREDENTIALS.rows([token.digest]) if token else ()
+    for pk, kind, name, user_id, login, is_staff, last_used_at, scopes, only_agent in rows:
+        is_stale = last_used_at is None or last_used_at < near_now() - TOUCH_EVERY
+        return Identity(pk, kind, name, user_id, login, is_staff, is_stale, scopes, only_agent)
+    return None
 
 
 def still_good(credential_ids: Collection[int]) -> set[int]:
     """Those among these credentials that would be accepted now."""
-    clock = _CLOCK[connection.vendor]
-    statement = _STILL_GOOD.format(marks=sql.marks(credential_ids), now=clock["now"])
-    return {row[0] for row in sql.rows(statement, list(credential_ids))}
+    live = Credential.objects.live().filter(pk__in=credential_ids, user__is_active=True)
+    return set(live.values_list("pk", flat=True))

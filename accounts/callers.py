@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
-from accounts.authn import CALLER_KINDS, COOKIE, Identity, Presented, identify, presented
+from accounts.authn import CALLER_KINDS, COOKIE, Identity, Presented, find_identity, presented
 from accounts.models import Credential, User
 from accounts.settings import get_settings
 from kit.sql import AWAY
@@ -29,8 +29,7 @@ def presented_by(request: HttpRequest) -> Presented | None:
 
 def find_caller(request: HttpRequest) -> Caller | None:
     """Who sent a request, by the live session or app credential of an active user. Notes its use."""
-    token = presented_by(request)
-    identity = identify([token.digest]).get(token.digest) if token else None
+    identity = find_identity(presented_by(request))
     if identity is None or identity.kind not in CALLER_KINDS:
         return None
     if identity.is_stale:

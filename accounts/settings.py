@@ -23,7 +23,7 @@ class AccountsSettings:
     github_client_secret: str = field(repr=False)
     github_url: str
     github_api_url: str
-    oidc_providers: Sequence[Provider]
+    oidc_providers: tuple[Provider, ...]
     signup: Signup
     dev_login: bool
     app_origins: Sequence[str]

@@ -1,25 +1,31 @@
 """Work that must be done whatever process lives: the reaper and retention. Every job may run twice, or late."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 from celery import shared_task
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
-from accounts.models import Credential
+from accounts.models import Credential, User
 from accounts.oauth import tidying
-from agents.core import presence, questions
+from agents.core import presence
 from agents.links.remote.publishing import name_links_of_old_sessions
-from agents.models import Connection, Event, Process, QueuedAsk, RemoteName, TokenUsage, Turn
+from agents.models import Agent, Connection, Event, Process, QueuedAsk, RemoteName, Session, TokenUsage, Turn
 from agents.models.choices import NO_CONNECTION, Failure, Outcome, Surface
 from agents.models.presence import alive_since
 from agents.transcript import files
 from kit import batches
 from kit.clock import db_now
+from kit.sql import advisory_lock
 
 CREDENTIALS_KEPT = timedelta(days=90)
 REAPED_AT_ONCE = 1000
+BLANKED_AT_ONCE = 500
+OWNERS_AT_ONCE = 100
+BLANKED_EVERY = timedelta(hours=6)
+STILL_OPEN = timedelta(days=1)  # a question asked that long before may have been open at the last look
 QUEUED_KEPT = timedelta(seconds=60)  # its own process takes it away long before
 
 
@@ -86,8 +92,13 @@ def retain(turns_kept_days: int) -> int:
 
 @shared_task(name="agents.blank_questions", ignore_result=True)
 def blank_questions(questions_kept_days: int) -> int:
-    """Blank the text of questions their owners keep no longer; how many. The number is for who chose none."""
-    return questions.blank_old(questions_kept_days)
+    """Blank the text of questions that the owner of who was asked keeps no longer; how many. The audit row stays.
+
+    `questions_kept_days`: for owners who chose no number. Each owner is looked at every few hours, from where the
+    last look ended.
+    """
+    with advisory_lock("blanking questions") as is_alone:
+        return _blank_all(questions_kept_days) if is_alone else 0
 
 
 @shared_task(name="agents.forget_events", ignore_result=True)
@@ -113,3 +124,38 @@ def _delete_oldest(rows: QuerySet[Any], moment: str, before: datetime) -> int:
 
     manager = rows.model._default_manager
     return sum(manager.filter(pk__in=ids).delete()[0] for ids in batches.resting(find))
+
+
+def _blank_all(default_days: int) -> int:
+    now, blanked = db_now(), 0
+    for days in list(User.objects.values_list("questions_kept_days", flat=True).distinct()):
+        until = now - timedelta(days=days or default_days)
+        stale = User.objects.filter(questions_kept_days=days).filter(
+            Q(questions_blanked_to=None) | Q(questions_blanked_to__lt=until - BLANKED_EVERY)
+        )
+        blanked += sum(_blank_of(owner, until) for owners in _some(stale) for owner in owners)
+    return blanked
+
+
+def _some(owners: QuerySet[User]) -> Iterator[list[User]]:
+    found: Iterator[list[User]] = batches.resting(lambda: list(owners.order_by("pk")[:OWNERS_AT_ONCE]))
+    return found
+
+
+def _blank_of(owner: User, until: datetime) -> int:
+    since = owner.questions_blanked_to
+    asked = Turn.objects.exclude(outcome=None).exclude(question="").filter(asked_at__lt=until)
+    if since is not None:
+        asked = asked.filter(asked_at__gte=since - STILL_OPEN)
+    own_agents = Agent.objects.filter(owner=owner).values("pk")
+    own_sessions = Session.objects.filter(owner=owner).values("pk")
+    blanked = _blank(asked.filter(agent__in=own_agents))
+    blanked += _blank(asked.filter(agent=None, session__in=own_sessions))
+    User.objects.filter(pk=owner.pk, questions_kept_days=owner.questions_kept_days).update(
+        questions_blanked_to=until
+    )
+    return blanked
+
+
+def _blank(turns: QuerySet[Turn]) -> int:
+    return sum(Turn.objects.filter(pk__in=ids).update(question="") for ids in batches.of(turns, BLANKED_AT_ONCE))

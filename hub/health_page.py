@@ -31,10 +31,6 @@ from webhooks.queues import find_pause
 MOST_PROCESSES = 50
 LATELY = timedelta(hours=1)
 DAY = timedelta(days=1)
-SIZE = {
-    "postgresql": "SELECT pg_database_size(current_database())",
-    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
-}
 KINDS = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
 TASKS_IN = {"memory": "in this process", "redis": "in Redis", "journal": "in the database"}
 
@@ -126,7 +122,7 @@ def figures() -> Figures:
         turns=_turns(now),
         errors=errors_lately()[:20],
         database=KINDS[connection.vendor],
-        database_bytes=int(sql.rows(SIZE[connection.vendor])[0][0]),
+        database_bytes=sql.database_bytes(),
         version=str(settings.SPECTACULAR_SETTINGS["VERSION"]),
         tasks=TASKS_IN[settings.TASK_STORE],
         pause=find_pause(),

@@ -155,8 +155,10 @@ def build() -> House:
     limits = _limits()
     post = _post()
     link = ChannelLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
-    remote = RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic)
-    links: dict[str, Link] = {CHANNEL_LINK: link, REMOTE_LINK: remote}  # by `Session.link`
+    links: dict[str, Link] = {  # by `Session.link`
+        CHANNEL_LINK: link,
+        REMOTE_LINK: RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic),
+    }
     if spans is not None:
         links = {name: WatchedLink(one, spans) for name, one in links.items()}
     live = LiveViews(process_id=process_id, post=post)

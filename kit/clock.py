@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import connection
 
+from kit import sql
+
 STEADY = timedelta(seconds=0.5)
 HEARD_WITHIN_S = 0.25  # what came later says little of what the time is
 
@@ -20,9 +22,7 @@ def db_now() -> datetime:
     if connection.vendor == "sqlite":
         return datetime.now(UTC)
     asked_at = time.monotonic()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
+    now = sql.postgresql_clock()
     if time.monotonic() - asked_at < HEARD_WITHIN_S:
         _put_right(now.astimezone(UTC))
     return now.astimezone(UTC)

@@ -1,10 +1,12 @@
-"""Plain SQL on Django's connection, for statements that the ORM would compile anew on every ask.
+"""Plain SQL on Django's connection: what the ORM cannot say, and statements that others write (docs/adr/0005).
 
 The ledger has a connection of its own: `agents.core.ledger.database`.
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -18,8 +20,17 @@ from django.db import (
     connections,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 Row = tuple[Any, ...]
+
+# The moment of a statement, as Django stores it: SQLite compares texts. By vendor; `%` doubled, as beside `%s`.
+NOW = {"sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')", "postgresql": "clock_timestamp()"}
+MOST_KEYS_KEPT = 128
+_BYTES = {
+    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+    "postgresql": "SELECT pg_database_size(current_database())",
+}
 
 # The database is out of reach, full, or takes no writes (PostgreSQL then says InternalError): nothing was done.
 AWAY = (OperationalError, InterfaceError, InternalError)
@@ -96,17 +107,139 @@ def _fetched(cursor: Any) -> list[Row]:
     return fetched
 
 
-def run(statement: str, values: Sequence[Any] = ()) -> int:
-    """Run one statement; how many rows it changed."""
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        changed: int = cursor.rowcount
-        return changed
+class _Compiled(NamedTuple):
+    """The text of a queryset, and what turns the driver's values of a column into Python's."""
+
+    statement: str
+    converters: Mapping[int, tuple[Sequence[Callable[..., Any]], Any]]
 
 
-def marks(values: Iterable[object]) -> str:
-    """The placeholders of an IN list: one `%s` for each value."""
-    return ",".join("%s" for _ in values)
+class KeyedQuery:
+    """A queryset of values about some keys, compiled once for each number of keys.
+
+    For what runs with every request: Django compiles a queryset anew each time, which takes ten times as long as
+    such a query. `about` makes it of keys, which are its only parameters.
+    `holds_keys`: no row is deleted until the transaction ends; those that are being deleted are left out. That is
+    FOR KEY SHARE, which holds up deletes alone and which the ORM does not know.
+    """
+
+    def __init__(self, about: Callable[[Sequence[Any]], QuerySet[Any, Any]], *, holds_keys: bool = False) -> None:
+        self._about = about
+        self._holds_keys = holds_keys
+        self._compiled: dict[int, _Compiled] = {}
+
+    def rows(self, keys: Collection[Any]) -> list[Row]:
+        """Its rows for these keys."""
+        if not keys:
+            return []
+        statement, converters = self._compiled.get(len(keys)) or self._compile(len(keys))
+        found = rows(statement, list(keys))
+        return [_converted(row, converters) for row in found] if converters else found
+
+    def _compile(self, count: int) -> _Compiled:
+        found = self._about(range(count))
+        compiler = found.query.get_compiler(DEFAULT_DB_ALIAS)
+        statement, values = compiler.as_sql()
+        if len(values) != count:
+            raise ValueError(f"it has other parameters than its keys: {statement}")
+        if self._holds_keys and connection.vendor == "postgresql":
+            statement += f" FOR KEY SHARE OF {connection.ops.quote_name(found.model._meta.db_table)} SKIP LOCKED"
+        compiled = _Compiled(statement, compiler.get_converters([one for one, _, _ in compiler.select]))
+        if count <= MOST_KEYS_KEPT:
+            self._compiled[count] = compiled
+        return compiled
+
+
+def _converted(row: Row, converters: Mapping[int, tuple[Sequence[Callable[..., Any]], Any]]) -> Row:
+    values = list(row)
+    for position, (functions, expression) in converters.items():
+        for function in functions:
+            values[position] = function(values[position], expression, connection)
+    return tuple(values)
+
+
+def first_rows_of_each(found: QuerySet[Any, Any], column: str, keys: Collection[Any], most: int) -> list[Row]:
+    """Of an ordered queryset of values, without filters, the first rows with each of these keys in a column.
+
+    Each part is read along its index. The ORM makes no union of slices on SQLite.
+    """
+    if not keys:
+        return []
+    statement, [_] = found.filter(**{column: next(iter(keys))})[:most].query.sql_with_params()
+    return rows(" UNION ALL ".join([f"SELECT * FROM ({statement}) AS part"] * len(keys)), list(keys))
+
+
+@contextmanager
+def advisory_lock(name: str) -> Iterator[bool]:
+    """Take a lock of the whole database, if no other holder has it; whether it was taken. Held in the block.
+
+    PostgreSQL frees it when the connection dies. On SQLite one process does such work, and there is no lock.
+    """
+    if connection.vendor != "postgresql":
+        yield True
+        return
+    # Not `hash`, which differs between processes.
+    key = zlib.crc32(name.encode())
+    # Held by the connection, not by a transaction: the work in the block commits several times.
+    [[is_ours]] = rows("SELECT pg_try_advisory_lock(%s)", [key])
+    try:
+        yield is_ours
+    finally:
+        if is_ours:
+            rows("SELECT pg_advisory_unlock(%s)", [key])
+
+
+def check_connection() -> None:
+    """Ask the database the least there is to ask.
+
+    Raises:
+        DatabaseError: it refuses, or is out of reach.
+    """
+    rows("SELECT 1")
+
+
+def postgresql_clock() -> datetime:
+    """The moment of the call; inside a transaction too, where `now()` is the moment of BEGIN."""
+    now: datetime = rows("SELECT clock_timestamp()")[0][0]
+    return now
+
+
+def postgresql_setting(name: str) -> str:
+    """A setting of the server."""
+    return str(rows("SELECT current_setting(%s)", [name])[0][0])
+
+
+def database_bytes() -> int:
+    """The size of the whole database."""
+    return int(rows(_BYTES[connection.vendor])[0][0])
+
+
+def lock_tables(alias: str, tables: Sequence[str]) -> None:
+    """Let others of a PostgreSQL database only read these tables until the transaction ends."""
+    quoted = ", ".join(map(connections[alias].ops.quote_name, tables))
+    with connections[alias].cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {quoted} IN SHARE ROW EXCLUSIVE MODE")
+
+
+@contextmanager
+def copy_in(alias: str, table: str, columns: Sequence[str]) -> Iterator[Any]:
+    """Stream rows into a table of a PostgreSQL database: psycopg's `Copy`."""
+    quote = connections[alias].ops.quote_name
+    statement = f"COPY {quote(table)} ({', '.join(map(quote, columns))}) FROM STDIN"
+    with connections[alias].cursor() as cursor, cursor.copy(statement) as copy:
+        yield copy
+
+
+def sqlite_sequences() -> dict[str, int]:
+    """The highest id ever given, by table."""
+    return dict(rows("SELECT name, seq FROM sqlite_sequence"))
+
+
+def set_sequence(alias: str, table: str, column: str, last: int) -> None:
+    """Have PostgreSQL give ids after this one."""
+    quoted = connections[alias].ops.quote_name(table)
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT setval(pg_get_serial_sequence(%s, %s), %s)", [quoted, column, last])
 
 
 def moment(when: datetime) -> Any:

@@ -6,32 +6,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from django.db import connection, transaction
+from django.db import transaction
+from django.db.models.functions import Now
 
 from kit import sql
 from kit.ids import time_ordered
 from webhooks.catalog import is_wanted
+from webhooks.models import Delivery, Subscription
 
 Waker = Callable[[], None]
 
 _wakers: list[Waker] = []
 
-_LISTENING = """
-SELECT s.id, s.owner_id, s.events, s.session_id, s.routing_name
-FROM webhooks_subscription s JOIN accounts_user u ON u.id = s.owner_id
-WHERE u.is_active AND s.owner_id IN ({marks}) {lock}
-"""
-# A delete waits, else our caller's commit would fail; one under way may take long, and is not waited for.
-_LOCK = {"sqlite": "", "postgresql": "FOR KEY SHARE OF s SKIP LOCKED"}
-_QUEUE = """
-INSERT INTO webhooks_delivery
-    (subscription_id, event_id, type, payload, traceparent, status, attempts, queued_at, next_attempt_at,
-     last_error)
-VALUES {rows}
-"""
-_ROW = "(%s, %s, %s, %s, %s, 'pending', 0, {now}, {now}, '')"
-NOW = {"sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')", "postgresql": "clock_timestamp()"}
-ROWS_AT_ONCE = 190  # five values each: SQLite took at most 999 in one statement for long
+ROWS_AT_ONCE = 190
+# Of these owners. A subscription that is deleted before our caller's commit would make that fail.
+_SUBSCRIPTIONS = sql.KeyedQuery(
+    lambda owners: Subscription.objects.filter(owner_id__in=owners, owner__is_active=True).values_list(
+        "pk", "owner_id", "events", "session_id", "routing_name"
+    ),
+    holds_keys=True,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +64,9 @@ class _Listener:
         )
 
 
-LISTENING = "SELECT EXISTS (SELECT 1 FROM webhooks_subscription)"  # for who asks it together with others
-
-
 def anybody_listens() -> bool:
     """Whether there is any subscription at all: most hubs have none, and need not say what happened."""
-    return bool(sql.rows(LISTENING)[0][0])
+    return bool(Subscription.objects.exists())
 
 
 def record(happenings: Sequence[Happening]) -> int:
@@ -86,8 +77,7 @@ def record(happenings: Sequence[Happening]) -> int:
     audience = {user_id for happening in happenings for user_id in happening.audience}
     if not audience:
         return 0
-    found = sql.rows(_LISTENING.format(marks=sql.marks(audience), lock=_LOCK[connection.vendor]), list(audience))
-    listeners = [_Listener(*row) for row in found]
+    listeners = [_Listener(*row) for row in _SUBSCRIPTIONS.rows(audience)]
     pairs = [(one, happening) for happening in happenings for one in listeners if one.wants(happening)]
     return len(queue([(one.subscription_id, happening) for one, happening in pairs]))
 
@@ -95,15 +85,22 @@ def record(happenings: Sequence[Happening]) -> int:
 def queue(deliveries: Sequence[tuple[int, Happening]]) -> list[str]:
     """A row for each of these subscriptions, and the senders woken once it is committed; the event ids."""
     rows = [
-        (one, new_event_id(), happening.type, as_json(happening.payload), happening.traceparent)
-        for one, happening in deliveries
+        Delivery(
+            subscription_id=subscription_id,
+            event_id=new_event_id(),
+            type=happening.type,
+            payload=as_json(happening.payload),
+            traceparent=happening.traceparent,
+            queued_at=Now(),
+            next_attempt_at=Now(),
+        )
+        for subscription_id, happening in deliveries
     ]
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        _insert(rows[start : start + ROWS_AT_ONCE])
+    Delivery.objects.bulk_create(rows, batch_size=ROWS_AT_ONCE)
     if rows:
         # Not earlier: a sender that looks before the commit finds nothing, and waits for its schedule.
         transaction.on_commit(wake)
-    return [row[1] for row in rows]
+    return [row.event_id for row in rows]
 
 
 def on_queued(waker: Waker) -> None:
@@ -137,8 +134,3 @@ def as_json(payload: Mapping[str, Any]) -> str:
 
 def _parsed(part: msgspec.Raw) -> Any:
     return json.loads(bytes(part))
-
-
-def _insert(rows: Sequence[tuple[int, str, str, str, str]]) -> None:
-    row = _ROW.format(now=NOW[connection.vendor])
-    sql.run(_QUEUE.format(rows=",".join([row] * len(rows))), [value for values in rows for value in values])

@@ -12,7 +12,7 @@ from a2a_bridge.dialects.v1.shapes import StreamEvent, render_artifact_update, r
 from a2a_bridge.tasks.record import ArtifactEvent, StatusEvent, Task, TaskEvent
 from agents.transcript.pieces import Json
 from kit import sql
-from webhooks.outbox import NOW, as_json
+from webhooks.outbox import as_json
 
 _END = """
 UPDATE a2a_bridge_pushconfig SET ended_seq = %s, touched_at = {now} WHERE task_id = %s AND ended_seq IS NULL
@@ -37,7 +37,7 @@ def telling(task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> l
     told = [(event.seq, payload) for event in events if (payload := payload_of(task, event))]
     if not told:
         return []
-    now = NOW[connection.vendor]
+    now = sql.NOW[connection.vendor]
     rows = ", ".join(["(%s, %s)"] * len(told))
     which = "c.ended_seq = %s" if task.is_terminal else "c.ended_seq IS NULL"
     queue = _QUEUE.format(now=now, rows=rows, which=which, lock=_LOCK[connection.vendor])

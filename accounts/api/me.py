@@ -6,10 +6,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.api.shown import api_user
 from accounts.models import MAX_KEPT_DAYS, User
 from accounts.rest import Body, caller_of
 from accounts.settings import get_settings
-from accounts.shapes import ApiUser, Kept, api_user
+from accounts.shapes import ApiUser, Kept
 
 
 class Me(APIView):

@@ -7,12 +7,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.listing import ListQuery, listed
+from accounts.api.shown import api_auth_session
 from accounts.authn import CALLER_KINDS, COOKIE
 from accounts.callers import presented_by
 from accounts.models import Credential
 from accounts.rest import BySession, Conflict, caller_of, check_no_fields, identity_of
 from accounts.settings import get_settings
-from accounts.shapes import AuthSession, RevokedSession, api_auth_session
+from accounts.shapes import AuthSession, RevokedSession
 from kit.describe import ErrorBody, Items
 
 Kind = Credential.Kind

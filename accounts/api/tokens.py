@@ -12,11 +12,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.listing import ListQuery, listed
+from accounts.api.shown import NO_STORE, api_token, user_agent_of
 from accounts.authn import TokenScope
 from accounts.models import Credential
 from accounts.oauth import issuing
 from accounts.rest import Body, BySession, Unlimited, caller_of
-from accounts.shapes import NO_STORE, ApiToken, MintedAppToken, MintedChannelToken, api_token, user_agent_of
+from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
 from accounts.tokens import Limits, mint_channel, rotate
 from kit.describe import ErrorBody, Items
 from kit.iso import iso, iso_or_none

@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.shown import NO_STORE, user_agent_of
 from accounts.callers import find_caller
 from accounts.oauth import asked, codes
 from accounts.oauth.bodies import CodeExchange
@@ -15,7 +16,7 @@ from accounts.oauth.codes import Purpose
 from accounts.oauth.open import Open, field, sent_to
 from accounts.oauth.queries import APP_START
 from accounts.oauth.ways import check_any, find_ways
-from accounts.shapes import NO_STORE, ExchangedApp, user_agent_of
+from accounts.shapes import ExchangedApp
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
 from kit.iso import iso_or_none

@@ -7,12 +7,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.shown import NO_STORE, user_agent_of
 from accounts.oauth import asked, devices
 from accounts.oauth.bodies import DevicePoll, DeviceStart
 from accounts.oauth.errors import InvalidGrant
 from accounts.oauth.open import Open, field
 from accounts.settings import get_settings
-from accounts.shapes import NO_STORE, DeviceCodes, DeviceGranted, user_agent_of
+from accounts.shapes import DeviceCodes, DeviceGranted
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
 

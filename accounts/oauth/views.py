@@ -10,6 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.shown import NO_STORE, api_session_token, user_agent_of
 from accounts.browser import own_path, sign_in
 from accounts.models import LoginAttempt
 from accounts.oauth import asked, attempts, codes, github, people
@@ -22,7 +23,7 @@ from accounts.oauth.open import Open, field, sent_to
 from accounts.oauth.queries import CALLBACK, CLI_START
 from accounts.oauth.ways import NOTHING_SET_UP, Ways, check_any, find_ways
 from accounts.rest import REFUSED_STATUS
-from accounts.shapes import NO_STORE, SignedIn, api_session_token, user_agent_of
+from accounts.shapes import SignedIn
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
 

@@ -212,8 +212,8 @@ def _checked(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
 
 def _refuse_moving(agent: Agent, changes: Json) -> None:
     """A handle and its session are fixed at publishing; sending back what they are is fine."""
-    for field, now in {"slug": agent.slug, "sessionId": agent.session.public_id}.items():
-        if changes.pop(field, now) != now:
+    for field in ("slug", "sessionId"):
+        if field in changes and changes.pop(field) != (agent.slug if field == "slug" else agent.session.public_id):
             raise ValidationError({field: "fixed at publishing; delete the agent and publish anew"})
 
 

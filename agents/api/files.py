@@ -23,7 +23,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.authn import Identity, identify, presented
+from accounts.authn import Identity, find_identity, presented
 from accounts.models import Credential, User
 from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Body, caller_of
@@ -183,7 +183,7 @@ class ChannelAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[User, Identity] | None:
         """The owner and the identity of the token; None without a live one, which is then a 401."""
         token = presented({"authorization": request.headers.get("Authorization", "")})
-        identity = identify({token.digest}).get(token.digest) if token else None
+        identity = find_identity(token)
         if identity is None or identity.kind != Credential.Kind.CHANNEL:
             return None
         user = User.objects.filter(pk=identity.user_id).first()

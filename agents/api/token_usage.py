@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.authn import Identity, identify
+from accounts.authn import Identity, find_identity
 from accounts.callers import presented_by
 from accounts.models import Credential, User
 from accounts.paging import read_query
@@ -108,7 +108,7 @@ class ReporterAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[User, Identity] | None:
         """The token's owner; None without a live channel token."""
         token = presented_by(request._request) if request.method == "POST" else None
-        identity = identify([token.digest]).get(token.digest) if token and not token.by_cookie else None
+        identity = find_identity(token) if token and not token.by_cookie else None
         if identity is None or identity.kind != Credential.Kind.CHANNEL:
             return None
         return User.objects.get(pk=identity.user_id), identity

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import OuterRef, Subquery, Sum
+from django.db.models import OuterRef, Q, Subquery, Sum
 
 from agents.core.admission import CallerSpending
 from agents.models import Agent, CallerBudget, DailyUsage, Turn
@@ -48,19 +48,6 @@ def callers_spending(agents: Iterable[Agent], caller_id: int | None) -> dict[int
     return {pk: CallerSpending(budget, spent[pk]) for pk, budget in budgets.items() if budget is not None}
 
 
-def usage_all_time(agent_ids: Iterable[int]) -> dict[int, int]:
-    """Asks ever accepted, by agent."""
-    rows = DailyUsage.objects.filter(agent_id__in=agent_ids).values("agent_id").annotate(total=Sum("queries"))
-    return {row["agent_id"]: row["total"] for row in rows}
-
-
-def last_asked_at(agent_ids: Iterable[int]) -> dict[int, object]:
-    """When each agent was last asked and not refused: from the end of each one's log, however long it is."""
-    asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Outcome.DENIED)
-    last = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])
-    return dict(Agent.objects.filter(pk__in=agent_ids).values_list("pk", last))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """An agent's state now. `last_query_at`: when it was last asked and not refused."""
@@ -72,16 +59,22 @@ class Facts:
 
 
 def facts_of(agents: Collection[Agent]) -> dict[int, Facts]:
-    """Their facts by agent id, in the same four queries however many they are."""
+    """Their facts by agent id, in the same three queries however many they are."""
     ids = [agent.pk for agent in agents]
     online = online_sessions({agent.session_id for agent in agents})
-    today, ever, last = usage_today(ids), usage_all_time(ids), last_asked_at(ids)
+    usage = DailyUsage.objects.filter(agent_id__in=ids).values("agent_id")
+    is_today = Q(day=db_now().date())
+    summed = usage.annotate(today=Sum("queries", filter=is_today, default=0), ever=Sum("queries"))
+    used = {row["agent_id"]: row for row in summed}
+    asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Outcome.DENIED)
+    newest = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])  # from the end of each log, however long
+    last_asked = dict(Agent.objects.filter(pk__in=ids).values_list("pk", newest))
     return {
         agent.pk: Facts(
             is_online=agent.session_id in online,
-            queries_today=today.get(agent.pk, 0),
-            queries_all_time=ever.get(agent.pk, 0),
-            last_query_at=last.get(agent.pk),  # type: ignore[arg-type]
+            queries_today=used[agent.pk]["today"] if agent.pk in used else 0,
+            queries_all_time=used[agent.pk]["ever"] if agent.pk in used else 0,
+            last_query_at=last_asked.get(agent.pk),
         )
         for agent in agents
     }

@@ -70,8 +70,10 @@ def publish(
             agent.session, agent.deleted_at = session, None
             _apply(agent, {"status": Agent.Status.DRAFT, "isolated": True, **details})
             agent.save()
-            grant(agent, allowed)
-            set_budgets(agent, budgets)
+            if allowed is not None:
+                grant(agent, allowed)
+            if budgets is not None:
+                set_budgets(agent, budgets)
     except IntegrityError:  # somebody else published the handle or the session in this moment
         raise Taken("the handle or the session was published a moment ago") from None
     return Published(agent, restored=place.deleted is not None)
@@ -129,8 +131,10 @@ def revise(
     if changes:
         _apply(agent, changes)
         agent.save(update_fields=[*changes, "published_at", "revised_at"])
-    grant(agent, allowed)
-    set_budgets(agent, budgets)
+    if allowed is not None:
+        grant(agent, allowed)
+    if budgets is not None:
+        set_budgets(agent, budgets)
     return agent
 
 
@@ -175,13 +179,11 @@ def users_named(logins: Iterable[str]) -> list[User]:
 
 
 @transaction.atomic
-def grant(agent: Agent, users: Sequence[User] | None) -> None:
-    """Let these, and no others, ask the agent while its access is limited; None leaves it as it is.
+def grant(agent: Agent, users: Sequence[User]) -> None:
+    """Let these, and no others, ask the agent while its access is limited.
 
     The caller holds the agent's row.
     """
-    if users is None:
-        return
     agent.grants.exclude(user__in=users).delete()
     AgentGrant.objects.bulk_create([AgentGrant(agent=agent, user=user) for user in users], ignore_conflicts=True)
 
@@ -197,14 +199,12 @@ def logins_granted(agent_ids: Collection[int]) -> dict[int, list[str]]:
 
 
 @transaction.atomic
-def set_budgets(agent: Agent, budgets: CallerBudgets | None) -> None:
-    """Give these callers, and no others, a daily budget of their own at the agent; None leaves all as they are.
+def set_budgets(agent: Agent, budgets: CallerBudgets) -> None:
+    """Give these callers, and no others, a daily budget of their own at the agent.
 
     What they spent today stays counted. The caller holds the agent's session, then its row: the ledger writes the
     same rows under the session's lock, in another order.
     """
-    if budgets is None:
-        return
     agent.caller_budgets.exclude(caller__in=budgets).exclude(daily_budget=None).update(daily_budget=None)
     rows = [CallerBudget(agent=agent, caller=user, daily_budget=budget) for user, budget in budgets.items()]
     CallerBudget.objects.bulk_create(

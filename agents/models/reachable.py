@@ -11,8 +11,9 @@ from kit.clock import db_now
 
 def online_sessions(session_ids: Collection[int]) -> set[int]:
     """Those of the sessions that can be asked now."""
-    without_connection = _reachable_sessions().filter(pk__in=session_ids)
-    return connected_sessions(session_ids) | set(without_connection.values_list("pk", flat=True))
+    connected = Q(pk__in=live_connections().values("session"))
+    found = Session.objects.filter(connected | Q(reachable_from__lte=db_now()), pk__in=session_ids)
+    return set(found.values_list("pk", flat=True))
 
 
 def connected_sessions(session_ids: Collection[int]) -> set[int]:
@@ -23,8 +24,8 @@ def connected_sessions(session_ids: Collection[int]) -> set[int]:
 
 def online() -> Q:
     """Agents that can be asked now. A condition."""
-    connected, reachable = live_connections().values("session"), _reachable_sessions().values("pk")
-    return Q(session__in=connected) | Q(session__in=reachable)
+    reachable = Session.objects.filter(reachable_from__lte=db_now())
+    return Q(session__in=live_connections().values("session")) | Q(session__in=reachable.values("pk"))
 
 
 def live_connections() -> QuerySet[Connection]:
@@ -35,9 +36,3 @@ def live_connections() -> QuerySet[Connection]:
 def is_online(session_id: int) -> bool:
     """Whether a session can be asked now."""
     return bool(online_sessions([session_id]))
-
-
-def _reachable_sessions() -> QuerySet[Session]:
-    """Sessions whose link reaches their agent without a connection."""
-    found: QuerySet[Session] = Session.objects.filter(reachable_from__lte=db_now())
-    return found

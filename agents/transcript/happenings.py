@@ -1,6 +1,5 @@
 """What webhooks hear of sessions and agents (section 7 of the wire): who may, and in which words."""
 
-import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,16 +8,16 @@ from typing import Any
 from msgspec import Raw
 
 from agents.models import Session
-from kit import sql
 from kit.iso import iso
+from kit.sql import KeyedQuery
 from webhooks import outbox
 from webhooks.outbox import Happening
 
-_SESSIONS = """
-SELECT s.id, s.public_id, s.routing_name, s.owner_id, u.login
-FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id WHERE s.id IN ({marks})
-"""
-_SHAREES = "SELECT session_id, user_id FROM agents_share WHERE session_id IN ({marks})"
+_SESSIONS = KeyedQuery(
+    lambda ids: Session.objects.filter(pk__in=ids).values_list(
+        "pk", "public_id", "routing_name", "owner_id", "owner__login", "shares__user_id"
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +63,12 @@ class Scene:
 
 def scenes(session_ids: Collection[int]) -> dict[int, Scene]:
     """The scenes of these sessions, one round trip."""
-    marks, values = sql.marks(session_ids), list(session_ids)
-    sessions, sharees = sql.rows_of_each(
-        [sql.Query(_SESSIONS.format(marks=marks), values), sql.Query(_SHAREES.format(marks=marks), values)]
-    )
-    audience: dict[int, set[int]] = {row[0]: {row[3]} for row in sessions}
-    for session_id, user_id in sharees:
-        audience[session_id].add(user_id)
+    found: dict[tuple[Any, ...], set[int | None]] = {}
+    for *session, sharee_id in _SESSIONS.rows(session_ids):  # a session that is not shared has one row
+        found.setdefault(tuple(session), set()).add(sharee_id)
     return {
-        row[0]: Scene(str(uuid.UUID(str(row[1]))), f"@{row[2]}", row[3], row[4], frozenset(audience[row[0]]))
-        for row in sessions
+        pk: Scene(str(public_id), f"@{name}", owner_id, login, frozenset({owner_id, *sharees} - {None}))
+        for (pk, public_id, name, owner_id, login), sharees in found.items()
     }
 
 

@@ -21,10 +21,6 @@ from kit.page_tags import in_words
 
 RECENT = 20
 State = Literal["online", "busy", "offline"]
-_RECENT_OF_ONE = (
-    "SELECT * FROM (SELECT agent_id, outcome, latency_ms FROM agents_turn WHERE agent_id = %s"
-    " ORDER BY asked_at DESC LIMIT %s) AS recent"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +103,9 @@ def typical_latencies(agent_ids: Collection[int]) -> dict[int, int]:
 
     Each agent's log is read from its end by its index, so a long log costs no more than a short one.
     """
-    if not agent_ids:
-        return {}
     latencies: dict[int, list[int]] = defaultdict(list)
-    statement = " UNION ALL ".join([_RECENT_OF_ONE] * len(agent_ids))
-    for agent_id, outcome, latency_ms in sql.rows(statement, [part for pk in agent_ids for part in (pk, RECENT)]):
+    turns = Turn.objects.order_by("-asked_at").values_list("agent_id", "outcome", "latency_ms")
+    for agent_id, outcome, latency_ms in sql.first_rows_of_each(turns, "agent_id", agent_ids, RECENT):
         if outcome == Outcome.COMPLETED and latency_ms is not None:
             latencies[agent_id].append(latency_ms)
     return {agent_id: median_low(found) for agent_id, found in latencies.items()}

@@ -11,6 +11,7 @@ from django.db import DatabaseError, connection
 from agents.models import Process
 from agents.models.presence import alive_since
 from hub.models import JobRun
+from kit import sql
 from kit.clock import db_now
 
 CONNECTIONS_EACH = 10  # of a process: hub/env.py
@@ -39,7 +40,7 @@ def check_postgresql() -> Iterator[CheckMessage]:
     if connection.vendor != "postgresql":
         return
     try:
-        values = {name: _shown(name) for name in (*DURABLE, "max_connections")}
+        values = {name: sql.postgresql_setting(name) for name in (*DURABLE, "max_connections")}
         needed = (_living() + 1) * CONNECTIONS_EACH
     except DatabaseError as failure:
         yield Caution(
@@ -82,9 +83,3 @@ def check_worker() -> Iterator[CheckMessage]:
 
 def _living() -> int:
     return Process.objects.filter(beat_at__gt=alive_since(db_now())).count()
-
-
-def _shown(name: str) -> str:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting(%s)", [name])
-        return str(cursor.fetchone()[0])

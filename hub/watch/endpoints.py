@@ -12,13 +12,14 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 import msgspec
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from hub.health import draining
 from hub.watch.figures import hub_figures
 from hub.watch.metrics import HubWide
+from kit import sql
 from kit.asgi import Header, HttpRequest, Send, respond
 from kit.async_db import DbThread
 from kit.tasks import read_failure
@@ -34,16 +35,6 @@ FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip", "via")
 NO_STORE: list[Header] = [(b"cache-control", b"no-store")]
 ABSENT = b'{"error":"not_found","message":"There is nothing at this address."}'
 NOT_THIS_VERB = b'{"error":"method_not_allowed","message":"want GET or HEAD"}'
-
-
-def probe() -> None:
-    """Ask the database the least there is to ask.
-
-    Raises:
-        DatabaseError: it refuses, or is out of reach.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
 
 
 class Look(Generic[T]):
@@ -85,7 +76,7 @@ class WatchEndpoints:
         self._registry = registry
         self._token = token.encode()
         self._ensure_started = ensure_started
-        self._probe = Look(probe, "readyz", within_s=ANSWER_WITHIN_S)
+        self._probe = Look(sql.check_connection, "readyz", within_s=ANSWER_WITHIN_S)
         self._figures = Look(hub_figures, "metrics", within_s=ANSWER_WITHIN_S)
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:

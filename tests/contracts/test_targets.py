@@ -8,8 +8,7 @@ from agents.core.errors import Blocked, Busy, Cycle, NotPublished, TooDeep
 from agents.core.ledger.state import LookUp, look_up
 from agents.core.targets import NoSuchTarget
 from agents.core.types import Ask, Source, Target
-from agents.links.channel.listing import find_routed
-from agents.links.channel.refusals import refusal_text
+from agents.links.channel.refusals import find_routed, refusal_text
 from agents.models import Agent, AgentGrant, CallerBlock, Session, Share, Turn
 from agents.models.choices import Surface
 from agents.transcript.access import NotAllowed

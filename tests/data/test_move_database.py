@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from hub.data_lock import lock
-from hub.moving.move import Sum
+from hub.database_move import Sum
 from lab.agents import TaskPeer, online
 from lab.callers import bearer, inbound, reply_text, send, web
 from lab.homes import GrownHomes, Home, MakeHome, embedded_home, manage, run_command

@@ -28,7 +28,8 @@ from tests.house.tracked import ROOT
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 HEADING = "\n## Recipe: "
 STEP = re.compile(
-    r"^\d+\. (?:Create `(?P<new>[^`]+)`|In `(?P<path>[^`]+)`, (?:after (?P<ticks>`+) ?(?P<anchor>.+?) ?(?P=ticks)(?!`)|at the end)"
+    r"^\d+\. (?:Create `(?P<new>[^`]+)`|In `(?P<path>[^`]+)`, "
+    r"(?:after (?P<ticks>`+) ?(?P<anchor>.+?) ?(?P=ticks)(?!`)|at the end)"
     r"|Run `(?P<run>[^`]+)`)(?P<rest>(?:.*\n)(?:(?:   .*)?\n)*)",
     re.MULTILINE,
 )

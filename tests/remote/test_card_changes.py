@@ -16,10 +16,10 @@ from agents.links.remote.approval import (
     find_changed_card,
     keep_card,
 )
-from agents.links.remote.breaker import open_at_once
 from agents.links.remote.card import fetch_card, read_card
-from agents.links.remote.changes import MOST_SHOWN, Change, find_changes
+from agents.links.remote.content import MOST_SHOWN, Change, find_changes
 from agents.links.remote.publishing import look_again, move
+from agents.links.remote.server_state import open_breaker_at_once
 from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
 from agents.models.choices import Outcome
 from agents.models.reachable import is_online
@@ -80,7 +80,7 @@ async def test_a_card_with_another_address_stops_asks_until_its_owner_approves(c
 def test_calls_that_are_refused_at_once_open_a_breaker_once(alice: Person) -> None:
     server = RemoteServer.objects.create(session=make_session(alice.user, "far"), card_url=HERE)
     for tried, opens in ((False, 1), (False, 1), (True, 2)):
-        open_at_once(server.pk, HERE, "moved", tried=tried)
+        open_breaker_at_once(server.pk, HERE, "moved", tried=tried)
         server.refresh_from_db()
         assert (server.opens, server.last_failure) == (opens, "moved")
 
@@ -109,7 +109,7 @@ async def test_a_card_of_the_old_place_says_nothing_of_the_new_one(caller: Calle
 
 def test_a_refusal_of_the_old_place_opens_no_breaker_of_the_new_one(alice: Person) -> None:
     server = RemoteServer.objects.create(session=make_session(alice.user, "far"), card_url=HERE)
-    open_at_once(server.pk, "https://far.example/before.json", "moved", tried=True)
+    open_breaker_at_once(server.pk, "https://far.example/before.json", "moved", tried=True)
     server.refresh_from_db()
     assert (server.opens, server.retry_at) == (0, None)
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from agents.links.remote.events import Message, Task, read_event
-from agents.links.remote.failures import Malformed
-from agents.links.remote.v03 import event_from_03
+from agents.links.remote.dialects import event_from_03
+from agents.links.remote.events import Malformed, Message, Task, read_event
 from agents.transcript.pieces import Part
 
 

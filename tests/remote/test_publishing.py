@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from agents.core.registration import Registration, register
 from agents.links.remote.access import auth_of
-from agents.links.remote.breaker import write_reachable
+from agents.links.remote.server_state import write_reachable
 from agents.models import Agent, Connection, Process, RemoteServer, Session
 from hub.wiring import CARD_LOOKUPS_AT_ONCE, concurrency_limits
 from kit.clock import db_now

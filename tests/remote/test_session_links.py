@@ -5,7 +5,7 @@ from importlib import import_module
 from django.apps import apps
 
 from agents import jobs
-from agents.links.remote.breaker import open_again
+from agents.links.remote.server_state import open_breaker
 from agents.models import Agent, RemoteServer, Session
 from agents.models.choices import CHANNEL_LINK, Outcome
 from agents.models.reachable import is_online, online
@@ -29,7 +29,7 @@ def links() -> dict[str, str]:
 def test_the_migration_names_the_links_of_sessions_that_are_there(alice: Person) -> None:
     near = make_session(alice.user, "near")
     closed, opened = make_server(alice, "closed"), make_server(alice, "opened")
-    open_again(opened.pk, "no answer")
+    open_breaker(opened.pk, "no answer")
     Session.objects.update(link=CHANNEL_LINK, reachable_from=None)
     name_links(apps, None)
     assert links() == {"near": CHANNEL_LINK, "closed": REMOTE_LINK, "opened": REMOTE_LINK}

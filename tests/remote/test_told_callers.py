@@ -13,7 +13,7 @@ from joserfc.jwk import ECKey, KeySet
 
 from accounts import signing
 from accounts.models import SigningKey, User
-from agents.links.remote.caller_token import CALLER_HEADER, CALLER_JWT_TYP
+from agents.links.remote.client import CALLER_HEADER, CALLER_JWT_TYP
 from agents.models import RemoteServer
 from kit.async_db import db_call
 from lab import ROOT

@@ -27,9 +27,10 @@ from webhooks.outbox import Happening
 MAX_FILES_LOOKED_UP = 500  # of the numbers a reply of a mebibyte can name
 # While a batch is written, an operator can attach on PostgreSQL: any session may be watched by its commit.
 _WATCHED = Statement("EXISTS (SELECT 1 FROM agents_attachment)", "true")
-LISTENERS = statement(f"SELECT {{watched}}, ({outbox.LISTENING})", watched=_WATCHED)
+_SUBSCRIBED = "SELECT EXISTS (SELECT 1 FROM webhooks_subscription)"
+LISTENERS = statement(f"SELECT {{watched}}, ({_SUBSCRIBED})", watched=_WATCHED)
 # Fails the transaction on PostgreSQL where a subscription is live, as `texts.checked` does.
-EXPECT_NO_WEBHOOKS = Statement("", f"SELECT 1 / CAST(NOT ({outbox.LISTENING}) AS integer)")
+EXPECT_NO_WEBHOOKS = Statement("", f"SELECT 1 / CAST(NOT ({_SUBSCRIBED}) AS integer)")
 _WATCHERS = statement("""
 SELECT DISTINCT a.session_id, a.process_id, s.public_id
 FROM agents_attachment a JOIN agents_session s ON s.id = a.session_id WHERE a.session_id = ANY(:ids)

@@ -4,8 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from accounts import authn
-from accounts.authn import Identity
+from accounts.authn import TOUCH_EVERY, Identity
 from agents.core.admission import SESSION_CAP, AdmissionState, AgentState, CallerSpending, Place
 from agents.core.ledger.database import Answer, Database, Row, thread_database
 from agents.core.ledger.statements import Moment
@@ -13,6 +12,7 @@ from agents.core.ledger.texts import Statement, statement
 from agents.core.ledger.work import Admit, Deny
 from agents.core.types import Ask, Found, HookedSession, Target
 from agents.models.choices import AGENTS_OWN_WORDS, Outcome
+from kit import sql
 
 MARKDOWN = "text/markdown"
 _FIND = statement("""
@@ -26,7 +26,23 @@ _HOOKED = statement("""
 SELECT s.public_id, s.id, s.credential_id, c.id, c.process_id
 FROM agents_session s LEFT JOIN agents_connection c ON c.session_id = s.id WHERE s.public_id = ANY(:sessions)
 """)
-_IDENTITIES = Statement(*(authn.identity_statement(vendor) for vendor in Statement._fields))
+# What `accounts.authn.find_identity` asks, here in one round trip with the agent. It reads the clock: there is no
+# transaction, and so no moment of a batch.
+_CLOCK = sql.NOW["sqlite"].replace("%%", "%")  # SQLite's driver takes `%` in statements with named values as it is
+_IDENTITIES = statement(
+    """
+SELECT c.digest, c.id, c.kind, c.name, u.id, u.login, u.is_staff,
+       c.last_used_at IS NULL OR c.last_used_at < {stale}, c.scopes, c.only_agent
+FROM accounts_credential c JOIN accounts_user u ON u.id = c.user_id
+WHERE c.digest = ANY(:digests) AND c.revoked_at IS NULL AND u.is_active
+  AND (c.expires_at IS NULL OR c.expires_at > {now})
+""",
+    now=Statement(_CLOCK, sql.NOW["postgresql"]),
+    stale=Statement(
+        _CLOCK.removesuffix(")") + f", '-{TOUCH_EVERY.total_seconds()} seconds')",
+        f"{sql.NOW['postgresql']} - interval '{TOUCH_EVERY.total_seconds()} seconds'",
+    ),
+)
 
 _LIVE = """
 LEFT JOIN agents_connection c ON c.session_id = s.id
@@ -137,7 +153,7 @@ def _look_up(database: Database, wanted: Sequence[LookUp]) -> list[Found]:
     callers = database.send(_IDENTITIES, {"digests": database.list_of(digests)})
     agents = database.send(_FIND, {"handles": database.list_of(handles)})
     hooked = database.send(_HOOKED, {"sessions": _as_stored(database, session_ids)}) if session_ids else None
-    identities = authn.identities(callers.fetchall())
+    identities = {row[0]: Identity(*row[1:]) for row in callers.fetchall()}
     by_handle = {row[0]: row for row in agents.fetchall()}
     sessions = {UUID(str(row[0])): HookedSession(*row[1:]) for row in hooked.fetchall()} if hooked else {}
     grants = _grants(database, [row[3] for row in by_handle.values() if row[1] == "limited"])

@@ -4,7 +4,6 @@ Unknown fields are ignored: clients are newer and older than the hub. `correlati
 the hub to the hub's answer.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -12,16 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from agents.core.ports import RouteOrigin
-from agents.links.channel.payloads import (
-    Id,
-    Name,
-    Reply,
-    ReplyChunk,
-    TaskArtifact,
-    TaskStatus,
-    read_artifact,
-    read_status,
-)
+from agents.links.channel.payloads import DECODE_SAYING, Id, Name, Saying
 from agents.transcript.pieces import Part
 from kit import strict_json
 from kit.iso import iso
@@ -302,13 +292,6 @@ class _Head(Struct, frozen=True):
 
 _head = msgspec.json.Decoder(_Head).decode
 _decoders = {name: msgspec.json.Decoder(frame).decode for name, frame in FROM_AGENT.items()}
-Saying = Reply | ReplyChunk | TaskStatus | TaskArtifact
-_sayings: dict[str, Callable[[msgspec.Raw], Saying]] = {
-    "reply": msgspec.json.Decoder(Reply).decode,
-    "reply_chunk": msgspec.json.Decoder(ReplyChunk).decode,
-    "task_status": read_status,
-    "task_artifact": read_artifact,
-}
 encode = msgspec.json.Encoder().encode
 
 
@@ -341,7 +324,7 @@ def saying_of(event: ChatEvent) -> Saying | None:
     Raises:
         BadFrame: the payload is not of that type's shape.
     """
-    read = _sayings.get(event.event_type)
+    read = DECODE_SAYING.get(event.event_type)
     if read is None:
         return None
     try:

@@ -2,7 +2,7 @@
 
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -212,3 +212,12 @@ def _is_web_url(text: str) -> bool:
         return address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
     except ValueError:
         return False
+
+
+Saying = Reply | ReplyChunk | TaskStatus | TaskArtifact
+DECODE_SAYING: dict[str, Callable[[msgspec.Raw], Saying]] = {
+    "reply": msgspec.json.Decoder(Reply).decode,
+    "reply_chunk": msgspec.json.Decoder(ReplyChunk).decode,
+    "task_status": read_status,
+    "task_artifact": read_artifact,
+}

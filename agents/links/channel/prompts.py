@@ -11,7 +11,7 @@ from msgspec import Struct
 from agents.core.ports import Clock
 from agents.core.post import Final, Prompt
 from agents.links.channel import frames
-from agents.links.channel.frames import Saying
+from agents.links.channel.payloads import Saying
 from agents.links.channel.protocol import ChannelProtocol, Report, TooLarge
 from agents.transcript.pieces import ApprovalAsked, ApprovalDecided
 from kit.durations import seconds

@@ -9,8 +9,8 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from agents.core.post import Chunk, Final, Said
-from agents.links.channel.frames import BadFrame, Saying
-from agents.links.channel.payloads import Reply, ReplyChunk, TaskArtifact, TaskStatus, size_of_json
+from agents.links.channel.frames import BadFrame
+from agents.links.channel.payloads import Reply, ReplyChunk, Saying, TaskArtifact, TaskStatus, size_of_json
 from agents.models.choices import Failure
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, Extra
 

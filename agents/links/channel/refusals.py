@@ -1,4 +1,6 @@
-"""Why an agent's request came to nothing, in sentences its model reads, and the frames that carry them.
+"""What an agent's request finds, and why one comes to nothing: sentences for its model, and their frames.
+
+An agent asks with the access of the user on whose behalf it does.
 
 Nothing on the wire tells an error from an answer: a reply begins with `error: `, a list is empty and an error
 frame follows. No tool call is left hanging.
@@ -6,6 +8,8 @@ frame follows. No tool call is left hanging.
 
 from collections.abc import Callable
 from typing import Any
+
+from django.db.models import Q
 
 from agents.core.errors import (
     Blocked,
@@ -24,13 +28,16 @@ from agents.core.errors import (
     RateLimited,
     TooDeep,
 )
-from agents.core.targets import AmbiguousPeer, NoSuchTarget
+from agents.core.targets import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, peers_of
+from agents.core.types import Target
 from agents.links.channel.frames import (
     AgentsRequest,
     AgentsResponse,
     DispatchRequest,
     Error,
     Frame,
+    ListedAgent,
+    ListedPeer,
     PeersRequest,
     PeersResponse,
     ProbeRequest,
@@ -39,8 +46,72 @@ from agents.links.channel.frames import (
     RouteRequest,
     RouteResponse,
 )
+from agents.models import Agent
 from agents.models.choices import Failure
-from agents.transcript.access import NotAllowed
+from agents.models.reachable import online_sessions
+from agents.transcript.access import NotAllowed, Role
+
+MAX_LISTED = 500
+
+
+def askable_agents(user_id: int, part: str) -> list[ListedAgent]:
+    """Published agents a user may ask, by handle; `part` of a handle, name or tagline narrows them down."""
+    if not part.isprintable():
+        return []
+    found = Agent.objects.askable_by(user_id).select_related("owner")
+    if part:
+        found = found.filter(Q(handle__icontains=part) | Q(name__icontains=part) | Q(tagline__icontains=part))
+    agents: list[Agent] = list(found.order_by("handle_key")[:MAX_LISTED])
+    online = online_sessions({agent.session_id for agent in agents})
+    return [
+        ListedAgent(
+            handle=agent.handle,
+            owner_login=agent.owner.login,
+            name=agent.name,
+            tagline=agent.tagline,
+            online=agent.session_id in online,
+            mine=agent.owner_id == user_id,
+            isolated=agent.isolated,
+        )
+        for agent in agents
+    ]
+
+
+def askable_peers(user_id: int, own_session_id: int) -> list[ListedPeer]:
+    """Sessions a user may prompt, without the agent's own."""
+    peers = peers_of(user_id, at_least=Role.PROMPTER)
+    others = [peer for peer in peers if peer.session.pk != own_session_id]
+    return [ListedPeer(peer.name, f"@{peer.session.routing_name}", peer.is_online) for peer in others]
+
+
+def find_routed(name: str, user_id: int) -> Target:
+    """A session the user may prompt, else a published agent of that handle.
+
+    Raises:
+        NoSuchTarget: neither.
+        NotAllowed: a session that the user may only look at, and no such agent.
+        AmbiguousPeer: several connected sessions.
+    """
+    try:
+        return get_peer(name, user_id).target
+    except (NoSuchTarget, NotAllowed):
+        agent = find_agent(name, user_id)
+        if agent is None:
+            raise
+        return agent
+
+
+def get_agent(handle: str, user_id: int) -> Target:
+    """The published agent of a handle.
+
+    Raises:
+        NoSuchTarget: none that this user may ask.
+    """
+    agent = find_agent(handle, user_id)
+    if agent is None:
+        raise NoSuchTarget
+    return agent
+
 
 ISOLATED = "this agent is isolated: it answers from its own context and reaches no other session meanwhile"
 TOO_MANY = "too many requests of this agent are open, wait for one of them"

@@ -34,10 +34,18 @@ from agents.links.channel.frames import (
     RouteRequest,
     RouteResponse,
 )
-from agents.links.channel.listing import askable_agents, askable_peers, find_routed, get_agent
 from agents.links.channel.prompts import Driver
 from agents.links.channel.protocol import size_of
-from agents.links.channel.refusals import as_reply, failure_text, named_in, refusal_text
+from agents.links.channel.refusals import (
+    as_reply,
+    askable_agents,
+    askable_peers,
+    failure_text,
+    find_routed,
+    get_agent,
+    named_in,
+    refusal_text,
+)
 from agents.models.choices import Outcome, Surface
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import MAX_FILES, mentions

@@ -1,25 +1,38 @@
 """The hub calls a remote server as its owner-approved card says; a changed card waits for the owner.
 
 While it waits the hub goes on by the approved card, unless the changed one no longer offers the interface that the
-hub calls (docs/adr/0075).
+hub calls (docs/adr/0075). `Cards` holds the approved cards by which this process calls. A server's own card is
+fetched again when that is long ago.
 """
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
-from agents.links.remote.breaker import close, open_at_once
-from agents.links.remote.card import Card, card_of
-from agents.links.remote.changes import Changes, find_changes
-from agents.links.remote.names import forget
+from agents.core.ports import Clock
+from agents.links.remote.access import Auth, may_have_credentials
+from agents.links.remote.card import BadCard, Card, UnsignedCard, card_of, fetch_card
+from agents.links.remote.content import Changes, find_changes
+from agents.links.remote.events import CardRefused, ServerMoved, Unreachable
+from agents.links.remote.server_state import close_breaker, forget_names, open_breaker_at_once
 from agents.models import RemoteCard, RemoteServer, Session
 from agents.models.remote import MAX_FAILURE_CHARS
+from agents.transcript.pieces import Json
+from kit.async_db import db_call
 from kit.clock import db_now
 from kit.safe_http import parse_url
 
+FRESH_S = 300.0
+STALE_S = 86_400.0  # a card that cannot be fetched does not stop calls that work
+CARDS_KEPT = 1_000
+FETCHED_AT_ONCE = 4
+MOVED_MEANWHILE = "its owner moved or deleted the server while the hub fetched its card: ask again"
 MOVED = "its card no longer offers the interface that its owner approved: the owner has to approve the change"
 
 
@@ -123,10 +136,10 @@ def approve_card(server: RemoteServer, digest: str) -> None:
     card, before = card_of(server.card_url, kept.waiting or {}), card_of(server.card_url, kept.approved)
     # Ids of tasks and contexts were given by the server behind the old interface.
     if card.interface != before.interface:
-        forget(server.pk)
+        forget_names(server.pk)
     Session.objects.filter(pk=server.session_id).update(**place_of(card))
     write_approved(server.pk, card)
-    close(server.pk)
+    close_breaker(server.pk)
 
 
 @transaction.atomic
@@ -139,7 +152,7 @@ def keep_card(server: RemoteServer, digest: str) -> None:
     kept = _locked(server, digest)
     RemoteCard.objects.filter(pk=kept.pk).update(**_NONE_WAITS, kept_digest=digest)
     RemoteServer.objects.filter(pk=server.pk).update(card_changed_at=None, card_refusal="")
-    close(server.pk)
+    close_breaker(server.pk)
 
 
 CARD_DECISIONS: dict[str, Callable[[RemoteServer, str], None]] = {"approve": approve_card, "keep": keep_card}
@@ -165,7 +178,7 @@ def _set_waiting_card(server: RemoteServer, since: datetime | None, refusal: str
     if (server.card_changed_at, server.card_refusal) != (since, refusal):
         RemoteServer.objects.filter(pk=server.pk).update(card_changed_at=since, card_refusal=refusal)
     if refusal and not server.card_refusal:
-        open_at_once(server.pk, server.card_url, refusal, tried=False)
+        open_breaker_at_once(server.pk, server.card_url, refusal, tried=False)
 
 
 def _locked(server: RemoteServer, digest: str) -> RemoteCard:
@@ -176,3 +189,83 @@ def _locked(server: RemoteServer, digest: str) -> RemoteCard:
     if kept is None:
         raise NotWaiting
     return kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardPlace:
+    """Where a server's card is. `digest`: of the approved one; `keys`: pinned ones.
+
+    `is_refused`: the card that was fetched last kept the hub from asking.
+    """
+
+    server_id: int
+    url: str
+    auth: Auth
+    digest: str
+    is_refused: bool
+    keys: tuple[Json, ...] = ()
+
+
+class Cards:
+    """Cards by server, URL, auth scheme and approved digest; a newly approved card is a new entry."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: OrderedDict[tuple[int, str, str, str], tuple[Card, float]] = OrderedDict()
+        self._fetchers = ThreadPoolExecutor(FETCHED_AT_ONCE, thread_name_prefix="card")
+
+    async def get(self, place: CardPlace) -> Card:
+        """The card to call a server by.
+
+        Raises:
+            Unreachable: there is none; nothing was asked.
+        """
+        key = (place.server_id, place.url, place.auth.scheme, place.digest)
+        # While the card is refused, no kept card counts: each call that the
+        # breaker lets through fetches it anew.
+        card, at = (None, 0.0) if place.is_refused else self._known.get(key, (None, 0.0))
+        age = self._clock() - at
+        if card is not None and age < FRESH_S:
+            return card
+        try:
+            fetched = await self._fetch(place)
+        except UnsignedCard as unsigned:
+            if not await db_call(record_card_refusal)(place.server_id, place.url, str(unsigned)):
+                raise ServerMoved(MOVED_MEANWHILE) from None
+            raise CardRefused(str(unsigned)) from None
+        except BadCard as bad:
+            if card is not None and age < STALE_S:
+                return card
+            raise Unreachable(f"its card is of no use: {bad}") from None
+        return await self._approved(place, fetched)
+
+    async def _fetch(self, place: CardPlace) -> Card:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._fetchers, fetch_card, place.url, place.auth, place.keys)
+
+    async def _approved(self, place: CardPlace, fetched: Card) -> Card:
+        verdict = await db_call(compare_with_approved)(place.server_id, fetched)
+        if verdict is None:
+            raise ServerMoved(MOVED_MEANWHILE)
+        if verdict.refusal:
+            raise CardRefused(verdict.refusal)
+        if place.auth.scheme and not may_have_credentials(place.url, verdict.card.interface.url):
+            raise CardRefused(
+                "the approved card names another host: remove the credentials, or approve a card on this host"
+            )
+        key = (place.server_id, place.url, place.auth.scheme, verdict.card.digest)
+        self._known[key] = (verdict.card, self._clock())
+        self._known.move_to_end(key)
+        if len(self._known) > CARDS_KEPT:
+            self._known.popitem(last=False)
+        return verdict.card
+
+    def doubt(self, server_id: int) -> None:
+        """A call by this server's card failed: fetch it anew before the next."""
+        for key, (card, _) in self._known.items():
+            if key[0] == server_id:
+                self._known[key] = (card, self._clock() - FRESH_S)
+
+    def close(self) -> None:
+        """Fetch nothing more."""
+        self._fetchers.shutdown(wait=False, cancel_futures=True)

@@ -1,18 +1,40 @@
-"""Calls one remote server: requests out, events in, each answer bounded and read strictly."""
+"""Calls one remote server: requests out, events in, each answer bounded and read strictly.
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+`converse` asks one question and follows its task until it rests: by its stream, else by looking again.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
 
+from accounts.signing import NoKey, sign
+from agents.core.types import Ask
 from agents.links.remote.access import Auth
-from agents.links.remote.caller_token import CALLER_HEADER, SignCaller
 from agents.links.remote.card import Card
 from agents.links.remote.dialects import Question, Request, declined, dialect_of
-from agents.links.remote.events import Event, Task, read_event, read_task
-from agents.links.remote.failures import Ailing, Declined, Lost, Malformed, Unreachable
+from agents.links.remote.events import (
+    Ailing,
+    Declined,
+    Event,
+    Lost,
+    Malformed,
+    NotSigned,
+    RemoteFailure,
+    Task,
+    Unreachable,
+    read_event,
+    read_task,
+)
+from agents.links.remote.reply import Reply
+from agents.settings import get_settings
 from kit import strict_json
+from kit.async_db import db_call
+from kit.clock import near_now
+from kit.durations import seconds
+from kit.ids import unguessable
 from kit.safe_http import Incoming, NotSent, StreamingHttp, TooMuch, Unanswered
 from kit.sse_reader import EventReader, EventTooLong
 
@@ -21,6 +43,12 @@ MAX_ANSWER_BYTES = 16 * 1_048_576
 MAX_ERROR_BYTES = 65_536
 RPC_ID = "clawbridge"
 JSON_TYPES = ("application/json", "application/a2a+json", "application/problem+json")
+LOOK_AGAIN_S = tuple(map(seconds, (0.2, 0.5, 1.0, 2.0, 5.0)))  # then every 5 s
+LOOKS_LOST = 3
+CALLER_HEADER = "Clawbridge-Caller"
+CALLER_JWT_TYP = "clawbridge-caller+jwt"
+CALLER_JWT_VALID_S = 60
+SignCaller = Callable[[], Awaitable[str]]
 _encode = msgspec.json.Encoder().encode
 
 
@@ -155,3 +183,90 @@ async def _refusal(incoming: Incoming) -> Declined | Ailing | Malformed:
 
 def _media_type(incoming: Incoming) -> str:
     return incoming.headers.get("content-type", "").partition(";")[0].strip().lower()[:100]
+
+
+async def converse(
+    client: RemoteClient,
+    question: Question,
+    reply: Reply,
+    *,
+    on_send: Callable[[], None],
+    on_event: Callable[[Event], None],
+) -> None:
+    """Ask, and pass on what is said until `reply.end` is there. `on_event`: called with each event
+    before it is passed on.
+
+    Raises:
+        RemoteFailure: it will not come.
+        TooLarge: nothing more of it is wanted.
+    """
+    if question.task_id:
+        await _know_before(client, question.task_id, reply)
+    try:
+        async with aclosing(client.ask(question, on_send)) as events:
+            async for event in events:
+                on_event(event)
+                reply.take(event)
+                if reply.end is not None:
+                    return
+    except Lost:
+        # Once the server named the task, or told how the continued one stands, it has the question: from then on
+        # the hub looks for the answer, and never asks again.
+        if not reply.task_id or (reply.task_id == question.task_id and not reply.state):
+            raise
+    if not reply.task_id:
+        raise Malformed("the remote agent ended without an answer")
+    await _look_again(client, reply, on_event)
+
+
+async def _know_before(client: RemoteClient, task_id: str, reply: Reply) -> None:
+    reply.is_continued = True
+    with suppress(RemoteFailure):  # the question itself will show what is wrong
+        reply.know(await client.get_task(task_id))
+
+
+async def _look_again(client: RemoteClient, reply: Reply, on_event: Callable[[Event], None]) -> None:
+    """The task goes on without a stream: the server answered early, knows none, or the connection broke."""
+    looks = lost = 0
+    while reply.end is None:
+        await asyncio.sleep(LOOK_AGAIN_S[min(looks, len(LOOK_AGAIN_S) - 1)])
+        looks += 1
+        try:
+            task = await client.get_task(reply.task_id)
+        except Declined:
+            raise
+        except RemoteFailure as failure:
+            lost += 1
+            if lost == LOOKS_LOST:
+                raise Lost(str(failure)) from None
+            continue
+        lost = 0
+        on_event(task)
+        reply.take(task)
+
+
+def caller_signer(ask: Ask, server_url: str) -> SignCaller:
+    """What signs a fresh JWT about an ask for one server, for each request (docs/howto/publish-a-remote-agent.md).
+
+    Raises, when it is called:
+        NotSigned: the hub's key cannot be read; nothing was sent.
+    """
+
+    def sign_caller() -> str:
+        now = int(near_now().timestamp())
+        claims = {
+            "iss": get_settings().public_url,
+            "sub": str(ask.caller_id),
+            "aud": server_url,
+            "iat": now,
+            "exp": now + CALLER_JWT_VALID_S,
+            "jti": unguessable(),
+            "login": ask.caller_login,
+            "agent": ask.target.handle,
+        }
+        try:
+            return sign(_encode(claims), {"typ": CALLER_JWT_TYP})
+        except NoKey:
+            raise NotSigned("the hub cannot sign who asks: its signing key cannot be read") from None
+
+    return db_call(sign_caller)

@@ -14,16 +14,21 @@ from agents.core.post import Final
 from agents.core.types import Ask, OpenTurn
 from agents.core.waiting import WaitingTurns
 from agents.links.remote.access import auth_of, rules
-from agents.links.remote.breaker import Breakers, close, enter, open_again, open_at_once
-from agents.links.remote.caller_token import caller_signer
-from agents.links.remote.cards import CardPlace, Cards
-from agents.links.remote.client import RemoteClient
-from agents.links.remote.conversation import converse
+from agents.links.remote.approval import CardPlace, Cards
+from agents.links.remote.client import RemoteClient, caller_signer, converse
 from agents.links.remote.dialects import Question
-from agents.links.remote.events import Event, Message
-from agents.links.remote.failures import CardRefused, Declined, RemoteFailure, Unreachable
-from agents.links.remote.names import Names, find_names, remember
+from agents.links.remote.events import CardRefused, Declined, Event, Message, RemoteFailure, Unreachable
 from agents.links.remote.reply import INTERRUPTED, Reply, TooLarge
+from agents.links.remote.server_state import (
+    Breakers,
+    Names,
+    close_breaker,
+    enter_breaker,
+    find_names,
+    open_breaker,
+    open_breaker_at_once,
+    remember_names,
+)
 from agents.models import RemoteServer
 from agents.models.choices import Failure
 from agents.transcript.pieces import Part
@@ -178,7 +183,7 @@ class RemoteLink:
         )
         waits = reply.task_id if reply.state in INTERRUPTED else ""
         # Before the end is told: the caller may go on at once, and has to reach the same remote task.
-        await db_call(remember)(known.server_id, ask, Names(reply.context_id, waits))
+        await db_call(remember_names)(known.server_id, ask, Names(reply.context_id, waits))
         assert reply.end is not None  # noqa: S101  `converse` returns only then
         is_message = not reply.task_id and not reply.end.reason
         return msgspec.structs.replace(reply.end, direct=is_message)
@@ -204,14 +209,14 @@ class RemoteLink:
             await self._ails(call, str(failure))
         elif isinstance(failure, CardRefused) and call.known is not None:
             place = call.known.place
-            await db_call(open_at_once)(place.server_id, place.url, str(failure), tried=call.known.tries)
+            await db_call(open_breaker_at_once)(place.server_id, place.url, str(failure), tried=call.known.tries)
         elif isinstance(failure, Declined):
             # A refusal is an answer too: the server is reachable, so its breaker closes.
             self._heard(call)
         if call.known is not None and isinstance(failure, Declined):
             self._cards.doubt(call.known.server_id)
             if call.known.names.task_id:  # a task that the server does not know, or will not go on with
-                await db_call(remember)(call.known.server_id, call.turn.ask, Names())
+                await db_call(remember_names)(call.known.server_id, call.turn.ask, Names())
 
     async def _ails(self, call: Call, words: str) -> None:
         """Count a failure; the breaker may open."""
@@ -219,7 +224,7 @@ class RemoteLink:
             return
         self._cards.doubt(call.known.server_id)
         if self._breakers.failed(call.known.server_id, tried=call.known.tries):
-            await db_call(open_again)(call.known.server_id, words)
+            await db_call(open_breaker)(call.known.server_id, words)
 
     async def _cancel(self, call: Call) -> None:
         """Tell the server, if it has a task of this; it may be lost."""
@@ -257,8 +262,8 @@ def _get_known(ask: Ask) -> Known:
         keys=tuple(server.card_keys),
     )
     # `enter` last: it may use up the one trial of a half-open breaker, after all that can fail.
-    return Known(place, find_names(server, ask), enter(server), server.tells_caller)
+    return Known(place, find_names(server, ask), enter_breaker(server), server.tells_caller)
 
 
 async def _close(server_id: int) -> None:
-    await db_call(close)(server_id)
+    await db_call(close_breaker)(server_id)

@@ -12,9 +12,8 @@ from agents.core.publishing import CallerBudgets
 from agents.core.registration import check_sessions, free_name, slug_of
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
 from agents.links.remote.approval import compare_with_approved, place_of, write_approved
-from agents.links.remote.breaker import close, write_reachable
 from agents.links.remote.card import Card, find_card
-from agents.links.remote.names import forget
+from agents.links.remote.server_state import close_breaker, forget_names, write_reachable
 from agents.models import RemoteServer, Session
 from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
@@ -117,9 +116,9 @@ def move(server: RemoteServer, wanted: ServerSettings) -> None:
     locked = Session.objects.select_for_update(no_key=True).filter(pk=server.session_id)
     locked.values_list("pk").first()
     RemoteServer.objects.filter(pk=server.pk).update(card_refusal="", **wanted.columns)
-    close(server.pk)
+    close_breaker(server.pk)
     if server.card_url != wanted.card.url:
-        forget(server.pk)
+        forget_names(server.pk)
         write_approved(server.pk, wanted.card)
         Session.objects.filter(pk=server.session_id).update(**place_of(wanted.card))
     else:

@@ -10,13 +10,13 @@ from agents.links.remote.events import (
     Artifact,
     ArtifactUpdate,
     Event,
+    Malformed,
     Message,
     Status,
     StatusUpdate,
     Task,
     state_of,
 )
-from agents.links.remote.failures import Malformed
 from agents.models.choices import Failure, Interruption
 from agents.transcript.pieces import (
     MAX_PIECES,

@@ -11,8 +11,7 @@ from django.db import DatabaseError
 
 from hub import env
 from hub.data_lock import DataDirInUse, lock
-from hub.moving.move import Moved, move
-from hub.moving.target import CannotMove, open_target
+from hub.database_move import CannotMove, Moved, move, open_target
 
 HEAD = ("table", "rows here", "rows there", "sum here", "sum there", "")
 

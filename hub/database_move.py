@@ -11,11 +11,14 @@ from django.apps import apps
 from django.contrib.auth.models import Permission
 from django.contrib.contenttypes.models import ContentType
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
 from django.db.models import AutoField, BinaryField, Model
+from django.db.utils import ConnectionHandler
 
-from hub.moving.target import TARGET, CannotMove, check_release
+from kit import sql
 
+TARGET = "target"
+OPTIONS = {"options": "-c lock_timeout=4000 -c timezone=UTC", "connect_timeout": 5}
 ROWS_AT_ONCE = 500
 BINARY_ROWS_AT_ONCE = 4
 TELL_EVERY = 20_000
@@ -25,6 +28,10 @@ MODULUS = 2**64
 MADE_BY_MIGRATE: Sequence[type[Model]] = (Permission, ContentType)  # in the order they can be deleted
 
 Tell = Callable[[str], None]
+
+
+class CannotMove(Exception):
+    """Nothing was written; the text says why."""
 
 
 @dataclass(slots=True)
@@ -62,6 +69,13 @@ class Moved:
         return self.here == self.there
 
 
+def open_target(database: dict[str, Any]) -> None:
+    """Make a database known as the target: one connection, without the time limits of requests."""
+    libpq = {name: value for name, value in database["OPTIONS"].items() if name != "pool"}
+    alone = {**database, "OPTIONS": libpq | OPTIONS}
+    connections.databases[TARGET] = ConnectionHandler({DEFAULT_DB_ALIAS: alone}).databases[DEFAULT_DB_ALIAS]
+
+
 def move(tell: Tell) -> list[Moved]:
     """Copy every table to the target; nothing is kept there unless all of it is right.
 
@@ -69,8 +83,8 @@ def move(tell: Tell) -> list[Moved]:
         CannotMove: a database is of another release, or the target is not empty.
     """
     models = _models()
-    check_release(DEFAULT_DB_ALIAS, "start the hub on it once")
-    check_release(TARGET, "run `manage.py migrate` there")
+    _check_release(DEFAULT_DB_ALIAS, "start the hub on it once")
+    _check_release(TARGET, "run `manage.py migrate` there")
     with transaction.atomic(), transaction.atomic(using=TARGET):  # nobody writes on either side meanwhile
         _take(models)
         copied = [_copy(model, tell) for model in models]
@@ -87,6 +101,20 @@ def move(tell: Tell) -> list[Moved]:
     return moved
 
 
+def _check_release(alias: str, advice: str) -> None:
+    """See that a database has the tables of this program, no others.
+
+    Raises:
+        CannotMove: it has not.
+    """
+    executor = MigrationExecutor(connections[alias])
+    name = "PostgreSQL" if alias == TARGET else "SQLite"
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        raise CannotMove(f"the {name} database is of an older release: {advice} first")
+    if set(executor.loader.applied_migrations) - set(executor.loader.disk_migrations):
+        raise CannotMove(f"the {name} database is of a newer release than this program")
+
+
 def _models() -> list[type[Model]]:
     known = apps.get_models(include_auto_created=True)
     return sorted(
@@ -97,10 +125,7 @@ def _models() -> list[type[Model]]:
 
 def _take(models: Sequence[type[Model]]) -> None:
     """Lock the target's tables, and see that they hold nothing but what `migrate` puts there."""
-    connection = connections[TARGET]
-    tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models)
-    with connection.cursor() as cursor:
-        cursor.execute(f"LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE")
+    sql.lock_tables(TARGET, [model._meta.db_table for model in models])
     for model in models:
         if model not in MADE_BY_MIGRATE and model._base_manager.using(TARGET).exists():
             raise CannotMove(f"the PostgreSQL database is not empty: {model._meta.db_table} has rows")
@@ -110,9 +135,10 @@ def _take(models: Sequence[type[Model]]) -> None:
 
 def _copy(model: type[Model], tell: Tell) -> tuple[Sum, int]:
     """Stream one table; what it adds up to, and how many values lost a NUL, which PostgreSQL has no room for."""
-    target, total, cleaned = connections[TARGET], Sum(), 0
+    total, cleaned = Sum(), 0
     fields, count = model._meta.concrete_fields, model._base_manager.count()
-    with target.cursor() as cursor, cursor.copy(_statement(model, target)) as copy:
+    columns = [str(field.column) for field in fields]
+    with sql.copy_in(TARGET, model._meta.db_table, columns) as copy:
         for row in _rows(model, DEFAULT_DB_ALIAS):
             clean = [_without_nul(value) for value in row]
             cleaned += sum(before != after for before, after in zip(row, clean, strict=True))
@@ -122,12 +148,6 @@ def _copy(model: type[Model], tell: Tell) -> tuple[Sum, int]:
                 tell(f"{model._meta.db_table}: {total.rows} of {count}")
     tell(f"{model._meta.db_table}: {total.rows} rows")
     return total, cleaned
-
-
-def _statement(model: type[Model], target: BaseDatabaseWrapper) -> str:
-    quote = target.ops.quote_name
-    columns = ", ".join(quote(str(field.column)) for field in model._meta.concrete_fields)
-    return f"COPY {quote(model._meta.db_table)} ({columns}) FROM STDIN"
 
 
 def _stored(field: Any, value: Any) -> Any:
@@ -151,16 +171,11 @@ def _read_back(model: type[Model], tell: Tell) -> Sum:
 
 def _set_sequences(models: Sequence[type[Model]]) -> None:
     """Go on after the highest number ever given: of some rows that are gone, others still know the number."""
-    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
-        cursor.execute("SELECT name, seq FROM sqlite_sequence")
-        given: dict[str, int] = dict(cursor.fetchall())
-    with connections[TARGET].cursor() as cursor:
-        for model in models:
-            key = model._meta.pk
-            if isinstance(key, AutoField) and (last := given.get(model._meta.db_table)):
-                sequence = "pg_get_serial_sequence(%s, %s)"
-                table = connections[TARGET].ops.quote_name(model._meta.db_table)
-                cursor.execute(f"SELECT setval({sequence}, %s)", [table, str(key.column), last])
+    given = sql.sqlite_sequences()
+    for model in models:
+        key = model._meta.pk
+        if isinstance(key, AutoField) and (last := given.get(model._meta.db_table)):
+            sql.set_sequence(TARGET, model._meta.db_table, str(key.column), last)
 
 
 def _without_nul(value: Any) -> Any:

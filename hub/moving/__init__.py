@@ -1,1 +1,0 @@
-"""`manage.py move_database`: from SQLite to PostgreSQL."""
