@@ -22,10 +22,9 @@ from a2a_bridge.errors import IDEMPOTENCY_KEY_REUSED
 from a2a_bridge.models import SendKey
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.feed import Feed
-from a2a_bridge.tasks.pieces import end_of
+from a2a_bridge.tasks.pieces import end_of, is_promoted
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader, end_of_turn, home_of_queued, is_queued
 from a2a_bridge.tasks.record import Role, Task, after, timestamp
-from a2a_bridge.tasks.run import is_promoted
 from agents.core.errors import AlreadyAsked, Unavailable
 from agents.core.post import Join, Post
 from agents.core.types import SettledTurn

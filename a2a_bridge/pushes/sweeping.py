@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q
 
-from a2a_bridge.push_models import Push, PushConfig
+from a2a_bridge.models import Push, PushConfig
 from a2a_bridge.pushes.telling import payload_of
 from a2a_bridge.tasks.pieces import end_of
 from a2a_bridge.tasks.record import State, Task, after, timestamp

@@ -1,12 +1,16 @@
-"""Addresses at the root of the hub that programs know beforehand."""
+"""Addresses at the root of the hub: the developer reference, and what programs know beforehand."""
 
 from django.urls import path
+from django.views.generic import RedirectView
 
-from a2a_bridge import well_known
+from a2a_bridge import pages, well_known
 from a2a_bridge.dialects.v1.card import JWKS_PATH
 from a2a_bridge.versions import EXTENSION_PATH
 
 urlpatterns = [
+    path("demos/a2a/", pages.reference, name="reference"),
+    path("demos/a2a", RedirectView.as_view(pattern_name="reference", query_string=True)),
+    path("llms.txt", pages.llms, name="llms-txt"),
     path(".well-known/ai-catalog.json", well_known.ai_catalog, name="ai-catalog"),
     path(".well-known/ard.json", well_known.ard, name="ard"),
     path(JWKS_PATH.removeprefix("/"), well_known.jwks, name="jwks"),
