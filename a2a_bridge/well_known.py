@@ -4,9 +4,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from a2a_bridge.cards.caching import encode, not_modified, weak_etag, with_validators
 from a2a_bridge.catalog import CATALOG, Part, catalog
-from a2a_bridge.preflight import for_readers
+from a2a_bridge.documents import encode, for_readers, not_modified, weak_etag, with_validators
 from accounts.error_pages import json_error
 from accounts.signing import public_keys
 
