@@ -7,6 +7,7 @@ The ledger says of an identical message which turn answers it (docs/adr/0089); a
 import asyncio
 import hashlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,10 +22,9 @@ from a2a_bridge.errors import IDEMPOTENCY_KEY_REUSED
 from a2a_bridge.models import SendKey
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.feed import Feed
-from a2a_bridge.tasks.pieces import end_of
+from a2a_bridge.tasks.pieces import end_of, is_promoted
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader, end_of_turn, home_of_queued, is_queued
 from a2a_bridge.tasks.record import Role, Task, after, timestamp
-from a2a_bridge.tasks.run import is_promoted
 from agents.core.errors import AlreadyAsked, Unavailable
 from agents.core.post import Join, Post
 from agents.core.types import SettledTurn
@@ -68,11 +68,8 @@ class Claim:
         return [sql.Query(_KEEP, [_encode(task).decode(), is_plain, self.pk])]
 
 
-class Followed:
+class Followed(ABC):
     """What an earlier send came to, with the methods of a `TaskRun`: of one that runs elsewhere, or has ended."""
-
-    task: Task
-    is_promoted: bool
 
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time.
@@ -92,9 +89,9 @@ class Followed:
         """The same as `ended`: a task that asks is not open, and what a key's turn asks is not known here."""
         return await self.ended(within_s)
 
+    @abstractmethod
     async def _look(self) -> bool:
         """Whether the turn has ended by now."""
-        raise NotImplementedError
 
     async def _rest(self, within_s: float) -> None:
         """Wait until there may be news."""
@@ -111,12 +108,12 @@ class Joined(Followed):
         self._reader = reader
 
     @property
-    def task(self) -> Task:  # type: ignore[override]
+    def task(self) -> Task:
         """As it is known here."""
         return self.feed.task
 
     @property
-    def is_promoted(self) -> bool:  # type: ignore[override]
+    def is_promoted(self) -> bool:
         """Whether its answer is a task, as far as the task shows it: here it is one by now."""
         if not self._plain_is_direct:
             return True

@@ -1,12 +1,24 @@
-"""Card addresses. The POST beside them is served before Django (`a2a_bridge.asgi`)."""
+"""Addresses of the reference, of catalogs and keys, and of cards; `asgi` serves the POST beside the cards."""
 
 from django.urls import path
+from django.views.generic import RedirectView
 
+from a2a_bridge import pages, well_known
+from a2a_bridge.dialects.v1.card import JWKS_PATH
+from a2a_bridge.versions import EXTENSION_PATH
 from a2a_bridge.views import agent_card, agent_usage
 
-BASE = "agents/<str:owner>/<str:slug>"
+BASE = "api/a2a/v1/agents/<str:owner>/<str:slug>"
 
 urlpatterns = [
+    path("demos/a2a/", pages.reference, name="reference"),
+    path("demos/a2a", RedirectView.as_view(pattern_name="reference", query_string=True)),
+    path("llms.txt", pages.llms, name="llms-txt"),
+    path(".well-known/ai-catalog.json", well_known.ai_catalog, name="ai-catalog"),
+    path(".well-known/ard.json", well_known.ard, name="ard"),
+    path(JWKS_PATH.removeprefix("/"), well_known.jwks, name="jwks"),
+    path(".well-known/agent-card.json", well_known.no_agent_card, name="no-agent-card"),
+    path(EXTENSION_PATH.removeprefix("/"), well_known.agent_info, name="agent-info"),
     path(f"{BASE}/agent-card.json", agent_card, {"rendering": "merged"}, name="agent-card"),
     path(
         f"{BASE}/.well-known/agent-card.json",

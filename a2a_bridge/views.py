@@ -7,11 +7,10 @@ from typing import Any, Literal
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from a2a_bridge.cards.caching import encode, last_modified, not_modified, weak_etag, with_validators
 from a2a_bridge.cards.parts import Today, merged_card, read_today
 from a2a_bridge.cards.usage_sheet import MEDIA_TYPE, usage_sheet
 from a2a_bridge.dialects.v1.card import signed, strict_card
-from a2a_bridge.preflight import for_readers
+from a2a_bridge.documents import encode, for_readers, last_modified, not_modified, weak_etag, with_validators
 from a2a_bridge.settings import get_settings
 from accounts.authn import TokenScope
 from accounts.callers import find_caller

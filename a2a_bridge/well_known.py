@@ -3,16 +3,37 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from a2a_bridge.cards.caching import encode, not_modified, weak_etag, with_validators
-from a2a_bridge.cards.extension import EXTENSION
 from a2a_bridge.catalog import CATALOG, Part, catalog
-from a2a_bridge.preflight import for_readers
+from a2a_bridge.documents import encode, for_readers, not_modified, weak_etag, with_validators
 from a2a_bridge.settings import get_settings
 from accounts.error_pages import json_error
 from accounts.signing import public_keys
 
 MAX_HANDLE_CHARS = 160
 KEYS_KEPT = "public, max-age=300"
+EXTENSION = """\
+Agent info, version 1: an extension of A2A 1.0 agent cards.
+
+It only adds facts to `capabilities.extensions[]`; nothing has to be sent or understood to ask the agent.
+
+`params` on every card:
+  handle           the agent as `owner/slug`
+  ownerLogin       who published it
+  queriesToday     questions accepted on this UTC day
+  dailyBudget      how many there may be on a day
+  online           whether it would get a question now
+  isolated         whether it answers from its own context only
+  isolationNote    the same as a sentence
+
+`params` on the extended card besides:
+  budgetLeft       questions that are left today, of all callers together
+  callerBudget     of these, how many you may ask on a day; absent: as many as there are
+  callerBudgetLeft how many you have left today; absent with `callerBudget`
+  concurrencyCap   questions one caller may have open at once
+  replyWaitS       seconds it may take for callers who wait for the answer
+  waitS            seconds it may take for callers who stream, or do not wait
+  agentStyle       `hybrid`: A2A 0.3 callers get a plain answer as a message; `task-generating`: always a task
+"""
 NOT_AN_AGENT = "this hub is no agent itself; /.well-known/ai-catalog.json lists its agents and their cards"
 
 

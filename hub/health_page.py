@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
-from a2a_bridge.push_models import Push
+from a2a_bridge.models import Push
 from accounts.oauth.pages import signed_in
 from agents.core.errors import Denied
 from agents.models import Attachment, Process, Turn

@@ -1,21 +1,31 @@
-"""The addresses of tasks, as rows."""
+"""The addresses of tasks, as rows, and the secrets that are sent there: sealed by the keys that seal webhooks'."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from django.db import transaction
 
-from a2a_bridge.push_models import PushConfig
-from a2a_bridge.pushes.sealed import Secrets, Unreadable, seal, unseal
+from a2a_bridge.models import PushConfig
 from a2a_bridge.requests import PushTarget
 from a2a_bridge.settings import get_settings
 from a2a_bridge.tasks.record import Task
-from accounts import quotas
+from accounts import quotas, sealing
+from accounts.sealing import Unreadable
 from agents.models import Turn
 from kit.clock import db_now
 from kit.ids import unguessable
 
 MOST_A_TASK = 10
+PURPOSE = b"push configs"
+
+
+class Secrets(msgspec.Struct, frozen=True):
+    """Headers only the receiver and its caller know."""
+
+    token: str = ""
+    scheme: str = ""
+    credentials: str = ""
 
 
 class TooMany(Exception):
@@ -97,3 +107,23 @@ def _shown(row: PushConfig) -> PushTarget:
     except Unreadable:
         secrets = Secrets()
     return PushTarget(url=row.url, config_id=row.config_id, token=secrets.token, scheme=secrets.scheme)
+
+
+def seal(target: PushTarget) -> str:
+    """Its secrets as they are stored."""
+    secrets = Secrets(target.token, target.scheme, target.credentials)
+    return sealing.seal(msgspec.json.encode(secrets).decode("utf-8"), PURPOSE)
+
+
+def unseal(sealed: str) -> Secrets:
+    """Stored secrets in the clear.
+
+    Raises:
+        Unreadable: the key that sealed them is not among ours.
+    """
+    return msgspec.json.decode(sealing.unseal(sealed, PURPOSE), type=Secrets)
+
+
+def reseal_all() -> tuple[int, int]:
+    """Seal all of them anew with the newest key; how many were, and how many could not be read."""
+    return sealing.reseal_all(PushConfig.objects.all(), PURPOSE, "sealed")

@@ -1,15 +1,15 @@
 """Push notifications as the rest of the bridge uses them."""
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 
 from django.db import DatabaseError, InterfaceError, transaction
 
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import task_not_found
-from a2a_bridge.push_models import PushConfig
+from a2a_bridge.models import PushConfig
 from a2a_bridge.pushes import configs
-from a2a_bridge.pushes.checks import check
 from a2a_bridge.pushes.telling import telling
 from a2a_bridge.requests import ListPush, NamePush, PushTarget
 from a2a_bridge.tasks.feed import Feeds
@@ -19,11 +19,15 @@ from agents.core.post import Attend, Post
 from kit import sql
 from kit.async_db import db_call
 from kit.clock import db_now
+from kit.safe_http import NotSent
+from webhooks.sending import check_url
 
 logger = logging.getLogger(__name__)
 
 IN_SEND = "configuration.taskPushNotificationConfig."
 LOOKS = 20
+SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")  # what a header may hold, whoever reads it
 
 
 class Pushes:
@@ -45,8 +49,8 @@ class Pushes:
         self.wake = wake
 
     async def check(self, target: PushTarget, within: str = "") -> None:
-        """See `a2a_bridge.pushes.checks.check`."""
-        await db_call(check)(target, within)
+        """See `check_target`."""
+        await db_call(check_target)(target, within)
 
     async def keep(self, task: Task, target: PushTarget, within: str = "") -> tuple[PushTarget, bool]:
         """See `a2a_bridge.pushes.configs.keep`.
@@ -131,6 +135,26 @@ class Pushes:
             logger.exception("push.not_queued", extra={"task_id": task.id})
             return
         self.wake()
+
+
+def check_target(target: PushTarget, within: str = "") -> None:
+    """Look at an address as sending would now; `within` names where in the request it stands. It may take seconds.
+
+    Raises:
+        RpcError: -32602, naming the field.
+    """
+    _check_header(target.scheme, SCHEME, f"{within}authentication.scheme")
+    _check_header(target.credentials, VALUE, f"{within}authentication.credentials")
+    _check_header(target.token, VALUE, f"{within}token")
+    try:
+        check_url(target.url)
+    except NotSent as refused:
+        raise invalid(f"{within}url", f"{within}url: {refused}") from None
+
+
+def _check_header(value: str, allowed: re.Pattern[str], where: str) -> None:
+    if value and not allowed.fullmatch(value):
+        raise invalid(where, f"{where}: want printable ASCII, as in a header")
 
 
 def _run(writes: Sequence[sql.Query]) -> None:

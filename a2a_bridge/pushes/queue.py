@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 from django.db.models import Exists, OuterRef, QuerySet
 
-from a2a_bridge.push_models import Push, PushConfig
-from a2a_bridge.pushes.sealed import Secrets, Unreadable, unseal
+from a2a_bridge.models import Push, PushConfig
+from a2a_bridge.pushes.configs import Secrets, unseal
 from a2a_bridge.settings import get_settings
+from accounts.sealing import Unreadable
 from accounts.signing import NoKey, sign
 from kit.durations import seconds
 from webhooks.models import Sendable

@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q
 
-from a2a_bridge.push_models import Push, PushConfig
+from a2a_bridge.models import Push, PushConfig
 from a2a_bridge.pushes.telling import payload_of
 from a2a_bridge.settings import get_settings
 from a2a_bridge.tasks.pieces import end_of

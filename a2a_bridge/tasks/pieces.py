@@ -173,6 +173,15 @@ def events_of_plain(task: Task) -> list[TaskEvent]:
     return [StatusEvent(1, at, State.WORKING), *replies, StatusEvent(task.seq, at, State.COMPLETED)]
 
 
+def is_promoted(task: Task, pieces: Sequence[Piece]) -> bool:
+    """Whether a task is more than a plain reply, given the pieces it came in."""
+    if task.turns > 1 or not (task.is_open or task.state is State.COMPLETED):
+        return True
+    if task.state is State.COMPLETED and not (task.reply and text_in(task.reply.parts)):
+        return True
+    return any(not isinstance(piece, str) for piece in pieces)
+
+
 def left_open(open_at: Mapping[str, int], events: Iterable[TaskEvent]) -> dict[str, int]:
     """Artifacts of a turn whose agent has not said that they are whole, each with its last event."""
     left = dict(open_at)

@@ -17,12 +17,13 @@ from a2a_bridge.tasks.pieces import (
     end_of,
     events_of,
     events_of_plain,
+    is_promoted,
     last_words,
     left_open,
     plain_end,
     with_joined_text,
 )
-from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, text_in, timestamp
+from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, timestamp
 from a2a_bridge.tasks.store import TaskStore
 from agents.core.errors import Unavailable
 from agents.core.types import SettledTurn
@@ -342,12 +343,3 @@ class TaskRun:
             except Unavailable:
                 await asyncio.sleep(AGAIN_S)
         logger.warning("task.not_kept", extra={"chat_id": task.chat_id})
-
-
-def is_promoted(task: Task, pieces: Sequence[Piece]) -> bool:
-    """Whether a task is more than a plain reply, given the pieces it came in."""
-    if task.turns > 1 or not (task.is_open or task.state is State.COMPLETED):
-        return True
-    if task.state is State.COMPLETED and not (task.reply and text_in(task.reply.parts)):
-        return True
-    return any(not isinstance(piece, str) for piece in pieces)

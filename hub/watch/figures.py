@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import QuerySet
 
-from a2a_bridge.push_models import Push
+from a2a_bridge.models import Push
 from agents.models import Process, Turn
 from agents.models.presence import alive_since
 from hub.models import JobRun

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from a2a_bridge.models import Push, PushConfig
+from a2a_bridge.pushes.configs import seal
 from a2a_bridge.pushes.queue import PUSHES
-from a2a_bridge.pushes.sealed import seal
 from a2a_bridge.requests import PushTarget
 from kit.clock import db_now
 from tests.native.house import Person

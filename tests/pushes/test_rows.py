@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 
 from a2a_bridge.models import Push, PushConfig
-from a2a_bridge.pushes import configs, sealed, sweeping
+from a2a_bridge.pushes import configs, sweeping
 from a2a_bridge.pushes.queue import PUSHES, RETRY_AFTER_S
 from a2a_bridge.pushes.telling import telling
 from a2a_bridge.requests import PushTarget
@@ -119,12 +119,12 @@ def test_what_is_secret_is_sealed_and_can_be_sealed_anew(alice: Person, settings
     assert not {"t0ken", "cr3d", "Bearer"} & {str(value) for value in row.__dict__.values()}
     assert "t0ken" not in row.sealed
     settings.WEBHOOK_KEYS = ("k" * 32,)
-    assert sealed.reseal_all() == (1, 0)
+    assert configs.reseal_all() == (1, 0)
     row.refresh_from_db()
-    assert sealed.unseal(row.sealed) == sealed.Secrets("t0ken", "Bearer", "cr3d")
+    assert configs.unseal(row.sealed) == configs.Secrets("t0ken", "Bearer", "cr3d")
     settings.SECRET_KEY, settings.WEBHOOK_KEYS = "another" * 8, ()
     push_of(row)
-    assert sealed.reseal_all() == (0, 1)
+    assert configs.reseal_all() == (0, 1)
     assert send_due() == 1
     assert "cannot be read" in Push.objects.get().last_error
     found = configs.find("task-1", row.config_id)

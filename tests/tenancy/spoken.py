@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 
-from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.dialects.dialect import Description, Operation
 from a2a_bridge.dialects.hub import HUB
-from a2a_bridge.dialects.v03 import V03
 from a2a_bridge.dialects.v1 import V1
 from a2a_bridge.versions import DIALECTS
-from lab.callers import Json, question
-from tests.openclaw.caller import message
+from kit.ids import unguessable
+from lab.callers import Json
 
 ASKS = frozenset({Operation.SEND, Operation.STREAM})
 NAMES_NO_TASK = ASKS | {Operation.LIST, Operation.SHOW_CARD}
@@ -39,12 +38,18 @@ class Spoken:
     @property
     def headers(self) -> dict[str, str]:
         """How a request says its dialect."""
-        return {"A2A-Version": "1.0"} if self.dialect == V1.name else {}
+        header = self.described.header
+        return {"A2A-Version": header} if header else {}
+
+    @property
+    def described(self) -> Description:
+        """What the reference says of its dialect."""
+        return next(one.description for one in DIALECTS if one.name == self.dialect)
 
     def params(self, task_id: str) -> Json:
         """Parameters; `task_id` where it names a task."""
         if self.asks:
-            return {"message": message("hi")} if self.dialect == V03.name else question("hi")
+            return {"message": {**self.described.message, "messageId": unguessable("m-")}}
         match self.operation:
             case Operation.CREATE_PUSH:
                 return {"taskId": task_id, "url": PUSH_URL}

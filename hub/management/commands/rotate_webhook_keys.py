@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from a2a_bridge.pushes import sealed
+from a2a_bridge.pushes import configs
 from accounts import signing
 from agents.links.remote import access
 from webhooks.queues import reseal_secrets
@@ -21,7 +21,7 @@ class Command(BaseCommand):
         """Say how many of what."""
         done, unreadable = reseal_secrets()
         credentials, lost = access.reseal_all()
-        pushes, _ = sealed.reseal_all()  # they live a day: one that cannot be read is not worth a word
+        pushes, _ = configs.reseal_all()  # they live a day: one that cannot be read is not worth a word
         self.stdout.write(
             f"sealed anew: secrets of {done} webhooks, credentials for {credentials} remote servers,"
             f" {pushes} push configs"

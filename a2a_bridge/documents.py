@@ -1,7 +1,9 @@
-"""What lets a reader keep a card or catalog, and ask whether it still holds: validators, and the 304."""
+"""HTTP of documents that programs only read: of every origin, with validators for those who keep a copy."""
 
 import hashlib
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import wraps
 from typing import Any
 
 import msgspec
@@ -10,8 +12,17 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import get_conditional_response
 from django.utils.http import http_date
 
+from accounts.error_pages import json_error
+
 STARTED_AT = datetime.now(UTC)
 REVALIDATED = "public, max-age=0, must-revalidate"
+ALLOWED = "GET, HEAD, OPTIONS"
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": ALLOWED,
+    "Access-Control-Allow-Headers": "Authorization, A2A-Version, A2A-Extensions, X-A2A-Extensions, If-None-Match",
+    "Access-Control-Max-Age": "86400",
+}
+View = Callable[..., HttpResponse]
 
 encode = msgspec.json.Encoder().encode
 
@@ -43,3 +54,23 @@ def with_validators(answer: HttpResponse, etag: str, modified: int | None = None
     if modified is not None:
         answer["Last-Modified"] = http_date(min(modified, int(datetime.now(UTC).timestamp()) - 1))
     return answer
+
+
+def for_readers(view: View) -> View:
+    """Serve GET and HEAD, answer preflights, nothing else. Pages of every origin may read what is not private."""
+
+    @wraps(view)
+    def reading(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.method == "OPTIONS":
+            answer = HttpResponse(status=204, headers=PREFLIGHT)
+        elif request.method in ("GET", "HEAD"):
+            answer = view(request, *args, **kwargs)
+        else:
+            answer = json_error(405, "method_not_allowed", f"want one of {ALLOWED}")
+            answer["Allow"] = ALLOWED
+        if "private" not in answer.get("Cache-Control", ""):
+            answer["Access-Control-Allow-Origin"] = "*"
+            answer["Access-Control-Expose-Headers"] = "ETag, Last-Modified"
+        return answer
+
+    return reading
