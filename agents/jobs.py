@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from accounts.models import Credential
-from accounts.oauth import tidying
+from accounts.oauth.models import delete_expired
 from agents.core import presence, questions
 from agents.models import Connection, Event, Process, QueuedAsk, RemoteName, TokenUsage, Turn
 from agents.models.choices import NO_CONNECTION, Failure, Outcome, Surface
@@ -75,7 +75,7 @@ def _take(places: QuerySet[QueuedAsk]) -> list[QueuedAsk]:
 def retain(turns_kept_days: int) -> int:
     """Delete turns older than that, and credentials long revoked or expired; how many turns went."""
     now = db_now()
-    tidying.forget()
+    delete_expired()
     before = now - timedelta(days=turns_kept_days)
     batches.delete(RemoteName.objects.filter(used_at__lt=before))
     batches.delete(Credential.objects.spent_before(now - CREDENTIALS_KEPT).filter(connections=None))

@@ -1,10 +1,12 @@
-"""Plain SQL on Django's connection, for statements that the ORM would compile anew on every ask.
+"""Plain SQL on Django's connection, for statements that the ORM would compile anew on every ask; advisory locks.
 
 The ledger has a connection of its own: `agents.core.ledger.database`.
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -112,3 +114,26 @@ def marks(values: Iterable[object]) -> str:
 def moment(when: datetime) -> Any:
     """An aware datetime as this database stores it."""
     return connection.ops.adapt_datetimefield_value(when)
+
+
+@contextmanager
+def advisory_lock(name: str) -> Iterator[bool]:
+    """A lock over the whole database: True for the one holder of the name, until the block ends; else False.
+
+    PostgreSQL frees the name when its connection dies. On SQLite one process does such work.
+    """
+    if connection.vendor != "postgresql":
+        yield True
+        return
+    # Not `hash`, which differs between processes.
+    key = zlib.crc32(name.encode())
+    with connection.cursor() as cursor:
+        # Held by the connection, not by a transaction: the work in the block commits several times.
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [key])
+        [is_ours] = cursor.fetchone()
+    try:
+        yield is_ours
+    finally:
+        if is_ours:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [key])

@@ -8,8 +8,8 @@ from django.db.models import Q, QuerySet
 from accounts.models import User
 from agents.models import Agent, Session, Turn
 from kit import batches
-from kit.alone import alone
 from kit.clock import db_now
+from kit.sql import advisory_lock
 
 BLANK_AT_ONCE = 500
 OWNERS_AT_ONCE = 100
@@ -22,7 +22,7 @@ def blank_old(default_days: int) -> int:
 
     Each owner is looked at every few hours, from where the last look ended.
     """
-    with alone("blanking questions") as is_alone:
+    with advisory_lock("blanking questions") as is_alone:
         return _blank_all(default_days) if is_alone else 0
 
 

@@ -33,7 +33,7 @@ from agents.transcript.deleting import delete_sessions
 from hub.estate.scrubbing import Scrubber, rewrite, scrub_others
 from hub.estate.traces import Traces, traces_of
 from kit import batches
-from kit.alone import alone
+from kit.sql import advisory_lock
 from webhooks.models import Delivery, Subscription
 
 logger = logging.getLogger(__name__)
@@ -48,14 +48,14 @@ WHO_WAS_HALTED = re.compile(r"(?<=\Ahalted )[\w-]+(?='s )")
 
 def erase_closed() -> int:
     """Erase the accounts that were closed and are not erased yet; how many are now. One job at a time does."""
-    with alone(ERASING) as is_alone:
+    with advisory_lock(ERASING) as is_alone:
         waiting = User.objects.exclude(former_login="").exclude(closed_at=None)
         return sum(map(_tried, waiting)) if is_alone else 0
 
 
 def erase_unless_busy(user: User) -> bool:
     """Erase a closed account now; False: the job erases just now, or cannot yet, and will."""
-    with alone(ERASING) as is_alone:
+    with advisory_lock(ERASING) as is_alone:
         return is_alone and erase(user)
 
 

@@ -26,7 +26,7 @@ from hub import jobs
 from hub.estate.closing import LastAdministrator, close
 from hub.estate.erasing import erase
 from hub.estate.exporting import pieces
-from kit.alone import alone
+from kit.sql import advisory_lock
 from tests.data.house import OTHERS_WORD, WORD, places_of
 from tests.native.house import Person, api, browser, make_agent, make_turn, person
 
@@ -209,7 +209,7 @@ def another_erases() -> Iterator[None]:
     begun, ended = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with alone("erasing") as is_alone:
+        with advisory_lock("erasing") as is_alone:
             assert is_alone
             begun.set()
             ended.wait(30)

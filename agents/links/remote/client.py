@@ -14,7 +14,7 @@ from agents.links.remote.events import Event, Task, read_event, read_task
 from agents.links.remote.failures import Ailing, Declined, Lost, Malformed, Unreachable
 from kit import strict_json
 from kit.safe_http import Incoming, NotSent, StreamingHttp, TooMuch, Unanswered
-from kit.sse_reader import EventReader, EventTooLong
+from kit.sse import EventReader, EventTooLong
 
 MAX_EVENT_BYTES = 4 * 1_048_576
 MAX_ANSWER_BYTES = 16 * 1_048_576
