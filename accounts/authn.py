@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from accounts.tokens import digest
 from kit import sql
-from kit.clock import NOW, ago_sql
 
 COOKIE = "cw_session"
 INSUFFICIENT_SCOPE = "insufficient_scope"
@@ -28,7 +27,18 @@ FROM accounts_credential c JOIN accounts_user u ON u.id = c.user_id
 WHERE c.digest {among} AND c.revoked_at IS NULL AND u.is_active
   AND (c.expires_at IS NULL OR c.expires_at > {now})
 """
-_CLOCK = {vendor: {"now": now, "stale": ago_sql(vendor, TOUCH_EVERY_S)} for vendor, now in NOW.items()}
+_CLOCK = {
+    "sqlite": {
+        # SQLite compares texts: this is the form in which Django stores a moment.
+        "now": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
+        "stale": f"strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '-{TOUCH_EVERY_S} seconds')",
+    },
+    "postgresql": {
+        "now": "clock_timestamp()",
+        "stale": f"clock_timestamp() - interval '{TOUCH_EVERY_S} seconds'",
+    },
+}
+
 
 _STILL_GOOD = """
 SELECT c.id FROM accounts_credential c JOIN accounts_user u ON u.id = c.user_id

@@ -1,4 +1,4 @@
-"""The clock that decides: the database's own, as a time and as a part of SQL."""
+"""The clock that decides: the database's own."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -8,18 +8,7 @@ from django.db import connection
 STEADY = timedelta(seconds=0.5)
 HEARD_WITHIN_S = 0.25  # what came later says little of what the time is
 
-# SQLite compares texts, in the form in which Django stores a time. `%%`: for statements with values.
-_TEXT = "'%%Y-%%m-%%d %%H:%%M:%%f'"
-NOW = {"sqlite": f"strftime({_TEXT}, 'now')", "postgresql": "clock_timestamp()"}
-
 _off = timedelta(0)
-
-
-def ago_sql(vendor: str, seconds: int) -> str:
-    """SQL for the time so many seconds ago, by the clock of `NOW`."""
-    if vendor == "postgresql":
-        return f"{NOW[vendor]} - interval '{seconds} seconds'"
-    return f"strftime({_TEXT}, 'now', '-{seconds} seconds')"
 
 
 def db_now() -> datetime:
@@ -32,7 +21,7 @@ def db_now() -> datetime:
         return datetime.now(UTC)
     asked_at = time.monotonic()
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {NOW[connection.vendor]}")
+        cursor.execute("SELECT clock_timestamp()")
         now: datetime = cursor.fetchone()[0]
     if time.monotonic() - asked_at < HEARD_WITHIN_S:
         _put_right(now.astimezone(UTC))

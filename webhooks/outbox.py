@@ -9,7 +9,6 @@ import msgspec
 from django.db import connection, transaction
 
 from kit import sql
-from kit.clock import NOW
 from kit.ids import time_ordered
 from webhooks.catalog import is_wanted
 
@@ -31,6 +30,7 @@ INSERT INTO webhooks_delivery
 VALUES {rows}
 """
 _ROW = "(%s, %s, %s, %s, %s, 'pending', 0, {now}, {now}, '')"
+NOW = {"sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')", "postgresql": "clock_timestamp()"}
 ROWS_AT_ONCE = 190  # five values each: SQLite took at most 999 in one statement for long
 
 

@@ -10,8 +10,7 @@ from django.db import connection
 from a2a_bridge.dialects import v1_shapes
 from a2a_bridge.tasks.record import ArtifactEvent, StatusEvent, Task, TaskEvent
 from kit import sql
-from kit.clock import NOW
-from webhooks.outbox import as_json
+from webhooks.outbox import NOW, as_json
 
 _END = """
 UPDATE a2a_bridge_pushconfig SET ended_seq = %s, touched_at = {now} WHERE task_id = %s AND ended_seq IS NULL

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agents.models.presence import PROCESS_DEAD_S
-from kit import clock
 
 _LIST = re.compile(r"= ANY\((:\w+)\)")
 _NAME = re.compile(r"(?<!:):(\w+)")
@@ -19,7 +18,7 @@ class Statement(NamedTuple):
 
 
 # PostgreSQL's clock is read once, after the locks, and kept for the transaction.
-READ_CLOCK = f"CAST(set_config('clawbridge.now', CAST({clock.NOW['postgresql']} AS text), true) AS timestamptz)"
+READ_CLOCK = "CAST(set_config('clawbridge.now', CAST(clock_timestamp() AS text), true) AS timestamptz)"
 NOW = Statement(":now", "CAST(current_setting('clawbridge.now') AS timestamptz)")
 _PARTS = {
     "now": NOW,
