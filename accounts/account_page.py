@@ -14,15 +14,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts import tokens
 from accounts.api.tokens import OVERLAP_S, NewAppToken
 from accounts.authn import TokenScope
+from accounts.browser import device_name
 from accounts.callers import Caller
-from accounts.device_names import device_name
 from accounts.models import MAX_KEPT_DAYS, Credential, User
-from accounts.oauth.issuing import mint_app
 from accounts.oauth.pages import signed_in, to_signin
 from accounts.quotas import QuotaExceeded
 from accounts.settings import get_settings
 from accounts.snippets import mcp_json
-from accounts.tokens import Minted, mint_channel
+from accounts.tokens import Minted, mint_app, mint_channel
 
 Kind = Credential.Kind
 NAME_CHARS = 100

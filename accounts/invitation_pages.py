@@ -16,9 +16,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import acts, invitations
-from accounts.browser import sign_in
+from accounts.browser import device_name, sign_in
 from accounts.callers import Caller
-from accounts.device_names import device_name
 from accounts.invitations import CannotInvite, Invited
 from accounts.models import Invitation, User
 from accounts.oauth.errors import Refused, TooFast

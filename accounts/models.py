@@ -1,6 +1,6 @@
 """Who is calling: users, and the credentials that speak for them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -10,9 +10,25 @@ from django.db import models, transaction
 from django.db.models.functions import Lower, Now
 from django.utils import timezone
 
-from accounts import revocation
 from accounts.oauth.models import DeviceGrant, Invitation, LoginAttempt, LoginCode, Passkey, ProviderIdentity
 from kit.clock import near_now
+
+Listener = Callable[[Sequence[int]], None]
+
+_listeners: list[Listener] = []
+
+
+def on_revoked(listener: Listener) -> None:
+    """Have `listener` called with the ids of credentials, inside the transaction that revokes them."""
+    if listener not in _listeners:
+        _listeners.append(listener)
+
+
+def _announce_revoked(credential_ids: Sequence[int]) -> None:
+    if credential_ids:
+        for listener in _listeners:
+            listener(credential_ids)
+
 
 __all__ = [
     "Credential",
@@ -100,7 +116,7 @@ class CredentialQuerySet(models.QuerySet["Credential"]):
         """Refuse these from the next request on, and tell whoever depends on them; how many were still good."""
         ids = list(self.filter(revoked_at=None).values_list("pk", flat=True))
         count = Credential.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=Now())
-        revocation.announce(ids)
+        _announce_revoked(ids)
         return int(count)
 
     def spent_before(self, moment: datetime) -> "CredentialQuerySet":

@@ -14,7 +14,7 @@ from accounts.browser import own_path, sign_in, sign_out
 from accounts.error_pages import json_error
 from accounts.models import User
 from accounts.oauth import attempts
-from accounts.oauth.browser_key import browser_key, keep_key, sound_key
+from accounts.oauth.attempts import browser_key, keep_key, sound_key
 from accounts.oauth.errors import Refused, TooFast
 from accounts.oauth.signup import LOGIN
 from accounts.oauth.ways import find_ways

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.authn import SAFE_METHODS, Identity, TokenScope
-from accounts.callers import find_caller
+from accounts.callers import OutOfScope, find_caller
 from accounts.error_pages import (
     CODES,
     INTERNAL,
@@ -28,7 +28,6 @@ from accounts.error_pages import (
     not_found,
     server_error,
 )
-from accounts.guard import OutOfScope
 from accounts.models import User
 from accounts.oauth.errors import Refused, TooFast
 from kit import strict_json

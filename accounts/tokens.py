@@ -1,4 +1,4 @@
-"""Making and hashing tokens (docs/reference/tokens.md). A token's text exists only in the answer that mints it."""
+"""Makes and hashes tokens (docs/reference/tokens.md). A token's text exists only in the answer that mints it."""
 
 import hashlib
 import re
@@ -8,17 +8,20 @@ from datetime import timedelta
 from django.db import IntegrityError, models, transaction
 
 from accounts.models import Credential, User
-from accounts.quotas import check_tokens
+from accounts.quotas import QuotaExceeded, check_tokens, hold
 from kit.clock import db_now
 from kit.ids import unguessable
 
+Kind = Credential.Kind
+Source = Credential.Source
 PREFIXES = {
-    Credential.Kind.SESSION: "cw_sess_",
-    Credential.Kind.CHANNEL: "ck_live_",
-    Credential.Kind.APP: "cw_app_",
+    Kind.SESSION: "cw_sess_",
+    Kind.CHANNEL: "ck_live_",
+    Kind.APP: "cw_app_",
 }
 SESSION_LIFETIME = timedelta(days=30)
 SHOWN_CHARACTERS = 14
+MINTED_APPS = 20
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?\Z")
 
 
@@ -53,11 +56,11 @@ def digest(token: str) -> str:
 
 def mint(
     user: User,
-    kind: Credential.Kind,
+    kind: Kind,
     name: str,
     *,
     user_agent: str = "",
-    source: Credential.Source = Credential.Source.OPERATOR,
+    source: Source = Source.OPERATOR,
     machine_id: str = "",
     app_name: str = "",
     limits: Limits | None = None,
@@ -66,7 +69,7 @@ def mint(
     limits = limits or NO_LIMITS
     token = unguessable(PREFIXES[kind])
     now = db_now()
-    lifetime = SESSION_LIFETIME if kind == Credential.Kind.SESSION else limits.lifetime
+    lifetime = SESSION_LIFETIME if kind == Kind.SESSION else limits.lifetime
     credential = Credential.objects.create(
         user=user,
         kind=kind,
@@ -93,8 +96,8 @@ def mint_channel(user: User, name: str, *, user_agent: str, limits: Limits = NO_
         accounts.quotas.QuotaExceeded: the user holds as many tokens as one may.
     """
     check_tokens(user)
-    source = Credential.Source.MINT
-    return mint(user, Credential.Kind.CHANNEL, name, user_agent=user_agent, source=source, limits=limits)
+    source = Source.MINT
+    return mint(user, Kind.CHANNEL, name, user_agent=user_agent, source=source, limits=limits)
 
 
 @transaction.atomic
@@ -109,10 +112,10 @@ def rotate(old: Credential, *, overlap: timedelta, user_agent: str) -> Minted:
     limits = Limits(tuple(old.scopes.split()), old.only_agent, lifetime)
     minted = mint(
         old.user,
-        Credential.Kind(old.kind),
+        Kind(old.kind),
         old.name,
         user_agent=user_agent,
-        source=Credential.Source(old.source),
+        source=Source(old.source),
         machine_id=old.machine_id,
         app_name=old.app_name,
         limits=limits,
@@ -138,3 +141,49 @@ def get_or_create_local_user(login: str) -> User:
             return User.objects.create(login=login)
     except IntegrityError:  # somebody else made it in this moment
         return User.objects.get_by_natural_key(login)
+
+
+def replace_credential(
+    user: User, kind: Kind, source: Source, name: str, machine_id: str, user_agent: str
+) -> Minted:
+    """A new credential of a machine; the one it had goes.
+
+    Raises:
+        QuotaExceeded: it is an app's, and the user holds as many tokens as one may.
+    """
+    hold(user.pk)
+    sources = [Source.CLI] if kind == Kind.SESSION else [Source.SPA, Source.DEVICE]
+    if machine_id:
+        user.credentials.filter(kind=kind, machine_id=machine_id, source__in=sources).revoke()
+    if kind == Kind.APP:
+        check_tokens(user)
+    return mint(
+        user,
+        kind,
+        name or "command-line sign-in",
+        user_agent=user_agent,
+        source=source,
+        machine_id=machine_id,
+        app_name=name,
+    )
+
+
+def revoke_issued(issued: Credential | None) -> None:
+    """Take back what a code gave before, if anything: somebody else has the code too."""
+    if issued is not None:
+        Credential.objects.filter(pk=issued.pk).revoke()
+
+
+@transaction.atomic
+def mint_app(user: User, name: str, *, user_agent: str, limits: Limits = NO_LIMITS) -> Minted:
+    """An app token by its user's own hand.
+
+    Raises:
+        QuotaExceeded: the user holds MINTED_APPS live ones, or as many tokens as one may.
+    """
+    hold(user.pk)
+    check_tokens(user)
+    if user.credentials.live().filter(kind=Kind.APP, source=Source.MINT).count() >= MINTED_APPS:
+        raise QuotaExceeded(f"you hold {MINTED_APPS} app tokens: revoke one first")
+    app_name = name[:60]
+    return mint(user, Kind.APP, name, user_agent=user_agent, source=Source.MINT, app_name=app_name, limits=limits)

@@ -2,12 +2,12 @@
 
 from django.urls import path
 
-from accounts.api import me, sessions, tokens
-from accounts.oauth import app_views, device_views, oidc_views, views
+from accounts.api import sessions, tokens
+from accounts.oauth import oidc_views, views
 
 urlpatterns = [
-    path("me", me.Me.as_view(), name="me"),
-    path("me/retention", me.Retention.as_view(), name="retention"),
+    path("me", sessions.Me.as_view(), name="me"),
+    path("me/retention", sessions.Retention.as_view(), name="retention"),
     path("tokens", tokens.Tokens.as_view(), name="tokens"),
     path("tokens/channel", tokens.ChannelTokens.as_view(), name="channel-tokens"),
     path("tokens/<int:token_id>", tokens.OneToken.as_view(), name="token"),
@@ -21,8 +21,8 @@ urlpatterns = [
     path("auth/oauth/token", views.OAuthToken.as_view(), name="oauth-token"),
     path("auth/oidc/<int:number>/start", oidc_views.OidcStart.as_view(), name="oidc-start"),
     path("auth/oidc/<int:number>/callback", oidc_views.OidcCallback.as_view(), name="oidc-callback"),
-    path("auth/spa/start", app_views.SpaStart.as_view(), name="spa-start"),
-    path("auth/spa/exchange", app_views.SpaExchange.as_view(), name="spa-exchange"),
-    path("auth/device/code", device_views.DeviceCode.as_view(), name="device-code"),
-    path("auth/device/token", device_views.DeviceToken.as_view(), name="device-token"),
+    path("auth/spa/start", views.SpaStart.as_view(), name="spa-start"),
+    path("auth/spa/exchange", views.SpaExchange.as_view(), name="spa-exchange"),
+    path("auth/device/code", views.DeviceCode.as_view(), name="device-code"),
+    path("auth/device/token", views.DeviceToken.as_view(), name="device-token"),
 ]

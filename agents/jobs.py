@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from accounts.models import Credential, User
-from accounts.oauth import tidying
+from accounts.oauth.models import delete_expired
 from agents.core import presence
 from agents.links.remote.publishing import name_links_of_old_sessions
 from agents.models import Agent, Connection, Event, Process, QueuedAsk, RemoteName, Session, TokenUsage, Turn
@@ -82,7 +82,7 @@ def _take(places: QuerySet[QueuedAsk]) -> list[QueuedAsk]:
 def retain(turns_kept_days: int) -> int:
     """Delete turns older than that, and credentials long revoked or expired; how many turns went."""
     now = db_now()
-    tidying.forget()
+    delete_expired()
     name_links_of_old_sessions()
     before = now - timedelta(days=turns_kept_days)
     batches.delete(RemoteName.objects.filter(used_at__lt=before))

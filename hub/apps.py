@@ -8,7 +8,7 @@ class HubConfig(AppConfig):
 
     def ready(self) -> None:
         """Hand down what points upward, in every program of the hub: web, worker and commands."""
-        from accounts.revocation import on_revoked  # noqa: PLC0415  models load first
+        from accounts.models import on_revoked  # noqa: PLC0415  models load first
         from agents.core.presence import archive_sessions_of  # noqa: PLC0415
         from hub.checks import register  # noqa: PLC0415
 

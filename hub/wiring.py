@@ -53,8 +53,7 @@ from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
 from operators.asgi import Operators
-from operators.room import Room
-from operators.socket import OperatorSocket
+from operators.socket import OperatorSocket, Room
 from operators.switchboard import Switchboard
 
 CARD_LOOKUPS_AT_ONCE = (4, 32)

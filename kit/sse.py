@@ -1,4 +1,4 @@
-"""Server-Sent Events, as every A2A client in use parses them: one `data:` line an event."""
+"""Server-Sent Events: one `data:` line an event going out; anything that a server sends coming in, with bounds."""
 
 HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -12,3 +12,51 @@ def event(data: bytes, event_id: str = "") -> bytes:
     """Frame one compact JSON document. `event_id`: what a client that comes back says it saw last."""
     framed = b"data: " + data + b"\n\n"
     return f"id: {event_id}\n".encode() + framed if event_id else framed
+
+
+class EventTooLong(Exception):
+    """A line or an event is over the limit."""
+
+
+class EventReader:
+    """Takes a stream in pieces cut anywhere; line ends may be LF, CR or both. Skips names, ids and comments."""
+
+    def __init__(self, max_event_bytes: int) -> None:
+        self._max_bytes = max_event_bytes
+        self._line = bytearray()
+        self._data: list[bytes] = []
+        self._size = 0
+        self._after_cr = False
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The data of each event that is whole now.
+
+        Raises:
+            EventTooLong: nothing more should be read.
+        """
+        if self._after_cr and piece.startswith(b"\n"):
+            piece = piece[1:]
+        self._after_cr = piece.endswith(b"\r")
+        *lines, rest = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        events = []
+        for line in lines:
+            whole = bytes(self._line) + line
+            self._line.clear()
+            if not whole and self._data:
+                events.append(b"\n".join(self._data))
+                self._data, self._size = [], 0
+            self._take(whole)
+        self._line += rest
+        self._check(len(self._line))
+        return events
+
+    def _take(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            self._check(len(value))
+            self._data.append(value.removeprefix(b" "))
+            self._size += len(value) + 1
+
+    def _check(self, more: int) -> None:
+        if self._size + more > self._max_bytes:
+            raise EventTooLong

@@ -1,6 +1,6 @@
 """`POST /sessions/{id}/prompt` and `/peers/…`: plain ASGI, because a routed ask waits (docs/adr/0002).
 
-A request is checked by the guard of all surfaces (`accounts.guard`); then what it asks for.
+A request is checked by the guard of all surfaces (`accounts.callers`); then what it asks for.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from accounts.authn import Identity, TokenScope, presented
+from accounts.callers import Unauthenticated, check_caller
 from accounts.error_pages import INTERNAL, INTERNAL_TEXT
-from accounts.guard import Unauthenticated, check_caller
 from accounts.middleware import allowing
 from accounts.served import Served
 from agents.core.asking import Asker

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from operators import owner_pages, pages
+from operators import pages
 
 HOME = "desk/sessions/<uuid:public_id>"
 
@@ -10,8 +10,8 @@ urlpatterns = [
     path(HOME, pages.view, name="operator-view"),
     path(f"{HOME}/rows", pages.rows, name="operator-rows"),
     path(f"{HOME}/files", pages.files, name="operator-files"),
-    path(f"{HOME}/share", owner_pages.share, name="operator-share"),
-    path(f"{HOME}/unshare", owner_pages.unshare, name="operator-unshare"),
-    path(f"{HOME}/archive", owner_pages.put_away, name="operator-archive"),
-    path(f"{HOME}/delete", owner_pages.delete, name="operator-delete"),
+    path(f"{HOME}/share", pages.share, name="operator-share"),
+    path(f"{HOME}/unshare", pages.unshare, name="operator-unshare"),
+    path(f"{HOME}/archive", pages.put_away, name="operator-archive"),
+    path(f"{HOME}/delete", pages.delete, name="operator-delete"),
 ]

@@ -1,4 +1,4 @@
-"""One operator's socket: who it is, frames in, a bounded queue of frames out (docs/reference/frames.md)."""
+"""Operators' sockets: who it is, frames in, a bounded queue of frames out (docs/reference/frames.md)."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from django.db import DatabaseError
 
 from accounts.authn import Identity, Presented, TokenScope, presented
-from accounts.guard import check_caller
+from accounts.callers import check_caller
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
@@ -17,7 +17,6 @@ from kit.durations import seconds
 from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
 from operators.conversation import Conversation
 from operators.frames import BadFrame, Error, decode, encode
-from operators.room import Room
 from operators.switchboard import Switchboard
 
 logger = logging.getLogger(__name__)
@@ -29,6 +28,57 @@ SEND_WITHIN_S = seconds(10.0, at_least_s=3.0)
 SUBPROTOCOL = "bearer"
 WANTED = "want a live session or app token for ask, read and publish; a cookie, from the hub's own pages"
 TAKES = (TokenScope.READ, TokenScope.ASK, TokenScope.PUBLISH)  # it shows transcripts, prompts, and decides
+
+
+class Room:
+    """The operators' sockets of one process, which a revoked credential or a restart closes."""
+
+    def __init__(self, sockets_per_user: int) -> None:
+        self._sockets_per_user = sockets_per_user
+        self._sockets: set[OperatorSocket] = set()
+        self.is_closed = False
+
+    @property
+    def sockets(self) -> int:
+        """How many are open."""
+        return len(self._sockets)
+
+    @property
+    def credential_ids(self) -> set[int]:
+        """Whose sockets are open."""
+        return {socket.credential_id for socket in self._sockets}
+
+    def enter(self, socket: "OperatorSocket") -> bool:
+        """It has signed in; False when its user holds as many already."""
+        if sum(other.user_id == socket.user_id for other in self._sockets) >= self._sockets_per_user:
+            return False
+        self._sockets.add(socket)
+        return True
+
+    def leave(self, socket: "OperatorSocket") -> None:
+        """It is over."""
+        self._sockets.discard(socket)
+
+    def dismiss(self, credential_ids: set[int]) -> None:
+        """These credentials are no longer good."""
+        for socket in self._of(credential_ids):
+            socket.refuse("token_revoked", "this token was revoked")
+
+    def halt(self, credential_ids: set[int]) -> None:
+        """The users of these credentials are halted."""
+        for socket in self._of(credential_ids):
+            socket.refuse("halted", "your questions are halted")
+
+    def _of(self, credential_ids: set[int]) -> list["OperatorSocket"]:
+        return [socket for socket in self._sockets if socket.credential_id in credential_ids]
+
+    async def close(self) -> None:
+        """Send them all elsewhere, and take no more."""
+        self.is_closed = True
+        leaving = list(self._sockets)
+        for socket in leaving:
+            socket.end(SERVICE_RESTART)
+        await asyncio.gather(*(socket.ended() for socket in leaving))
 
 
 class OperatorSocket(SocketConsumer):

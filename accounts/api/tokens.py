@@ -11,14 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.listing import ListQuery, listed
-from accounts.api.shown import NO_STORE, api_token, user_agent_of
+from accounts.api.shown import NO_STORE, ListQuery, api_token, listed, user_agent_of
 from accounts.authn import TokenScope
 from accounts.models import Credential
-from accounts.oauth import issuing
 from accounts.rest import Body, BySession, Unlimited, caller_of
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
-from accounts.tokens import Limits, mint_channel, rotate
+from accounts.tokens import Limits, mint_app, mint_channel, rotate
 from kit.describe import ErrorBody, Items
 from kit.iso import iso, iso_or_none
 
@@ -145,7 +143,7 @@ class MintApp(APIView):
         """A new app token, of which one may hold 20."""
         body = _checked(NewAppToken(data=request.data))
         name, limits = str(body.validated_data["name"]), body.limits()
-        minted = issuing.mint_app(caller_of(request), name, user_agent=user_agent_of(request), limits=limits)
+        minted = mint_app(caller_of(request), name, user_agent=user_agent_of(request), limits=limits)
         credential = minted.credential
         shown: MintedAppToken = {
             "token": minted.token,

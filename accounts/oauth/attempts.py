@@ -1,9 +1,12 @@
-"""Sign-ins that a browser began: each is good once, for ten minutes."""
+"""Sign-ins that a browser began: each is good once, for ten minutes, and bound to a cookie of the browser."""
 
 import hashlib
 import hmac
 from dataclasses import dataclass
 from datetime import timedelta
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
 
 from accounts.oauth.asked import Asked
 from accounts.oauth.errors import InvalidState
@@ -76,3 +79,37 @@ def _started(browser: str, state: str) -> Started:
 
 def _derived(browser: str, text: str) -> str:
     return hmac.new(browser.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+KEY_CHARS = 40
+
+
+def browser_key(request: HttpRequest) -> str:
+    """The secret of this browser, or "" when it has none."""
+    return request.COOKIES.get(_cookie_name(), "")
+
+
+def sound_key(request: HttpRequest) -> str:
+    """The secret of this browser; a new one when it has none of ours."""
+    key = browser_key(request)
+    if len(key) == KEY_CHARS and key.isascii() and key.isalnum():
+        return key
+    return unguessable() + unguessable()[: KEY_CHARS - 32]
+
+
+def keep_key(response: HttpResponse, key: str) -> None:
+    """Have the browser bring its secret along when it comes back."""
+    response.set_cookie(
+        _cookie_name(),
+        key,
+        max_age=LIFETIME,
+        path="/",
+        httponly=True,
+        samesite="Lax",
+        secure=settings.IS_HTTPS,
+    )
+
+
+def _cookie_name() -> str:
+    """`__Host-` keeps other names below the hub's from planting a cookie of theirs."""
+    return "__Host-cw_login" if settings.IS_HTTPS else "cw_login"

@@ -10,14 +10,14 @@ from django.db import transaction
 from accounts.models import User
 from accounts.oauth.asked import VERIFIER, Asked
 from accounts.oauth.errors import InvalidGrant, Refused
-from accounts.oauth.issuing import BAD_GRANT, Kind, Source, replace, revoke
 from accounts.oauth.models import LoginCode
 from accounts.quotas import QuotaExceeded
-from accounts.tokens import Minted, digest
+from accounts.tokens import Kind, Minted, Source, digest, replace_credential, revoke_issued
 from kit.clock import db_now
 from kit.ids import unguessable
 
 LIFETIME = timedelta(minutes=5)
+BAD_GRANT = "the code is unknown, expired, used, or not for this client"
 
 Purpose = LoginCode.Purpose
 
@@ -56,7 +56,7 @@ def _exchange(code: str, verifier: str, purpose: Purpose, user_agent: str) -> Mi
         return InvalidGrant(BAD_GRANT)
     now = db_now()
     if row.used_at is not None:
-        revoke(row.credential)
+        revoke_issued(row.credential)
         return InvalidGrant(BAD_GRANT)
     row.used_at = now
     fits = row.purpose == purpose and row.expires_at > now and _fits(verifier, row.code_challenge)
@@ -72,7 +72,7 @@ def _issue(row: LoginCode, user_agent: str) -> Minted | Refused:
     source, kind = (Source.CLI, Kind.SESSION) if row.purpose == Purpose.CLI else (Source.SPA, Kind.APP)
     try:
         with transaction.atomic():
-            return replace(row.user, kind, source, row.app_name, row.machine_id, user_agent)
+            return replace_credential(row.user, kind, source, row.app_name, row.machine_id, user_agent)
     except QuotaExceeded as over:
         return over
 

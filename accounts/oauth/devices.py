@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from accounts.models import User
+from accounts.oauth.codes import BAD_GRANT
 from accounts.oauth.errors import (
     AccessDenied,
     AuthorizationPending,
@@ -15,9 +16,8 @@ from accounts.oauth.errors import (
     Refused,
     SlowDown,
 )
-from accounts.oauth.issuing import BAD_GRANT, Kind, Source, replace, revoke
 from accounts.oauth.models import DeviceGrant
-from accounts.tokens import Minted, digest
+from accounts.tokens import Kind, Minted, Source, digest, replace_credential, revoke_issued
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -85,7 +85,7 @@ def _poll(device_code: str, user_agent: str) -> Minted | Refused:
         return InvalidGrant(BAD_GRANT)
     now = db_now()
     if grant.status == DeviceGrant.Status.USED:
-        revoke(grant.credential)
+        revoke_issued(grant.credential)
         return InvalidGrant(BAD_GRANT)
     if grant.expires_at <= now:
         return ExpiredToken("the code ran out: begin again")
@@ -95,7 +95,7 @@ def _poll(device_code: str, user_agent: str) -> Minted | Refused:
         return _pending(grant, now)
     if grant.user is None or not grant.user.is_active:
         return InvalidGrant(BAD_GRANT)
-    minted = replace(grant.user, Kind.APP, Source.DEVICE, grant.app_name, grant.machine_id, user_agent)
+    minted = replace_credential(grant.user, Kind.APP, Source.DEVICE, grant.app_name, grant.machine_id, user_agent)
     grant.status, grant.credential = DeviceGrant.Status.USED, minted.credential
     grant.save(update_fields=["status", "credential"])
     return minted

@@ -1,7 +1,12 @@
 """What a sign-in leaves behind while it lasts. Whatever could be used by a thief is here as a hash only."""
 
+from datetime import timedelta
+
 from django.db import models
 from django.utils import timezone
+
+from kit import batches
+from kit.clock import db_now
 
 
 class LoginAttempt(models.Model):
@@ -124,3 +129,12 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return f"invitation of {self.login}"
+
+
+KEPT_AFTER_EXPIRY = timedelta(days=1)
+
+
+def delete_expired() -> None:
+    """Delete the rows of sign-ins that ran out a day ago; until then a second use of a code still revokes."""
+    for model in (LoginAttempt, LoginCode, DeviceGrant, Invitation):
+        batches.delete(model.objects.filter(expires_at__lt=db_now() - KEPT_AFTER_EXPIRY))

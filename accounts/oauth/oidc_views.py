@@ -8,12 +8,11 @@ from rest_framework.request import Request
 
 from accounts.browser import own_path, sign_in
 from accounts.oauth import asked, attempts, oidc, people
-from accounts.oauth.browser_key import browser_key, keep_key, sound_key
+from accounts.oauth.attempts import browser_key, keep_key, sound_key
 from accounts.oauth.errors import Refused
-from accounts.oauth.open import Open, sent_to
 from accounts.oauth.providers import Provider
-from accounts.oauth.queries import OIDC_CALLBACK, OIDC_START
-from accounts.oauth.views import code_of, refused_page
+from accounts.oauth.shapes import OIDC_CALLBACK, OIDC_START
+from accounts.oauth.views import Open, code_of, refused_page, sent_to
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
 

@@ -1,31 +1,75 @@
-"""`/auth/oauth`: signing in, a browser at GitHub or a command line by any way."""
+"""`/auth/oauth`, `/auth/spa`, `/auth/device`: how browsers, command lines, apps and devices get a credential."""
 
 import logging
+from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from accounts.api.shown import NO_STORE, api_session_token, user_agent_of
 from accounts.browser import own_path, sign_in
+from accounts.callers import find_caller
 from accounts.models import LoginAttempt
-from accounts.oauth import asked, attempts, codes, github, people
+from accounts.oauth import asked, attempts, codes, devices, github, people
 from accounts.oauth.asked import Asked
-from accounts.oauth.bodies import CodeExchange
-from accounts.oauth.browser_key import browser_key, keep_key, sound_key
+from accounts.oauth.attempts import browser_key, keep_key, sound_key
 from accounts.oauth.codes import Purpose
-from accounts.oauth.errors import AccessDenied, InvalidState, NotConfigured, Refused, TooFast
-from accounts.oauth.open import Open, field, sent_to
-from accounts.oauth.queries import CALLBACK, CLI_START
+from accounts.oauth.errors import AccessDenied, InvalidGrant, InvalidState, NotConfigured, Refused, TooFast
+from accounts.oauth.shapes import APP_START, CALLBACK, CLI_START, CodeExchange, DevicePoll, DeviceStart
 from accounts.oauth.ways import NOTHING_SET_UP, Ways, check_any, find_ways
-from accounts.rest import REFUSED_STATUS
-from accounts.shapes import SignedIn
+from accounts.rest import REFUSED_STATUS, JSONNegotiation
+from accounts.shapes import DeviceCodes, DeviceGranted, ExchangedApp, SignedIn
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
+from kit.iso import iso_or_none
+
+
+class Indifferent(JSONNegotiation):
+    """Does not look at Accept: a browser that wants a page is sent on to one."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        """JSON."""
+        return renderers[0], renderers[0].media_type
+
+
+class Open(APIView):
+    """For callers who are on their way to a credential: whatever they bring along is not looked at."""
+
+    content_negotiation_class = Indifferent
+    authentication_classes = []
+    permission_classes = []
+
+
+def field(request: Request, name: str) -> str:
+    """A text of the body; nothing when it is absent.
+
+    Raises:
+        ParseError: the body is no object, or the field no text that can be stored.
+    """
+    body: Any = request.data
+    value = body.get(name) if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(value or "", str):
+        raise ParseError(f"want an object with the text {name}")
+    text = value or ""
+    if "\0" in text or (not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)):
+        raise ParseError(f"{name}: text may hold neither NUL nor a lone surrogate")
+    return text
+
+
+def sent_to(address: str) -> HttpResponseRedirect:
+    """On to another address, this once."""
+    response = HttpResponseRedirect(address)
+    response["Cache-Control"] = "no-store"
+    return response
+
 
 logger = logging.getLogger(__name__)
 
@@ -146,3 +190,78 @@ def refused_page(request: HttpRequest, refused: Refused) -> HttpResponse:
     if isinstance(refused, TooFast):
         response["Retry-After"] = str(refused.retry_in_s)
     return response
+
+
+class SpaStart(Open):
+    """`/auth/spa/start`"""
+
+    @extend_schema(parameters=APP_START, responses={302: None, 429: ErrorBody, 503: ErrorBody})
+    def get(self, request: Request) -> HttpResponse:
+        """To the page where the user allows the app, signed in first where needed."""
+        raw = request._request
+        check_address(raw, "start")
+        asked.read_app(raw.GET)
+        consent = f"{reverse('consent')}?{raw.GET.urlencode()}"
+        if find_caller(raw) is not None:
+            return sent_to(consent)
+        check_any()
+        if find_ways().is_github_alone:
+            return sent_to(f"{reverse('oauth-start')}?{urlencode({'next': consent})}")
+        return sent_to(f"{reverse('signin')}?{urlencode({'next': consent})}")
+
+
+class SpaExchange(Open):
+    """`/auth/spa/exchange`"""
+
+    @extend_schema(request=CodeExchange, responses={200: ExchangedApp, 429: ErrorBody})
+    def post(self, request: Request) -> Response:
+        """An app token for an app's code."""
+        check_address(request._request, "exchange")
+        code, verifier = field(request, "code"), field(request, "code_verifier")
+        minted = codes.exchange(code, verifier, Purpose.APP, user_agent=user_agent_of(request))
+        shown: ExchangedApp = {
+            "token": minted.token,
+            "tokenName": minted.credential.name,
+            "expiresAt": iso_or_none(minted.credential.expires_at),
+        }
+        return Response(shown, headers=NO_STORE)
+
+
+class DeviceCode(Open):
+    """`/auth/device/code`"""
+
+    @extend_schema(request=DeviceStart, responses={200: DeviceCodes, 429: ErrorBody})
+    def post(self, request: Request) -> Response:
+        """Codes for a device, and where its user types one."""
+        check_address(request._request, "start")
+        app_name = asked.read_app_name(field(request, "app_name"))
+        machine_id = asked.read_machine_id(field(request, "machine_id"))
+        both = devices.begin(app_name, machine_id)
+        page = f"{settings.PUBLIC_ORIGIN}{reverse('device')}"
+        shown: DeviceCodes = {
+            "device_code": both.device_code,
+            "user_code": both.user_code,
+            "verification_uri": page,
+            "verification_uri_complete": f"{page}?{urlencode({'user_code': both.user_code})}",
+            "expires_in": int(devices.LIFETIME.total_seconds()),
+            "interval": devices.POLL_EVERY_S,
+        }
+        return Response(shown, headers=NO_STORE)
+
+
+class DeviceToken(Open):
+    """`/auth/device/token`"""
+
+    @extend_schema(request=DevicePoll, responses={200: DeviceGranted, 429: ErrorBody})
+    def post(self, request: Request) -> Response:
+        """The app token, once the user has allowed it.
+
+        Polling is paced by the grant; only guesses are counted.
+        """
+        try:
+            minted = devices.poll(field(request, "device_code"), user_agent=user_agent_of(request))
+        except InvalidGrant:
+            check_address(request._request, "exchange")
+            raise
+        shown: DeviceGranted = {"access_token": minted.token, "token_type": "Bearer"}
+        return Response(shown, headers=NO_STORE)

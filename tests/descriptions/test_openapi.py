@@ -17,7 +17,7 @@ from a2a_bridge.addresses import ADDRESSES
 from a2a_bridge.asgi import handle_of
 from a2a_bridge.described import ASK
 from a2a_bridge.dialects.v1.described import OPERATIONS as HTTP_JSON
-from accounts.oauth.queries import APP_START, CLI_START
+from accounts.oauth.shapes import APP_START, CLI_START
 from hub.descriptions import openapi as written
 from hub.descriptions.openapi import openapi
 from hub.descriptions.rooms import OPERATIONS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kit.safe_http import NotSent, Rules, StreamingHttp, TooMuch, Unanswered
-from kit.sse_reader import EventReader, EventTooLong
+from kit.sse import EventReader, EventTooLong
 from lab.receivers import receiving
 from tests.listening import listening
 from tests.remote.servers import Asked, as_http, raw_server

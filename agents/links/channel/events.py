@@ -14,8 +14,8 @@ from django.db import DatabaseError
 from msgspec import Meta, Struct
 
 from accounts.authn import AGENT_KINDS, presented
+from accounts.callers import check_caller
 from accounts.error_pages import INTERNAL, INTERNAL_TEXT
-from accounts.guard import check_caller
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.post import Hook

@@ -36,7 +36,7 @@ from kit.clock import near_now
 from kit.durations import seconds
 from kit.ids import unguessable
 from kit.safe_http import Incoming, NotSent, StreamingHttp, TooMuch, Unanswered
-from kit.sse_reader import EventReader, EventTooLong
+from kit.sse import EventReader, EventTooLong
 
 MAX_EVENT_BYTES = 4 * 1_048_576
 MAX_ANSWER_BYTES = 16 * 1_048_576

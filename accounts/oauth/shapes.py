@@ -1,8 +1,43 @@
-"""The query strings of the starts and the callback, for the description; `accounts.oauth.asked` checks them."""
+"""The bodies and query strings of sign-in for the description; the views read them field by field."""
+
+from typing import Annotated
 
 from drf_spectacular.utils import OpenApiParameter
+from msgspec import Meta, Struct
 
-from accounts.oauth.bodies import CHALLENGE_PATTERN, MACHINE_ID_PATTERN, STATE_PATTERN
+from accounts.oauth.asked import CHALLENGE, MACHINE_ID, MAX_APP_NAME_CHARS, STATE, VERIFIER
+
+END = r"\Z"
+
+
+def as_pattern(checked: str) -> str:
+    """A regular expression of Python's for a whole text, as JSON Schema writes it."""
+    return f"^{checked.removesuffix(END)}$"
+
+
+CHALLENGE_PATTERN, STATE_PATTERN = as_pattern(CHALLENGE.pattern), as_pattern(STATE.pattern)
+MACHINE_ID_PATTERN = as_pattern(MACHINE_ID.pattern)
+
+
+class CodeExchange(Struct):
+    """A code, and the verifier of the challenge it was asked for with."""
+
+    code: str
+    code_verifier: Annotated[str, Meta(pattern=as_pattern(VERIFIER.pattern))]
+
+
+class DeviceStart(Struct):
+    """Which app, on which machine."""
+
+    app_name: Annotated[str, Meta(min_length=1, max_length=MAX_APP_NAME_CHARS)]
+    machine_id: Annotated[str, Meta(pattern=MACHINE_ID_PATTERN)] = ""
+
+
+class DevicePoll(Struct):
+    """The device's own code."""
+
+    device_code: str
+
 
 COMES_BACK_TO = "where the browser comes back to: loopback, any port, a plain path"
 CHALLENGE_TEXT = "the SHA-256 of the verifier in base64url"
