@@ -33,7 +33,7 @@ class OwnersAdminSite(admin.AdminSite):
     enable_nav_sidebar = False  # a handful of tables: the room goes to their columns
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Anybody signed in and not suspended."""
+        """Every user who is signed in and not suspended."""
         return bool(request.user.is_authenticated and request.user.is_active)
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""Users once more, with what takes the whole house: everything of one of them as a file."""
+"""Users again, with an action that needs all parts of the hub: the export of one user's data."""
 
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ site.unregister(User)
 
 @admin.register(User, site=site)
 class WholeUserAdmin(UserAdmin):
-    """For whoever asks the hub's staff for their data."""
+    """For users who ask the hub's staff for their data."""
 
     actions = ("export",)
 

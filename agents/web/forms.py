@@ -301,7 +301,7 @@ def users_of(logins: Iterable[str]) -> list[User]:
     """The users of these logins, for a field.
 
     Raises:
-        ValidationError: one of them is nobody's.
+        ValidationError: a login belongs to no user.
     """
     try:
         return users_named(logins)

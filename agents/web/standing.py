@@ -25,7 +25,7 @@ State = Literal["online", "busy", "offline"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """`is_held`: somebody else's question holds it, so that the visitor's would be refused.
+    """`is_held`: another caller's question holds it, so that the visitor's would be refused.
 
     `left_today`: for the visitor, of `budget`: the agent's, or with `is_own` the visitor's own, which is the less.
     `typical_ms`: the middle one of the latest answers' latencies, None when there are none.

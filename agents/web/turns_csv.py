@@ -1,4 +1,4 @@
-"""Asks as a spreadsheet that harms nobody who opens it."""
+"""Asks as a CSV file; no cell of it is read as a formula by a spreadsheet."""
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence

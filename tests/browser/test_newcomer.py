@@ -116,6 +116,7 @@ async def publish_once_it_is_there(visitor: Visitor) -> None:
     await page.get_by_role("button", name="Publish").click()
     await expect(page.get_by_text("@newcomer/rust-expert is there")).to_be_visible()
     await visitor.check_calm()
+    await page.get_by_role("link", name="Back to the desk").click()
 
 
 async def ask_from_another_login(other: Visitor, shell: Shell) -> None:
