@@ -27,10 +27,16 @@ from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, THE_OTHERS
 from tests.browser.visitor import Visitor, visiting
 
 pytestmark = [*IN_BROWSER, pytest.mark.timeout(300)]
-AT_ONCE = 7
+AT_ONCE = 7  # of the others: `make test` takes one of each kind in turn, on one walk
 TYPEABLE = [vector.replace("\x01", "") for vector in ONE_OF_EACH_KIND + THE_OTHERS]  # REST refuses this character
-FIRST = range(0, len(ONE_OF_EACH_KIND), AT_ONCE)
-REST = range(len(ONE_OF_EACH_KIND), len(TYPEABLE), AT_ONCE)
+KINDS = len(ONE_OF_EACH_KIND)
+WALKS = [
+    pytest.param(TYPEABLE[:KINDS], id="one-of-each-kind"),
+    *(
+        pytest.param(TYPEABLE[first : first + AT_ONCE], id=f"from-{first}", marks=pytest.mark.deep)
+        for first in range(0, len(TYPEABLE), AT_ONCE)
+    ),
+]
 # Routes that show no page: they act, or answer a script or a download.
 NO_PAGES = {
     "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
@@ -61,9 +67,9 @@ def open_site(make_home: MakeHome) -> Iterator[HubProcess]:
     hub.stop()
 
 
-@pytest.mark.parametrize("first", [*FIRST, *(pytest.param(one, marks=pytest.mark.deep) for one in REST)])
-async def test_nothing_runs_on_any_page(browser: Browser, open_site: HubProcess, first: int) -> None:
-    hostile = Hostile(itertools.cycle(TYPEABLE[first : first + AT_ONCE]))
+@pytest.mark.parametrize("vectors", WALKS)
+async def test_nothing_runs_on_any_page(browser: Browser, open_site: HubProcess, vectors: list[str]) -> None:
+    hostile = Hostile(itertools.cycle(vectors))
     open_site.mint("mallory", "session", admin=True)
     async with visiting(browser, open_site.url) as visitor, written(open_site, hostile) as found:
         await visitor.sign_in("mallory")

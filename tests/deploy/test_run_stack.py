@@ -10,7 +10,7 @@ import pytest
 from lab.callers import reply_text, send
 from lab.processes import ProgramError
 from lab.waiting import eventually
-from tests.deploy.stack import running_stack
+from tests.deploy.stack import Stack, running_stack
 
 LEAVING = ["web 1", "web 2", "beat", "worker", "PostgreSQL", "Redis"]
 pytestmark = [pytest.mark.slow, pytest.mark.grown, pytest.mark.timeout(300)]
@@ -23,11 +23,11 @@ async def test_both_processes_answer_also_after_one_was_killed(tmp_path: Path) -
             assert reply_text(await send(url, "demo/echo", "hello", stack.token)) == "hello"
         stack.find(second).kill()
         stack.wait_for("web 2 ended with -9")
-        stack.wait_for("web 2 runs again")
-        await eventually(_answering(second, stack.token), "web 2 answers again")
+        assert reply_text(await send(first, "demo/echo", "hello", stack.token)) == "hello"
         stack.find(first).kill()
+        stack.wait_for("web 2 runs again")
         stack.wait_for("web 1 runs again")
-        await eventually(_answering(second, stack.tokens[-1]), "the demo agent is back, with a new token")
+        await eventually(_answering(second, stack), "the demo agent is back, with a new token")
         minted = stack.command("mint_token --login you --kind session").split()[-1]
         assert reply_text(await send(first, "demo/echo", "hello", minted)) == "hello"
         children = psutil.Process(stack.program.pid).children(recursive=True)
@@ -38,9 +38,9 @@ async def test_both_processes_answer_also_after_one_was_killed(tmp_path: Path) -
     assert not [one for one in children if one.is_running()]
 
 
-def _answering(url: str, token: str) -> Callable[[], Awaitable[bool]]:
+def _answering(url: str, stack: Stack) -> Callable[[], Awaitable[bool]]:
     async def answers() -> bool:
-        return reply_text(await send(url, "demo/echo", "again", token)) == "again"
+        return reply_text(await send(url, "demo/echo", "again", stack.tokens[-1])) == "again"
 
     return answers
 

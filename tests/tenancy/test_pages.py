@@ -51,7 +51,7 @@ def test_the_desk_shows_ones_own_rows_only(tenants: World, path: str) -> None:
     if listed.status_code == 403:  # rows of the staff alone
         listed = visit(tenants, f"{path}?all=", "root")
     rows = set(row_links(listed.text, path))
-    for caller in ("stan", "anna", "gwen"):
+    for caller in tenants.calling("stan", "anna", "gwen"):
         listed = visit(tenants, path, caller)
         assert listed.status_code in (200, 403), caller
         assert not CANARY.search(listed.text), caller
@@ -64,7 +64,7 @@ def test_the_desk_shows_ones_own_rows_only(tenants: World, path: str) -> None:
                 assert bare(answer, there) == bare(absent, nowhere), (caller, there, posts)
                 assert answer.headers.get("location") == absent.headers.get("location"), (caller, there, posts)
                 assert answer.status_code in (302, 403, 404, 405), (caller, there, posts)
-    for caller in ("revoked", "expired", "sue", "stan channel", "olga app", ""):
+    for caller in tenants.calling("revoked", "expired", "sue", "stan channel", "olga app", ""):
         away = visit(tenants, path, caller)
         assert away.status_code == 302, caller
         assert "signin" in away.headers["location"] or "login" in away.headers["location"], caller

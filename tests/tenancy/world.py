@@ -65,6 +65,11 @@ class World:
         """The tokens that no surface for people takes, by their name in `tokens`."""
         return [one.token for one in self.callers.values() if one.token not in [*self.operators, "olga channel"]]
 
+    def calling(self, *names: str) -> list[str]:
+        """Of callers by their name in `tokens`, those who call on this home."""
+        tokens = {one.token for one in self.callers.values()}
+        return [name for name in names if name in tokens]
+
     @property
     def absent(self) -> Names:
         """The main estate's names with nothing behind them."""
