@@ -14,7 +14,11 @@ from a2a_bridge.errors import VERSION_NOT_SUPPORTED
 from kit.asgi import Header, HttpRequest
 from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 
-DIALECTS: tuple[Dialect, ...] = (HUB, V03, V1)
+DIALECTS: tuple[Dialect, ...] = (
+    HUB,
+    V03,
+    V1,
+)
 EXTENSION_PATH = "/extensions/agent-info/v1"
 EXTENSION_HEADERS = ("a2a-extensions", "x-a2a-extensions")
 
