@@ -13,7 +13,7 @@ import httpx
 import psycopg
 import pytest
 
-from hub.data_lock import lock
+from hub.data_dir import lock
 from hub.database_move import Sum
 from lab import ROOT
 from lab.agents import TaskPeer, online
