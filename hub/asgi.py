@@ -19,10 +19,9 @@ from a2a_bridge.asgi import handle_of  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango  # noqa: E402
-from hub.health import draining  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
 from hub.watch.endpoints import PATHS as WATCHED  # noqa: E402
-from hub.watch.endpoints import WatchEndpoints  # noqa: E402
+from hub.watch.endpoints import WatchEndpoints, draining  # noqa: E402
 from hub.watch.metrics import registry  # noqa: E402
 from kit.asgi import (  # noqa: E402
     MAX_BODY_BYTES,

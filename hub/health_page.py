@@ -21,7 +21,7 @@ from agents.models import Attachment, Process, Turn
 from agents.models.choices import Failure, Outcome
 from agents.models.presence import alive_since
 from agents.models.reachable import live_connections
-from hub.error_counts import errors_lately
+from hub.logs import errors_lately
 from hub.watch.figures import MOST, count_of, queue_of
 from kit import sql
 from kit.clock import db_now

@@ -1,10 +1,12 @@
-"""Logs are events: one line each, `event key=value` or a JSON object, never a token."""
+"""Logs are events: one line each, `event key=value` or a JSON object, never a token; and how many were errors."""
 
 import logging
 import re
 import traceback
+from collections import Counter, deque
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -111,3 +113,31 @@ def _plain(value: object) -> bool | int | float | str | None:
     if value is None or isinstance(value, bool | int | float):
         return value
     return without_secrets(str(value)).encode(errors="replace").decode()  # a lone surrogate is no JSON
+
+
+KEPT = 10_000
+WINDOW_S = 3600.0
+
+_totals: Counter[str] = Counter()
+_lately: deque[tuple[float, str]] = deque(maxlen=KEPT)
+
+
+class ErrorCounts(logging.Handler):
+    """Counts records of level ERROR and above by the name of their event; their texts stay in the log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note one. Libraries put words of others into theirs: those count under the logger's name."""
+        event = record.msg if isinstance(record.msg, str) and record.msg.replace(".", "_").isidentifier() else ""
+        _lately.append((monotonic(), event or record.name))
+        _totals[event or record.name] += 1
+
+
+def errors_lately() -> list[tuple[str, int]]:
+    """The events of the last hour and how often each came, the most frequent first."""
+    since = monotonic() - WINDOW_S
+    return Counter(name for at, name in list(_lately) if at > since).most_common()
+
+
+def error_totals() -> list[tuple[str, int]]:
+    """The same events, counted since this process started. Their names are in the code: there are not many."""
+    return list(_totals.items())

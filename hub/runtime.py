@@ -19,8 +19,8 @@ from agents.links.channel.link import ChannelLink, Socket
 from agents.transcript import announcing, permissions
 from agents.transcript.announcing import Dismiss
 from agents.transcript.deleting import DELETED
-from hub.health import draining
 from hub.job_thread import JOIN_WITHIN_S, deliverer, housekeepers
+from hub.watch.endpoints import draining
 from hub.wiring import House
 from kit.async_db import db_call
 from kit.durations import seconds

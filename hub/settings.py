@@ -8,7 +8,6 @@ from django.core.exceptions import ImproperlyConfigured
 
 from accounts.oauth.providers import LOOPBACK
 from hub import env
-from hub.secret_key import secret_key
 from kit.asgi import MAX_BODY_BYTES
 from kit.durations import TIME_SCALE, seconds
 
@@ -109,7 +108,7 @@ if TASK_STORE == "memory" and not IS_EMBEDDED:
 RATE_STORAGE = REDIS_URL or "memory://"
 
 # Django's own.
-SECRET_KEY = secret_key(DATA_DIR, env.text("SECRET_KEY"))
+SECRET_KEY = env.secret_key(DATA_DIR, env.text("SECRET_KEY"))
 SECRET_KEY_FALLBACKS = env.text("SECRET_KEY_FALLBACKS").split()
 DEBUG = False
 ALLOWED_HOSTS = [urlsplit(PUBLIC_URL).hostname or HOST, *LOOPBACK, "[::1]", *env.text("ALLOWED_HOSTS").split()]
@@ -283,7 +282,7 @@ LOGGING = {
     "filters": {"jobs": {"()": "hub.logs.JobRecords"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "event"},
-        "counts": {"class": "hub.error_counts.ErrorCounts", "level": "ERROR"},
+        "counts": {"class": "hub.logs.ErrorCounts", "level": "ERROR"},
     },
     "root": {"handlers": ["stderr", "counts"], "level": LOG_LEVEL},
     "loggers": {

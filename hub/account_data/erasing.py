@@ -30,8 +30,7 @@ from agents.models import (
 )
 from agents.transcript import blobs, files
 from agents.transcript.deleting import delete_sessions
-from hub.account_data.scrubbing import Scrubber, rewrite, scrub_others
-from hub.account_data.traces import Traces, traces_of
+from hub.account_data.scrubbing import Scrubber, Traces, rewrite, scrub_others, traces_of
 from kit import batches
 from kit.sql import advisory_lock
 from webhooks.models import Delivery, Subscription

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core import checks
 
-from hub.checks import database, redis_server, settings
+from hub.checks import servers, settings
 
 TAG = "clawbridge"
 CHECKS = (
@@ -16,10 +16,10 @@ CHECKS = (
     settings.check_hosts,
     settings.check_secrets,
     settings.check_folder,
-    database.check_sqlite,
-    database.check_postgresql,
-    database.check_worker,
-    redis_server.check_redis,
+    servers.check_sqlite,
+    servers.check_postgresql,
+    servers.check_worker,
+    servers.check_redis,
 )
 
 

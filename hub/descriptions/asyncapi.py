@@ -7,9 +7,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-from hub.descriptions.rooms import SOCKETS
-from hub.descriptions.schemes import SCHEMES
-from hub.descriptions.shapes import Json, schemas_of
+from hub.descriptions.described import SOCKETS
+from hub.descriptions.shapes import SCHEMES, Json, schemas_of
 from kit.describe import Socket
 
 VERSION = "0.3.0"

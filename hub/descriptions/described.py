@@ -1,26 +1,16 @@
-"""What the hub itself answers: health, and the descriptions."""
+"""All that Django REST framework does not serve: the tables of each room, and what the hub itself answers."""
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal
 
-from kit.describe import JSON, Answer, Operation, Parameter
+from a2a_bridge.described import OPERATIONS as A2A
+from agents.links.channel.described import OPERATIONS as HOOKS
+from agents.links.channel.described import SOCKET as CHANNEL
+from hub.watch.endpoints import Gone, Health
+from kit.describe import JSON, Answer, Operation, Parameter, Socket
+from operators.calls import OPERATIONS as OPERATORS
+from operators.frames import SOCKET as CLI
 
 YAML = "application/yaml"
-
-
-class Health(TypedDict):
-    """Whether the process lives or can serve, and if not, why."""
-
-    ok: bool
-    database: NotRequired[str]
-    draining: NotRequired[bool]
-    starting: NotRequired[bool]
-
-
-class Gone(TypedDict):
-    """What everybody else gets."""
-
-    error: str
-    message: str
 
 
 def _document(path: str, name: str, summary: str, *media_types: str, **more: Any) -> Operation:
@@ -37,7 +27,7 @@ def _document(path: str, name: str, summary: str, *media_types: str, **more: Any
     )
 
 
-OPERATIONS = (
+_OF_HUB = (
     Operation(
         method="get",
         path="/livez",
@@ -83,3 +73,7 @@ OPERATIONS = (
     _document("/api/ws-docs/json", "getSocketsAsJson", "The sockets, AsyncAPI 3.0.", JSON),
     _document("/api/ws-docs/yaml", "getSocketsAsYaml", "The sockets, AsyncAPI 3.0, as YAML.", YAML),
 )
+
+
+OPERATIONS: tuple[Operation, ...] = (*A2A, *HOOKS, *OPERATORS, *_OF_HUB)
+SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI)

@@ -9,8 +9,7 @@ from rest_framework.permissions import IsAuthenticated
 
 from accounts.rest import Body, InScope, JSONNegotiation
 from hub.descriptions.errors import add_errors, likely_errors
-from hub.descriptions.schemes import SCHEMES
-from hub.descriptions.shapes import REF, Json, is_shape, schema_of
+from hub.descriptions.shapes import REF, SCHEMES, Json, is_shape, schema_of
 from kit.describe import CALLER, ErrorBody
 
 

@@ -6,6 +6,9 @@ from typing import Any
 
 import msgspec
 
+from accounts.authn import COOKIE as COOKIE_NAME
+from kit.describe import BEARER, CHANNEL_TOKEN, COOKIE
+
 Json = dict[str, Any]
 REF = "#/components/schemas/"
 
@@ -42,3 +45,23 @@ def merged(one: Json, other: Json) -> Json:
 def _tidy(schema: Json) -> Json:
     """A component is titled by its name already."""
     return {key: value for key, value in schema.items() if key != "title"}
+
+
+SCHEMES: dict[str, Json] = {
+    BEARER: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A session token (cw_sess_…) or an app token (cw_app_…).",
+    },
+    COOKIE: {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": COOKIE_NAME,
+        "description": "The same session in a browser; counts for the hub's own pages only.",
+    },
+    CHANNEL_TOKEN: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A channel token (ck_live_…), for agents.",
+    },
+}

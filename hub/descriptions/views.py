@@ -15,9 +15,8 @@ from django.views.decorators.http import require_safe
 
 from hub.descriptions.asyncapi import asyncapi
 from hub.descriptions.openapi import openapi
-from hub.descriptions.page import sections
+from hub.descriptions.page import sections, sockets
 from hub.descriptions.shapes import Json
-from hub.descriptions.socket_page import sockets
 
 HEADERS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=60"}
 JSON_TYPE, YAML_TYPE = "application/json", "application/yaml"

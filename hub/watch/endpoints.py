@@ -7,6 +7,7 @@ import asyncio
 import hmac
 import ipaddress
 import logging
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
@@ -16,7 +17,6 @@ from django.db import DatabaseError
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from hub.health import draining
 from hub.watch.figures import hub_figures
 from hub.watch.metrics import HubWide
 from kit import sql
@@ -33,7 +33,26 @@ ANSWER_WITHIN_S = 1.0
 PATHS = frozenset({"/livez", "/readyz", "/metrics"})
 FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip", "via")
 NO_STORE: list[Header] = [(b"cache-control", b"no-store")]
-ABSENT = b'{"error":"not_found","message":"There is nothing at this address."}'
+draining = threading.Event()  # set when this process takes no new work any more
+
+
+class Health(msgspec.Struct, frozen=True):
+    """Whether the process lives or can serve, and if not, why."""
+
+    ok: bool
+    database: str | msgspec.UnsetType = msgspec.UNSET
+    draining: bool | msgspec.UnsetType = msgspec.UNSET
+    starting: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """What everybody else gets."""
+
+    error: str
+    message: str
+
+
+ABSENT = msgspec.json.encode(Gone("not_found", "There is nothing at this address."))
 NOT_THIS_VERB = b'{"error":"method_not_allowed","message":"want GET or HEAD"}'
 
 
@@ -86,24 +105,24 @@ class WatchEndpoints:
         elif request.method not in ("GET", "HEAD"):
             await respond(send, 405, NOT_THIS_VERB, [(b"allow", b"GET, HEAD")])
         elif request.path == "/livez":
-            await _tell(send, {"ok": True})
+            await _tell(send, Health(ok=True))
         elif request.path == "/readyz":
             await _tell(send, await self._readiness())
         else:
             await _show(send, await self._metrics())
 
-    async def _readiness(self) -> dict[str, object]:
+    async def _readiness(self) -> Health:
         if draining.is_set():
-            return {"ok": False, "draining": True}
+            return Health(ok=False, draining=True)
         if not await self.has_started():
-            return {"ok": False, "starting": True}
+            return Health(ok=False, starting=True)
         try:
             await self._probe()
         except TimeoutError:
-            return {"ok": False, "database": f"no answer in {ANSWER_WITHIN_S:g} s"}
+            return Health(ok=False, database=f"no answer in {ANSWER_WITHIN_S:g} s")
         except DatabaseError:
-            return {"ok": False, "database": "out of reach"}
-        return {"ok": True, "database": "ok"}
+            return Health(ok=False, database="out of reach")
+        return Health(ok=True, database="ok")
 
     async def has_started(self) -> bool:
         """Whether this process can serve; it is started by being asked. Waits a moment at most."""
@@ -139,8 +158,8 @@ class WatchEndpoints:
         return _is_local(request) and not any(request.headers.get(name) for name in FORWARDED)
 
 
-async def _tell(send: Send, state: dict[str, object]) -> None:
-    await respond(send, 200 if state["ok"] else 503, msgspec.json.encode(state), NO_STORE)
+async def _tell(send: Send, state: Health) -> None:
+    await respond(send, 200 if state.ok else 503, msgspec.json.encode(state), NO_STORE)
 
 
 async def _show(send: Send, text: bytes) -> None:

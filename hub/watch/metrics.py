@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from hub.error_counts import error_totals
+from hub.logs import error_totals
 from hub.watch.counts import Counts, Histogram
 from hub.watch.figures import HubFigures, pool_figures
 

@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import get_commands
 
-from hub.existing import ON_A_HUB, check_hub_exists
+from hub.data_dir import ON_A_HUB, check_hub_exists
 from lab.homes import run_command
 
 WITHOUT_A_HUB = {"serve", "connect"}

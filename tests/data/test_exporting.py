@@ -13,8 +13,7 @@ from django.utils import timezone
 from accounts.models import Credential, User
 from agents.models import Event
 from agents.transcript import files
-from hub.account_data.exporting import SLICE_CHARS, pieces, stream
-from hub.account_data.parts import PARTS, SECRET
+from hub.account_data.exporting import PARTS, SECRET, SLICE_CHARS, pieces, stream
 from kit.async_db import db_call
 from tests.data.house import OTHERS_WORD
 from tests.native.house import Person, api, browser, make_agent, make_session, make_turn, person

@@ -12,7 +12,7 @@ import httpx
 import psycopg
 import pytest
 
-from hub.data_lock import lock
+from hub.data_dir import lock
 from hub.database_move import Sum
 from lab.agents import TaskPeer, online
 from lab.callers import bearer, inbound, reply_text, send, web

@@ -11,7 +11,7 @@ from django.test import Client
 
 from agents.links.channel import frames
 from hub.descriptions.asyncapi import asyncapi, name_of
-from hub.descriptions.rooms import SOCKETS
+from hub.descriptions.described import SOCKETS
 from kit.describe import Socket
 from tests.house.tracked import ROOT
 

@@ -19,8 +19,8 @@ from a2a_bridge.described import ASK
 from a2a_bridge.dialects.v1.described import OPERATIONS as HTTP_JSON
 from accounts.oauth.shapes import APP_START, CLI_START
 from hub.descriptions import openapi as written
+from hub.descriptions.described import OPERATIONS
 from hub.descriptions.openapi import openapi
-from hub.descriptions.rooms import OPERATIONS
 from tests.descriptions.seeded import NOT_OFFERED
 from tests.house.tracked import ROOT
 

@@ -19,7 +19,7 @@ from agents.api.inbound import OPEN_REASON
 from agents.core.errors import Denied
 from agents.links.channel import consumer, frames
 from agents.models.choices import Failure
-from hub.descriptions.rooms import OPERATIONS
+from hub.descriptions.described import OPERATIONS
 from kit import jsonrpc
 from operators.frames import FROM_OPERATOR, TO_OPERATOR
 from tests.house.tracked import ROOT, named, shown

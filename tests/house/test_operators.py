@@ -10,7 +10,7 @@ from agents.models.choices import Failure, Surface
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import FilesRefused
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
-from hub.descriptions.rooms import OPERATIONS
+from hub.descriptions.described import OPERATIONS
 from operators import calls, errors, frames, socket
 from operators.calls import CALLS, find_call
 from operators.errors import FAILURE_TEXT, REFUSALS, failure_text, told

@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents.core.errors import Denied
 from agents.models import Connection, Process
 from agents.models.choices import Failure
-from hub import error_counts
+from hub import logs
 from tests.native.house import Person, browser, connect, make_agent, make_turn
 from tests.pushes.rows import config_of, push_of
 from tests.webhooks.house import happen, make_due, subscribed
@@ -118,7 +118,7 @@ def test_pushes_of_tasks_are_counted_for_themselves(alice: Person, staff: Person
 
 
 def test_it_counts_what_was_logged_but_never_says_it(staff: Person) -> None:
-    counts, logger = error_counts.ErrorCounts(level=logging.ERROR), logging.getLogger("hub.counted")
+    counts, logger = logs.ErrorCounts(level=logging.ERROR), logging.getLogger("hub.counted")
     logger.addHandler(counts)
     try:
         logger.error("hub.broke_down")

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from hub.data_lock import DataDirInUse, lock
+from hub.data_dir import DataDirInUse, lock
 from lab.agents import TaskPeer, online
 from lab.homes import MakeHome
 from lab.hub_process import HubProcess, StartHub

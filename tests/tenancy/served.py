@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from a2a_bridge.versions import DIALECTS
-from hub.descriptions.rooms import OPERATIONS, SOCKETS
+from hub.descriptions.described import OPERATIONS, SOCKETS
 
 VERBS = ("get", "post", "put", "patch", "delete")
 CONVERTED = re.compile(r"<(?:\w+:)?(\w+)>")

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.models import User
 from hub.account_data.closing import CannotClose, close
 from hub.account_data.erasing import erase_unless_busy
-from hub.account_data.parts import PARTS
+from hub.account_data.exporting import PARTS
 
 LATER = "the hub erases the rest when it has erased others, and no question of theirs is open"
 

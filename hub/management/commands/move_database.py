@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from hub import env
-from hub.data_lock import DataDirInUse, lock
+from hub.data_dir import DataDirInUse, lock
 from hub.database_move import CannotMove, Moved, move, open_target
 
 HEAD = ("table", "rows here", "rows there", "sum here", "sum there", "")

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from hub.data_lock import DataDirInUse, lock
+from hub.data_dir import DataDirInUse, lock
 from hub.server import HubServer
 from kit.malloc import bound_malloc
 

@@ -1,11 +1,34 @@
-"""Commands on an existing hub: where there is none they say so, and leave nothing behind."""
+"""DATA_DIR: one hub runs on it at a time, and commands find the hub that is there."""
 
+import fcntl
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
 from hub import env
+
+
+class DataDirInUse(Exception):
+    """Another hub runs on this DATA_DIR."""
+
+
+def lock(data_dir: Path) -> int:
+    """Hold the directory until the process ends; the open file that holds it.
+
+    Raises:
+        DataDirInUse: another process holds it.
+    """
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    held = os.open(data_dir / "hub.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(held)
+        raise DataDirInUse(f"another hub runs on {data_dir}") from None
+    return held
+
 
 ON_A_HUB = frozenset(
     {

@@ -1,4 +1,4 @@
-"""What the database says of a hub that runs on it. An empty or absent one is told once, not by each check."""
+"""What the database and Redis say of a hub that runs on them. An empty or absent database is reported once."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -7,6 +7,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as Caution
 from django.db import DatabaseError, connection
+from redis import Redis
+from redis.exceptions import RedisError
 
 from agents.models import Process
 from agents.models.presence import alive_since
@@ -83,3 +85,34 @@ def check_worker() -> Iterator[CheckMessage]:
 
 def _living() -> int:
     return Process.objects.filter(beat_at__gt=alive_since(db_now())).count()
+
+
+WITHIN_S = 2.0
+
+
+def check_redis() -> Iterator[CheckMessage]:
+    """Jobs and tasks must not be dropped while somebody still wants them."""
+    if not settings.REDIS_URL:
+        return
+    try:
+        with Redis.from_url(settings.REDIS_URL, socket_timeout=WITHIN_S, socket_connect_timeout=WITHIN_S) as redis:
+            memory = redis.info("memory")
+    except (RedisError, OSError) as failure:
+        yield Caution(
+            f"Redis could not be asked ({type(failure).__name__}).",
+            hint="Check REDIS_URL and that the server runs.",
+            id="clawbridge.W009",
+        )
+        return
+    if str(memory["maxmemory_policy"]).startswith("allkeys-"):
+        yield Error(
+            f"Redis drops any key when it is full ({memory['maxmemory_policy']}): jobs that wait are among them.",
+            hint="Set maxmemory-policy volatile-ttl: only what expires anyway is dropped.",
+            id="clawbridge.E008",
+        )
+    if not memory["maxmemory"]:
+        yield Caution(
+            "Redis has no maxmemory: it grows until the machine has none left.",
+            hint="Set maxmemory, and maxmemory-policy volatile-ttl.",
+            id="clawbridge.W010",
+        )
