@@ -19,7 +19,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from hub.health import draining
 from hub.watch.figures import hub_figures
 from hub.watch.metrics import HubWide
-from kit.asgi import Header, HttpRequest, Send, respond
+from kit.asgi import Header, HttpRequest, Send, respond, respond_error
 from kit.async_db import DbThread
 from kit.tasks import read_failure
 
@@ -32,8 +32,7 @@ ANSWER_WITHIN_S = 1.0
 PATHS = frozenset({"/livez", "/readyz", "/metrics"})
 FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip", "via")
 NO_STORE: list[Header] = [(b"cache-control", b"no-store")]
-ABSENT = b'{"error":"not_found","message":"There is nothing at this address."}'
-NOT_THIS_VERB = b'{"error":"method_not_allowed","message":"want GET or HEAD"}'
+ABSENT = "There is nothing at this address."
 
 
 def probe() -> None:
@@ -91,9 +90,9 @@ class WatchEndpoints:
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """One request for one of PATHS."""
         if request.path == "/metrics" and not self._may_read(request):
-            await respond(send, 404, ABSENT)
+            await respond_error(send, 404, "not_found", ABSENT)
         elif request.method not in ("GET", "HEAD"):
-            await respond(send, 405, NOT_THIS_VERB, [(b"allow", b"GET, HEAD")])
+            await respond_error(send, 405, "method_not_allowed", "want GET or HEAD", (b"allow", b"GET, HEAD"))
         elif request.path == "/livez":
             await _tell(send, {"ok": True})
         elif request.path == "/readyz":
