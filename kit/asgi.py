@@ -212,8 +212,13 @@ async def respond(send: Send, status: int, body: bytes, headers: Iterable[Header
 
 
 async def respond_error(send: Send, status: int, code: str, message: str, *headers: Header) -> None:
-    """Answer with an error of REST: a code for programs, and a sentence for people."""
-    await respond(send, status, msgspec.json.encode({"error": code, "message": message}), headers)
+    """Answer with an error of REST."""
+    await respond(send, status, error_body(code, message), headers)
+
+
+def error_body(code: str, message: str) -> bytes:
+    """The body of an error of REST: a code for programs, and a sentence for people."""
+    return msgspec.json.encode({"error": code, "message": message})
 
 
 def below(prefix: str, path: str) -> str:

@@ -1,9 +1,8 @@
 """A Channels consumer without the thread hop per frame (docs/adr/0004)."""
 
-import msgspec
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from kit.asgi import Receive, Scope, Send
+from kit.asgi import Receive, Scope, Send, error_body
 
 # Close codes. The last two send a client away to come back.
 POLICY_VIOLATION = 1008
@@ -14,10 +13,9 @@ TRY_AGAIN_LATER = 1013
 async def refuse_upgrade(receive: Receive, send: Send, status: int, code: str, message: str) -> None:
     """Answer the upgrade itself with an HTTP error: the client sees a failed connection and backs off."""
     await receive()
-    body = msgspec.json.encode({"error": code, "message": message})
     headers = [(b"content-type", b"application/json")]
     await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
-    await send({"type": "websocket.http.response.body", "body": body})
+    await send({"type": "websocket.http.response.body", "body": error_body(code, message)})
 
 
 class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]

@@ -20,7 +20,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from hub.watch.figures import hub_figures
 from hub.watch.metrics import HubWide
 from kit import sql
-from kit.asgi import Header, HttpRequest, Send, respond
+from kit.asgi import Header, HttpRequest, Send, respond, respond_error
 from kit.async_db import DbThread
 from kit.tasks import read_failure
 
@@ -52,8 +52,7 @@ class Gone(msgspec.Struct, frozen=True):
     message: str
 
 
-ABSENT = msgspec.json.encode(Gone("not_found", "There is nothing at this address."))
-NOT_THIS_VERB = b'{"error":"method_not_allowed","message":"want GET or HEAD"}'
+ABSENT = "There is nothing at this address."
 
 
 class Look(Generic[T]):
@@ -101,9 +100,9 @@ class WatchEndpoints:
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """One request for one of PATHS."""
         if request.path == "/metrics" and not self._may_read(request):
-            await respond(send, 404, ABSENT)
+            await respond_error(send, 404, "not_found", ABSENT)
         elif request.method not in ("GET", "HEAD"):
-            await respond(send, 405, NOT_THIS_VERB, [(b"allow", b"GET, HEAD")])
+            await respond_error(send, 405, "method_not_allowed", "want GET or HEAD", (b"allow", b"GET, HEAD"))
         elif request.path == "/livez":
             await _tell(send, Health(ok=True))
         elif request.path == "/readyz":
