@@ -11,6 +11,7 @@ import tempfile
 _homes = () if os.environ.get("KEEP_HOME") else ("DATABASE_URL", "REDIS_URL")
 for name in (*_homes, "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN", "GITHUB_CLIENT_ID"):
     os.environ.pop(name, None)
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each program that a test starts would compile all modules again
 _folder = tempfile.mkdtemp(prefix="hub-tests-")
 atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 os.environ["DATA_DIR"] = _folder

@@ -113,7 +113,7 @@ def world(home: Home, callers: Iterable[str] = CALLERS, *, processes: int = 1) -
     """A hub with everything in it, until the block ends. `callers`: who calls, of `CALLERS`."""
     hub = HubProcess.start(home, processes=processes, **OPTIONS)
     try:
-        made = World(hub, **_seed(hub), callers={name: CALLERS[name] for name in callers})
+        made = World(hub, **_seed(hub, set(callers)), callers={name: CALLERS[name] for name in callers})
         with made.web, _online(made):
             yield made
         hub.check_running()
@@ -121,10 +121,10 @@ def world(home: Home, callers: Iterable[str] = CALLERS, *, processes: int = 1) -
         hub.stop()
 
 
-def _seed(hub: HubProcess) -> dict[str, Any]:
+def _seed(hub: HubProcess, callers: set[str]) -> dict[str, Any]:
     """Everything, and a spare estate for each caller of each rule that writes; a webhook where one is needed."""
     writing = {name: rule for name, rule in RULES.items() if rule.writes}
-    spares = ["webhook_id" in name for name, rule in writing.items() for _ in those_who_may(rule)]
+    spares = ["webhook_id" in name for name, rule in writing.items() for _ in callers & set(those_who_may(rule))]
     spares += [False] * FURTHER_SPARES
     done = subprocess.run(
         [sys.executable, "-m", "tests.tenancy.rows"],
