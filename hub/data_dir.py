@@ -9,6 +9,24 @@ from django.core.exceptions import ImproperlyConfigured
 
 from hub import env
 
+ON_A_HUB = frozenset(
+    {
+        "mint_token",
+        "link_github",
+        "link_oidc",
+        "invite",
+        "move_database",
+        "export_account",
+        "erase_account",
+        "rotate_webhook_keys",
+        "rotate_signing_key",
+        "halt",
+        "resume",
+        "pause_sending",
+        "resume_sending",
+    }
+)
+
 
 class DataDirInUse(Exception):
     """Another hub runs on this DATA_DIR."""
@@ -28,25 +46,6 @@ def lock(data_dir: Path) -> int:
         os.close(held)
         raise DataDirInUse(f"another hub runs on {data_dir}") from None
     return held
-
-
-ON_A_HUB = frozenset(
-    {
-        "mint_token",
-        "link_github",
-        "link_oidc",
-        "invite",
-        "move_database",
-        "export_account",
-        "erase_account",
-        "rotate_webhook_keys",
-        "rotate_signing_key",
-        "halt",
-        "resume",
-        "pause_sending",
-        "resume_sending",
-    }
-)
 
 
 def check_hub_exists(arguments: Sequence[str], base_dir: Path) -> None:

@@ -13,6 +13,9 @@ import msgspec
 
 from kit import trace
 
+ERRORS_KEPT = 10_000
+ERRORS_WINDOW_S = 3600.0
+
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 _STANDARD |= {"color_message"}  # uvicorn's: the message once more, with escape codes
@@ -115,11 +118,8 @@ def _plain(value: object) -> bool | int | float | str | None:
     return without_secrets(str(value)).encode(errors="replace").decode()  # a lone surrogate is no JSON
 
 
-KEPT = 10_000
-WINDOW_S = 3600.0
-
 _totals: Counter[str] = Counter()
-_lately: deque[tuple[float, str]] = deque(maxlen=KEPT)
+_lately: deque[tuple[float, str]] = deque(maxlen=ERRORS_KEPT)
 
 
 class ErrorCounts(logging.Handler):
@@ -134,7 +134,7 @@ class ErrorCounts(logging.Handler):
 
 def errors_lately() -> list[tuple[str, int]]:
     """The events of the last hour and how often each came, the most frequent first."""
-    since = monotonic() - WINDOW_S
+    since = monotonic() - ERRORS_WINDOW_S
     return Counter(name for at, name in list(_lately) if at > since).most_common()
 
 

@@ -41,6 +41,12 @@ from kit.concurrency import DOWNLOADS, take_slot
 from kit.iso import iso
 from webhooks.models import Delivery, Subscription
 
+FORMAT = "clawbridge-export"
+VERSION = 1
+MEDIA_TYPE = "application/x-ndjson"
+SLICE_CHARS = 256 * 1024
+KEYS_AT_ONCE = 1_000
+
 SECRET = frozenset({"password", "digest", "sealed", "secret", "previous_secret", "credentials"})
 FEW = 4  # rows that may be about 1 MiB each
 
@@ -95,13 +101,6 @@ PARTS: Sequence[Part] = (
     Part("push", Push, lambda user: Q(config__caller=user), at_once=FEW),
     Part("remote_name", RemoteName, lambda user: Q(caller=user)),
 )
-
-
-FORMAT = "clawbridge-export"
-VERSION = 1
-MEDIA_TYPE = "application/x-ndjson"
-SLICE_CHARS = 256 * 1024
-KEYS_AT_ONCE = 1_000
 
 
 def pieces(user: User) -> Iterator[str]:

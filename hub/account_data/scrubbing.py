@@ -13,6 +13,14 @@ from agents.models import Agent, Event, File, OpMessage, Session, Share, Turn
 from kit import batches
 from webhooks.models import Delivery
 
+READ_AT_ONCE = 200
+KEPT_WORDS = frozenset(
+    {"chatId", "routeId", "sessionId", "routingName", "source", "surface", "type", "kind", "ts"}
+)
+KEPT_WORDS |= {"handle", "peerLogin", "peerRoutingName", "ownerLogin"}  # whose agent it was
+NOTHING = "{}"  # all of it was about a session of theirs
+SPOKEN_OF = ("chatId", "routeId")
+
 
 @dataclass(frozen=True, slots=True)
 class Traces:
@@ -47,15 +55,6 @@ def traces_of(user: User) -> Traces:
         session_ids=frozenset(one for one in sessions if one is not None),
         own_sessions=frozenset(map(str, Session.objects.filter(owner=user).values_list("public_id", flat=True))),
     )
-
-
-READ_AT_ONCE = 200
-KEPT_WORDS = frozenset(
-    {"chatId", "routeId", "sessionId", "routingName", "source", "surface", "type", "kind", "ts"}
-)
-KEPT_WORDS |= {"handle", "peerLogin", "peerRoutingName", "ownerLogin"}  # whose agent it was
-NOTHING = "{}"  # all of it was about a session of theirs
-SPOKEN_OF = ("chatId", "routeId")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from hub.models import JobRun
 from kit import sql
 from kit.clock import db_now
 
+REDIS_WITHIN_S = 2.0
+
 CONNECTIONS_EACH = 10  # of a process: hub/env.py
 SWEEP_LATE_S = 60
 DURABLE = {"fsync": ("on",), "synchronous_commit": ("on", "local", "remote_write", "remote_apply")}
@@ -87,15 +89,14 @@ def _living() -> int:
     return Process.objects.filter(beat_at__gt=alive_since(db_now())).count()
 
 
-WITHIN_S = 2.0
-
-
 def check_redis() -> Iterator[CheckMessage]:
     """Jobs and tasks must not be dropped while somebody still wants them."""
     if not settings.REDIS_URL:
         return
     try:
-        with Redis.from_url(settings.REDIS_URL, socket_timeout=WITHIN_S, socket_connect_timeout=WITHIN_S) as redis:
+        with Redis.from_url(
+            settings.REDIS_URL, socket_timeout=REDIS_WITHIN_S, socket_connect_timeout=REDIS_WITHIN_S
+        ) as redis:
             memory = redis.info("memory")
     except (RedisError, OSError) as failure:
         yield Caution(

@@ -8,6 +8,8 @@ from django.conf import settings
 from hub.descriptions.readable import Field, Shape, example, fields_of, plain, shapes_of, type_of
 from hub.descriptions.shapes import Json
 
+TITLES = {"receive": "From the client", "send": "From the hub"}
+
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -106,9 +108,6 @@ def _curl(document: Json, path: str, method: str, operation: Json, body: Json) -
     if body:
         lines.append("--json '" + json.dumps(example(document, body)) + "'")
     return " \\\n  ".join(lines)
-
-
-TITLES = {"receive": "From the client", "send": "From the hub"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
