@@ -28,11 +28,11 @@ test: $(VENV)/.sdks ## Run the suite on SQLite and on PostgreSQL with Redis (fif
 test-deep: $(VENV)/.sdks ## Run what `make test` leaves out: generated cases, every page and caller, long faults
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup --durations 10 -m deep
 
-FAST := tests/contracts tests/house tests/surfaces/test_hub_dialect.py \
+FAST := tests/contracts tests/repository tests/surfaces/test_hub_dialect.py \
   tests/operators/test_prompt.py tests/native/test_shares.py
 
 fast: $(VENV)/.dev ## Run quick tests of the core and a few of each wire
-	@$(BIN)/python -m pytest -n 2 -m "not slow and not grown and not deep" -x -q $(FAST)
+	@$(BIN)/python -m pytest -n 2 -m "not slow and not distributed and not deep" -x -q $(FAST)
 
 check: $(VENV)/.dev ## Lint, types, imports, migrations, the API description
 	@$(BIN)/ruff check .

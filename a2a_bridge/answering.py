@@ -1,4 +1,4 @@
-"""Runs calls and answers them: at once, after a wait, or frame by frame. Each call gets an answer.
+"""Runs calls and sends their responses: at once, after a wait, or as a stream. Each call gets a response.
 
 Clients give up after 5 s of silence, so a waiting answer is padded with a space, and a waiting stream with a
 comment, every 3 s (docs/adr/0010).
@@ -26,15 +26,15 @@ from a2a_bridge.requests import Send as SendRequest
 from a2a_bridge.sends import send_at_once
 from a2a_bridge.streams import KEEPALIVE_S, Frame
 from a2a_bridge.tasks.run import TaskRun
-from accounts.served import Served
+from accounts.open_requests import OpenRequests
 from agents.core.errors import NotPublished, Unavailable
 from agents.core.ledger import Ledger
-from agents.core.types import Found
+from agents.core.types import LookUpResult
 from kit import sql, sse
 from kit.asgi import ClientLeft, Header, Message, Receive, Send
 from kit.durations import seconds
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
-from kit.waits import within
+from kit.waits import wait_within
 
 SEND_WITHIN_S = seconds(30.0)
 CORS = [
@@ -53,7 +53,10 @@ encode = msgspec.json.Encoder().encode
 
 
 class Answer:
-    """The answer to one request. It knows whether it has begun, and gives up on a client that takes nothing."""
+    """The HTTP response to one request.
+
+    It knows whether its headers were sent, and gives up on a client that does not read.
+    """
 
     __slots__ = ("_extra", "_has_begun", "_is_stream", "_receive", "_send", "wire")
 
@@ -65,11 +68,11 @@ class Answer:
         self._has_begun = self._is_stream = False
 
     def at_once(self, result: object) -> Sending:
-        """A result that is there."""
+        """Send a result that is known."""
         return self._whole(self.wire.result(result))
 
     async def wait(self, waiting: Waiting) -> None:
-        """A result that comes; spaces before its JSON keep an impatient client waiting."""
+        """Wait for a result; spaces before its JSON keep a client with a read timeout connected."""
         if await waiting.run.answered(KEEPALIVE_S):
             await self.at_once(waiting.result)
             return
@@ -87,7 +90,10 @@ class Answer:
         await self._say(self.wire.result(waiting.result), is_last=True)
 
     async def stream(self, frames: AsyncIterator[Frame | None], max_age_s: float) -> None:
-        """Frames as they come, comments between them. Only `receive` tells that the client has left."""
+        """Send frames as they come, with comments between them.
+
+        Only `receive` tells that the client has disconnected.
+        """
         self._is_stream = True
         ends_at = time.monotonic() + max_age_s
         await self._begin(sse.HEADERS)
@@ -104,7 +110,7 @@ class Answer:
         await self.end()
 
     async def refuse(self, error: RpcError) -> None:
-        """End with an error, whether or not the answer has begun."""
+        """End with an error, before or after the response has begun."""
         body, status = self.wire.error(error), self.wire.status(error)
         if self._has_begun:
             await self._say(sse.event(body) if self._is_stream else body, is_last=True)
@@ -116,7 +122,7 @@ class Answer:
             await self._whole(body, status, [*EXTRA_HEADERS.get(status, ()), *allow])
 
     async def fail(self, failure: Exception) -> None:
-        """End with what a failure is to the client; one of the hub's own is logged."""
+        """End with the public error of a failure; a failure of the hub itself is logged."""
         if isinstance(failure, ClientLeft):
             return
         if isinstance(failure, RpcError):
@@ -132,7 +138,7 @@ class Answer:
             await self.refuse(error)
 
     def end(self) -> Sending:
-        """End the body of an answer that has begun."""
+        """End the body of a response that has begun."""
         return self._say(b"", is_last=True)
 
     def _whole(self, body: bytes, status: int = 200, more: Iterable[Header] = ()) -> Sending:
@@ -154,18 +160,18 @@ class Answer:
         return self._out({"type": "http.response.body", "body": body, "more_body": not is_last})
 
     async def _out(self, *messages: Message) -> None:
-        """Send to a client that must take it in time."""
+        """Send to the client; a client that does not read in time is disconnected."""
         try:
             for message in messages:
-                await within(self._send(message), SEND_WITHIN_S)
+                await wait_within(self._send(message), SEND_WITHIN_S)
         except OSError:  # TimeoutError is one
             raise ClientLeft from None
 
 
 class OpenStreams:
-    """How many streams each caller holds open in this process, at most `per_caller`.
+    """Counts the open streams of each caller in this process, at most `per_caller`.
 
-    Any thread may enter: the ledger's does, before it decides what a stream asks.
+    Thread-safe: the ledger's thread calls `enter` before it admits the ask of a stream.
     """
 
     def __init__(self, per_caller: int) -> None:
@@ -175,7 +181,7 @@ class OpenStreams:
 
     @property
     def total(self) -> int:
-        """All that are open in this process."""
+        """The number of open streams in this process."""
         return self._open.total()
 
     def enter(self, caller_id: int) -> None:
@@ -207,11 +213,13 @@ class CallRunner:
     operations: Operations
     ledger: Ledger
     streams: OpenStreams
-    callers: Served
+    callers: OpenRequests
     stream_max_age_s: float
 
     async def run(self, incoming: Incoming, answer: Answer) -> None:
-        """Look up who calls, run the call and answer it; a plain send is asked by the same trip to the ledger."""
+        """Look up the caller, run the call and respond; a plain send is looked up and admitted in one trip to
+        the ledger.
+        """
         enter, services = partial(self._enter, incoming, answer), self.operations.services
         try:
             if incoming.is_plain_send and services.dispatcher.asks_found:
@@ -227,8 +235,8 @@ class CallRunner:
             if incoming.call is not None and incoming.call.operation in STREAMS:
                 self.streams.leave(incoming.call.caller.identity.user_id)
 
-    def _enter(self, incoming: Incoming, answer: Answer, found: Found) -> Call:
-        """The call of who was found; a stream counts as open from before anything is asked.
+    def _enter(self, incoming: Incoming, answer: Answer, found: LookUpResult) -> Call:
+        """Make the call of the caller that was found; a stream is counted before its ask is admitted.
 
         Raises:
             RpcError: it is refused.
@@ -256,13 +264,13 @@ class CallRunner:
         return call
 
     async def _follow(self, call: Call, outcome: Waiting | StreamedAnswer, answer: Answer) -> None:
-        """Answer what may take long, until its end or until the caller's credential is revoked.
+        """Respond to a long call until its end, or until the caller's credential is revoked.
 
-        An ask that waits for a free agent gives up its place when its last follower leaves.
+        An ask that waits for a free agent gives up its position when its last follower disconnects.
         """
-        in_line = outcome.run if isinstance(outcome.run, TaskRun) and outcome.run.is_in_line else None
-        if in_line is not None:
-            in_line.followers += 1
+        in_queue = outcome.run if isinstance(outcome.run, TaskRun) and outcome.run.is_in_queue else None
+        if in_queue is not None:
+            in_queue.followers += 1
         is_answered = False
         task = self.callers.enter(call.caller.identity.credential_id)
         try:
@@ -276,14 +284,14 @@ class CallRunner:
                 raise
         finally:
             self.callers.leave(call.caller.identity.credential_id, task)
-            if in_line is not None:
-                in_line.followers -= 1
+            if in_queue is not None:
+                in_queue.followers -= 1
                 if not is_answered:
-                    self._leave(in_line)
+                    self._leave(in_queue)
         if not is_answered:
             is_stream = isinstance(outcome, StreamedAnswer)
             await (answer.end() if is_stream else answer.refuse(errors.unauthenticated()))
 
     def _leave(self, run: TaskRun) -> None:
-        if run.is_in_line and not run.followers and not run.outlives_followers:
+        if run.is_in_queue and not run.followers and not run.outlives_followers:
             self.operations.services.dispatcher.cancel(run.task.chat_id)

@@ -1,4 +1,4 @@
-"""A caller's answer to what an agent asks leave for, while its turn goes on (docs/adr/0080)."""
+"""A caller's decision on a permission request of an agent, while the turn continues (docs/adr/0080)."""
 
 import time
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from a2a_bridge.calls import Call
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import refused
-from a2a_bridge.repeats import Joined
+from a2a_bridge.repeats import JoinedTask
 from a2a_bridge.requests import Send
 from a2a_bridge.services import Services
 from a2a_bridge.tasks.reader import LOOK_EVERY_S
@@ -32,7 +32,7 @@ WANTED = "answer approve or deny, as text (a requestId may follow) or as data: {
 
 
 class AsksApproval(Exception):
-    """A message goes on with a task that asks its caller to approve something. Nothing was sent."""
+    """The message continues a task that waits for its caller's approval. Nothing was sent."""
 
     def __init__(self, task: Task) -> None:
         super().__init__()
@@ -41,7 +41,10 @@ class AsksApproval(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a caller decided. `message`: a word about it for the agent. `is_named`: they said for which request."""
+    """A caller's decision. `message`: a text for the agent.
+
+    `is_named`: the message names the permission request.
+    """
 
     request_id: str
     decision: Decision
@@ -50,7 +53,7 @@ class Verdict:
 
 
 def read_verdict(said: Message, waits_for: tuple[ApprovalAsked, ...]) -> Verdict:
-    """The verdict in a message: of a data part, else of its whole text.
+    """Read the decision in a message: from a data part, else from its whole text.
 
     Raises:
         RpcError: -32602, it is none, or does not name which of several requests it is for.
@@ -82,8 +85,8 @@ def _unnamed(known: Iterable[str]) -> RpcError:
     return invalid("message.parts", f"message.parts: requestId: want one of {', '.join(known)}")
 
 
-async def answer(services: Services, call: Call, send: Send, task: Task) -> Joined:
-    """Decide what the task asks, and follow it.
+async def answer(services: Services, call: Call, send: Send, task: Task) -> JoinedTask:
+    """Decide the task's permission request, and follow the task.
 
     Raises:
         RpcError: the message is no verdict, or another decision stands.
@@ -113,5 +116,5 @@ async def answer(services: Services, call: Call, send: Send, task: Task) -> Join
         left_s = until - time.monotonic()
         if left_s <= 0 or not await services.reader.refresh(feed):
             break
-        await feed.news(feed.task.seq, min(left_s, LOOK_EVERY_S))
-    return Joined(feed, send, services.reader)
+        await feed.wait_for_events(feed.task.seq, min(left_s, LOOK_EVERY_S))
+    return JoinedTask(feed, send, services.reader)

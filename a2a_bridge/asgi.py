@@ -37,14 +37,14 @@ def handle_of(path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What requests may bring. `public_url`: whose pages may use the cookie."""
+    """Reads requests and their credentials. `public_url`: the origin whose pages may use the cookie."""
 
     public_url: str
 
     async def receive(
         self, request: HttpRequest, handle: str | None, methods: Sequence[str], wire: Wire
     ) -> tuple[Incoming, bytes]:
-        """Read a request, and what is wrong with it: that is told after its caller and its agent were looked up.
+        """Read a request and keep its errors, which are sent after its caller and its agent were looked up.
 
         Raises:
             ClientLeft: it went away.
@@ -67,12 +67,12 @@ class Access:
         return incoming, body
 
     def headers(self, request: HttpRequest) -> list[Header]:
-        """What each answer to a request says of its extensions and its trace."""
+        """The response headers that name extensions and the trace."""
         return [*activated(request, self.public_url), request.enter_trace()]
 
 
 async def answer_preflight(send: Send) -> None:
-    """What a browser may send from another origin: everything but a cookie."""
+    """Answer a CORS preflight: other origins may send everything but cookies."""
     await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
     await send({"type": "http.response.body", "body": b""})
 

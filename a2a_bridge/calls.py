@@ -1,4 +1,4 @@
-"""A call on its way through the bridge: who makes it, what it asks, and in which form its answer comes."""
+"""The types of a call: its caller, its request, its outcome and the form of its response."""
 
 from collections.abc import AsyncIterator
 from typing import Protocol
@@ -7,14 +7,14 @@ import msgspec
 
 from a2a_bridge.dialects.dialect import Dialect, Operation
 from a2a_bridge.errors import agent_not_found, form_error, too_large
-from a2a_bridge.repeats import Joined, Repeat
+from a2a_bridge.repeats import JoinedTask, RepeatedSend
 from a2a_bridge.requests import Request, Send
 from a2a_bridge.streams import Frame
 from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.run import TaskRun
 from accounts.authn import Identity, Presented, TokenScope
 from accounts.callers import check_caller
-from agents.core.types import Found, Target
+from agents.core.types import LookUpResult, Target
 from kit.asgi import HttpRequest, RequestRefused
 from kit.jsonrpc import RpcError
 
@@ -22,16 +22,16 @@ HYBRID = "hybrid"
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls, and which agent's address they call."""
+    """The caller, and the agent whose address they call."""
 
     identity: Identity
     agent: Target
 
 
 class Wire(Protocol):
-    """How a binding wraps what a dialect says.
+    """How a binding wraps the results of a dialect.
 
-    `media_type`: of an answer that is no stream. `allow`: the HTTP methods its address takes. `streams_errors`: a
+    `media_type`: of a response that is no stream. `allow`: the HTTP methods its address takes. `streams_errors`: a
     refusal on HTTP 200 is a stream.
     """
 
@@ -53,7 +53,7 @@ class Wire(Protocol):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One request that is sound. `seen`: the id of the last frame a returning client saw (Last-Event-ID).
+    """One valid request. `seen`: the id of the last frame that a returning client got (Last-Event-ID).
 
     `key`: its Idempotency-Key.
     """
@@ -102,7 +102,7 @@ class Incoming(msgspec.Struct, kw_only=True):
         if isinstance(request, Send) and request.question and not (self.key or self.seen):
             self.is_plain_send = not (request.task_id or request.approves or request.push)
 
-    def check(self, found: Found) -> Caller:
+    def check(self, found: LookUpResult) -> Caller:
         """Who calls.
 
         Raises:
@@ -130,7 +130,7 @@ class Done(msgspec.Struct, frozen=True):
 class Waiting(msgspec.Struct, frozen=True):
     """An answer that comes with the end of a turn."""
 
-    run: TaskRun | Repeat | Joined
+    run: TaskRun | RepeatedSend | JoinedTask
     call: Call
 
     @property

@@ -1,4 +1,4 @@
-"""The published, public agents as catalogs that programs find by themselves.
+"""The published, public agents as machine-readable catalogs.
 
 Two drafts describe the same list: AI Catalog 1.0 (`/.well-known/ai-catalog.json`) and Agentic Resource Discovery
 0.91 (`/.well-known/ard.json`), which adds questions an agent is good for. A catalog names `PAGE` agents at most;
@@ -14,8 +14,8 @@ from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 
 from agents.models import Agent
+from kit.clock import iso
 from kit.describe import Time, Url
-from kit.iso import iso
 
 PAGE = 500
 MOST_CATALOGS = 1000
@@ -54,14 +54,14 @@ class Catalog(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CatalogPart:
     """The handles of a nested catalog, in lower case: from `first` on, and before `end` if that is said."""
 
     first: str
     end: str
 
 
-def catalog(public_url: str, path: str, part: Part | None, *, with_queries: bool) -> Catalog:
+def catalog(public_url: str, path: str, part: CatalogPart | None, *, with_queries: bool) -> Catalog:
     """A catalog as JSON: the whole one, or a part. `path` is its own address, which those it nests share."""
     agents = Agent.objects.askable_by(None).order_by("handle_key")
     host = urlsplit(public_url).hostname or "localhost"

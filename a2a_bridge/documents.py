@@ -47,7 +47,7 @@ def with_validators(answer: HttpResponse, etag: str, modified: int | None = None
     """The same answer, with what the reader needs to ask again.
 
     Whole seconds cannot tell two changes of one second apart: a change in the running second is dated before it,
-    so that nobody's copy holds by its date until that second is over.
+    so that no cached copy counts as fresh until that second is over.
     """
     answer["Cache-Control"] = REVALIDATED
     answer["ETag"] = etag
@@ -56,7 +56,7 @@ def with_validators(answer: HttpResponse, etag: str, modified: int | None = None
     return answer
 
 
-def for_readers(view: View) -> View:
+def allow_cross_origin(view: View) -> View:
     """Serve GET and HEAD, answer preflights, nothing else. Pages of every origin may read what is not private."""
 
     @wraps(view)

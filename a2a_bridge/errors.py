@@ -1,4 +1,4 @@
-"""What the bridge says when it cannot do as asked: one table for denials, one list of protocol errors.
+"""The bridge's errors: one table of denial texts, and one list of protocol errors.
 
 A denial is an answer: a FAILED task on HTTP 200. Only broken requests become JSON-RPC errors. Codes outside
 -32001 to -32009 are the hub's own (docs/reference/errors.md).
@@ -15,7 +15,6 @@ from agents.core.errors import (
     Cycle,
     Denied,
     Ended,
-    GaveUp,
     Halted,
     Offline,
     OverBudget,
@@ -23,6 +22,7 @@ from agents.core.errors import (
     OverCap,
     RateLimited,
     TooDeep,
+    WaitAbandoned,
 )
 from agents.models.choices import Failure
 from kit.asgi import RequestRefused
@@ -54,7 +54,9 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     Halted: lambda denied, handle: (
         "your questions are halted" if denied.is_caller else f"agent @{handle} is halted"
     ),
-    GaveUp: lambda denied, handle: "the question was withdrawn before the agent was free; send it again to ask",
+    WaitAbandoned: lambda denied, handle: (
+        "the question was withdrawn before the agent was free; send it again to ask"
+    ),
     Ended: lambda denied, handle: "the question that this one is asked for has ended",
     TooDeep: lambda denied, handle: "too many agents passed this question on",
     Cycle: lambda denied, handle: "this question came through the same agent already",
@@ -82,11 +84,11 @@ class OtherContext(RpcError):
 
 
 class TaskEnded(RpcError):
-    """A message to a task that takes none any more."""
+    """A message to a task that has ended."""
 
 
-class OutOfReach(RpcError):
-    """Whoever runs the task cannot be told to stop."""
+class AgentUnreachable(RpcError):
+    """The process that runs the task cannot be reached, so it cannot cancel it."""
 
 
 def denied_text(denied: Denied, handle: str) -> str:
@@ -110,9 +112,9 @@ def not_cancelable(state: str) -> RpcError:
     return RpcError(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}")
 
 
-def out_of_reach(state: str) -> RpcError:
-    """The task goes on where nobody can be told to stop."""
-    return OutOfReach(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}, and out of reach")
+def agent_unreachable(state: str) -> RpcError:
+    """The task continues in a process that cannot be reached."""
+    return AgentUnreachable(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}, and out of reach")
 
 
 def not_continuable(state: State) -> RpcError:
@@ -138,7 +140,7 @@ def refused(text: str) -> RpcError:
 
 
 def wrong_mode(wanted: str, offered: str) -> RpcError:
-    """What the caller accepts and what the agent gives do not meet."""
+    """The agent has no output mode that the caller accepts."""
     return RpcError(CONTENT_TYPE_NOT_SUPPORTED, f"the agent gives {offered}, not {wanted}")
 
 
@@ -158,7 +160,7 @@ def unauthenticated() -> RpcError:
 
 
 def foreign_origin() -> RpcError:
-    """A cookie from somebody else's page."""
+    """A cookie sent by a page of another origin."""
     return RpcError(FOREIGN_ORIGIN, "the cookie is accepted from this hub's own pages only", status=403)
 
 

@@ -1,4 +1,4 @@
-"""Starts the turns of tasks, the first and follow-ups, finds those that run here, and cancels tasks that wait."""
+"""Starts the first and further turns of tasks, finds the turns of this process, and cancels waiting tasks."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -10,28 +10,28 @@ from msgspec.structs import replace
 from a2a_bridge.calls import Call
 from a2a_bridge.errors import denied_text, refused
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
-from a2a_bridge.repeats import Claim, digest_of, let_go
+from a2a_bridge.repeats import Claim, digest_of, release_key
 from a2a_bridge.requests import PushTarget, Send
-from a2a_bridge.tasks.chosen import new_task_id
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.pieces import agent_message
 from a2a_bridge.tasks.record import State, StatusEvent, Task, after, timestamp
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskStore
-from agents.core.dispatch import Asked, Dispatcher
+from a2a_bridge.tasks.store_by_id import new_task_id
+from agents.core.dispatch import Dispatcher, PreparedAsk
 from agents.core.errors import Denied
-from agents.core.post import Join
-from agents.core.types import Ask, Found, SettledTurn, Target
+from agents.core.post import JoinTurn
+from agents.core.types import Ask, LookUpResult, SettledTurn, Target
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Surface
 from kit.ids import time_ordered, unguessable
 
 APPEARS_EVERY_S = 0.05
-APPEARS_LOOKS = 60  # 3 s: as long as the process that sent a `Join` looks for the task
+APPEARS_LOOKS = 60  # 3 s: as long as the process that sent a `JoinTurn` looks for the task
 
 
 class Exchanges:
-    """Starts turns, and knows those that run here by their chat ids, until they have ended."""
+    """Starts turns, and keeps those of this process by chat id until they have ended."""
 
     def __init__(
         self,
@@ -63,10 +63,10 @@ class Exchanges:
         """
         return self._runs.get(chat_id)
 
-    async def join(self, message: Join) -> None:
-        """A message that is answered here came again, see `Join`.
+    async def join(self, message: JoinTurn) -> None:
+        """Handle a repeated message whose turn runs here, see `JoinTurn`.
 
-        It may come by the post before the ledger's answer reached this loop: it waits for that.
+        It may arrive before the ledger's result reached this loop, and then waits for that.
         """
         for _ in range(APPEARS_LOOKS):
             if run := self.find(message.chat_id):
@@ -96,15 +96,15 @@ class Exchanges:
             raise
 
     def start_found(
-        self, digest: str | None, handle: str | None, enter: Callable[[Found], Call]
+        self, digest: str | None, handle: str | None, enter: Callable[[LookUpResult], Call]
     ) -> Coroutine[Any, Any, TaskRun]:
-        """The same for a caller and an agent that the same trip to the ledger looks up.
+        """Like `start`, for a caller and an agent that the same trip to the ledger looks up.
 
-        `enter` makes the call of what is found; it is called in the ledger's thread. What it raises is raised.
+        `enter` makes the call from what was found; the ledger's thread calls it. Its exceptions are raised here.
         """
         runs: list[TaskRun] = []
 
-        def make(found: Found) -> Asked:
+        def make(found: LookUpResult) -> PreparedAsk:
             call = enter(found)
             assert isinstance(call.request, Send)  # noqa: S101  for the type checker: it is a plain send
             run, asked = self._prepared(call, call.request)
@@ -113,8 +113,10 @@ class Exchanges:
 
         return self._started(runs, self._dispatcher.ask_found(digest, handle, make))
 
-    async def go_on(self, call: Call, send: Send, task: Task, claim: Claim | None = None) -> TaskRun | None:
-        """Start the next turn of a task that waits for its caller; None when another message was first.
+    async def continue_task(
+        self, call: Call, send: Send, task: Task, claim: Claim | None = None
+    ) -> TaskRun | None:
+        """Start the next turn of a task that waits for its caller; None when another message came first.
 
         Raises:
             RpcError: the ask was refused: the task still waits.
@@ -127,13 +129,13 @@ class Exchanges:
         begun = after(resumed, [working])
         if not await self._tasks.replace(begun, [working], expected_seq=task.seq):
             return None
-        run, asked = self._with_ask(begun, call, send, claim, goes_on=True)
+        run, asked = self._with_ask(begun, call, send, claim, continues_task=True)
         feed = await run.tell()
         feed.add(begun, [working])
         try:
             if send.push is not None:
                 await self._keep_push(run, send.push)
-            feed.has_pushes = await self._pushes.go_on(begun, [working], call.traceparent)
+            feed.has_pushes = await self._pushes.continue_task(begun, [working], call.traceparent)
             return await self._started([run], self._dispatcher.ask(*asked))
         except BaseException:
             await self._asks_still(task, begun)
@@ -174,7 +176,7 @@ class Exchanges:
     async def _keep_end(self, run: TaskRun, claim: Claim | None, settled: SettledTurn) -> None:
         self._runs.pop(run.opening.chat_id, None)
         if claim is not None and settled.refused is not None:  # it was not asked after all
-            await let_go(claim)
+            await release_key(claim)
         await run.keep_end(settled)
 
     async def _asks_still(self, task: Task, begun: Task) -> None:
@@ -208,7 +210,7 @@ class Exchanges:
         """How long the agent has: its own `wait_s` for callers who stream or come back for the answer."""
         return self._reply_wait_s if send.waits or agent.wait_s is None else agent.wait_s
 
-    def _prepared(self, call: Call, send: Send, claim: Claim | None = None) -> tuple[TaskRun, Asked]:
+    def _prepared(self, call: Call, send: Send, claim: Claim | None = None) -> tuple[TaskRun, PreparedAsk]:
         message_key = "" if claim else digest_of(send).hex()
         task = self.new_task(call, send, claim)
         return self._with_ask(task, call, send, claim, message_key=message_key, queues=True)
@@ -222,8 +224,8 @@ class Exchanges:
         *,
         message_key: str = "",
         queues: bool = False,
-        goes_on: bool = False,
-    ) -> tuple[TaskRun, Asked]:
+        continues_task: bool = False,
+    ) -> tuple[TaskRun, PreparedAsk]:
         """A task's next turn, and how it is asked."""
         identity, agent = call.caller.identity, call.caller.agent
         wait_s = self.wait_s(agent, send)
@@ -253,6 +255,6 @@ class Exchanges:
             traceparent=call.traceparent,
             message_key=message_key,
             queues=queues,
-            goes_on=goes_on,
+            continues_task=continues_task,
         )
-        return run, Asked(ask, partial(self._keep_end, run, claim), run.writes)
+        return run, PreparedAsk(ask, partial(self._keep_end, run, claim), run.writes)

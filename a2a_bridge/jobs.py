@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from a2a_bridge import repeats
-from a2a_bridge.pushes import sweeping
+from a2a_bridge.pushes import missed_ends
 from a2a_bridge.pushes.queue import PUSHES
 from a2a_bridge.tasks import journal
 from webhooks.sending import Sender, client
@@ -29,12 +29,12 @@ def trim_tasks() -> int:
 
 @shared_task(name="a2a.push_due", ignore_result=True)
 def push_due() -> int:
-    """Queue the ends that nobody told, then send what is due; how many attempts."""
-    sweeping.sweep()
+    """Queue the task ends that no process sent, then send what is due; returns the number of attempts."""
+    missed_ends.sweep()
     return Sender(client(), queue=PUSHES).run()
 
 
 @shared_task(name="a2a.forget_pushes", ignore_result=True)
 def forget_pushes() -> int:
     """Delete the push addresses of tasks that are gone; how many."""
-    return sweeping.forget()
+    return missed_ends.forget()

@@ -12,11 +12,11 @@ import msgspec
 from a2a_bridge.calls import Call, Caller, Done, Outcome, StreamedAnswer
 from a2a_bridge.dialects.dialect import Operation, get_renderer
 from a2a_bridge.dialects.reading import invalid
-from a2a_bridge.errors import not_cancelable, not_followable, out_of_reach
+from a2a_bridge.errors import agent_unreachable, not_cancelable, not_followable
 from a2a_bridge.requests import Cancel, CreatePush, Get, List, ListPush, NamePush, Send, Subscribe
 from a2a_bridge.sends import take_send
 from a2a_bridge.services import Services, again, find
-from a2a_bridge.streams import Streaming
+from a2a_bridge.streams import TaskStreams
 from a2a_bridge.tasks.reader import LOOK_EVERY_S
 from a2a_bridge.tasks.record import Task
 from a2a_bridge.tasks.store import TaskQuery
@@ -102,12 +102,12 @@ class Operations:
         try:
             async with asyncio.timeout(CANCEL_WITHIN_S):
                 while feed.task.is_running and await services.reader.refresh(feed):
-                    await feed.news(feed.task.seq, LOOK_EVERY_S)
+                    await feed.wait_for_events(feed.task.seq, LOOK_EVERY_S)
         except TimeoutError:
-            raise out_of_reach(task.state) from None
+            raise agent_unreachable(task.state) from None
 
     async def _subscribe(self, call: Call, subscribe: Subscribe) -> Outcome:
-        streaming = Streaming(call.dialect, subscribe, self.services.reader)
+        streaming = TaskStreams(call.dialect, subscribe, self.services.reader)
         if call.seen:
             return await again(self.services, call, streaming, subscribe.task_id)
         task = await find(self.services, call, subscribe.task_id)

@@ -16,8 +16,8 @@ from a2a_bridge.reference.contents import reference as read_reference
 from a2a_bridge.settings import get_settings
 from a2a_bridge.versions import DIALECTS
 from accounts.oauth.pages import signed_in
-from accounts.oauth.ways import find_ways
-from agents.core.directory import Facts, facts_of
+from accounts.oauth.signin_methods import find_signin_methods
+from agents.core.directory import AgentActivity, load_agent_activity
 from agents.models import Agent
 
 LISTED = 200
@@ -59,7 +59,7 @@ def contents() -> dict[str, Any]:
         "cards": samples.cards(settings.public_url),
         "wait_s": settings.reply_wait_s,
         "dev_login": settings.dev_login,
-        "can_sign_in": find_ways().is_any,
+        "can_sign_in": find_signin_methods().is_any,
     }
 
 
@@ -69,7 +69,7 @@ def choices(user_id: int | None, wanted: str) -> list[dict[str, Any]]:
     listed = list(askable.order_by("handle_key")[:LISTED])
     if wanted.isprintable() and (first := askable.at(wanted).first()):
         listed = [first, *(agent for agent in listed if agent.pk != first.pk)]
-    facts = facts_of(listed)
+    facts = load_agent_activity(listed)
     return [_choice(agent, facts[agent.pk]) for agent in listed]
 
 
@@ -84,7 +84,7 @@ def _speech(one: Dialect) -> dict[str, Any]:
     }
 
 
-def _choice(agent: Agent, facts: Facts) -> dict[str, Any]:
+def _choice(agent: Agent, facts: AgentActivity) -> dict[str, Any]:
     return {
         "handle": agent.handle,
         "name": agent.name,

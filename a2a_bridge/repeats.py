@@ -1,7 +1,7 @@
 """Sends that come again: while they are answered, in any process, or under an `Idempotency-Key`, within 24 h.
 
 The ledger says of an identical message which turn answers it (docs/adr/0089); a key's row, which turn it began
-(docs/adr/0048). `Exchanges.find` has that turn when it runs here; else `Joined` or `Repeat` follows it.
+(docs/adr/0048). `Exchanges.find` has that turn when it runs here; else `JoinedTask` or `RepeatedSend` follows it.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from a2a_bridge.models import SendKey
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.feed import Feed
 from a2a_bridge.tasks.pieces import end_of, is_promoted
-from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader, end_of_turn, home_of_queued, is_queued
+from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader, end_of_turn, find_process_of_queued, is_queued
 from a2a_bridge.tasks.record import Role, Task, after, timestamp
 from agents.core.errors import AlreadyAsked, Unavailable
-from agents.core.post import Join, Post
+from agents.core.post import JoinTurn, Post
 from agents.core.types import SettledTurn
 from agents.models import Turn
 from agents.models.choices import Outcome
@@ -47,7 +47,7 @@ CLAIM_TRIES = 5
 SHOWN_WITHIN_S = 3.0
 SHOWN_EVERY_S = 0.05
 
-KeepPlace = Callable[[str], Awaitable[None]]
+KeepPosition = Callable[[str], Awaitable[None]]
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Task).decode
@@ -98,7 +98,7 @@ class Followed(ABC):
         await asyncio.sleep(within_s)
 
 
-class Joined(Followed):
+class JoinedTask(Followed):
     """Follows a task that another process runs, by its feed."""
 
     def __init__(self, feed: Feed, send: Send, reader: TaskReader) -> None:
@@ -125,23 +125,23 @@ class Joined(Followed):
         return not self.task.is_open
 
     async def _rest(self, within_s: float) -> None:
-        await self.feed.news(self.task.seq, within_s)
+        await self.feed.wait_for_events(self.task.seq, within_s)
         if not await self._reader.refresh(self.feed):
             raise Unavailable("the task is gone")
 
 
-class Repeat(Followed):
+class RepeatedSend(Followed):
     """What the send that took a key came to. `begun`: its task, while it runs.
 
     `keep_place`: called once with the process in which the ask waits for its agent, if it does.
     """
 
-    def __init__(self, claim: Claim, begun: Task, *, wait_s: float, keep_place: KeepPlace) -> None:
+    def __init__(self, claim: Claim, begun: Task, *, wait_s: float, keep_place: KeepPosition) -> None:
         self.task = begun
         self.is_promoted = False
         self._claim = claim
         self._wait_s = wait_s
-        self._keep_place = keep_place
+        self._keep_position = keep_place
         self._has_kept = False
         self._has_ended = False
 
@@ -157,23 +157,25 @@ class Repeat(Followed):
         else:
             if home and not self._has_kept:
                 self._has_kept = True
-                await self._keep_place(home)
+                await self._keep_position(home)
             return False
         self._has_ended = True
         return True
 
 
-async def join(same: AlreadyAsked, caller_id: int, send: Send, post: Post, reader: TaskReader) -> Joined | None:
+async def join(
+    same: AlreadyAsked, caller_id: int, send: Send, post: Post, reader: TaskReader
+) -> JoinedTask | None:
     """Have the task told by the process that runs it, and follow it; None when it ended before that.
 
     Raises:
         Unavailable: that process does not say; it may be dead, and its turn about to be ended.
     """
-    await post.send(same.home, Join(same.chat_id))
+    await post.send(same.home, JoinTurn(same.chat_id))
     deadline = time.monotonic() + SHOWN_WITHIN_S
     while time.monotonic() < deadline:
         if task := await reader.find(same.task_id, caller_id):
-            return Joined(await reader.follow(task), send, reader)
+            return JoinedTask(await reader.follow(task), send, reader)
         if not await db_call(_is_open)(same.chat_id):
             return None
         await asyncio.sleep(SHOWN_EVERY_S)
@@ -219,7 +221,7 @@ async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: s
     return await db_call(_claim)(caller_id, handle, key, body.hex(), task_id)
 
 
-async def let_go(claimed: Claim) -> None:
+async def release_key(claimed: Claim) -> None:
     """Nothing was sent: the key is free again."""
     await db_call(_delete)(claimed.pk, claimed.chat_id)
 
@@ -278,7 +280,7 @@ def _read(claimed: Claim) -> tuple[SendKey | None, SettledTurn | None, str]:
         return row, None, ""
     if _was_admitted(claimed.chat_id):
         return None, end_of_turn(claimed.chat_id), ""
-    home = home_of_queued(claimed.chat_id)
+    home = find_process_of_queued(claimed.chat_id)
     is_old = row.created_at < db_now() - ADMITTED_WITHIN
     if is_old and not home and not _was_admitted(claimed.chat_id):  # it may have been since we looked
         raise Unavailable("the first of these sends was never admitted")

@@ -11,16 +11,26 @@ from a2a_bridge.calls import Call, Done, Incoming, Outcome, StreamedAnswer, Wait
 from a2a_bridge.dialects.dialect import Operation, get_renderer
 from a2a_bridge.errors import not_continuable, other_context
 from a2a_bridge.pushes.pushes import IN_SEND
-from a2a_bridge.repeats import Claim, Joined, Repeat, check, digest_of, is_being_answered, join, let_go, take
+from a2a_bridge.repeats import (
+    Claim,
+    JoinedTask,
+    RepeatedSend,
+    check,
+    digest_of,
+    is_being_answered,
+    join,
+    release_key,
+    take,
+)
 from a2a_bridge.requests import Send
 from a2a_bridge.services import Services, again, find
-from a2a_bridge.streams import Streaming
-from a2a_bridge.tasks.chosen import new_task_id
+from a2a_bridge.streams import TaskStreams
 from a2a_bridge.tasks.record import Message, Role, State, Task
 from a2a_bridge.tasks.run import TaskRun
+from a2a_bridge.tasks.store_by_id import new_task_id
 from agents.core.errors import AlreadyAsked
-from agents.core.post import Join
-from agents.core.types import Found
+from agents.core.post import JoinTurn
+from agents.core.types import LookUpResult
 from agents.transcript.pieces import Part
 from kit.ids import unguessable
 from kit.jsonrpc import RpcError
@@ -29,12 +39,12 @@ GO_ON_TRIES = 2  # another message may be first
 NOTHING_TO_ASK = "The request contained no supported text or data parts."
 
 
-Run = TaskRun | Joined | Repeat
+Run = TaskRun | JoinedTask | RepeatedSend
 
 
 async def take_send(services: Services, call: Call, send: Send) -> Outcome:
     """Ask, or find what was asked already."""
-    streaming = Streaming(call.dialect, send, services.reader)
+    streaming = TaskStreams(call.dialect, send, services.reader)
     if call.seen and call.operation is Operation.STREAM:
         return await again(services, call, streaming)
     try:
@@ -50,7 +60,7 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
     return await _outcome(services, call, send, run)
 
 
-async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[Found], Call]) -> Outcome:
+async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[LookUpResult], Call]) -> Outcome:
     """Ask, by the trip to the ledger that finds the caller; or find what was asked already.
 
     `enter` makes the call of what is found; it is called in the ledger's thread.
@@ -70,10 +80,10 @@ async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[
 async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outcome:
     """How a turn that was started, joined or repeated is answered."""
     is_stream = call.operation is Operation.STREAM
-    streaming = Streaming(call.dialect, send, services.reader)
-    if isinstance(run, Repeat):
+    streaming = TaskStreams(call.dialect, send, services.reader)
+    if isinstance(run, RepeatedSend):
         return await _repeated(services, call, send, run, streaming)
-    if isinstance(run, Joined):
+    if isinstance(run, JoinedTask):
         if not is_stream:
             return Waiting(run, call) if send.waits else Done(call.dialect.render_answer(run.task, send))
         is_direct = send.takes_direct and send.plain_is_direct
@@ -107,7 +117,7 @@ async def _approved(services: Services, call: Call, send: Send, task: Task) -> O
     """The task as it goes on once its caller has decided."""
     joined = await answer(services, call, send, task)
     if call.operation is Operation.STREAM:
-        return StreamedAnswer(Streaming(call.dialect, send, services.reader).of_task(joined.feed))
+        return StreamedAnswer(TaskStreams(call.dialect, send, services.reader).of_task(joined.feed))
     return (
         Waiting(joined, replace(call, request=send))
         if send.waits
@@ -123,7 +133,7 @@ async def _check_approval(services: Services, call: Call, task_id: str) -> None:
             raise AsksApproval(task)
 
 
-async def _nothing(services: Services, call: Call, send: Send, streaming: Streaming) -> Outcome:
+async def _nothing(services: Services, call: Call, send: Send, streaming: TaskStreams) -> Outcome:
     """The hub's own answer to a message without text or data parts; no agent is asked."""
     task = await _continuable(services, call, send) if send.task_id else None
     context_id = task.context_id if task else send.context_id or unguessable("context-")
@@ -139,32 +149,34 @@ async def _keyed(services: Services, call: Call, send: Send) -> Run:
     task_id = send.task_id or new_task_id(agent)
     claim = await take(identity.user_id, agent.handle, check(call.key), body, task_id=task_id)
     if not claim.is_new:
-        return services.exchanges.find(claim.chat_id) or Repeat(
+        return services.exchanges.find(claim.chat_id) or RepeatedSend(
             claim,
             services.exchanges.new_task(call, send, claim),
             wait_s=services.exchanges.wait_s(agent, send),
-            keep_place=partial(_keep_place, services, claim.chat_id),
+            keep_place=partial(_keep_position, services, claim.chat_id),
         )
     try:
         run = await _start(services, call, send, claim)
     except BaseException:
-        await let_go(claim)
+        await release_key(claim)
         raise
     if isinstance(run, TaskRun) and run.running is None:
-        await let_go(claim)
+        await release_key(claim)
     return run
 
 
-async def _keep_place(services: Services, chat_id: str, home: str) -> None:
+async def _keep_position(services: Services, chat_id: str, home: str) -> None:
     """Have an ask that waits, and came again, keep its place when the first connection ends."""
-    same = Join(chat_id, tells=False)
+    same = JoinTurn(chat_id, tells=False)
     if home == services.exchanges.home:
         await services.exchanges.join(same)
     else:
         await services.post.send(home, same)
 
 
-async def _repeated(services: Services, call: Call, send: Send, repeat: Repeat, streaming: Streaming) -> Outcome:
+async def _repeated(
+    services: Services, call: Call, send: Send, repeat: RepeatedSend, streaming: TaskStreams
+) -> Outcome:
     """A stream shows the task as it is, and then what happens; else the answer is the first one's."""
     if call.operation is not Operation.STREAM and send.waits:
         return Waiting(repeat, call)
@@ -179,7 +191,7 @@ async def _repeated(services: Services, call: Call, send: Send, repeat: Repeat, 
     return Done(call.dialect.render_answer(repeat.task, send))
 
 
-async def _start(services: Services, call: Call, send: Send, claim: Claim | None = None) -> TaskRun | Joined:
+async def _start(services: Services, call: Call, send: Send, claim: Claim | None = None) -> TaskRun | JoinedTask:
     exchanges = services.exchanges
     if send.push is not None:
         await services.pushes.check(send.push, IN_SEND)
@@ -189,11 +201,11 @@ async def _start(services: Services, call: Call, send: Send, claim: Claim | None
         task = await find(services, call, send.task_id)
         if claim is None and send.push is None and is_being_answered(task, send):
             _check_context(task, send)
-            return exchanges.find(task.chat_id) or Joined(
+            return exchanges.find(task.chat_id) or JoinedTask(
                 await services.reader.follow(task), send, services.reader
             )
         _check_continuable(task, send)
-        if (run := await exchanges.go_on(call, send, task, claim)) is not None:
+        if (run := await exchanges.continue_task(call, send, task, claim)) is not None:
             return run
     raise not_continuable(State.WORKING)
 

@@ -8,7 +8,7 @@ from a2a_bridge.calls import Call, Outcome, StreamedAnswer
 from a2a_bridge.errors import task_not_found
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.pushes.pushes import Pushes
-from a2a_bridge.streams import Streaming
+from a2a_bridge.streams import TaskStreams
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.record import Task
@@ -43,7 +43,7 @@ async def find(services: Services, call: Call, task_id: str) -> Task:
     return task
 
 
-async def again(services: Services, call: Call, streaming: Streaming, task_id: str = "") -> Outcome:
+async def again(services: Services, call: Call, streaming: TaskStreams, task_id: str = "") -> Outcome:
     """Attach a client that lost its stream; nothing is asked again."""
     seen_id, _, number = call.seen.rpartition(".")
     if not number.isdecimal() or len(number) > 9 or task_id not in ("", seen_id):

@@ -1,4 +1,4 @@
-"""What a stream shows: a task as it is, then what happens to it, in the caller's dialect."""
+"""The frames of a stream: a snapshot of the task, then its events, in the caller's dialect."""
 
 import math
 import time
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from a2a_bridge.dialects.dialect import Dialect, get_renderer
-from a2a_bridge.repeats import Joined, Repeat
+from a2a_bridge.repeats import JoinedTask, RepeatedSend
 from a2a_bridge.requests import Request, Send, Subscribe
 from a2a_bridge.tasks.feed import Feed
 from a2a_bridge.tasks.pieces import answer_message
@@ -22,8 +22,8 @@ WHOLE_WITHIN_S = 10.0  # of a reply's first piece: one that takes longer is told
 Frame = tuple[str, object]  # an id, or none; and what it shows
 
 
-class Quiet:
-    """A stream's silence since it last put something out, whatever it was told meanwhile."""
+class SilenceTimer:
+    """Measures how long a stream has sent nothing."""
 
     __slots__ = ("_since",)
 
@@ -41,8 +41,8 @@ class Quiet:
 
 
 @dataclass(frozen=True, slots=True)
-class Streaming:
-    """Tells tasks to one caller. A frame of None says that the caller has heard nothing for a while."""
+class TaskStreams:
+    """Streams the events of tasks to one caller. A frame of None asks for a keep-alive comment."""
 
     dialect: Dialect
     request: Request
@@ -75,7 +75,7 @@ class Streaming:
 
     async def of_direct(self, run: TaskRun) -> AsyncIterator[Frame | None]:
         """A turn that is no task unless more comes of it than a plain reply, or one that is said slowly."""
-        seen, quiet, until = 0, Quiet(), math.inf
+        seen, quiet, until = 0, SilenceTimer(), math.inf
         while run.running is not None and not _becomes_task(run) and not await run.ended(0):
             if run.pieces and until == math.inf:
                 until = time.monotonic() + WHOLE_WITHIN_S
@@ -98,7 +98,7 @@ class Streaming:
         else:
             yield self._message(run.task)
 
-    async def of_repeat(self, repeat: Repeat | Joined) -> AsyncIterator[Frame | None]:
+    async def of_repeat(self, repeat: RepeatedSend | JoinedTask) -> AsyncIterator[Frame | None]:
         """What an earlier send came to, once it has."""
         while not await repeat.ended(KEEPALIVE_S):
             yield None
@@ -140,9 +140,9 @@ class Streaming:
 
     async def of_feed(self, feed: Feed, seq: int) -> AsyncIterator[Frame | None]:
         """What happens after that event."""
-        quiet = Quiet()
+        quiet = SilenceTimer()
         while not self._is_over(feed.task) or feed.task.seq > seq:
-            if await feed.news(seq, quiet.left_s if feed.is_fed else min(quiet.left_s, LOOK_EVERY_S)):
+            if await feed.wait_for_events(seq, quiet.left_s if feed.is_fed else min(quiet.left_s, LOOK_EVERY_S)):
                 frames, seq = await self._news(feed, seq)
                 for frame in frames:
                     yield frame

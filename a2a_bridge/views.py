@@ -1,4 +1,4 @@
-"""Cards over HTTP, never cached past a change: those of public agents for everybody and every origin."""
+"""Cards over HTTP, never cached past a change; those of public agents are open to every caller and origin."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,10 +7,17 @@ from typing import Any, Literal
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from a2a_bridge.cards.parts import Today, merged_card, read_today
+from a2a_bridge.cards.parts import UsageToday, merged_card, read_today
 from a2a_bridge.cards.usage_sheet import MEDIA_TYPE, usage_sheet
 from a2a_bridge.dialects.v1.card import signed, strict_card
-from a2a_bridge.documents import encode, for_readers, last_modified, not_modified, weak_etag, with_validators
+from a2a_bridge.documents import (
+    allow_cross_origin,
+    encode,
+    last_modified,
+    not_modified,
+    weak_etag,
+    with_validators,
+)
 from a2a_bridge.settings import get_settings
 from accounts.authn import TokenScope
 from accounts.callers import find_caller
@@ -27,21 +34,21 @@ NO_SLASH = "no such agent; when you look for a card below an agent's address, en
 class Render:
     """A way to show an agent: what is made of it, with the address of the hub, and how that is written."""
 
-    make: Callable[[Agent, Today, str], Any]
+    make: Callable[[Agent, UsageToday, str], Any]
     write: Callable[[Any], bytes]
     media_type: str = "application/json"
 
     def stable(self, agent: Agent) -> Any:
         """What does not change by the minute."""
-        return self.make(agent, Today(), get_settings().public_url)
+        return self.make(agent, UsageToday(), get_settings().public_url)
 
-    def written(self, agent: Agent, today: Today) -> bytes:
+    def written(self, agent: Agent, today: UsageToday) -> bytes:
         """As it stands now."""
         return self.write(self.make(agent, today, get_settings().public_url))
 
 
 @csrf_exempt
-@for_readers
+@allow_cross_origin
 def agent_card(request: HttpRequest, owner: str, slug: str, rendering: Rendering) -> HttpResponse:
     """The card of a published agent; 404 for drafts and deleted ones from the very next request.
 
@@ -52,7 +59,7 @@ def agent_card(request: HttpRequest, owner: str, slug: str, rendering: Rendering
 
 
 @csrf_exempt
-@for_readers
+@allow_cross_origin
 def agent_usage(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
     """How another agent asks this one, as Markdown; seen by those who see the card."""
     return _shown(request, owner, slug, USAGE)
@@ -96,7 +103,7 @@ def _rendered(agent: Agent, render: Render) -> HttpResponse:
     return HttpResponse(render.written(agent, read_today(agent)), content_type=render.media_type)
 
 
-def _usage(agent: Agent, today: Today, public_url: str) -> str:
+def _usage(agent: Agent, today: UsageToday, public_url: str) -> str:
     return usage_sheet(agent, today, public_url, reply_wait_s=get_settings().reply_wait_s)
 
 

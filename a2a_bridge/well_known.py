@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from a2a_bridge.catalog import CATALOG, Part, catalog
-from a2a_bridge.documents import encode, for_readers, not_modified, weak_etag, with_validators
+from a2a_bridge.catalog import CATALOG, CatalogPart, catalog
+from a2a_bridge.documents import allow_cross_origin, encode, not_modified, weak_etag, with_validators
 from a2a_bridge.settings import get_settings
 from accounts.error_pages import json_error
 from accounts.signing import public_keys
@@ -38,21 +38,21 @@ NOT_AN_AGENT = "this hub is no agent itself; /.well-known/ai-catalog.json lists 
 
 
 @csrf_exempt
-@for_readers
+@allow_cross_origin
 def ai_catalog(request: HttpRequest) -> HttpResponse:
     """`/.well-known/ai-catalog.json`"""
     return _catalog(request, content_type=CATALOG, with_queries=False)
 
 
 @csrf_exempt
-@for_readers
+@allow_cross_origin
 def ard(request: HttpRequest) -> HttpResponse:
     """`/.well-known/ard.json`"""
     return _catalog(request, content_type="application/json", with_queries=True)
 
 
 @csrf_exempt
-@for_readers
+@allow_cross_origin
 def jwks(request: HttpRequest) -> HttpResponse:
     """`/.well-known/jwks.json`: the public keys that verify what this hub signed."""
     answer = HttpResponse(encode(public_keys()), content_type="application/jwk-set+json")
@@ -61,14 +61,14 @@ def jwks(request: HttpRequest) -> HttpResponse:
 
 
 @csrf_exempt
-@for_readers
+@allow_cross_origin
 def no_agent_card(request: HttpRequest) -> HttpResponse:
-    """`/.well-known/agent-card.json`: whoever looks for an agent here is shown to the catalog."""
+    """`/.well-known/agent-card.json`: names the catalog to clients that look for an agent here."""
     return json_error(404, "not_found", NOT_AN_AGENT)
 
 
 @csrf_exempt
-@for_readers
+@allow_cross_origin
 def agent_info(request: HttpRequest) -> HttpResponse:
     """The document behind the uri of the hub's extension of A2A cards."""
     return HttpResponse(EXTENSION, content_type="text/plain; charset=utf-8")
@@ -77,7 +77,7 @@ def agent_info(request: HttpRequest) -> HttpResponse:
 def _catalog(request: HttpRequest, *, content_type: str, with_queries: bool) -> HttpResponse:
     part = None
     if "from" in request.GET:
-        part = Part(request.GET["from"], request.GET.get("to", ""))
+        part = CatalogPart(request.GET["from"], request.GET.get("to", ""))
         if not all(len(handle) <= MAX_HANDLE_CHARS and handle.isprintable() for handle in (part.first, part.end)):
             return json_error(400, "validation_failed", "from, to: want handles")
     shown = catalog(get_settings().public_url, request.path_info, part, with_queries=with_queries)

@@ -148,7 +148,7 @@ def _page(
     rows = [Row(one, is_current=one.pk == caller.identity.credential_id) for one in live]
     context = {
         "me": caller.user,
-        "ways_in": _ways_in(caller.user),
+        "ways_in": _list_signin_methods(caller.user),
         "sessions": [row for row in rows if row.credential.kind == Kind.SESSION],
         "tokens": [row for row in rows if row.credential.kind != Kind.SESSION],
         "minted": minted,
@@ -163,7 +163,7 @@ def _page(
     return render(request, "account.html", context, status=status)
 
 
-def _ways_in(user: User) -> str:
+def _list_signin_methods(user: User) -> str:
     """By what a user can sign in, in words; empty for an account that only holds tokens."""
     found = [f"GitHub (account {user.github_id})"] if user.github_id is not None else []
     found += [one.issuer for one in user.provider_identities.order_by("pk")]

@@ -7,8 +7,8 @@ from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
-from accounts.acts import READ
 from accounts.admin_site import OwnerScopedAdmin, make_filter, site
+from accounts.audit_log import READ
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 
 ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted", READ: "read"}

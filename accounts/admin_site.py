@@ -13,7 +13,7 @@ from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import URLPattern, URLResolver, reverse
 
-from accounts import acts
+from accounts import audit_log
 from accounts.browser import sign_out
 from accounts.models import User
 
@@ -82,7 +82,7 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """The rows of one table: staff see all, other users their own; for them a row of another user is absent.
 
     `owner_lookup` leads from a row to its owner; None: only staff see the rows. `writes` names what those who see
-    a row may do with it: "add", "change", "delete". Each write and each action is logged (`accounts.acts`).
+    a row may do with it: "add", "change", "delete". Each write and each action is logged (`accounts.audit_log`).
     """
 
     owner_lookup: str | None = None
@@ -133,10 +133,14 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             raise SuspiciousOperation("a row is chosen by its number")
         everything = request.POST.get("select_across") == "1"
         some = queryset if everything else queryset.filter(pk__in=chosen)
-        rows = acts.name_rows(list(some[: acts.ROWS_NAMED + 1])) if action in self.get_actions(request) else []
+        rows = (
+            audit_log.name_rows(list(some[: audit_log.ROWS_NAMED + 1]))
+            if action in self.get_actions(request)
+            else []
+        )
         response = super().response_action(request, queryset, *args, **kwargs)
         if rows and action != DELETE_SELECTED and isinstance(request.user, User):  # Django logs its own
-            acts.note(request.user, self.model, rows, action)
+            audit_log.record_act(request.user, self.model, rows, action)
         return response
 
     def is_key(self, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""One way to know a caller, for HTTP and for sockets: a Bearer token, or the cookie `cw_session`.
+"""Authenticates callers of HTTP and WebSocket requests: a Bearer token, or the cookie `cw_session`.
 
 The ledger looks up the callers of asks by a statement of its own (`agents.core.ledger.state`).
 """
@@ -15,7 +15,7 @@ from msgspec import Struct
 from accounts.models import Credential
 from accounts.tokens import digest
 from kit import sql
-from kit.clock import near_now
+from kit.clock import approximate_now
 
 COOKIE = "cw_session"
 INSUFFICIENT_SCOPE = "insufficient_scope"
@@ -34,7 +34,7 @@ _CREDENTIALS = sql.KeyedQuery(
 
 
 class TokenScope(StrEnum):
-    """What a token may be for; stored, never renamed."""
+    """The scopes of tokens; stored, never renamed."""
 
     ASK = "ask"
     READ = "read"
@@ -43,12 +43,12 @@ class TokenScope(StrEnum):
 
 
 def scope_text(scope: TokenScope) -> str:
-    """What a request without the scope is told."""
+    """The error text for a request whose token lacks the scope."""
     return f"this token is not for this: it takes the scope {scope}, and may not be for one agent alone"
 
 
 class Identity(Struct, frozen=True):
-    """Who a live credential speaks for, and what for. `is_stale`: its last use should be noted again.
+    """The user and the permissions of a valid credential. `is_stale`: its last use should be stored again.
 
     `scopes`: separated by spaces; empty: all. `only_agent`: the handle, in lower case, of the one agent it asks.
     """
@@ -65,11 +65,11 @@ class Identity(Struct, frozen=True):
 
     @property
     def is_limited(self) -> bool:
-        """Whether it is for less than all that its user may."""
+        """Whether the credential is limited by scopes or to one agent."""
         return bool(self.scopes or self.only_agent)
 
     def may(self, scope: TokenScope, *, agent: str = "") -> bool:
-        """Whether it is for this. `agent`: the handle, where an agent is asked or its card read."""
+        """Whether the credential has the scope. `agent`: the handle, where an agent is asked or its card read."""
         if self.only_agent and agent.lower() != self.only_agent:
             return False
         return not self.scopes or scope in self.scopes.split()
@@ -123,12 +123,12 @@ def find_identity(token: Presented | None) -> Identity | None:
     """
     rows = _CREDENTIALS.rows([token.digest]) if token else ()
     for pk, kind, name, user_id, login, is_staff, last_used_at, scopes, only_agent in rows:
-        is_stale = last_used_at is None or last_used_at < near_now() - TOUCH_EVERY
+        is_stale = last_used_at is None or last_used_at < approximate_now() - TOUCH_EVERY
         return Identity(pk, kind, name, user_id, login, is_staff, is_stale, scopes, only_agent)
     return None
 
 
 def still_good(credential_ids: Collection[int]) -> set[int]:
-    """Those among these credentials that would be accepted now."""
+    """The credentials, of these, that are still valid."""
     live = Credential.objects.live().filter(pk__in=credential_ids, user__is_active=True)
     return set(live.values_list("pk", flat=True))

@@ -32,14 +32,14 @@ NAMED = ("authorization", "origin", "sec-fetch-site")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A signed-in user, and the credential that says so."""
+    """A signed-in user with the credential of the request."""
 
     user: User
     identity: Identity
 
 
 def presented_by(request: HttpRequest) -> Presented | None:
-    """The token a request carries, live or not."""
+    """The token of a request, valid or not."""
     headers = {name: request.headers[name] for name in NAMED if name in request.headers}
     # Django's own parsing of cookies, because ours fails on a malformed cookie beside ours.
     headers["cookie"] = f"{COOKIE}={request.COOKIES[COOKIE]}" if COOKIE in request.COOKIES else ""
@@ -47,7 +47,10 @@ def presented_by(request: HttpRequest) -> Presented | None:
 
 
 def find_caller(request: HttpRequest) -> Caller | None:
-    """Who sent a request, by the live session or app credential of an active user. Notes its use."""
+    """The caller of a request, by a valid session or app credential of an active user.
+
+    Stores the time of its use.
+    """
     identity = find_identity(presented_by(request))
     if identity is None or identity.kind not in CALLER_KINDS:
         return None

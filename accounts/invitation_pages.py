@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import acts, invitations
+from accounts import audit_log, invitations
 from accounts.browser import device_name, sign_in
 from accounts.callers import Caller
 from accounts.invitations import CannotInvite, Invited
@@ -32,7 +32,7 @@ BAD_LOGIN = "A login is 1 to 39 letters, digits or hyphens, with no hyphen at ei
 LISTED = 100
 MAX_PASSWORD_CHARS = 1024
 TOO_LONG = f"Use at most {MAX_PASSWORD_CHARS} characters."
-NOT_TWICE = "The two passwords differ."
+PASSWORDS_DIFFER = "The two passwords differ."
 
 
 @never_cache
@@ -111,7 +111,7 @@ def revoke_invitation(request: HttpRequest, invitation_id: int) -> HttpResponse:
     found = list(invitations.open_now().filter(pk=invitation_id))
     if found:
         Invitation.objects.filter(pk=invitation_id, used_at=None).update(expires_at=db_now())
-        acts.note(caller.user, Invitation, acts.name_rows(found), "revoked")
+        audit_log.record_act(caller.user, Invitation, audit_log.name_rows(found), "revoked")
         messages.success(request, f"The link for @{found[0].login} is good no more.")
     return HttpResponseRedirect(reverse("invitations"))
 
@@ -129,7 +129,7 @@ def _problems(request: HttpRequest, login: str, password: str) -> list[str]:
     if len(password) > MAX_PASSWORD_CHARS or "\0" in password:
         return [TOO_LONG]
     if password != request.POST.get("again", ""):
-        return [NOT_TWICE]
+        return [PASSWORDS_DIFFER]
     try:
         validate_password(password, user=User(login=login))
     except ValidationError as invalid:

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.urls import reverse
 
-from accounts import acts
+from accounts import audit_log
 from accounts.models import Credential, Invitation, User
 from accounts.oauth.errors import Refused
 from accounts.settings import get_settings
@@ -84,7 +84,9 @@ def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
         expires_at=now + LIFETIME,
     )
     if made_by is not None:
-        acts.note(made_by, Invitation, acts.name_rows([invitation]), f"invited @{invitation.login}")
+        audit_log.record_act(
+            made_by, Invitation, audit_log.name_rows([invitation]), f"invited @{invitation.login}"
+        )
     return Invited(invitation, f"{get_settings().public_origin}{reverse('join', args=[token])}")
 
 
@@ -126,7 +128,7 @@ def redeem(token: str, set_up: Callable[[User], None]) -> User:
     if invitation.user is not None:  # its password or a session may have been stolen
         Credential.objects.filter(user=user, kind=Credential.Kind.SESSION).revoke()
     Invitation.objects.filter(pk=invitation.pk).update(used_at=db_now(), user=user)
-    acts.note(user, User, acts.name_rows([user]), "set up a sign-in by an invitation")
+    audit_log.record_act(user, User, audit_log.name_rows([user]), "set up a sign-in by an invitation")
     logger.info("invitation.used", extra={"user_id": user.pk})
     return user
 

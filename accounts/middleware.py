@@ -103,6 +103,6 @@ def _is_known(request: HttpRequest) -> bool:
 
 
 def _user(request: HttpRequest) -> User | AnonymousUser:
-    """Whoever is there in person: an app's token opens the API, never a page or the admin."""
+    """A user in a browser: an app's token opens the API, never a page or the admin."""
     caller = find_caller(request)
     return caller.user if caller and caller.identity.kind == Credential.Kind.SESSION else AnonymousUser()

@@ -11,7 +11,7 @@ from django.db.models.functions import Lower, Now
 from django.utils import timezone
 
 from accounts.oauth.models import DeviceGrant, Invitation, LoginAttempt, LoginCode, Passkey, ProviderIdentity
-from kit.clock import near_now
+from kit.clock import approximate_now
 
 Listener = Callable[[Sequence[int]], None]
 
@@ -113,7 +113,9 @@ class CredentialQuerySet(models.QuerySet["Credential"]):
 
     @transaction.atomic
     def revoke(self) -> int:
-        """Refuse these from the next request on, and tell whoever depends on them; how many were still good."""
+        """Refuse these credentials from the next request on and notify listeners; returns how many were still
+        valid.
+        """
         ids = list(self.filter(revoked_at=None).values_list("pk", flat=True))
         count = Credential.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=Now())
         _announce_revoked(ids)
@@ -125,7 +127,7 @@ class CredentialQuerySet(models.QuerySet["Credential"]):
 
 
 class Credential(models.Model):
-    """A token somebody holds; only its hash is here, its text was shown once."""
+    """A token of a user; only its hash is stored, its text was shown once."""
 
     class Kind(models.TextChoices):
         SESSION = "session", "sign-in session (cw_sess_)"
@@ -168,7 +170,7 @@ class Credential(models.Model):
     @property
     def is_live(self) -> bool:
         """Whether it would be accepted now."""
-        return self.revoked_at is None and (self.expires_at is None or self.expires_at > near_now())
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > approximate_now())
 
     @staticmethod
     def touch(ids: Iterable[int]) -> None:

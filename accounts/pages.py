@@ -16,8 +16,8 @@ from accounts.models import User
 from accounts.oauth import attempts
 from accounts.oauth.attempts import browser_key, keep_key, sound_key
 from accounts.oauth.errors import Refused, TooFast
+from accounts.oauth.signin_methods import find_signin_methods
 from accounts.oauth.signup import LOGIN
-from accounts.oauth.ways import find_ways
 from accounts.passkeys import check_sign_in, sign_in_options
 from accounts.settings import get_settings
 from accounts.throttle import check_address, check_passwords
@@ -34,7 +34,7 @@ SUSPENDED = "{login} is suspended. An operator can lift that in the admin."
 @require_http_methods(["GET", "HEAD", "POST"])
 def signin(request: HttpRequest) -> HttpResponse:
     """Every way to sign in that is set up; a POST is of the development sign-in, where DEV_LOGIN allows it."""
-    if request.method != "POST" or not find_ways().development:
+    if request.method != "POST" or not find_signin_methods().development:
         return _page(request)
     login = request.POST.get("login", "").strip()
     try:
@@ -86,7 +86,7 @@ def signin_passkey(request: HttpRequest) -> HttpResponse:
     try:
         check_address(request, "passkey")
         state = request.POST.get("state", "")
-        attempts.come_back(browser_key(request), state, provider=PASSKEY)
+        attempts.finish_attempt(browser_key(request), state, provider=PASSKEY)
         user = check_sign_in(request.POST.get("credential", ""), state)
     except Refused as refused:
         status = 429 if isinstance(refused, TooFast) else 400
@@ -112,7 +112,7 @@ def _signed_in(request: HttpRequest, user: User, next_path: str | None) -> HttpR
 
 
 def _page(request: HttpRequest, *, status: int = 200, **context: str) -> HttpResponse:
-    ways = find_ways()
+    ways = find_signin_methods()
     next_path = own_path(request.POST.get("next") or request.GET.get("next"))
     shown = {"ways": ways, "next_path": next_path, "github_url": get_settings().github_url, **context}
     return render(request, "signin.html", shown, status=503 if status == 200 and not ways.is_any else status)

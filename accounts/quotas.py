@@ -13,7 +13,7 @@ class QuotaExceeded(Refused):
     code = "quota_exceeded"
 
 
-def hold(user_id: int) -> None:
+def lock_owner(user_id: int) -> None:
     """Lock the user's row until the transaction ends, so that quota checks of one user run one after another."""
     list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))
 
@@ -35,6 +35,6 @@ def check_tokens(user: User) -> None:
         QuotaExceeded: there are as many live ones as one may have.
     """
     if most := get_settings().tokens_per_owner:
-        hold(user.pk)
+        lock_owner(user.pk)
         held = Credential.objects.live().filter(user=user, kind__in=TOKENS).count()
         check(held, most, "live tokens")

@@ -135,7 +135,7 @@ class StrictJSONParser(JSONParser):
             return strict_json.parse(strict_json.decode(stream.read()))
         except strict_json.NotJson:
             raise exceptions.ParseError("the body is not JSON") from None
-        except strict_json.Unsound as unsound:
+        except strict_json.UnreadableText as unsound:
             raise exceptions.ParseError(str(unsound)) from None
 
 

@@ -22,7 +22,7 @@ PSEUDONYM_BYTES = 16
 
 
 class Unreadable(Exception):
-    """No key of ours opens it: its key is gone."""
+    """No configured key decrypts the secret."""
 
 
 def seal(text: str, purpose: bytes) -> str:
@@ -54,7 +54,7 @@ def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int,
     Leaves a row alone that changed in this moment: it is sealed with the newest key already.
     """
     done = unreadable = 0
-    for batch in batches.walk(rows, *columns, at_once=RESEALED_AT_ONCE):
+    for batch in batches.walk_rows(rows, *columns, at_once=RESEALED_AT_ONCE):
         for key, *sealed in batch:
             try:
                 fresh = [seal(unseal(one, purpose), purpose) if one else "" for one in sealed]

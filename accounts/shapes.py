@@ -62,7 +62,7 @@ class MintedAppToken(TypedDict):
 
 
 class AuthSession(TypedDict):
-    """A place where somebody is signed in; `id` is the SHA-256 of its token."""
+    """A signed-in session of a user; `id` is the SHA-256 of its token."""
 
     id: str
     source: Literal["web", "cli"]

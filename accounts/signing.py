@@ -58,7 +58,7 @@ def public_keys() -> dict[str, Any]:
 
 @transaction.atomic
 def rotate() -> str:
-    """Retire the key that signs and make another; its id. Keys nobody needs any more are forgotten."""
+    """Retire the key that signs and make another; its id. Keys that verify nothing any more are deleted."""
     now = db_now()
     SigningKey.objects.filter(retired_at=None).update(retired_at=now, sealed="")
     SigningKey.objects.filter(retired_at__lte=now - timedelta(days=VERIFIABLE_DAYS)).delete()

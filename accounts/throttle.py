@@ -32,7 +32,7 @@ def check_address(request: HttpRequest, what: str) -> None:
     _hit(what, address_of(request), RateLimitItemPerMinute(get_settings().signin_rate_per_minute))
 
 
-def check_guesses(user_id: int) -> None:
+def check_code_guesses(user_id: int) -> None:
     """Count one more code typed by a user.
 
     Raises:

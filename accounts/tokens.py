@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db import IntegrityError, models, transaction
 
 from accounts.models import Credential, User
-from accounts.quotas import QuotaExceeded, check_tokens, hold
+from accounts.quotas import QuotaExceeded, check_tokens, lock_owner
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -39,7 +39,7 @@ class Minted:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """For what and how long a token is made. No scopes: all. `only_agent`: a handle, `owner/slug`."""
+    """The scopes, agent and lifetime of a new token. No scopes: all. `only_agent`: a handle, `owner/slug`."""
 
     scopes: tuple[str, ...] = ()
     only_agent: str = ""
@@ -90,7 +90,7 @@ def mint(
 
 @transaction.atomic
 def mint_channel(user: User, name: str, *, user_agent: str, limits: Limits = NO_LIMITS) -> Minted:
-    """A channel token by its user's own hand.
+    """Create a channel token on its user's request.
 
     Raises:
         accounts.quotas.QuotaExceeded: the user holds as many tokens as one may.
@@ -102,7 +102,7 @@ def mint_channel(user: User, name: str, *, user_agent: str, limits: Limits = NO_
 
 @transaction.atomic
 def rotate(old: Credential, *, overlap: timedelta, user_agent: str) -> Minted:
-    """A token like this one in its place; both are good for a while, then the old one has expired.
+    """Replace a token by a new one with the same limits; the old one stays valid for a while.
 
     Raises:
         accounts.quotas.QuotaExceeded: the user holds as many tokens as one may.
@@ -130,7 +130,7 @@ def get_or_create_local_user(login: str) -> User:
     """The holder of a login, or a new local account of that name.
 
     Raises:
-        BadLogin: it cannot be anybody's login.
+        BadLogin: the text cannot be a login.
     """
     if not LOGIN.match(login):
         raise BadLogin(f"{login!r} is no login: want 1 to 39 letters, digits or inner hyphens")
@@ -139,7 +139,7 @@ def get_or_create_local_user(login: str) -> User:
     try:
         with transaction.atomic():
             return User.objects.create(login=login)
-    except IntegrityError:  # somebody else made it in this moment
+    except IntegrityError:  # another process created it meanwhile
         return User.objects.get_by_natural_key(login)
 
 
@@ -151,7 +151,7 @@ def replace_credential(
     Raises:
         QuotaExceeded: it is an app's, and the user holds as many tokens as one may.
     """
-    hold(user.pk)
+    lock_owner(user.pk)
     sources = [Source.CLI] if kind == Kind.SESSION else [Source.SPA, Source.DEVICE]
     if machine_id:
         user.credentials.filter(kind=kind, machine_id=machine_id, source__in=sources).revoke()
@@ -169,19 +169,19 @@ def replace_credential(
 
 
 def revoke_issued(issued: Credential | None) -> None:
-    """Take back what a code gave before, if anything: somebody else has the code too."""
+    """Revoke the credential that the code was exchanged for, if any: the code was used twice."""
     if issued is not None:
         Credential.objects.filter(pk=issued.pk).revoke()
 
 
 @transaction.atomic
 def mint_app(user: User, name: str, *, user_agent: str, limits: Limits = NO_LIMITS) -> Minted:
-    """An app token by its user's own hand.
+    """Create an app token on its user's request.
 
     Raises:
         QuotaExceeded: the user holds MINTED_APPS live ones, or as many tokens as one may.
     """
-    hold(user.pk)
+    lock_owner(user.pk)
     check_tokens(user)
     if user.credentials.live().filter(kind=Kind.APP, source=Source.MINT).count() >= MINTED_APPS:
         raise QuotaExceeded(f"you hold {MINTED_APPS} app tokens: revoke one first")

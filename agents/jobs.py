@@ -35,7 +35,7 @@ def reap() -> dict[str, int]:
     with transaction.atomic():
         now = db_now()
         alive = alive_since(now)
-        dead = presence.forget(Process.objects.filter(beat_at__lte=alive))  # first: it locks sessions
+        dead = presence.remove_processes(Process.objects.filter(beat_at__lte=alive))  # first: it locks sessions
         living = Process.objects.filter(beat_at__gt=alive).values("pk")
         ended = {"outcome": Outcome.FAILED, "settled_at": now, "released_at": now}
         orphans = Turn.objects.open().exclude(home__in=living).update(reason=Failure.PROCESS_DIED, **ended)
@@ -94,8 +94,8 @@ def retain(turns_kept_days: int) -> int:
 def blank_questions(questions_kept_days: int) -> int:
     """Blank the text of questions that the owner of who was asked keeps no longer; how many. The audit row stays.
 
-    `questions_kept_days`: for owners who chose no number. Each owner is looked at every few hours, from where the
-    last look ended.
+    `questions_kept_days`: for owners who chose no number. Each owner is processed every few hours, from where the
+    last run ended.
     """
     with advisory_lock("blanking questions") as is_alone:
         return _blank_all(questions_kept_days) if is_alone else 0
@@ -123,7 +123,7 @@ def _delete_oldest(rows: QuerySet[Any], moment: str, before: datetime) -> int:
         return [pk for pk, then in oldest if then < before]
 
     manager = rows.model._default_manager
-    return sum(manager.filter(pk__in=ids).delete()[0] for ids in batches.resting(find))
+    return sum(manager.filter(pk__in=ids).delete()[0] for ids in batches.with_rests(find))
 
 
 def _blank_all(default_days: int) -> int:
@@ -138,7 +138,7 @@ def _blank_all(default_days: int) -> int:
 
 
 def _some(owners: QuerySet[User]) -> Iterator[list[User]]:
-    found: Iterator[list[User]] = batches.resting(lambda: list(owners.order_by("pk")[:OWNERS_AT_ONCE]))
+    found: Iterator[list[User]] = batches.with_rests(lambda: list(owners.order_by("pk")[:OWNERS_AT_ONCE]))
     return found
 
 
@@ -158,4 +158,6 @@ def _blank_of(owner: User, until: datetime) -> int:
 
 
 def _blank(turns: QuerySet[Turn]) -> int:
-    return sum(Turn.objects.filter(pk__in=ids).update(question="") for ids in batches.of(turns, BLANKED_AT_ONCE))
+    return sum(
+        Turn.objects.filter(pk__in=ids).update(question="") for ids in batches.key_batches(turns, BLANKED_AT_ONCE)
+    )

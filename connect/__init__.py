@@ -14,7 +14,7 @@ from connect.answers import Answer, AnswerFailed, echo
 from connect.command import Command
 from connect.ending import Ending
 from connect.frames import Question, Welcome
-from connect.sayings import Artifact, AuthRequired, Failed, InputRequired, Rejected, Saying, Status
+from connect.reply_parts import Artifact, AuthRequired, Failed, InputRequired, Rejected, ReplyPart, Status
 
 __all__ = [
     "Agent",
@@ -28,7 +28,7 @@ __all__ = [
     "InputRequired",
     "Question",
     "Rejected",
-    "Saying",
+    "ReplyPart",
     "Status",
     "Welcome",
     "echo",

@@ -36,7 +36,7 @@ class Agent:
         hub: the hub's origin, such as `https://hub.example`.
         token: a channel token of the owner, `ck_live_…`.
         answer: called once per question; yields the reply: text in pieces, `Status`, `Artifact` and the like
-            (`connect.sayings`), or raises `AnswerFailed`.
+            (`connect.reply_parts`), or raises `AnswerFailed`.
         name: the routing name to ask for; without one the hub derives it from the working directory.
         streams: send pieces as they come; otherwise each reply is one frame, sent when it is complete.
         session_id: the session of an earlier welcome, to come back to.

@@ -8,19 +8,19 @@ from dataclasses import replace
 from connect import frames
 from connect.cleaning import clean, cleaned, cut
 from connect.frames import Question
-from connect.sayings import Artifact, End, Failed, Saying, Status
+from connect.reply_parts import Artifact, End, Failed, ReplyPart, Status
 
 logger = logging.getLogger(__name__)
 
 MAX_REPLY_BYTES = 1_000_000
 MAX_WORDS_BYTES = 16_000
 
-Answer = Callable[[Question], AsyncIterator[Saying]]
-"""Called once per question. When nobody waits for the answer any more it is cancelled or closed early."""
+Answer = Callable[[Question], AsyncIterator[ReplyPart]]
+"""Called once per question. When no caller waits for the answer any more, it is cancelled or closed early."""
 
 
 class AnswerFailed(Exception):
-    """There is no (whole) answer; the text of this error is for whoever asked. The same as yielding `Failed`."""
+    """There is no (whole) answer; the text of this error is sent to the caller. The same as yielding `Failed`."""
 
 
 async def echo(question: Question) -> AsyncIterator[str]:
@@ -28,7 +28,7 @@ async def echo(question: Question) -> AsyncIterator[str]:
     yield question.text
 
 
-async def sendable(question: Question, answer: Answer) -> AsyncGenerator[Saying, None]:
+async def sendable(question: Question, answer: Answer) -> AsyncGenerator[ReplyPart, None]:
     """Yield an answer's pieces so that the hub can take them: valid text, of bounded size.
 
     A failure becomes the last piece; only cancellation comes out as an exception.
@@ -48,7 +48,7 @@ async def sendable(question: Question, answer: Answer) -> AsyncGenerator[Saying,
     yield Failed(cut(clean(failure), MAX_WORDS_BYTES))
 
 
-async def as_text(sayings: AsyncGenerator[Saying, None]) -> AsyncGenerator[Saying, None]:
+async def as_text(sayings: AsyncGenerator[ReplyPart, None]) -> AsyncGenerator[ReplyPart, None]:
     """The same for a hub that takes text only: what is not text stands on lines of its own, notes are left out."""
     ending = ""
     async with aclosing(sayings):
@@ -60,7 +60,7 @@ async def as_text(sayings: AsyncGenerator[Saying, None]) -> AsyncGenerator[Sayin
             yield text
 
 
-async def _within_cap(question: Question, answer: Answer) -> AsyncGenerator[Saying, None]:
+async def _within_cap(question: Question, answer: Answer) -> AsyncGenerator[ReplyPart, None]:
     room = MAX_REPLY_BYTES
     sayings = answer(question)
     try:

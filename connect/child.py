@@ -29,7 +29,7 @@ async def start(
         process = await asyncio.create_subprocess_exec(
             *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environ, start_new_session=True
         )
-        say(process, stdin)
+        write_input(process, stdin)
         return process
     with tempfile.TemporaryFile() as source:  # a file: who ignores it breaks no pipe, and /dev/stdin works
         source.write(stdin.encode(errors="replace"))
@@ -39,10 +39,11 @@ async def start(
         )
 
 
-def say(process: Process, text: str) -> None:
+def write_input(process: Process, text: str) -> None:
     """Write to a program whose standard input was kept open; one that reads no more misses it."""
     if process.stdin is not None and not process.stdin.is_closing():
-        process.stdin.write(text.encode(errors="replace"))  # no drain: who does not read must hold up nobody
+        # no drain: a program that does not read must not block the others
+        process.stdin.write(text.encode(errors="replace"))
 
 
 async def given_time(process: Process, stdout: asyncio.StreamReader, *, within_s: float) -> None:

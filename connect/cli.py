@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     """Be an agent until told to stop; the answer is the exit code. Takes SIGINT and SIGTERM meanwhile."""
     with logs_on_stderr():
         try:
-            command = chosen_command(options)
+            command = choose_command(options)
             agent = build_agent(options, command)
         except ValueError as problem:
             sys.stderr.write(f"connect: {problem}\n")
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_CODES[asyncio.run(run_until_signal(agent, command))]
 
 
-def chosen_command(options: argparse.Namespace) -> Command | None:
+def choose_command(options: argparse.Namespace) -> Command | None:
     """Give the command to run, or None for the echo.
 
     Raises:
@@ -105,7 +105,7 @@ def build_agent(options: argparse.Namespace, command: Command | None) -> Agent:
     """
     hub = required(options.hub, "--hub", HUB_VARIABLE)
     name = None if options.name is None else checked_name(options.name)
-    file = held_file(options, hub, name)
+    file = hold_session_file(options, hub, name)
 
     def on_welcome(welcome: Welcome) -> None:
         sys.stderr.write(f"connected as @{welcome.routing_name} (session {welcome.session_id})\n")
@@ -114,7 +114,7 @@ def build_agent(options: argparse.Namespace, command: Command | None) -> Agent:
 
     return Agent(
         hub=hub,
-        token=chosen_token(options),
+        token=choose_token(options),
         answer=command or echo,
         name=name,
         streams=command is not None,
@@ -123,7 +123,7 @@ def build_agent(options: argparse.Namespace, command: Command | None) -> Agent:
     )
 
 
-def held_file(options: argparse.Namespace, hub: str, name: str | None) -> SessionFile | None:
+def hold_session_file(options: argparse.Namespace, hub: str, name: str | None) -> SessionFile | None:
     """The file that keeps the session, this process's alone; None without one.
 
     Raises:
@@ -137,7 +137,7 @@ def held_file(options: argparse.Namespace, hub: str, name: str | None) -> Sessio
     return file if file.hold() else None
 
 
-def chosen_token(options: argparse.Namespace) -> str:
+def choose_token(options: argparse.Namespace) -> str:
     """The token of an option, a file or the environment.
 
     Raises:

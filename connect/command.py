@@ -11,7 +11,7 @@ from connect import child, lines
 from connect.answers import AnswerFailed
 from connect.frames import Question
 from connect.lines import Lines
-from connect.sayings import End, Saying
+from connect.reply_parts import End, ReplyPart
 from connect.tasks import running
 
 TERM_GRACE_S = 2.0
@@ -37,7 +37,7 @@ class Command:
         self._term_grace_s = TERM_GRACE_S
         self._cancel_grace_s = CANCEL_GRACE_S
 
-    async def __call__(self, question: Question) -> AsyncIterator[Saying]:
+    async def __call__(self, question: Question) -> AsyncIterator[ReplyPart]:
         """Yield what the program says.
 
         Raises:
@@ -83,7 +83,7 @@ class Command:
         except OSError as problem:
             raise AnswerFailed(f"command cannot be started: {program} ({problem.strerror})") from None
 
-    async def _read(self, stdout: asyncio.StreamReader) -> AsyncIterator[Saying]:
+    async def _read(self, stdout: asyncio.StreamReader) -> AsyncIterator[ReplyPart]:
         reader = Lines()
         async for text in child.decoded(stdout):
             if not self._speaks_lines:
@@ -95,11 +95,11 @@ class Command:
             yield saying
 
     async def _part(self, process: Process, stdout: asyncio.StreamReader, *, has_ended: bool) -> None:
-        """Nobody listens any more: a program that knows the word is told, and gets time to end by itself."""
+        """No caller waits any more: a program that knows `cancel` is told, and gets time to end by itself."""
         try:
             if self._speaks_lines:
                 if not has_ended:
-                    child.say(process, lines.CANCEL)
+                    child.write_input(process, lines.CANCEL)
                 await child.given_time(process, stdout, within_s=self._cancel_grace_s)
         finally:
             await child.end(process, stdout, grace_s=self._term_grace_s)

@@ -14,7 +14,7 @@ from connect.ending import Ending
 from connect.frames import Bye, Cancel, HubError, HubFrame, Ping, Question, Welcome
 from connect.questions import Questions
 from connect.replies import Reply
-from connect.sayings import Failed
+from connect.reply_parts import Failed
 
 logger = logging.getLogger(__name__)
 
@@ -138,9 +138,9 @@ def error_ending(error: HubError) -> Ending | None:
 
 
 def bye_ending(bye: Bye) -> Ending:
-    """Log the hub's goodbye, and say what kind of end it is."""
+    """Log why the hub closes the connection, and return the kind of end."""
     if bye.retry:
-        logger.info("the hub says goodbye for now: %s", bye.reason)
+        logger.info("the hub closes the connection for now: %s", bye.reason)
         return Ending.LOST
-    logger.warning("the hub says goodbye: %s", bye.reason)
+    logger.warning("the hub closes the connection: %s", bye.reason)
     return Ending.SUPERSEDED if bye.reason == "superseded" else Ending.DISMISSED

@@ -8,6 +8,6 @@ class Ending(Enum):
 
     LOST = "the connection was lost"
     STOPPED = "this side asked to stop"
-    DISMISSED = "the hub said goodbye for good"
+    DISMISSED = "the hub closed the connection for good"
     SUPERSEDED = "another process took over this session"
     REFUSED = "the hub refused the token"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from connect.sayings import Artifact, End, Status
+from connect.reply_parts import Artifact, End, Status
 
 MAX_SHOWN_CHARS = 500
 FEATURES = ["cancel"]
@@ -74,7 +74,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Cancel:
-    """Nobody wants the answer to that question any more."""
+    """No caller waits for the answer to that question any more."""
 
     chat_id: str
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from connect.frames import Question
-from connect.sayings import Artifact, AuthRequired, End, Failed, InputRequired, Rejected, Saying, Status
+from connect.reply_parts import Artifact, AuthRequired, End, Failed, InputRequired, Rejected, ReplyPart, Status
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Lines:
         self._line = ""
         self._is_text = False
 
-    def feed(self, text: str) -> Iterator[Saying]:
+    def feed(self, text: str) -> Iterator[ReplyPart]:
         """Yield what is said with this much more output."""
         for piece in _PIECES.findall(text):
             self._line += piece
@@ -55,15 +55,17 @@ class Lines:
             elif is_whole:
                 yield from self.finish()
 
-    def finish(self) -> Iterator[Saying]:
+    def finish(self) -> Iterator[ReplyPart]:
         """Yield what a last line without an end says."""
         line, self._line = self._line, ""
-        if (saying := said_in(line)) is not None:
+        if (saying := read_line(line)) is not None:
             yield saying
 
 
-def said_in(line: str) -> Saying | None:
-    """What one line says; None when it is left out, because nobody knows its type or its members are wrong."""
+def read_line(line: str) -> ReplyPart | None:
+    """The reply part in one line; None when the line is ignored, because its type is unknown or its members are
+    wrong.
+    """
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -117,7 +119,7 @@ def _end(kind: type[End]) -> Callable[[Fields], End]:
     return lambda fields: kind(_member(fields, "text", str, ""))
 
 
-READERS: dict[str, Callable[[Fields], Saying]] = {
+READERS: dict[str, Callable[[Fields], ReplyPart]] = {
     "text": _text,
     "status": lambda fields: Status(text=_text(fields), metadata=_metadata(fields)),
     "artifact": _artifact,

@@ -40,7 +40,7 @@ class Questions:
         task.add_done_callback(lambda _: self._by_chat.pop(question.chat_id, None))
 
     def drop(self, chat_id: str) -> None:
-        """Nobody wants that answer any more: end it, and say so once it has cleaned up."""
+        """No caller waits for that answer any more: end it, and report it once it has cleaned up."""
         if task := self._by_chat.get(chat_id):
             task.cancel()
             self._start(self._tell_dropped(chat_id, task))

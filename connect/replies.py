@@ -9,7 +9,7 @@ from connect import frames
 from connect.answers import Answer, as_text, sendable
 from connect.chunks import SLOW_CHUNKS, Chunks
 from connect.frames import Question
-from connect.sayings import Artifact, End, Failed, Saying, Status
+from connect.reply_parts import Artifact, End, Failed, ReplyPart, Status
 from connect.tasks import running
 
 MAX_WAITING_PIECES = 8
@@ -17,7 +17,7 @@ LAST_ARTIFACT = 900  # the rest of the hub's 1,000 pieces is for text
 TOO_MANY = "the reply was cut: it has too many artifacts"
 
 Send = Callable[[str], Awaitable[None]]
-Inbox = asyncio.Queue[Saying | None]
+Inbox = asyncio.Queue[ReplyPart | None]
 
 
 class Reply:
@@ -35,7 +35,7 @@ class Reply:
         """Send the answer's text as one `reply`, once it is complete; notes and artifacts as they come."""
         texts: list[str] = []
         end: End | None = None
-        async with aclosing(self._sayings(answer)) as sayings:
+        async with aclosing(self._reply_parts(answer)) as sayings:
             async for saying in sayings:
                 if isinstance(saying, str):
                     texts.append(saying)
@@ -55,7 +55,7 @@ class Reply:
     async def send_streamed(self, answer: Answer) -> None:
         """Send the answer in pieces while it comes, then its end."""
         inbox = Inbox(MAX_WAITING_PIECES)
-        async with running(_pump(self._sayings(answer), inbox)) as pump:
+        async with running(_pump(self._reply_parts(answer), inbox)) as pump:
             while True:
                 is_over, other = await _gather(inbox, self._chunks)
                 if isinstance(other, Status) and not self._takes_notes:
@@ -73,7 +73,7 @@ class Reply:
     def _takes_notes(self) -> bool:
         return self._chunks.taken < SLOW_CHUNKS
 
-    def _sayings(self, answer: Answer) -> AsyncGenerator[Saying, None]:
+    def _reply_parts(self, answer: Answer) -> AsyncGenerator[ReplyPart, None]:
         sayings = sendable(self._question, answer)
         return sayings if self._takes_more else as_text(sayings)
 
@@ -108,7 +108,7 @@ class Reply:
         await self._send(frames.reply_chunk(self._chat_id, text, done=done, now=datetime.now(UTC)))
 
 
-async def _pump(sayings: AsyncGenerator[Saying, None], inbox: Inbox) -> None:
+async def _pump(sayings: AsyncGenerator[ReplyPart, None], inbox: Inbox) -> None:
     async with aclosing(sayings):
         async for saying in sayings:
             await inbox.put(saying)

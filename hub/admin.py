@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponseBase
 from accounts.admin import UserAdmin
 from accounts.admin_site import site
 from accounts.models import User
-from hub.account_data.exporting import export_of
+from hub.account_data.export import export_of
 
 site.unregister(User)
 

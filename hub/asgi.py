@@ -19,10 +19,10 @@ from a2a_bridge.asgi import handle_of  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango  # noqa: E402
+from hub.monitoring.endpoints import PATHS as WATCHED  # noqa: E402
+from hub.monitoring.endpoints import MonitoringEndpoints, draining  # noqa: E402
+from hub.monitoring.metrics import registry  # noqa: E402
 from hub.runtime import Runtime  # noqa: E402
-from hub.watch.endpoints import PATHS as WATCHED  # noqa: E402
-from hub.watch.endpoints import WatchEndpoints, draining  # noqa: E402
-from hub.watch.metrics import registry  # noqa: E402
 from kit.asgi import (  # noqa: E402
     MAX_BODY_BYTES,
     RETRY_SOON,
@@ -42,9 +42,11 @@ PATH_PREFIX = settings.PATH_PREFIX
 STARTING = "the hub is starting"
 
 # Built when the module is imported, without an event loop; `ensure_started` starts it in the one that serves.
-runtime = Runtime(wiring.build())
-watching = WatchEndpoints(
-    registry(str(settings.SPECTACULAR_SETTINGS["VERSION"]), runtime.house.counts, runtime.house.gauges()),
+runtime = Runtime(wiring.build_services())
+watching = MonitoringEndpoints(
+    registry(
+        str(settings.SPECTACULAR_SETTINGS["VERSION"]), runtime.hub_services.counts, runtime.hub_services.gauges()
+    ),
     settings.METRICS_TOKEN,
     runtime.ensure_started,
 )
@@ -73,15 +75,15 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
 
 
 def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
-    house, path = runtime.house, request.path
+    hub_services, path = runtime.hub_services, request.path
     if (handle := handle_of(path)) is not None:
-        return house.bridge(request, handle, send)
+        return hub_services.bridge(request, handle, send)
     if (found := split(path)) is not None:
-        return house.http_json(request, *found, send)
+        return hub_services.http_json(request, *found, send)
     if request.method != "OPTIONS" and (asked := find_call(path)) is not None:
-        return house.operators(request, *asked, send)
+        return hub_services.operators(request, *asked, send)
     if path == EVENT_PATH:
-        return house.hook_events(request, send)
+        return hub_services.hook_events(request, send)
     return bounded_django.serve(request, send)
 
 
@@ -94,7 +96,7 @@ async def _serve_once_started(request: HttpRequest, send: Send) -> None:
 
 
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
-    house, path = runtime.house, scope["path"]
+    hub_services, path = runtime.hub_services, scope["path"]
     if not runtime.is_started and not await watching.has_started():
         await refuse_upgrade(receive, send, 503, "unavailable", STARTING)
     elif name := contradicted_in(scope["headers"]):
@@ -103,9 +105,9 @@ async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     elif path == "/channel" and draining.is_set():
         await refuse_upgrade(receive, send, 503, "unavailable", "the hub takes no agents now")
     elif path == "/channel":
-        await house.agent_socket()(scope, receive, send)
+        await hub_services.agent_socket()(scope, receive, send)
     elif path == "/cli":
-        await house.operator_socket()(scope, receive, send)
+        await hub_services.operator_socket()(scope, receive, send)
     else:  # `/supervisor` too: this hub manages no desktops, and a desktop's program backs off after a 404 only
         await refuse_upgrade(receive, send, 404, "not_found", "no such socket here")
 

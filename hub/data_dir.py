@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from hub import env
 
-ON_A_HUB = frozenset(
+COMMANDS_ON_A_HUB = frozenset(
     {
         "mint_token",
         "link_github",
@@ -54,7 +54,7 @@ def check_hub_exists(arguments: Sequence[str], base_dir: Path) -> None:
     Raises:
         ImproperlyConfigured: the command needs an embedded hub, and DATA_DIR has none.
     """
-    if not arguments or arguments[0] not in ON_A_HUB or "--help" in arguments or env.text("DATABASE_URL"):
+    if not arguments or arguments[0] not in COMMANDS_ON_A_HUB or "--help" in arguments or env.text("DATABASE_URL"):
         return
     data_dir = Path(env.text("DATA_DIR", str(base_dir / "data"))).resolve()
     if not (data_dir / "hub.sqlite3").exists():

@@ -1,4 +1,6 @@
-"""Carries a grown SQLite hub over to an empty PostgreSQL in one transaction, and checks it before the commit."""
+"""Copies the SQLite database of a hub to an empty PostgreSQL in one transaction, and verifies it before the
+commit.
+"""
 
 import hashlib
 import json
@@ -85,7 +87,8 @@ def move(tell: Tell) -> list[Moved]:
     models = _models()
     _check_release(DEFAULT_DB_ALIAS, "start the hub on it once")
     _check_release(TARGET, "run `manage.py migrate` there")
-    with transaction.atomic(), transaction.atomic(using=TARGET):  # nobody writes on either side meanwhile
+    # no other transaction writes on either side meanwhile
+    with transaction.atomic(), transaction.atomic(using=TARGET):
         _take(models)
         copied = [_copy(model, tell) for model in models]
         # Tables are copied by name, so rows may refer to tables that come

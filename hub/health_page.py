@@ -19,10 +19,9 @@ from accounts.oauth.pages import signed_in
 from agents.core.errors import Denied
 from agents.models import Attachment, Process, Turn
 from agents.models.choices import Failure, Outcome
-from agents.models.presence import alive_since
-from agents.models.reachable import live_connections
+from agents.models.presence import alive_since, live_connections
 from hub.logs import errors_lately
-from hub.watch.figures import MOST, count_of, queue_of
+from hub.monitoring.figures import MOST, count_of, queue_of
 from kit import sql
 from kit.clock import db_now
 from webhooks.models import Delivery, Sendable, SendingPause

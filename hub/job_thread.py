@@ -12,8 +12,8 @@ from django.utils.module_loading import autodiscover_modules
 from kombu.exceptions import OperationalError
 
 from a2a_bridge import jobs as bridge_jobs
+from a2a_bridge.pushes.missed_ends import sweep as sweep_pushes
 from a2a_bridge.pushes.queue import PUSHES
-from a2a_bridge.pushes.sweeping import sweep as sweep_pushes
 from hub.celery import app
 from kit.durations import seconds
 from webhooks import jobs as webhook_jobs
@@ -22,7 +22,7 @@ from webhooks.sending import Sender, client
 logger = logging.getLogger(__name__)
 
 EVERY_S = seconds(5.0, at_least_s=1.0)
-BREATH_S = 0.1  # what is woken a thousand times a second still runs ten times
+PAUSE_S = 0.1  # what is woken a thousand times a second still runs ten times
 CALL_EXPIRES_S = 10
 JOIN_WITHIN_S = seconds(10.0, at_least_s=2.5)
 SENDING = {"deliver", "push"}  # jobs whose work `deliverer` and `pusher` do as soon as they are woken
@@ -60,7 +60,7 @@ class JobThread:
     def _run(self) -> None:
         while True:
             self._woken.wait(self._every_s)
-            if self._stopped.wait(BREATH_S):
+            if self._stopped.wait(PAUSE_S):
                 break
             self._woken.clear()  # before the work: what comes meanwhile wakes it again
             try:

@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from agents import jobs
-from hub.account_data import erasing
+from hub.account_data import erasure
 from hub.models import JobRun
 from kit.clock import db_now
 
@@ -19,4 +19,4 @@ def sweep() -> dict[str, int]:
 @shared_task(name="hub.erase_closed", ignore_result=True)
 def erase_closed() -> int:
     """Erase what closed accounts left; how many accounts. May run twice, or late."""
-    return erasing.erase_closed()
+    return erasure.erase_closed()

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class JobRun(models.Model):
-    """When a job of this name was last done, by any process. Old means that nobody does it."""
+    """When a job of this name was last done, by any process. An old time means that no process runs it."""
 
     SWEEP = "sweep"
 

@@ -33,11 +33,11 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(slots=True)
 class _Sent:
-    """A message on its way; `reached` says whether it may have reached somebody."""
+    """A message on its way; `reached` says whether it may have reached a process."""
 
     channel: str
     data: bytes
-    reached: bool = True  # as long as nobody can tell
+    reached: bool = True  # until it is known
 
 
 class RedisPost:
@@ -62,7 +62,7 @@ class RedisPost:
         self._tasks = TaskSet()
 
     async def send(self, process_id: str, message: Message) -> bool:
-        """While Redis is away: at once, to nobody."""
+        """Fails at once while Redis is unreachable."""
         sent = _Sent(_channel(process_id), _encode(message))
         await self._outgoing.add(sent)
         return sent.reached
@@ -97,7 +97,7 @@ class RedisPost:
                 pipe.publish(sent.channel, sent.data)
             try:
                 counts = await pipe.execute()
-            except (RedisError, OSError) as failure:  # nobody can tell what left
+            except (RedisError, OSError) as failure:  # it is unknown what was sent
                 logger.warning("post.send_failed", extra={"failure": type(failure).__name__, "count": len(batch)})
                 # `reached` stays True: a prompt that may have left must not be given back.
                 self._away_until = time.monotonic() + AWAY_S
@@ -111,12 +111,12 @@ class RedisPost:
             try:
                 async with self._listening.pubsub() as pubsub:
                     await pubsub.subscribe(_channel(process_id))
-                    await self._hear(pubsub, handler, subscribed)
+                    await self._receive(pubsub, handler, subscribed)
             except Exception as failure:  # noqa: BLE001  deafness is worse than anything a library may raise
                 logger.warning("post.listen_failed", extra={"failure": type(failure).__name__})
                 await asyncio.sleep(AGAIN_AFTER_S)
 
-    async def _hear(self, pubsub: PubSub, handler: Handler, subscribed: asyncio.Event) -> None:
+    async def _receive(self, pubsub: PubSub, handler: Handler, subscribed: asyncio.Event) -> None:
         """Hand on messages; two silences in a row, although a ping was sent between, mean a dead connection."""
         silences = 0
         while silences < 2:

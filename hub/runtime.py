@@ -1,4 +1,4 @@
-"""A hub process while it runs: what starts with the first request, beats while it lives, and drains at the end."""
+"""The background work of a hub process: started by the first request, with heartbeats, drained at the end."""
 
 import asyncio
 import logging
@@ -10,23 +10,23 @@ from django.conf import settings
 
 from accounts.authn import still_good
 from agents import jobs
-from agents.core import halting, presence
+from agents.core import halt_rules, presence
 from agents.core.dispatch import HALTED
-from agents.core.halting import Active
+from agents.core.halt_rules import ActiveHalt
 from agents.core.ledger.state import ended_parents
 from agents.core.post import Evict
 from agents.links.channel.link import ChannelLink, Socket
-from agents.transcript import announcing, permissions
-from agents.transcript.announcing import Dismiss
-from agents.transcript.deleting import DELETED
+from agents.transcript import announcements, permissions
+from agents.transcript.announcements import CloseAgent
+from agents.transcript.session_deletion import DELETED
 from hub.job_thread import JOIN_WITHIN_S, deliverer, housekeepers
-from hub.watch.endpoints import draining
-from hub.wiring import House
+from hub.monitoring.endpoints import draining
+from hub.wiring import HubServices
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.sockets import SERVICE_RESTART, TRY_AGAIN_LATER
 from kit.tasks import TaskSet
-from operators.attaching import find_lost
+from operators.attachments import find_lost_views
 from webhooks.outbox import on_queued
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ WATCH_EVERY_S = 1.0
 HALTS_EVERY_S = 0.25
 CASCADE_EVERY_S = 0.25
 DRAIN_STEP_S = 0.05
-LAST_WORDS_S = seconds(5.0, at_least_s=1.25)
+END_STEPS_S = seconds(5.0, at_least_s=1.25)
 OPERATORS_WITHIN_S = 2.0
 SPREAD_S = seconds(4.0, at_least_s=2.0)  # so that a quarter comes back in any second: clients wait 1 to 1.2 s
 FEW_A_SECOND = 20.0
@@ -49,13 +49,13 @@ END_STEP_S = JOIN_WITHIN_S + 2.0
 class Runtime:
     """Starts lazily, because not every server sends lifespan events."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
+    def __init__(self, hub_services: HubServices) -> None:
+        self.hub_services = hub_services
         self._tasks = TaskSet()
         self._starting: asyncio.Task[None] | None = None
         self.is_started = False
         self._deliverer = deliverer()
-        self._threads = [self._deliverer, house.pusher, *(housekeepers() if settings.IS_EMBEDDED else [])]
+        self._threads = [self._deliverer, hub_services.pusher, *(housekeepers() if settings.IS_EMBEDDED else [])]
 
     async def ensure_started(self) -> None:
         """Ready when this returns; cheap once it was."""
@@ -67,51 +67,54 @@ class Runtime:
         await asyncio.shield(self._starting)
 
     async def drain(self) -> None:
-        """Take no new asks, let the open ones end, send agents and operators elsewhere. At most about DRAIN_S."""
+        """Refuse new asks, wait for open turns, close the sockets of agents and operators.
+
+        Takes at most about DRAIN_S.
+        """
         # First: from now on `/readyz` answers 503 and new agents are refused, so that other processes get them.
         draining.set()
-        leaving, deadline = LeavingSockets(self.house.link), time.monotonic() + settings.DRAIN_S
-        self._tasks.start(self.house.dispatcher.drain(settings.DRAIN_S), name="drain turns")
-        while (turns := self.house.dispatcher.open_turns) or self.house.link.sockets:
+        leaving, deadline = SocketDrain(self.hub_services.link), time.monotonic() + settings.DRAIN_S
+        self._tasks.start(self.hub_services.dispatcher.drain(settings.DRAIN_S), name="drain turns")
+        while (turns := self.hub_services.dispatcher.open_turns) or self.hub_services.link.sockets:
             if time.monotonic() < deadline:
                 leaving.send_some_away()
             else:
                 leaving.send_all_away()
-            if time.monotonic() > deadline + LAST_WORDS_S:
+            if time.monotonic() > deadline + END_STEPS_S:
                 logger.error("drain.unfinished", extra={"turns": turns})
                 break
             await asyncio.sleep(DRAIN_STEP_S)
         await leaving.wait()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.house.room.close(), OPERATORS_WITHIN_S)
+            await asyncio.wait_for(self.hub_services.operator_sockets.close(), OPERATORS_WITHIN_S)
 
     async def stop(self) -> None:
-        """Leave nothing behind: no row of this process, no thread, no connection; as far as each step goes."""
-        house = self.house
+        """Remove the rows, threads and connections of this process; a failing step does not stop the others."""
+        hub_services = self.hub_services
         # Each step before those that it still uses: the ledger after
         # everything that writes through it, spans last.
         await end("loops", self._tasks.cancel())
-        await end("asking", house.asking.close())
-        await end("requests", house.requests.close())
+        await end("asking", hub_services.asking.close())
+        await end("requests", hub_services.requests.close())
         for thread in self._threads:
             await end("jobs", asyncio.to_thread(thread.stop))
-        for name, link in house.links.items():
+        for name, link in hub_services.links.items():
             await end(name, link.close())
-        await end("post", house.post.close())
-        await end("tasks", house.tasks.close())
-        await end("limits", house.limits.close())
-        await end("presence", db_call(presence.retire)(house.process_id))
-        await end("ledger", asyncio.to_thread(house.ledger.close))
-        if house.spans is not None:
-            await end("spans", asyncio.to_thread(house.spans.close))
+        await end("post", hub_services.post.close())
+        await end("tasks", hub_services.tasks.close())
+        await end("limits", hub_services.limits.close())
+        await end("presence", db_call(presence.remove_process)(hub_services.process_id))
+        await end("ledger", asyncio.to_thread(hub_services.ledger.close))
+        if hub_services.spans is not None:
+            await end("spans", asyncio.to_thread(hub_services.spans.close))
 
     async def _start(self) -> None:
-        house = self.house
+        hub_services = self.hub_services
         if settings.IS_EMBEDDED:
-            await db_call(presence.retire_all)()
+            await db_call(presence.remove_all_processes)()
         # Listening before the first beat: from then on other processes may address messages to this one.
-        await house.post.start(house.process_id, house.take)
-        await db_call(presence.beat)(house.process_id, mine={}, others=[])
+        await hub_services.post.start(hub_services.process_id, hub_services.take)
+        await db_call(presence.record_heartbeat)(hub_services.process_id, mine={}, others=[])
         if settings.IS_EMBEDDED:
             # Ends what a crash left open before the first ask is admitted:
             # its claims would refuse asks as busy.
@@ -120,59 +123,63 @@ class Runtime:
         on_queued(self._deliverer.wake)
         for thread in self._threads:
             thread.start()
-        announcing.carry_by(house.courier.carry)
-        self._tasks.start(house.courier.run(), name="courier")
+        announcements.set_carrier(hub_services.message_sender.queue_messages)
+        self._tasks.start(hub_services.message_sender.run(), name="courier")
         self._tasks.start(every(BEAT_EVERY_S, self._beat, "beat.failed", tries=BEAT_TRIES), name="beat")
         # Not with the beat: it waits for sessions that others hold, and a process that beats late is dead.
         self._tasks.start(every(BEAT_EVERY_S, db_call(permissions.expire_due), "expire.failed"), name="expire")
-        self._tasks.start(every(TEND_EVERY_S, self._tend, "tend.failed"), name="tend")
-        self._tasks.start(every(WATCH_EVERY_S, self._watch, "watch.failed"), name="watch")
-        self._tasks.start(every(HALTS_EVERY_S, Halts(house).look, "halts.failed"), name="halts")
-        self._tasks.start(every(CASCADE_EVERY_S, self._cascade, "cascade.failed"), name="cascade")
+        self._tasks.start(every(TEND_EVERY_S, self._run_link_timers, "tend.failed"), name="tend")
+        self._tasks.start(every(WATCH_EVERY_S, self._close_revoked, "watch.failed"), name="watch")
+        self._tasks.start(every(HALTS_EVERY_S, Halts(hub_services).look, "halts.failed"), name="halts")
+        self._tasks.start(every(CASCADE_EVERY_S, self._cancel_child_turns, "cascade.failed"), name="cascade")
         self.is_started = True
 
     async def _beat(self) -> None:
-        link, dispatcher = self.house.link, self.house.dispatcher
+        link, dispatcher = self.hub_services.link, self.hub_services.dispatcher
         mine = link.sessions
         others = dispatcher.connections() - set(mine)
-        beat = await db_call(presence.beat)(self.house.process_id, mine=mine, others=others)
+        beat = await db_call(presence.record_heartbeat)(self.hub_services.process_id, mine=mine, others=others)
         dispatcher.lose(beat.lost)
         for connection_id in beat.missing:
             if socket := link.socket(connection_id):
                 if socket.session_id in beat.deleted:  # the word of it is still on its way
-                    leaving = socket.take(Dismiss(connection_id, DELETED))
+                    leaving = socket.take(CloseAgent(connection_id, DELETED))
                 elif socket.session_id in beat.superseded:  # or it would come back, and take it from the newer one
                     leaving = socket.take(Evict(connection_id, same_program=False))
                 else:
                     leaving = socket.leave(SERVICE_RESTART, bye="reregister")
                 self._tasks.start(leaving, name="missing")
 
-    async def _watch(self) -> None:
+    async def _close_revoked(self) -> None:
         """Close what a revoked token, a suspended user or a share taken back left open, in 2 s (docs/adr/0020)."""
-        link, callers, room = self.house.link, self.house.callers, self.house.room
+        link, callers, operator_sockets = (
+            self.hub_services.link,
+            self.hub_services.callers,
+            self.hub_services.operator_sockets,
+        )
         if link.sockets:
-            for connection_id in await db_call(presence.find_revoked)(self.house.process_id):
+            for connection_id in await db_call(presence.find_revoked)(self.hub_services.process_id):
                 if socket := link.socket(connection_id):
                     self._tasks.start(socket.refuse("token_revoked", "this token was revoked"), name="revoked")
-        if held := callers.credential_ids | room.credential_ids:
+        if held := callers.credential_ids | operator_sockets.credential_ids:
             gone = held - await db_call(still_good)(held)
             callers.dismiss(gone)
-            room.dismiss(gone)
-        if room.credential_ids:
-            for lost in await db_call(find_lost)(self.house.process_id):
-                self.house.live.take(lost)
+            operator_sockets.dismiss(gone)
+        if operator_sockets.credential_ids:
+            for lost in await db_call(find_lost_views)(self.hub_services.process_id):
+                self.hub_services.live.take(lost)
 
-    async def _cascade(self) -> None:
+    async def _cancel_child_turns(self) -> None:
         """Cancel what agents asked on in turns that were canceled or failed; those may be of other processes."""
-        if parents := self.house.dispatcher.parents:
-            self.house.dispatcher.cancel_begun_in(await db_call(ended_parents)(parents))
+        if parents := self.hub_services.dispatcher.parents:
+            self.hub_services.dispatcher.cancel_begun_in(await db_call(ended_parents)(parents))
 
-    async def _tend(self) -> None:
-        self.house.link.tend(time.monotonic())
+    async def _run_link_timers(self) -> None:
+        self.hub_services.link.tend(time.monotonic())
 
 
-class LeavingSockets:
-    """Sends the agents of a draining process away, one after the other: they would all come back at once.
+class SocketDrain:
+    """Closes the sockets of a draining process one after the other, so that not all agents reconnect at once.
 
     Those whose turns are over go first.
     """
@@ -214,8 +221,8 @@ class Halts:
     later is closed.
     """
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, hub_services: HubServices) -> None:
+        self._hub_services = hub_services
         self._known: set[int] = set()
 
     async def look(self) -> None:
@@ -226,35 +233,43 @@ class Halts:
         if not self._may_end_something:
             self._known = set()
             return
-        halts = await db_call(halting.active)()
+        halts = await db_call(halt_rules.load_active_halts)()
         ripe = [one for one in halts if one.id in self._known]
         self._known = {one.id for one in halts}
-        if halts and self._house.dispatcher.open_turns:
-            for chat_id in await db_call(halting.turns_under)(halts, self._house.process_id):
-                self._house.dispatcher.cancel(chat_id, HALTED)
+        if halts and self._hub_services.dispatcher.open_turns:
+            for chat_id in await db_call(halt_rules.find_halted_turns)(halts, self._hub_services.process_id):
+                self._hub_services.dispatcher.cancel(chat_id, HALTED)
         if ripe:
             await self._close(ripe)
 
     @property
     def _may_end_something(self) -> bool:
-        house = self._house
-        held = house.callers.credential_ids or house.room.credential_ids
-        return bool(house.dispatcher.open_turns or house.link.sessions or held)
+        hub_services = self._hub_services
+        held = hub_services.callers.credential_ids or hub_services.operator_sockets.credential_ids
+        return bool(hub_services.dispatcher.open_turns or hub_services.link.sessions or held)
 
-    async def _close(self, halts: list[Active]) -> None:
-        link, callers, room = self._house.link, self._house.callers, self._house.room
+    async def _close(self, halts: list[ActiveHalt]) -> None:
+        link, callers, operator_sockets = (
+            self._hub_services.link,
+            self._hub_services.callers,
+            self._hub_services.operator_sockets,
+        )
         if link.sessions:
-            for connection_id in await db_call(halting.connections_under)(halts, self._house.process_id):
+            for connection_id in await db_call(halt_rules.find_halted_connections)(
+                halts, self._hub_services.process_id
+            ):
                 if socket := link.socket(connection_id):
                     link.start(socket.leave(TRY_AGAIN_LATER, bye="halted"), "halted")
-        if held := callers.credential_ids | room.credential_ids:
-            halted = await db_call(halting.credentials_under)(halts, held)
+        if held := callers.credential_ids | operator_sockets.credential_ids:
+            halted = await db_call(halt_rules.find_halted_credentials)(halts, held)
             callers.dismiss(halted)
-            room.halt(halted)
+            operator_sockets.halt(halted)
 
 
 async def every(seconds: float, work: Callable[[], Awaitable[object]], event: str, *, tries: int = 1) -> None:
-    """Do it for good, whatever fails: that is logged as `event`, and tried again at once while there are tries."""
+    """Run a function every so many seconds; a failure is logged as `event` and retried at once while there are
+    tries.
+    """
     while True:
         await asyncio.sleep(seconds)
         for attempt in range(tries):
@@ -266,7 +281,7 @@ async def every(seconds: float, work: Callable[[], Awaitable[object]], event: st
 
 
 async def end(step: str, work: Awaitable[object], *, within_s: float = END_STEP_S) -> None:
-    """A step of the end. Whatever becomes of it, it gives way to the next."""
+    """Run one step of the shutdown; a failure is logged and does not stop the next step."""
     try:
         async with asyncio.timeout(within_s):
             await work

@@ -99,7 +99,7 @@ class HubServer(uvicorn.Server):
         sys.stdout.flush()
 
     async def _drain_and_exit(self) -> None:
-        turns = runtime.house.dispatcher.open_turns
+        turns = runtime.hub_services.dispatcher.open_turns
         sys.stderr.write(f"draining, open questions: {turns}; press Ctrl-C again to leave at once\n")
         await runtime.drain()
         if self._demo is not None:

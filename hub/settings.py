@@ -87,11 +87,11 @@ if bool(GITHUB_CLIENT_ID) != bool(GITHUB_CLIENT_SECRET):
     raise ImproperlyConfigured("GITHUB_CLIENT_ID and GITHUB_CLIENT_SECRET go together: set both, or neither")
 if DEV_LOGIN and not env.is_loopback(PUBLIC_URL):
     raise ImproperlyConfigured(
-        f"DEV_LOGIN=1 lets anybody become anybody, but PUBLIC_URL={PUBLIC_URL} is not loopback: set DEV_LOGIN=0"
+        f"DEV_LOGIN=1 signs visitors in as any user, but PUBLIC_URL={PUBLIC_URL} is not loopback: set DEV_LOGIN=0"
     )
 if env.flag("BEHIND_PROXY"):
     raise ImproperlyConfigured(
-        "BEHIND_PROXY believed the headers of whoever came and is gone: name your proxies in TRUSTED_PROXIES,"
+        "BEHIND_PROXY trusted the headers of every client and was removed: name your proxies in TRUSTED_PROXIES,"
         " such as TRUSTED_PROXIES=127.0.0.1"
     )
 if bool(DATABASE_URL) != bool(REDIS_URL):

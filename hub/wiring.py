@@ -16,20 +16,20 @@ from a2a_bridge.http_json import HttpJson
 from a2a_bridge.operations import Operations
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.services import Services
-from a2a_bridge.tasks.chosen import ChosenStores
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.journal import JournalTaskStore
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.redis import RedisTaskStore
 from a2a_bridge.tasks.store import TaskStore
-from accounts.served import Served
-from agents.core.asking import Asking
+from a2a_bridge.tasks.store_by_id import StoresById
+from accounts.open_requests import OpenRequests
+from agents.core.ask_starter import AskStarter
 from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.ports import Limits, Link
-from agents.core.post import Attend, Cancel, Join, LocalPost, Message, Post
+from agents.core.post import Cancel, JoinTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
@@ -39,51 +39,51 @@ from agents.links.remote.link import RemoteLink
 from agents.models import Agent
 from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
-from agents.transcript.announcing import Live, Oust
+from agents.transcript.announcements import LiveFrame, RecheckAccess
 from agents.transcript.storage import StorageMeter
-from hub.courier import Courier
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
+from hub.message_sender import MessageSender
+from hub.monitoring.counts import Counts
+from hub.monitoring.ledger import MeasuredLedger, MeasuredLink, Spans
+from hub.monitoring.metrics import Gauges
 from hub.redis_post import RedisPost
-from hub.watch.counts import Counts
-from hub.watch.ledger import Spans, WatchedLedger, WatchedLink
-from hub.watch.metrics import Gauges
 from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
 from operators.asgi import Operators
-from operators.socket import OperatorSocket, Room
-from operators.switchboard import Switchboard
+from operators.prompt_service import PromptService
+from operators.socket import OperatorSocket, OperatorSockets
 
 CARD_LOOKUPS_AT_ONCE = (4, 32)
 RESERVE_BYTES = 8_388_608
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class HubServices:
     """The parts of one hub process."""
 
     process_id: str
     ledger: Ledger
     post: Post
-    courier: Courier
+    message_sender: MessageSender
     link: ChannelLink
     links: Mapping[str, Link]
     live: LiveViews
     dispatcher: Dispatcher
-    asking: Asking
+    asking: AskStarter
     requests: Requests
     meter: StorageMeter
     hook_events: HookEvents
     limits: Limits
     tasks: TaskStore
     exchanges: Exchanges
-    callers: Served
+    callers: OpenRequests
     bridge: Bridge
     http_json: HttpJson
     operators: Operators
-    room: Room
+    operator_sockets: OperatorSockets
     pushes: Pushes
     pusher: JobThread
     streams: OpenStreams
@@ -92,14 +92,14 @@ class House:
 
     async def take(self, message: Message) -> None:
         """A message from another process, or from a thread of this one."""
-        if isinstance(message, Live | Oust):
+        if isinstance(message, LiveFrame | RecheckAccess):
             self.live.take(message)
         elif isinstance(message, Cancel):
             self.dispatcher.cancel(message.chat_id)
-        elif isinstance(message, Attend):
+        elif isinstance(message, WatchForPushes):
             self.pushes.attend(message.task_id)
         # In a task: it waits for a turn to begin, and the post hands over one message at a time.
-        elif isinstance(message, Join):
+        elif isinstance(message, JoinTurn):
             self.link.start(self.exchanges.join(message), "join")
         else:
             await self.link.take(message)
@@ -113,7 +113,7 @@ class House:
             ),
             "queued_asks": ("Asks that wait here for a free agent.", lambda: self.dispatcher.queued),
             "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
-            "operator_sockets": ("Operators connected here.", lambda: self.room.sockets),
+            "operator_sockets": ("Operators connected here.", lambda: self.operator_sockets.sockets),
             "streams": ("Event streams open here.", lambda: self.streams.total),
             "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
         }
@@ -135,21 +135,23 @@ class House:
             switchboard=self.operators.switchboard,
             live=self.live,
             ledger=self.ledger,
-            room=self.room,
+            operator_sockets=self.operator_sockets,
             meter=self.meter,
             process_id=self.process_id,
             public_url=settings.PUBLIC_URL,
         )
 
 
-def build() -> House:
+def build_services() -> HubServices:
     """Put the parts together; nothing runs yet."""
     process_id = unguessable()
-    courier = Courier()
+    message_sender = MessageSender()
     counts = Counts()
     spans = _spans()
     reserve = DiskReserve(settings.DATA_DIR / "reserve", RESERVE_BYTES) if settings.IS_EMBEDDED else None
-    ledger = WatchedLedger(home=process_id, carry=courier.carry, counts=counts, spans=spans, reserve=reserve)
+    ledger = MeasuredLedger(
+        home=process_id, carry=message_sender.queue_messages, counts=counts, spans=spans, reserve=reserve
+    )
     waiting = WaitingTurns()
     limits = _limits()
     post = _post()
@@ -159,7 +161,7 @@ def build() -> House:
         REMOTE_LINK: RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic),
     }
     if spans is not None:
-        links = {name: WatchedLink(one, spans) for name, one in links.items()}
+        links = {name: MeasuredLink(one, spans) for name, one in links.items()}
     live = LiveViews(process_id=process_id, post=post)
     dispatcher = Dispatcher(
         links=links,
@@ -169,7 +171,7 @@ def build() -> House:
         live=live,
         clock=time.monotonic,
     )
-    asking = Asking(dispatcher=dispatcher, ledger=ledger, notifier=link)
+    asking = AskStarter(dispatcher=dispatcher, ledger=ledger, notifier=link)
     requests = Requests(asking, link)
     meter = StorageMeter(settings.STORAGE_PER_OWNER_MB, time.monotonic)
     hook_events = HookEvents(ledger=ledger, link=link, meter=meter)
@@ -198,16 +200,16 @@ def build() -> House:
             find_extended_card, public_url=settings.PUBLIC_URL, reply_wait_s=settings.REPLY_WAIT_S
         ),
     )
-    callers = Served()
+    callers = OpenRequests()
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
-    switchboard = Switchboard(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
-    house = House(
+    switchboard = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
+    hub_services = HubServices(
         process_id=process_id,
         ledger=ledger,
         post=post,
-        courier=courier,
+        message_sender=message_sender,
         link=link,
         links=links,
         live=live,
@@ -223,7 +225,7 @@ def build() -> House:
         meter=meter,
         hook_events=hook_events,
         operators=Operators(switchboard, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
-        room=Room(settings.STREAMS_PER_CALLER),
+        operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
         pushes=pushes,
         pusher=push_thread,
         streams=streams,
@@ -231,14 +233,14 @@ def build() -> House:
         spans=spans,
     )
     # Last: the ledger carries by the courier, and the courier delivers to the parts built above.
-    courier.address(process_id, house.take, post)
-    return house
+    message_sender.address(process_id, hub_services.take, post)
+    return hub_services
 
 
 def _spans() -> Spans | None:
     if not settings.OTEL_ENDPOINT:
         return None
-    telemetry = import_module("hub.watch.telemetry")  # imported only where it is set up: it is large
+    telemetry = import_module("hub.monitoring.telemetry")  # imported only where it is set up: it is large
     trace.sample_new(settings.OTEL_SHARE)
     spans: Spans = telemetry.TurnSpans(settings.SPECTACULAR_SETTINGS["VERSION"])
     return spans
@@ -257,7 +259,7 @@ def _tasks() -> TaskStore:
     else:
         memory = RedisTaskStore(settings.REDIS_URL)
     own = journal if settings.TASK_STORE == "journal" else memory
-    return ChosenStores(own, {Agent.TaskStore.MEMORY: memory, Agent.TaskStore.JOURNAL: journal})
+    return StoresById(own, {Agent.TaskStore.MEMORY: memory, Agent.TaskStore.JOURNAL: journal})
 
 
 def concurrency_limits() -> dict[str, ConcurrencyLimit]:

@@ -1,1 +1,1 @@
-"""Tools that know nothing of the hub, one topic a module."""
+"""General tools without any knowledge of the hub, one topic per module."""

@@ -1,4 +1,4 @@
-"""What a plain ASGI callable needs: a request whose headers are read once, a bounded body, an answer in one go.
+"""Helpers for plain ASGI callables: a request whose headers are read once, a bounded body, a response in one call.
 
 The form of a request is checked here for every surface (docs/adr/0104): HTTP method, headers that came twice,
 media type, size, deadline. A refusal is a `RequestRefused`, which each surface answers in the form of its wire.
@@ -12,7 +12,7 @@ import msgspec
 
 from kit import trace
 from kit.durations import seconds
-from kit.waits import within
+from kit.waits import wait_within
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -44,7 +44,7 @@ class RequestRefused(Exception):
 
 
 class ClientLeft(Exception):
-    """The client went away, or takes nothing any more."""
+    """The client disconnected, or does not read any more."""
 
 
 class HttpRequest:
@@ -83,7 +83,7 @@ class HttpRequest:
         return parse_qs(str(query, "latin-1")).get(name, ()) if query else ()
 
     def enter_trace(self) -> Header:
-        """From now on the request is part of a trace (`kit.trace`); the header that says so in its answer."""
+        """Make the request part of a trace (`kit.trace`); returns the response header that names the span."""
         self.traceparent = trace.enter(self.values("traceparent"))
         return b"traceparent", self.traceparent.encode("ascii")
 
@@ -106,7 +106,7 @@ class HttpRequest:
         return bytes(await self.read_body(MAX_BODY_BYTES, BODY_WITHIN_S))
 
     def check_length(self, limit_bytes: int) -> None:
-        """Refuse a body before it comes.
+        """Refuse a body by its Content-Length, before reading it.
 
         Raises:
             RequestRefused: 413, by its Content-Length.
@@ -124,7 +124,7 @@ class HttpRequest:
             ClientLeft: the client disconnected.
         """
         try:
-            return await within(self._collect(limit_bytes), within_s)
+            return await wait_within(self._collect(limit_bytes), within_s)
         except TimeoutError:
             raise RequestRefused(408, "request_timeout", f"the body took over {within_s:g} s") from None
 
@@ -150,7 +150,7 @@ class HttpRequest:
 
 
 def contradicted_in(headers: Iterable[Header]) -> str:
-    """The name of a header that has one value and came with two; empty when there is none."""
+    """The name of a single-value header that was sent twice; empty when there is none."""
     first: dict[bytes, bytes] = {}
     for raw, value in headers:
         if first.setdefault(raw, value) != value and str(raw, "latin-1") in SINGLE_HEADERS:
@@ -205,7 +205,7 @@ def receive_of(body: bytearray, receive: Receive) -> Receive:
 
 
 async def respond(send: Send, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:
-    """Answer at once with a JSON body."""
+    """Send a whole response with a JSON body."""
     base = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": [*base, *headers]})
     await send({"type": "http.response.body", "body": body})

@@ -28,20 +28,20 @@ def db_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
 
 
 async def release_connection() -> None:
-    """Give back the connection of the request's own thread, in which Django ran its view."""
+    """Close the database connection of the thread in which Django ran the view."""
     await aclose_old_connections()
 
 
 def release_before_waiting() -> None:
-    """Give back the connection of this thread, which is about to wait for another server; not in a transaction."""
+    """Return this thread's connection to the pool before waiting for another server; not inside a transaction."""
     if not connection.in_atomic_block:
         connection.close()
 
 
 async def stream_slices(slices: Iterator[Slice]) -> AsyncIterator[Slice]:
-    """Slices as they are read.
+    """Yield slices as they are read from the database.
 
-    All long answers share two threads: they hold at most two connections, and none while a client takes a slice.
+    All long responses share two threads: they hold at most two connections, and none while a client reads a slice.
     """
     read = database_sync_to_async(next, thread_sensitive=False, executor=_bulk)
     while (piece := await read(slices, None)) is not None:
@@ -55,11 +55,11 @@ class DbThread:
         self._thread = ThreadPoolExecutor(1, name)
 
     async def call(self, function: Callable[[], R]) -> R:
-        """Run one whole synchronous function; after a failure of the connection the next gets a new one."""
+        """Run one whole synchronous function; after a connection failure the next call gets a new connection."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, function)
 
     async def close(self) -> None:
-        """End the thread after what it does."""
+        """End the thread after its current call."""
         await asyncio.get_running_loop().run_in_executor(self._thread, _close)
         self._thread.shutdown()
 

@@ -1,4 +1,4 @@
-"""Group commit for asyncio: what waits while one batch is written goes into the next."""
+"""Group commit for asyncio: items that arrive while one batch is written go into the next."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Batcher(Generic[T]):
-    """Collects items and hands them to `write` in batches, one batch at a time."""
+    """Collects items and passes them to `write` in batches, one batch at a time."""
 
     def __init__(self, write: Callable[[Sequence[T]], Awaitable[None]]) -> None:
         self._write = write
@@ -21,15 +21,15 @@ class Batcher(Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """Items that are not being written yet."""
+        """The number of items that are not being written yet."""
         return len(self._items)
 
     async def add(self, item: T) -> None:
-        """Return when the batch that holds the item was written; raise what writing it raised."""
+        """Write the item with the next batch; returns after the write, or raises its exception."""
         await asyncio.shield(self.put(item))
 
     def put(self, item: T) -> asyncio.Future[None]:
-        """Have an item written with the next batch; the end of that, for who wants to wait. Never cancel it."""
+        """Write the item with the next batch; returns a future of the write, which must not be cancelled."""
         self._items.append(item)
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()

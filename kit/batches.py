@@ -1,4 +1,4 @@
-"""Working through many rows without holding anybody up: a few at a time, with rests between."""
+"""Processes many rows in small batches with pauses, so that other transactions are not blocked for long."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,31 +10,31 @@ AT_ONCE = 1_000
 LONGEST_REST_S = 1.0
 
 
-def of(rows: QuerySet[Any], at_once: int = AT_ONCE) -> Iterator[list[Any]]:
-    """Keys of rows, at most so many at a time, until there are none.
+def key_batches(rows: QuerySet[Any], at_once: int = AT_ONCE) -> Iterator[list[Any]]:
+    """Yield lists of primary keys, at most so many at a time, until no rows are left.
 
-    Whoever takes them changes or deletes those rows before asking for more, so that they are found no more.
+    The caller changes or deletes those rows before it takes the next batch, so that they are not found again.
     """
-    return resting(lambda: list(rows.values_list("pk", flat=True)[:at_once]))
+    return with_rests(lambda: list(rows.values_list("pk", flat=True)[:at_once]))
 
 
-def walk(rows: QuerySet[Any], *columns: str, at_once: int = AT_ONCE) -> Iterator[list[tuple[Any, ...]]]:
-    """Keys and columns of rows in the order of keys, each row once, whatever is done to it."""
+def walk_rows(rows: QuerySet[Any], *columns: str, at_once: int = AT_ONCE) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield keys and columns of rows in key order, each row once, even when it is changed meanwhile."""
     last: Any = None
 
     def find() -> list[tuple[Any, ...]]:
         later = rows if last is None else rows.filter(pk__gt=last)
         return list(later.order_by("pk").values_list("pk", *columns)[:at_once])
 
-    for found in resting(find):
+    for found in with_rests(find):
         last = found[-1][0]
         yield found
 
 
-def resting(find: Callable[[], Sequence[Any]]) -> Iterator[Any]:
-    """What `find` finds, again and again until it finds nothing; a rest after each as long as its work took.
+def with_rests(find: Callable[[], Sequence[Any]]) -> Iterator[Any]:
+    """Call `find` until it finds nothing; pauses after each batch for as long as the work took.
 
-    SQLite's one write lock goes to whoever asks in the right moment: without rests others may wait for all of it.
+    SQLite's one write lock is not fair: without pauses other writers may wait for the whole job.
     """
     while found := find():
         began = time.monotonic()
@@ -43,6 +43,8 @@ def resting(find: Callable[[], Sequence[Any]]) -> Iterator[Any]:
 
 
 def delete(rows: QuerySet[Any], at_once: int = AT_ONCE) -> int:
-    """Delete them in batches, each a transaction of its own; how many rows went, dependents included."""
+    """Delete rows in batches, each in its own transaction; returns the number of deleted rows, dependent rows
+    included.
+    """
     manager = rows.model._default_manager
-    return sum(manager.filter(pk__in=keys).delete()[0] for keys in of(rows, at_once))
+    return sum(manager.filter(pk__in=keys).delete()[0] for keys in key_batches(rows, at_once))

@@ -1,4 +1,4 @@
-"""The clock that decides: the database's own."""
+"""The clock that decides, the database's own; and times as text."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ _off = timedelta(0)
 
 
 def db_now() -> datetime:
-    """Now, by the database's clock, aware and in UTC.
+    """The current time of the database's clock, aware and in UTC.
 
     Inside a transaction this is the moment of the call, not of BEGIN. SQLite has no clock of its own: its
     file lives on this host, so the host's clock is the database's.
@@ -24,20 +24,33 @@ def db_now() -> datetime:
     asked_at = time.monotonic()
     now = sql.postgresql_clock()
     if time.monotonic() - asked_at < HEARD_WITHIN_S:
-        _put_right(now.astimezone(UTC))
+        _store_difference(now.astimezone(UTC))
     return now.astimezone(UTC)
 
 
-def near_now() -> datetime:
-    """Now, without asking the database: the host's clock, put right where it was half a second off or more.
+def approximate_now() -> datetime:
+    """The current time without a query: the host's clock, corrected when it differs from the database's by half a
+    second or more.
 
-    Each heartbeat asks, so what processes of any host write with it can be compared.
+    Each heartbeat measures the difference, so times written by processes on different hosts can be compared.
     """
     return datetime.now(UTC) + _off
 
 
-def _put_right(now: datetime) -> None:
-    """Small differences stay: clocks that agree must not be made to differ by how long an answer took."""
+def _store_difference(now: datetime) -> None:
+    """Small differences are ignored: the duration of the query must not become a difference between equal
+    clocks.
+    """
     global _off
-    if abs(now - near_now()) > STEADY:
+    if abs(now - approximate_now()) > STEADY:
         _off = now - datetime.now(UTC)
+
+
+def iso(moment: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds and a Z, as JavaScript writes it."""
+    return moment.astimezone(UTC).isoformat("T", "milliseconds").removesuffix("+00:00") + "Z"
+
+
+def iso_or_none(moment: datetime | None) -> str | None:
+    """Like `iso`; None for None."""
+    return iso(moment) if moment else None

@@ -1,6 +1,6 @@
-"""How many long answers run at once, for each account and in this process.
+"""Limits on concurrent long responses, per account and per process.
 
-A slot belongs to a request. A view takes it; the server gives it back when the request is over, however it ends.
+A slot belongs to a request. A view takes it; the server releases it when the request is over, however it ends.
 """
 
 import threading
@@ -15,7 +15,7 @@ CARD_LOOKUPS = "card look-ups"
 
 
 class TooManyAtOnce(Exception):
-    """The account, or the whole process, runs as many of these as it may. Nothing was done; the text is public."""
+    """The account or the process has reached its limit of such requests. Nothing was done; the text is public."""
 
     def __init__(self, kind: str, most: int, *, is_of_account: bool) -> None:
         who = "you have" if is_of_account else "the hub has"
@@ -29,7 +29,7 @@ class TooManyAtOnce(Exception):
 
 
 class ConcurrencyLimit:
-    """Counts one kind of request. 0: there is no limit. Threads may share it."""
+    """Counts the running requests of one kind. 0: no limit. Thread-safe."""
 
     def __init__(self, kind: str, *, per_account: int, per_process: int) -> None:
         self._kind = kind
@@ -63,7 +63,7 @@ class ConcurrencyLimit:
 
 
 class RequestSlots:
-    """What one request has taken."""
+    """The slots that one request has taken."""
 
     def __init__(self, limits: Mapping[str, ConcurrencyLimit]) -> None:
         self._limits = limits

@@ -1,4 +1,4 @@
-"""What a room says of itself for the hub's public descriptions (OpenAPI and AsyncAPI).
+"""Types by which each app describes its operations and sockets for OpenAPI and AsyncAPI.
 
 A *shape* is a type msgspec knows: a `TypedDict` for an answer that a function builds as a dict, a `Struct` for
 what is read or sent as one. Its name, fields and docstring become a component of the description.
@@ -21,7 +21,7 @@ JSON = "application/json"
 
 
 class ErrorBody(TypedDict):
-    """What went wrong: a code for programs that never changes, and a sentence for people."""
+    """An error: a stable code for programs, and a sentence for people."""
 
     error: str
     message: str
@@ -91,7 +91,7 @@ class Operation:
     """One call that Django REST framework does not serve.
 
     `path` is a template (`/api/v1/peers/{peer}/route`); its names are text unless `parameters` says otherwise.
-    `security` names the schemes of which one is needed; none: open to everybody. `answers` maps a status to an
+    `security` names the schemes of which one is needed; none: open to every caller. `answers` maps a status to an
     `Answer` or a bare shape; errors that follow from the call's form (401, 403, 404, 413, …) are added with the
     shape `ErrorBody`, unless `adds_errors` is off.
     """

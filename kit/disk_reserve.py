@@ -1,4 +1,4 @@
-"""Room on the disk that is kept for what must be written when the disk is full."""
+"""Disk space that is reserved for writes that must succeed on a full disk."""
 
 import os
 import time
@@ -10,17 +10,17 @@ TRY_EVERY_S = 1.0
 
 
 class Reserve(Protocol):
-    """Room that is given up so that ends can be written, and taken again when the disk has room."""
+    """Reserved space: released so that ends of turns can be written, and filled again when the disk has space."""
 
     def fill(self) -> bool:
-        """Take the room unless it is taken; whether it is. Cheap when it is."""
+        """Allocate the space unless it is allocated; returns whether it is. Cheap when it is."""
 
     def spend(self) -> None:
-        """Give the room up."""
+        """Release the space."""
 
 
 class DiskReserve:
-    """A file of that size, which holds nothing. One thread uses it."""
+    """A file of that size without content. One thread uses it."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Named places at which a process can be told to die, for the fault suite.
+"""Named points at which a process can be made to kill itself, for the fault suite.
 
 `FAIL_POINTS=after-admission:3` kills the process (SIGKILL, so nothing is cleaned up) the third time it gets there.
 Several are separated by commas. The names are the arguments of `reach`, wherever it is called. Without

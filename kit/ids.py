@@ -8,16 +8,17 @@ POOL_BYTES = 4096
 
 
 class _Pool(threading.local):
-    """The system's randomness in hex, for many names at once: each fetch lets other threads take the interpreter.
+    """A pool of the system's random bytes in hex: one read for many ids, because each read releases the
+    interpreter lock.
 
-    A byte is given once; a forked child starts with none of its parent's.
+    Each byte is used once; a forked child starts with an empty pool.
     """
 
     text = ""
     used = 2 * POOL_BYTES  # characters of the text
 
     def clear(self) -> None:
-        """Give nothing of what is left."""
+        """Empty the pool."""
         self.text, self.used = "", 2 * POOL_BYTES
 
 
@@ -26,7 +27,7 @@ os.register_at_fork(after_in_child=_pool.clear)
 
 
 def random_hex(size: int) -> str:
-    """So many random bytes (at most POOL_BYTES) in hex, good for secrets."""
+    """That many random bytes (at most POOL_BYTES) in hex, fit for secrets."""
     start, end = _pool.used, _pool.used + 2 * size
     if end > 2 * POOL_BYTES:
         _pool.text, start, end = os.urandom(POOL_BYTES).hex(), 0, 2 * size
@@ -35,7 +36,9 @@ def random_hex(size: int) -> str:
 
 
 def time_ordered() -> str:
-    """The time in milliseconds, then 104 random bits, in hex: as unguessable, and kind to a database's index."""
+    """A hex id of the time in milliseconds and 104 random bits: unguessable, and new ids sort last in a
+    database index.
+    """
     return f"{time.time_ns() // 1_000_000:012x}{random_hex(13)}"
 
 

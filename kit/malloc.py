@@ -1,4 +1,4 @@
-"""glibc's malloc, bounded in what it keeps of freed memory (docs/adr/0087)."""
+"""Settings of glibc's malloc that bound how much freed memory a process keeps (docs/adr/0087)."""
 
 import ctypes
 
@@ -8,7 +8,8 @@ MMAP_FROM_BYTES = 131_072
 
 
 def bound_malloc() -> None:
-    """Give all threads two arenas, and what is large a mapping of its own, which its end gives back to the system.
+    """Limit malloc to two arenas, and put large blocks into mappings of their own, which are returned to the
+    system when freed.
 
     Call it before threads start. It does nothing where the C library has no `mallopt`.
     """

@@ -1,4 +1,4 @@
-"""Markdown from people and programs nobody vouches for, as HTML that is safe in a page.
+"""Renders Markdown of untrusted authors as HTML that is safe in a page.
 
 Raw HTML is shown as text, images become links, and what comes out passes an allow-list besides.
 """
@@ -34,7 +34,7 @@ _reader.core.ruler.push("shift_headings", _shift_headings)
 
 
 def to_html(text: str) -> SafeString:
-    """The text as HTML: headings from h3 on, links that vouch for nobody, no images, no scripts, no styles."""
+    """The text as HTML: headings from h3 on, links with `rel="nofollow"`, no images, no scripts, no styles."""
     read = _reader.render(text[:MAX_CHARS].replace("\0", ""))
     clean = nh3.clean(
         read,

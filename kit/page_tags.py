@@ -30,7 +30,7 @@ def nav_link(context: Mapping[str, Any], name: str, text: str) -> SafeString | s
 
 @register.filter
 def markdown(text: str) -> SafeString:
-    """What an owner or agent wrote, as HTML that is safe to show (`kit.markdown`)."""
+    """A text of an owner or agent as safe HTML (`kit.markdown`)."""
     return to_html(text)
 
 

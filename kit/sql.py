@@ -41,7 +41,7 @@ DISK_FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.
 
 
 def is_disk_full(failure: Exception) -> bool:
-    """Whether SQLite had no room for a write."""
+    """Whether SQLite reported a full disk."""
     return getattr(failure.__cause__, "sqlite_errorcode", None) in DISK_FULL
 
 
@@ -75,7 +75,9 @@ def rows(statement: str, values: Sequence[Any] = ()) -> list[Row]:
 
 
 def _is_plain_sqlite(home: BaseDatabaseWrapper) -> bool:
-    """Whether it is SQLite, and neither a broken transaction nor watched, of which Django's cursor takes care."""
+    """Whether the connection is SQLite without a broken transaction or execute wrappers, which Django's cursor
+    handles.
+    """
     is_watched = home.queries_logged or home.execute_wrappers
     return home.vendor == "sqlite" and not home.needs_rollback and not is_watched
 

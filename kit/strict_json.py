@@ -15,19 +15,19 @@ MAX_DEPTH = 64
 MAX_BRACKETS = 10_000  # half a million empty arrays in one body would hold up all other requests
 
 
-class Unsound(Exception):
+class UnreadableText(Exception):
     """A text that the hub does not take; the exception's own text is public."""
 
 
-class NotJson(Unsound):
+class NotJson(UnreadableText):
     """It is not JSON at all."""
 
 
-class BadShape(Unsound):
+class BadShape(UnreadableText):
     """It is JSON that no sound program sends."""
 
 
-class ForbiddenText(Unsound):
+class ForbiddenText(UnreadableText):
     """A string holds what cannot be stored or shown."""
 
 

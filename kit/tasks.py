@@ -1,4 +1,4 @@
-"""Background asyncio tasks that somebody owns: none is lost, and no failure goes unread."""
+"""Background asyncio tasks with an owner: none is garbage-collected early, and every failure is logged."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ logger = logging.getLogger(__name__)
 
 
 class TaskSet:
-    """Starts tasks, keeps them until they end, logs what they raise."""
+    """Starts tasks, keeps references until they end, and logs their exceptions."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -25,12 +25,12 @@ class TaskSet:
         task.add_done_callback(self._ended)
 
     async def wait(self, within_s: float) -> None:
-        """Wait until all have ended, or the time is up; what still runs goes on."""
+        """Wait until all tasks have ended, or the time is up; running tasks continue."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=within_s)
 
     async def cancel(self) -> None:
-        """Cancel what still runs and wait until it is gone."""
+        """Cancel the running tasks and wait until they have ended."""
         for task in (left := list(self._tasks)):
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
@@ -42,6 +42,6 @@ class TaskSet:
 
 
 def read_failure(future: asyncio.Future[Any]) -> None:
-    """A done-callback where nobody may be left to wait: the failure is read, so asyncio does not complain."""
+    """A done-callback for tasks that may have no waiter: it reads the failure, so that asyncio does not log it."""
     if not future.cancelled():
         future.exception()

@@ -1,7 +1,7 @@
-"""W3C Trace Context: whose trace something belongs to, and a span of its own for each step taken in it.
+"""W3C Trace Context: reads the caller's trace, and makes a span for each step of a request.
 
-https://www.w3.org/TR/trace-context/, version 00. The hub takes part in traces, and records its steps of
-those that are sampled where OpenTelemetry is set up.
+https://www.w3.org/TR/trace-context/, version 00. The hub propagates traces, and exports the spans of sampled
+traces where OpenTelemetry is configured.
 """
 
 import random
@@ -50,7 +50,7 @@ def follow(parent: str) -> str:
 
 
 def parent_of(span: str) -> str:
-    """The parent of the span that was made last for what is being done; empty for none, and for any other span.
+    """The parent of the current step's last span; empty for any other span.
 
     Only known where spans are exported.
     """
@@ -59,7 +59,7 @@ def parent_of(span: str) -> str:
 
 
 def sample_new(share: float) -> None:
-    """Spans are exported: from now on so many of the traces that begin here are sampled, 0 to 1."""
+    """Set the share (0 to 1) of new traces that are sampled; called where spans are exported."""
     global _sampled_share
     _sampled_share = share
 
@@ -70,7 +70,7 @@ def is_sampled(traceparent: str) -> bool:
 
 
 def enter(values: Sequence[str]) -> str:
-    """The span of a request with these headers, for all that is done for it; log lines name its trace."""
+    """Make the span of a request with these headers the current one; log lines name its trace."""
     _current.set(span := follow(read(values) if values else ""))
     return span
 

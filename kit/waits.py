@@ -1,4 +1,4 @@
-"""Waiting for a while, lightly: the path of every ask has several deadlines, and most of them wait for nothing."""
+"""Cheap deadlines: each ask passes several of them, and most never have to wait."""
 
 import asyncio
 from collections.abc import Coroutine, Generator
@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-async def within(work: Coroutine[Any, Any, T], within_s: float) -> T:
-    """What a coroutine returns. One that never has to wait needs no timer, and gets none.
+async def wait_within(work: Coroutine[Any, Any, T], within_s: float) -> T:
+    """Await a coroutine with a deadline. A coroutine that finishes without waiting gets no timer.
 
     Raises:
         TimeoutError: it was not done in time, and is cancelled.
@@ -23,7 +23,7 @@ async def within(work: Coroutine[Any, Any, T], within_s: float) -> T:
 
 
 class _Rest(Generic[T]):
-    """A coroutine from its first wait on."""
+    """Continues a coroutine from its first wait."""
 
     def __init__(self, work: Coroutine[Any, Any, T], first: object) -> None:
         self._work = work
@@ -47,7 +47,7 @@ class _Rest(Generic[T]):
 
 
 class Waiters(list[asyncio.Future[bool]]):
-    """Coroutines that wait for the same thing, each for its own time. Without any it costs nothing."""
+    """Coroutines that wait for the same event, each with its own timeout. Costs nothing without waiters."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class Waiters(list[asyncio.Future[bool]]):
             self.remove(waiter)
 
     def wake(self) -> None:
-        """It happened: all that wait now go on."""
+        """Wake all current waiters."""
         # The list does not change meanwhile: a waiter removes itself only when its coroutine runs again.
         for waiter in self:
             if not waiter.done():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from lab.homes import Home, hub_env
+from lab.hub_storage import HubStorage, hub_env
 from lab.minting import mint_tokens
 from lab.processes import Program, free_port, printed, python
 from lab.waiting import SCALE
@@ -27,7 +27,7 @@ DEFAULTS = {
 class HubProcess:
     """A running hub. `urls` has one address per web process; `url` is the first."""
 
-    home: Home
+    home: HubStorage
     urls: list[str]
     programs: list[Program] = field(default_factory=list)
     worker: Program | None = None
@@ -35,7 +35,7 @@ class HubProcess:
     _env: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, home: Home, *, processes: int = 1, worker: bool = False, **env: object) -> Self:
+    def start(cls, home: HubStorage, *, processes: int = 1, worker: bool = False, **env: object) -> Self:
         """Start the web processes, and the Celery worker if wanted; return when all are ready."""
         urls = [f"http://127.0.0.1:{free_port()}" for _ in range(processes)]
         settings = DEFAULTS | {"PUBLIC_URL": urls[0]} | {name: str(value) for name, value in env.items()}

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 from lab import ROOT
 from lab.bench import calls, report, targets
-from lab.homes import hub_env, manage
+from lab.hub_storage import hub_env, manage
 from lab.processes import python, run
 from lab.receivers import receiving
 
@@ -223,7 +223,7 @@ def hand_written_sql(modules: Sequence[Module]) -> list[str]:
 def word_counts(texts: Mapping[str, str], words: Sequence[str]) -> Counter[str]:
     """How often any of these words stands in each text. This file and the test of the words name them all."""
     pattern = re.compile(rf"\b({'|'.join(words)})\b", re.IGNORECASE)
-    here = ("lab/measure.py", "tests/house/test_plain_words.py")
+    here = ("lab/measure.py", "tests/repository/test_plain_words.py")
     return +Counter({path: len(pattern.findall(text)) for path, text in texts.items() if path not in here})
 
 

@@ -23,14 +23,14 @@ from django.test import Client  # noqa: E402
 
 from accounts.models import Credential, User  # noqa: E402
 from accounts.tokens import mint  # noqa: E402
-from agents.core.publishing import publish  # noqa: E402
+from agents.core.publishing import publish_agent  # noqa: E402
 from agents.models import Session  # noqa: E402
 from lab import ROOT  # noqa: E402
 from webhooks.catalog import TEST  # noqa: E402
 from webhooks.models import Delivery  # noqa: E402
-from webhooks.outbox import Happening, queue  # noqa: E402
+from webhooks.outbox import OutboxEvent, queue  # noqa: E402
 from webhooks.sending import Sender, client  # noqa: E402
-from webhooks.subscribing import subscribe  # noqa: E402
+from webhooks.subscription_changes import subscribe  # noqa: E402
 
 PRODUCT = ("a2a_bridge", "accounts", "agents", "hub", "kit", "operators", "webhooks")
 TRACEPARENT = f"00-{1:032x}-{1:016x}-01"
@@ -80,7 +80,7 @@ def run_patch() -> Run:
     """Change three fields of an agent, the second time recorded."""
     owner = User.objects.create(login="measured")
     session = Session.objects.create(owner=owner, routing_name="@measured")
-    agent = publish(owner, session, {"name": "Measured"}, slug="measured").agent
+    agent = publish_agent(owner, session, {"name": "Measured"}, slug="measured").agent
     bearer = f"Bearer {mint(owner, Credential.Kind.SESSION, 'measured').token}"
     for tagline in ("first", "second"):
         with recorded() as ran:
@@ -98,7 +98,7 @@ def run_delivery(url: str) -> Run:
     """Deliver to this receiver twice, the second time recorded."""
     owner = User.objects.create(login="hooked")
     made = subscribe(owner, {"url": url, "events": "*"})
-    happening = Happening(type=TEST, audience=(), payload={}, traceparent=TRACEPARENT)
+    happening = OutboxEvent(type=TEST, audience=(), payload={}, traceparent=TRACEPARENT)
     for _ in range(2):
         queue([(made.subscription.pk, happening)])
         sender = Sender(client())

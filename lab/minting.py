@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from kit.ids import unguessable
-from lab.homes import SQLITE_FILE
+from lab.hub_storage import SQLITE_FILE
 
 PREFIXES = {"session": "cw_sess_", "channel": "ck_live_", "app": "cw_app_"}
 SESSION_LIFETIME = timedelta(days=30)

@@ -15,17 +15,17 @@ from accounts.authn import Identity, TokenScope, presented
 from accounts.callers import Unauthenticated, check_caller
 from accounts.error_pages import INTERNAL, INTERNAL_TEXT
 from accounts.middleware import allowing
-from accounts.served import Served
-from agents.core.asking import Asker
+from accounts.open_requests import OpenRequests
+from agents.core.ask_starter import Asker
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.models.choices import Failure
 from kit import sql
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from operators.calls import Call, Names, Pending, TurnFailed
-from operators.errors import REFUSED, told
+from operators.errors import REFUSED, describe_error
+from operators.prompt_service import PromptService
 from operators.shapes import read
-from operators.switchboard import Switchboard
 
 logger = logging.getLogger(__name__)
 
@@ -45,9 +45,9 @@ class Answer:
 class Operators:
     """Serves `CALLS`. `public_url`: whose pages may use the cookie; `app_origins`: whose may read answers."""
 
-    switchboard: Switchboard
+    switchboard: PromptService
     ledger: Ledger
-    callers: Served
+    callers: OpenRequests
     public_url: str
     app_origins: Sequence[str]
 
@@ -96,7 +96,7 @@ class Operators:
 
 
 def _refusal(refused: Exception) -> Answer:
-    words = told(refused)
+    words = describe_error(refused)
     retry = [(b"retry-after", b"%d" % words.retry_in_s)] if words.retry_in_s else []
     return _error(words.status, words.code, words.message, *retry)
 

@@ -11,14 +11,14 @@ from uuid import UUID
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agents.core.asking import Asker
+from agents.core.ask_starter import Asker
 from agents.models.choices import Failure, Outcome, Surface
+from kit.clock import iso
 from kit.describe import Answer, ErrorBody, Operation, Parameter, Uuid
-from kit.iso import iso
 from operators.errors import NoSuchSession, failure_text
-from operators.prompting import Wanted
+from operators.prompt_service import PromptService, SentRoute
+from operators.prompting import PromptRequest
 from operators.shapes import ProbeAnswer, ProbeBody, ProbeSent, PromptBody, PromptSent, RouteAnswer, RouteBody
-from operators.switchboard import Routed, Switchboard
 
 Names = Mapping[str, str]
 
@@ -43,26 +43,28 @@ class Call:
     """One address, whose groups name its variable parts, all POST. `operation` has the shapes of its bodies."""
 
     path: re.Pattern[str]
-    run: Callable[[Switchboard, Asker, Names, Any], Awaitable[Any]]
+    run: Callable[[PromptService, Asker, Names, Any], Awaitable[Any]]
     operation: Operation
 
 
-async def prompt(switchboard: Switchboard, asker: Asker, names: Names, body: PromptBody) -> PromptSent:
+async def prompt(switchboard: PromptService, asker: Asker, names: Names, body: PromptBody) -> PromptSent:
     """Prompt a session; never waits for the reply."""
-    wanted = Wanted(session_id=session_id_of(names["id"]), text=body.text, attachments=body.attachments or ())
+    wanted = PromptRequest(
+        session_id=session_id_of(names["id"]), text=body.text, attachments=body.attachments or ()
+    )
     prompted = await switchboard.prompt(asker, wanted, surface=Surface.PROMPT)
     routed_to = UNSET if prompted.routed_to is None else prompted.routed_to
     return PromptSent(ok=True, chat_id=prompted.chat_id, ts=now(), routed_to_agent=routed_to)
 
 
-async def route(switchboard: Switchboard, asker: Asker, names: Names, body: RouteBody) -> RouteAnswer | Pending:
+async def route(switchboard: PromptService, asker: Asker, names: Names, body: RouteBody) -> RouteAnswer | Pending:
     """Prompt a peer; an ask waits for the reply."""
     routed = await switchboard.route(asker, names["peer"], body.prompt, body.mode)
     sent = RouteAnswer(ok=True, chat_id=routed.chat_id, session_id=routed.session_id, mode=body.mode)
     return Pending(_with_reply(sent, routed, switchboard.reply_wait_s)) if body.mode == "ask" else sent
 
 
-async def probe(switchboard: Switchboard, asker: Asker, names: Names, body: ProbeBody) -> ProbeAnswer:
+async def probe(switchboard: PromptService, asker: Asker, names: Names, body: ProbeBody) -> ProbeAnswer:
     """Prompt many peers; never waits for a reply."""
     found = await switchboard.probe(asker, body.prompt, body.peers)
     return ProbeAnswer([ProbeSent(one.name, one.session_id, one.status) for one in found])
@@ -155,7 +157,7 @@ def now() -> str:
     return iso(datetime.now(UTC))
 
 
-async def _with_reply(sent: RouteAnswer, routed: Routed, wait_s: float) -> RouteAnswer:
+async def _with_reply(sent: RouteAnswer, routed: SentRoute, wait_s: float) -> RouteAnswer:
     """Wait for the end of the turn, whose own deadline is the caller's.
 
     Raises:

@@ -7,19 +7,19 @@ from uuid import UUID
 import msgspec
 
 from accounts.authn import Identity
-from agents.core.asking import Asker
+from agents.core.ask_starter import Asker
 from agents.core.live_views import LiveViews
 from agents.models.choices import Surface
 from agents.transcript import permissions
 from agents.transcript.access import Role
-from agents.transcript.announcing import PresenceMessage
+from agents.transcript.announcements import PresenceMessage
 from agents.transcript.recording import post_op_message
-from agents.transcript.storage import NO_ROOM, StorageMeter
+from agents.transcript.storage import STORAGE_FULL, StorageMeter
 from kit.async_db import db_call
 from kit.tasks import TaskSet
-from operators.attaching import Attached, attach, detach, find_word, pending, present
+from operators.attachments import Attached, attach, detach, find_word, load_attendance, pending
 from operators.calls import session_id_of
-from operators.errors import REFUSED, NoSuchSession, TooManySubscriptions, told
+from operators.errors import REFUSED, NoSuchSession, TooManySubscriptions, describe_error
 from operators.frames import (
     Ack,
     Approval,
@@ -33,8 +33,8 @@ from operators.frames import (
     Unsubscribe,
     encode,
 )
-from operators.prompting import Wanted, get_session
-from operators.switchboard import Switchboard
+from operators.prompt_service import PromptService
+from operators.prompting import PromptRequest, get_session
 
 MOST_SUBSCRIPTIONS = 100
 
@@ -55,7 +55,7 @@ class Conversation:
         self,
         identity: Identity,
         *,
-        switchboard: Switchboard,
+        switchboard: PromptService,
         live: LiveViews,
         meter: StorageMeter,
         process_id: str,
@@ -85,7 +85,7 @@ class Conversation:
         try:
             answer = await self._on[type(frame)](frame)
         except REFUSED as refused:
-            words = told(refused)
+            words = describe_error(refused)
             answer = Error(code=words.code, message=words.message)
         if answer is not None:
             self._outlet.put(encode(answer))
@@ -98,11 +98,11 @@ class Conversation:
     # As a watcher.
 
     def see(self, session_id: int, frame: bytes) -> None:
-        """See `agents.transcript.announcing.Watcher`."""
+        """See `agents.transcript.announcements.Watcher`."""
         self._outlet.put(frame)
 
     def look_again(self, session_id: int) -> None:
-        """See `agents.transcript.announcing.Watcher`."""
+        """See `agents.transcript.announcements.Watcher`."""
         self._looking.start(self._look(session_id), name="look again")
 
     async def _look(self, session_id: int) -> None:
@@ -128,7 +128,7 @@ class Conversation:
             raise NoSuchSession
         self._outlet.put(encode(Subscribed(session_id=attached.public_id, role=role)))
         self._live.watch(attached.session_id, self)
-        await self._tell_presence(attached, joined=self._login if attached.is_first else None)
+        await self._send_presence(attached, joined=self._login if attached.is_first else None)
         for request in await db_call(pending)(attached.session_id):
             self._outlet.put(encode(request))
 
@@ -138,7 +138,7 @@ class Conversation:
 
     async def _prompt(self, frame: Prompt) -> Ack:
         source = frame.source_session_id
-        wanted = Wanted(
+        wanted = PromptRequest(
             session_id=session_id_of(frame.session_id),
             text=frame.text,
             attachments=frame.attachments or (),
@@ -149,7 +149,7 @@ class Conversation:
 
     async def _op_message(self, frame: OpMessage) -> Ack | Error:
         if not await self._meter.takes(self.user_id, len(frame.text.encode())):
-            return Error(code="quota_exceeded", message=NO_ROOM)
+            return Error(code="quota_exceeded", message=STORAGE_FULL)
         await db_call(_post_message)(
             session_id_of(frame.session_id),
             author_id=self.user_id,
@@ -180,12 +180,12 @@ class Conversation:
         if gone:
             await db_call(detach)(gone)
         for attached in gone:
-            await self._tell_presence(attached, left=self._login)
+            await self._send_presence(attached, left=self._login)
 
-    async def _tell_presence(
+    async def _send_presence(
         self, attached: Attached, *, joined: str | None = None, left: str | None = None
     ) -> None:
-        now = await db_call(present)(attached.session_id)
+        now = await db_call(load_attendance)(attached.session_id)
         still_there = left in now.logins  # by another socket
         message = PresenceMessage(attached.public_id, now.logins, joined, None if still_there else left)
         await self._live.publish(now.processes, attached.session_id, message)

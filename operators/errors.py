@@ -1,4 +1,4 @@
-"""What operators are told when it cannot be done as asked: one table for REST and for `/cli`.
+"""The errors that operators get: one table for REST and for `/cli`.
 
 Nothing was sent to any agent. Codes are public and never change (docs/reference/errors.md).
 """
@@ -13,7 +13,6 @@ from agents.core.errors import (
     Cycle,
     Ended,
     FileGone,
-    GaveUp,
     Halted,
     NotPublished,
     Offline,
@@ -23,6 +22,7 @@ from agents.core.errors import (
     RateLimited,
     TooDeep,
     Unavailable,
+    WaitAbandoned,
 )
 from agents.core.targets import AmbiguousPeer, NoSuchTarget
 from agents.models.choices import Failure
@@ -85,7 +85,7 @@ REFUSALS: dict[type[Exception], Refusal] = {
     Offline: Refusal(409, "channel_offline", lambda _: "its channel is offline"),
     Busy: Refusal(409, "busy", lambda _: "it is processing a turn for another caller"),
     OverCap: Refusal(409, "concurrency", lambda over: f"it already holds {over.held} of your questions"),
-    GaveUp: Refusal(
+    WaitAbandoned: Refusal(
         409, "gave_up", lambda _: "the question was withdrawn before the agent was free; send it again to ask"
     ),
     Ended: Refusal(409, "ended", lambda _: "the question that this one is asked for has ended"),
@@ -122,7 +122,7 @@ GONE_TEXT = "it was deleted before it answered"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ErrorAnswer:
     """A failure as it is told; `retry_in_s` when asking again later may help."""
 
     status: int
@@ -131,11 +131,11 @@ class Told:
     retry_in_s: int | None = None
 
 
-def told(failure: Exception) -> Told:
+def describe_error(failure: Exception) -> ErrorAnswer:
     """The public words of one of `REFUSED`."""
     refusal = REFUSALS[type(failure)]
     retry_in_s = RETRY_SOON_S if refusal.status == 503 else getattr(failure, "retry_in_s", None)
-    return Told(refusal.status, refusal.code, refusal.words(failure), retry_in_s)
+    return ErrorAnswer(refusal.status, refusal.code, refusal.words(failure), retry_in_s)
 
 
 def failure_text(reason: str, wait_s: float) -> str:

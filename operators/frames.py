@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from agents.transcript.announcing import FROM_LIVE, LiveMessage
+from agents.transcript.announcements import FROM_LIVE, LiveMessage
 from kit import strict_json
 from kit.describe import CALLER, Socket, Uuid
-from kit.strict_json import Unsound
-from operators.attaching import RoleWord
+from kit.strict_json import UnreadableText
+from operators.attachments import RoleWord
+from operators.prompt_service import Mode
 from operators.shapes import Attachments, PeerName, Said
-from operators.switchboard import Mode
 
 MAX_FRAME_BYTES = 1_048_576
 MAX_OP_MESSAGE_CHARS = 65_536
@@ -148,7 +148,7 @@ def _read(text: str | None) -> Mapping[str, object]:
     try:
         value = strict_json.parse(text)
         strict_json.check_strings(text, value)
-    except Unsound as wrong:
+    except UnreadableText as wrong:
         raise BadFrame("bad_frame", str(wrong)) from None
     if not isinstance(value, dict):
         raise BadFrame("bad_frame", "want one JSON object")

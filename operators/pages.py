@@ -19,12 +19,12 @@ from accounts.models import User
 from accounts.oauth.pages import signed_in, to_signin
 from agents.api.archiving import archive
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
-from agents.models.reachable import is_online
+from agents.models.presence import is_online
 from agents.transcript.access import Role, SessionGone, find_session, role_of, share_session, unshare_session
-from agents.transcript.deleting import delete_sessions
-from agents.transcript.reading import Before, history
-from operators.attaching import present
-from operators.showing import row_of
+from agents.transcript.session_deletion import delete_sessions
+from agents.transcript.timeline import Before, history
+from operators.attachments import load_attendance
+from operators.transcript_rows import row_of
 
 ROWS = 50
 MOST_FILES = 100
@@ -32,7 +32,7 @@ MOST_SHARES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class VisibleSession:
     """A session, and who looks at it in which role."""
 
     session: Session
@@ -65,7 +65,7 @@ class Seen:
 @require_safe
 def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The page. `before`: from an earlier time on, without what happens now."""
-    seen = find_seen(request, public_id)
+    seen = find_visible_session(request, public_id)
     if seen is None:
         return to_signin(request)
     session = seen.session
@@ -74,7 +74,7 @@ def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
         **_files(seen),
         "is_past": "before" in request.GET,
         "is_online": is_online(session.pk),
-        "attached": present(session.pk).logins,
+        "attached": load_attendance(session.pk).logins,
         "shares": _shares(seen),
         "share_roles": Share.Role.choices,
     }
@@ -86,7 +86,7 @@ def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_safe
 def rows(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The lines alone, for the page's script: it asks again whenever something happened."""
-    seen = get_seen(request, public_id)
+    seen = get_visible_session(request, public_id)
     return render(request, "operators/rows.html", _rows(request, seen))
 
 
@@ -95,11 +95,13 @@ def rows(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_safe
 def files(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The list of files alone."""
-    return render(request, "operators/files.html", _files(get_seen(request, public_id)))
+    return render(request, "operators/files.html", _files(get_visible_session(request, public_id)))
 
 
-def find_seen(request: HttpRequest, public_id: UUID, *, at_least: Role = Role.VIEWER) -> Seen | None:
-    """The session of an address for whoever is signed in; None when nobody is.
+def find_visible_session(
+    request: HttpRequest, public_id: UUID, *, at_least: Role = Role.VIEWER
+) -> VisibleSession | None:
+    """The session of an address for the signed-in user; None when no user is signed in.
 
     Raises:
         Http404: absent, not theirs to see, or the role does not reach: no difference.
@@ -110,40 +112,40 @@ def find_seen(request: HttpRequest, public_id: UUID, *, at_least: Role = Role.VI
     session = find_session(public_id, caller.user.pk)
     if session is None or role_of(session) < at_least:
         raise Http404
-    return Seen(session, caller.user, role_of(session))
+    return VisibleSession(session, caller.user, role_of(session))
 
 
-def get_seen(request: HttpRequest, public_id: UUID) -> Seen:
+def get_visible_session(request: HttpRequest, public_id: UUID) -> VisibleSession:
     """The same, where signing in is no answer.
 
     Raises:
-        Http404: see `find_seen`, or nobody is signed in.
+        Http404: see `find_visible_session`, or no user is signed in.
     """
-    seen = find_seen(request, public_id)
+    seen = find_visible_session(request, public_id)
     if seen is None:
         raise Http404
     return seen
 
 
-def _rows(request: HttpRequest, seen: Seen) -> dict[str, Any]:
+def _rows(request: HttpRequest, seen: VisibleSession) -> dict[str, Any]:
     page = history(seen.session.pk, Before.read(request.GET.get("before", "")), ROWS)
     return {"seen": seen, "rows": [row_of(moment) for moment in page.moments], "before": page.before}
 
 
-def _files(seen: Seen) -> dict[str, Any]:
+def _files(seen: VisibleSession) -> dict[str, Any]:
     live = File.objects.live().filter(session=seen.session).select_related("uploader").order_by("-pk")
     found = list(live[: MOST_FILES + 1])
     return {"seen": seen, "files": found[:MOST_FILES], "has_more_files": len(found) > MOST_FILES}
 
 
-def _shares(seen: Seen) -> list[Share]:
+def _shares(seen: VisibleSession) -> list[Share]:
     if not seen.is_owner:
         return []
     return list(Share.objects.filter(session=seen.session).select_related("user").order_by("pk")[:MOST_SHARES])
 
 
-Act = Callable[[HttpRequest, Seen], str]
-NOBODY = "Nobody here has the login {login}."
+Act = Callable[[HttpRequest, VisibleSession], str]
+NO_SUCH_LOGIN = "No user has the login {login}."
 YOURS = "The session is theirs already."
 MOST_COUNTED = 10_000
 
@@ -167,7 +169,7 @@ def _acting(act: Act) -> Callable[[HttpRequest, UUID], HttpResponse]:
     @never_cache
     @require_POST
     def target(request: HttpRequest, public_id: UUID) -> HttpResponse:
-        seen = find_seen(request, public_id, at_least=Role.OWNER)
+        seen = find_visible_session(request, public_id, at_least=Role.OWNER)
         if seen is None:
             return to_signin(request)
         messages.success(request, act(request, seen))
@@ -176,11 +178,11 @@ def _acting(act: Act) -> Callable[[HttpRequest, UUID], HttpResponse]:
     return target
 
 
-def _share(request: HttpRequest, seen: Seen) -> str:
+def _share(request: HttpRequest, seen: VisibleSession) -> str:
     login, role = request.POST.get("login", "").strip().removeprefix("@"), request.POST.get("role", "")
     user = _find_user(login)
     if user is None:
-        return NOBODY.format(login=_shown(login))
+        return NO_SUCH_LOGIN.format(login=_shown(login))
     if user.pk == seen.session.owner_id:
         return YOURS
     if role not in Share.Role.values:
@@ -192,7 +194,7 @@ def _share(request: HttpRequest, seen: Seen) -> str:
     return f"Shared with @{user.login}, as {role}."
 
 
-def _unshare(request: HttpRequest, seen: Seen) -> str:
+def _unshare(request: HttpRequest, seen: VisibleSession) -> str:
     login = request.POST.get("login", "")
     user = _find_user(login)
     if user is None or not unshare_session(seen.session, user):
@@ -200,7 +202,7 @@ def _unshare(request: HttpRequest, seen: Seen) -> str:
     return f"@{user.login} no longer sees this session."
 
 
-def _archive(request: HttpRequest, seen: Seen) -> str:
+def _archive(request: HttpRequest, seen: VisibleSession) -> str:
     try:
         is_new, _ = archive(seen.session)
     except NotFound:
@@ -215,7 +217,7 @@ share, unshare, put_away = _acting(_share), _acting(_unshare), _acting(_archive)
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """What would go with it, by numbers; a POST deletes it for good."""
-    seen = find_seen(request, public_id, at_least=Role.OWNER)
+    seen = find_visible_session(request, public_id, at_least=Role.OWNER)
     if seen is None:
         return to_signin(request)
     if request.method != "POST":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from uuid import UUID
 
-from agents.core.targets import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, peers_of, split_mention
+from agents.core.targets import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers, split_mention
 from agents.core.types import Source, Target
 from agents.models import Session
 from agents.transcript.access import NotAllowed, Role, find_session, role_of
@@ -16,7 +16,7 @@ MOST_PROBED = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PromptRequest:
     """A prompt as an operator sent it. `source_id`: the session they are attached to, when another."""
 
     session_id: UUID
@@ -37,7 +37,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class RouteTarget:
     """Whom a name stands for, by the public id of its session; and the files the prompt mentions."""
 
     target: Target
@@ -46,7 +46,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class ProbeTarget:
     """A peer of a probe: whom to tell, or why not."""
 
     name: str
@@ -55,7 +55,7 @@ class Probed:
     status: str = ""
 
 
-def prepare(wanted: Wanted, user_id: int) -> Prepared:
+def prepare(wanted: PromptRequest, user_id: int) -> Prepared:
     """Find out whom a prompt is for; reads only.
 
     Raises:
@@ -76,7 +76,7 @@ def prepare(wanted: Wanted, user_id: int) -> Prepared:
     return Prepared(target=target, text=text, files=check_files(text, user_id))
 
 
-def reach(name: str, prompt: str, user_id: int) -> Reached:
+def find_route_target(name: str, prompt: str, user_id: int) -> RouteTarget:
     """The session of that name, else the published agent.
 
     Raises:
@@ -89,14 +89,16 @@ def reach(name: str, prompt: str, user_id: int) -> Reached:
         agent = find_agent(name.removeprefix("@"), user_id)
         if agent is None:
             raise
-        return Reached(agent, str(Session.objects.get(pk=agent.session_id).public_id), files)
-    return Reached(peer.target, str(peer.session.public_id), files)
+        return RouteTarget(agent, str(Session.objects.get(pk=agent.session_id).public_id), files)
+    return RouteTarget(peer.target, str(peer.session.public_id), files)
 
 
-def survey(names: Sequence[str] | None, user_id: int) -> list[Probed]:
-    """Those whom a probe tells: the named, or whoever is online; each session once."""
-    found: Iterable[Probed] = (_name(one, user_id) for one in names) if names is not None else _online(user_id)
-    once: dict[str, Probed] = {}
+def find_probe_targets(names: Sequence[str] | None, user_id: int) -> list[ProbeTarget]:
+    """Those whom a probe tells: the named peers, or all that are online; each session once."""
+    found: Iterable[ProbeTarget] = (
+        (_name(one, user_id) for one in names) if names is not None else _online(user_id)
+    )
+    once: dict[str, ProbeTarget] = {}
     for one in found:
         once.setdefault(one.session_id or one.name, one)
     return list(islice(once.values(), MOST_PROBED))
@@ -167,18 +169,18 @@ def _peer(name: str, user_id: int) -> tuple[Target, str]:
     return peer.target, str(peer.session.public_id)
 
 
-def _online(user_id: int) -> list[Probed]:
-    peers = [one for one in peers_of(user_id, at_least=Role.PROMPTER) if one.is_online]
-    return [Probed(f"@{one.name}", one.target, str(one.session.public_id)) for one in peers]
+def _online(user_id: int) -> list[ProbeTarget]:
+    peers = [one for one in load_peers(user_id, at_least=Role.PROMPTER) if one.is_online]
+    return [ProbeTarget(f"@{one.name}", one.target, str(one.session.public_id)) for one in peers]
 
 
-def _name(name: str, user_id: int) -> Probed:
+def _name(name: str, user_id: int) -> ProbeTarget:
     try:
         peer = get_peer(name, user_id)
     except NoSuchTarget:
-        return Probed(name, status="not_found")
+        return ProbeTarget(name, status="not_found")
     except NotAllowed:
-        return Probed(name, status="forbidden")
+        return ProbeTarget(name, status="forbidden")
     except AmbiguousPeer:
-        return Probed(name, status="ambiguous")
-    return Probed(name, peer.target, str(peer.session.public_id))
+        return ProbeTarget(name, status="ambiguous")
+    return ProbeTarget(name, peer.target, str(peer.session.public_id))

@@ -8,9 +8,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from kit import strict_json
 from kit.asgi import RequestRefused
 from kit.describe import Time, Uuid
-from kit.strict_json import Unsound
+from kit.strict_json import UnreadableText
+from operators.prompt_service import Mode
 from operators.prompting import MOST_PROBED
-from operators.switchboard import Mode
 
 MAX_ATTACHMENTS = 50
 
@@ -86,5 +86,5 @@ def read(body: bytes, shape: type[Body]) -> Body:
     """
     try:
         return msgspec.convert(strict_json.read(body), shape)
-    except (Unsound, msgspec.ValidationError) as wrong:
+    except (UnreadableText, msgspec.ValidationError) as wrong:
         raise RequestRefused(400, "validation_failed", str(wrong)) from None

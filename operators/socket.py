@@ -17,7 +17,7 @@ from kit.durations import seconds
 from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
 from operators.conversation import Conversation
 from operators.frames import BadFrame, Error, decode, encode
-from operators.switchboard import Switchboard
+from operators.prompt_service import PromptService
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ WANTED = "want a live session or app token for ask, read and publish; a cookie, 
 TAKES = (TokenScope.READ, TokenScope.ASK, TokenScope.PUBLISH)  # it shows transcripts, prompts, and decides
 
 
-class Room:
+class OperatorSockets:
     """The operators' sockets of one process, which a revoked credential or a restart closes."""
 
     def __init__(self, sockets_per_user: int) -> None:
@@ -49,14 +49,14 @@ class Room:
         return {socket.credential_id for socket in self._sockets}
 
     def enter(self, socket: "OperatorSocket") -> bool:
-        """It has signed in; False when its user holds as many already."""
+        """Add a signed-in socket; False when its user has reached the limit."""
         if sum(other.user_id == socket.user_id for other in self._sockets) >= self._sockets_per_user:
             return False
         self._sockets.add(socket)
         return True
 
     def leave(self, socket: "OperatorSocket") -> None:
-        """It is over."""
+        """Remove a closed socket."""
         self._sockets.discard(socket)
 
     def dismiss(self, credential_ids: set[int]) -> None:
@@ -73,7 +73,7 @@ class Room:
         return [socket for socket in self._sockets if socket.credential_id in credential_ids]
 
     async def close(self) -> None:
-        """Send them all elsewhere, and take no more."""
+        """Close all sockets for a restart, and accept no more."""
         self.is_closed = True
         leaving = list(self._sockets)
         for socket in leaving:
@@ -87,10 +87,10 @@ class OperatorSocket(SocketConsumer):
     def __init__(
         self,
         *,
-        switchboard: Switchboard,
+        switchboard: PromptService,
         live: LiveViews,
         ledger: Ledger,
-        room: Room,
+        operator_sockets: OperatorSockets,
         meter: StorageMeter,
         process_id: str,
         public_url: str,
@@ -99,7 +99,7 @@ class OperatorSocket(SocketConsumer):
         self._switchboard = switchboard
         self._live = live
         self._ledger = ledger
-        self._room = room
+        self._operator_sockets = operator_sockets
         self._meter = meter
         self._process_id = process_id
         self._public_url = public_url
@@ -129,7 +129,7 @@ class OperatorSocket(SocketConsumer):
         offered = self.scope["subprotocols"]
         await self.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
         self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="to operator")
-        if self._room.is_closed:
+        if self._operator_sockets.is_closed:
             self.end(SERVICE_RESTART)
             return
         try:
@@ -141,7 +141,7 @@ class OperatorSocket(SocketConsumer):
             self.refuse("auth_failed", WANTED)
             return
         self.credential_id, self.user_id = identity.credential_id, identity.user_id
-        if not self._room.enter(self):
+        if not self._operator_sockets.enter(self):
             self.put(encode(Error(code="quota_exceeded", message="you hold too many sockets open here")))
             self.end(TRY_AGAIN_LATER)
             return
@@ -169,7 +169,7 @@ class OperatorSocket(SocketConsumer):
     async def disconnect(self, code: int) -> None:
         """The socket is over, from whichever side."""
         self._over = True
-        self._room.leave(self)
+        self._operator_sockets.leave(self)
         if self._sender is not None:
             self._sender.cancel()
             await asyncio.wait([self._sender])

@@ -11,15 +11,15 @@ from django.core.signals import setting_changed
 from django.db import connection
 
 from hub.app_settings import inject_settings
-from lab.homes import SQLITE_FILE, EmbeddedHomes, GrownHomes, Home, MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import SQLITE_FILE, DistributedStorages, EmbeddedStorages, HubStorage, MakeStorage
 from lab.servers import running_servers
 from tests.templates import kept
 
 LONGEST_CALL_S = 20.0
 BESIDE_OTHERS = 3  # times as long beside other workers, whose tests run hubs on the same cores
 HUBS = {"hub", "embedded_hub", "impatient_hub", "two_process_hub", "site", "signin_hub"}  # of a whole session
-HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.grown])]
+HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.distributed])]
 GROUP = pytest.StashKey[str]()  # what a test shares with others
 
 
@@ -92,16 +92,16 @@ def longest_call_s(load: float, cores: int, workers: int) -> float:
 
 
 @pytest.fixture(scope="session")
-def grown_homes() -> Iterator[GrownHomes]:
+def distributed_storages() -> Iterator[DistributedStorages]:
     """A running PostgreSQL and Redis, and fresh homes on them."""
-    with running_servers(is_durable=False, copy_of=kept("grown", GrownHomes.make_template)) as servers:
-        yield GrownHomes(servers)
+    with running_servers(is_durable=False, copy_of=kept("grown", DistributedStorages.make_template)) as servers:
+        yield DistributedStorages(servers)
 
 
 @pytest.fixture(scope="session")
-def embedded_homes() -> EmbeddedHomes:
+def embedded_storages() -> EmbeddedStorages:
     """Fresh homes in folders."""
-    return EmbeddedHomes(kept("embedded", EmbeddedHomes.make_template))
+    return EmbeddedStorages(kept("embedded", EmbeddedStorages.make_template))
 
 
 @pytest.fixture(scope="session")
@@ -112,7 +112,7 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest, tmp_path_factor
     """
     connection.settings_dict["TEST"]["MIGRATE"] = False
     if connection.vendor == "sqlite":
-        homes: EmbeddedHomes = request.getfixturevalue("embedded_homes")
+        homes: EmbeddedStorages = request.getfixturevalue("embedded_homes")
         file = tmp_path_factory.mktemp("in-process") / SQLITE_FILE
         shutil.copy2(homes.template / SQLITE_FILE, file)
         connection.settings_dict["TEST"]["NAME"] = str(file)
@@ -126,26 +126,26 @@ def django_db_keepdb() -> bool:
 
 
 @pytest.fixture(scope="session")
-def make_home(
-    request: pytest.FixtureRequest, embedded_homes: EmbeddedHomes, tmp_path_factory: pytest.TempPathFactory
-) -> MakeHome:
+def make_storage(
+    request: pytest.FixtureRequest, embedded_storages: EmbeddedStorages, tmp_path_factory: pytest.TempPathFactory
+) -> MakeStorage:
     """A new home of the named kind: all tables are there, and no row of a user."""
     numbers = itertools.count()
 
-    def make(name: str) -> Home:
+    def make(name: str) -> HubStorage:
         folder = tmp_path_factory.mktemp(f"{name}-{next(numbers)}") / "data"
         if name == "embedded":
-            return embedded_homes.new(folder)
-        grown: GrownHomes = request.getfixturevalue("grown_homes")
+            return embedded_storages.new(folder)
+        grown: DistributedStorages = request.getfixturevalue("grown_homes")
         return grown.new(folder)
 
     return make
 
 
 @pytest.fixture(params=HOMES)
-def home(request: pytest.FixtureRequest, make_home: MakeHome) -> Home:
+def home(request: pytest.FixtureRequest, make_storage: MakeStorage) -> HubStorage:
     """A new home, once of each kind."""
-    return make_home(request.param)
+    return make_storage(request.param)
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def start_hub() -> Iterator[StartHub]:
     """Starts hubs of one test's own; they end with it."""
     started: list[HubProcess] = []
 
-    def start(home: Home, **options: Any) -> HubProcess:
+    def start(home: HubStorage, **options: Any) -> HubProcess:
         started.append(HubProcess.start(home, **options))
         return started[-1]
 
@@ -162,28 +162,28 @@ def start_hub() -> Iterator[StartHub]:
         hub.stop()
 
 
-def _serving(home: Home, **options: Any) -> Iterator[HubProcess]:
+def _serving(home: HubStorage, **options: Any) -> Iterator[HubProcess]:
     hub = HubProcess.start(home, **options)
     yield hub
     hub.stop()
 
 
 @pytest.fixture(scope="session")
-def embedded_hub(make_home: MakeHome) -> Iterator[HubProcess]:
+def embedded_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """One process on SQLite."""
-    yield from _serving(make_home("embedded"))
+    yield from _serving(make_storage("embedded"))
 
 
 @pytest.fixture(scope="session")
-def impatient_hub(make_home: MakeHome) -> Iterator[HubProcess]:
+def short_wait_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """One process on SQLite that waits 2 s for a reply."""
-    yield from _serving(make_home("embedded"), REPLY_WAIT_S=2)
+    yield from _serving(make_storage("embedded"), REPLY_WAIT_S=2)
 
 
 @pytest.fixture(scope="session")
-def two_process_hub(make_home: MakeHome) -> Iterator[HubProcess]:
+def two_process_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """Two processes on PostgreSQL and Redis."""
-    yield from _serving(make_home("grown"), processes=2)
+    yield from _serving(make_storage("grown"), processes=2)
 
 
 @pytest.fixture(params=HOMES, scope="session")

@@ -99,7 +99,7 @@ class GitHub:
     def start(self) -> None:
         github = self
 
-        class Door(BaseHTTPRequestHandler):
+        class RequestHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
@@ -113,7 +113,7 @@ class GitHub:
                 return
 
         self.port = free_port()
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Door)
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), RequestHandler)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -122,7 +122,7 @@ class GitHub:
         self._server.server_close()
 
     def reset(self) -> None:
-        """As it was: honest, quick, nobody asked anything."""
+        """Its state at the start: honest, quick, without a request."""
         self.person, self.shows_button = "ann", False
         for one in (self.instead, self.seen, self.memberships):
             one.clear()

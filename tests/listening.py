@@ -10,7 +10,7 @@ ROUNDS = 3  # of the loop: what the kernel took is accepted, given to a handler,
 
 @asynccontextmanager
 async def listening(handle: Handle) -> AsyncIterator[int]:
-    """A port where each connection is answered as `handle` says; it ends with all of them, whoever holds one."""
+    """A port where each connection is answered as `handle` says; it ends with all of them."""
     writers: list[asyncio.StreamWriter] = []
 
     def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Awaitable[None]:

@@ -5,12 +5,12 @@ import subprocess
 import sys
 
 from lab import ROOT
-from lab.homes import GrownHomes
+from lab.hub_storage import DistributedStorages
 
 WITHIN_S = 110
 
 
-def pass_on_postgresql(homes: GrownHomes, redis: int, *selection: str) -> None:
+def pass_on_postgresql(homes: DistributedStorages, redis: int, *selection: str) -> None:
     """Run what `selection` chooses on a database copied from the migrated one; fail as that pytest fails.
 
     `redis`: a database number that no other test has.

@@ -62,7 +62,7 @@ class Oidc:
     def start(self) -> None:
         oidc = self
 
-        class Door(BaseHTTPRequestHandler):
+        class RequestHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
@@ -76,7 +76,7 @@ class Oidc:
                 return
 
         self.port = free_port()
-        self._server = Quiet(("127.0.0.1", self.port), Door)
+        self._server = Quiet(("127.0.0.1", self.port), RequestHandler)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self._own_key = RSAKey.generate_key(2048, {"kid": "one"})

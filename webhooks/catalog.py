@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-EVERYTHING = "*"
+ALL_EVENTS = "*"
 TEST = "webhook.test"
 ALIASES = {"agent.reply": "agent.replied"}  # what existing clients write
 OF_SESSION = "sessionId, routingName, ownerLogin"
@@ -24,9 +24,7 @@ CATALOG = (
     EventType("chat.event", "a chat event was stored in a session you see", f"{OF_SESSION}, event"),
     EventType("tail.event", "a tail event was stored in a session you see", f"{OF_SESSION}, event"),
     EventType("permission.requested", "an agent asks whether it may use a tool", OF_REQUEST),
-    EventType(
-        "permission.resolved", "somebody decided, or time ran out", f"{OF_REQUEST}, decision, resolverLogin"
-    ),
+    EventType("permission.resolved", "a user decided, or time ran out", f"{OF_REQUEST}, decision, resolverLogin"),
     EventType("agent.dispatched", "a question was handed to your agent", OF_ASK),
     EventType("agent.replied", "your agent answered, or failed to", f"{OF_ASK}, reply, ok, latencyMs"),
     EventType("agent.denied", "a question to your agent was refused", f"{OF_ASK}, ok, deniedReason"),
@@ -36,11 +34,11 @@ CATALOG = (
     EventType("file.deleted", "a file of a session you see was deleted", OF_FILE),
     EventType("file.referenced", "a prompt named a file of a session you see", OF_FILE),
     EventType(TEST, "you asked for it", "webhookId, message"),
-    EventType(EVERYTHING, "all of the above", "that of the event"),
+    EventType(ALL_EVENTS, "all of the above", "that of the event"),
 )
 
 
 def is_wanted(event_type: str, subscribed: list[str]) -> bool:
-    """Whether somebody who subscribed to these hears of an event of that type."""
+    """Whether a subscription to these types gets an event of that type."""
     names = {ALIASES.get(name, name) for name in subscribed}
-    return event_type in names or EVERYTHING in names
+    return event_type in names or ALL_EVENTS in names

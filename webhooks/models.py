@@ -22,7 +22,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
         self.update(status=Subscription.Status.ACTIVE, consecutive_failures=0, last_delivery_at=now)
 
     def note_failure(self, *, exhausted: bool) -> None:
-        """It failed once more; after 20 in a row, or one event nobody will try again, it is unhealthy."""
+        """It failed once more; after 20 in a row, or one event that is given up, it is unhealthy."""
         # The database adds: attempts that end at the same time all count.
         self.update(consecutive_failures=F("consecutive_failures") + 1)
         unwell = self if exhausted else self.filter(consecutive_failures__gte=UNHEALTHY_AFTER)

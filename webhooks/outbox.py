@@ -1,4 +1,4 @@
-"""Where the rest of the hub says what happened: a row for everybody who wants to hear, in the same transaction."""
+"""Writes a delivery row for each subscription to an event, in the transaction that caused the event."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -29,8 +29,8 @@ _SUBSCRIPTIONS = sql.KeyedQuery(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
-    """Something others may want to hear of.
+class OutboxEvent:
+    """An event that subscriptions may ask for.
 
     `audience` are the ids of users who may; `payload` is JSON with the wire's own names. `session_id` (a UUID) and
     `routing_name` (with its @) are what filters look at; None when it belongs to no session. `traceparent`: of the
@@ -46,7 +46,7 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listener:
+class _Subscriber:
     """A subscription, as far as matching goes."""
 
     subscription_id: int
@@ -55,7 +55,7 @@ class _Listener:
     session_id: str
     routing_name: str
 
-    def wants(self, happening: Happening) -> bool:
+    def wants(self, happening: OutboxEvent) -> bool:
         return (
             self.owner_id in happening.audience
             and is_wanted(happening.type, self.events.split())
@@ -64,25 +64,25 @@ class _Listener:
         )
 
 
-def anybody_listens() -> bool:
-    """Whether there is any subscription at all: most hubs have none, and need not say what happened."""
+def has_subscriptions() -> bool:
+    """Whether there is any subscription: most hubs have none, and then no events are written."""
     return bool(Subscription.objects.exists())
 
 
-def record(happenings: Sequence[Happening]) -> int:
+def record(happenings: Sequence[OutboxEvent]) -> int:
     """Queue a delivery for each subscription that wants each of these; how many. Call it in their transaction.
 
-    One query when nobody listens, one more for each 190 deliveries.
+    One query when there are no subscriptions, one more for each 190 deliveries.
     """
     audience = {user_id for happening in happenings for user_id in happening.audience}
     if not audience:
         return 0
-    listeners = [_Listener(*row) for row in _SUBSCRIPTIONS.rows(audience)]
+    listeners = [_Subscriber(*row) for row in _SUBSCRIPTIONS.rows(audience)]
     pairs = [(one, happening) for happening in happenings for one in listeners if one.wants(happening)]
     return len(queue([(one.subscription_id, happening) for one, happening in pairs]))
 
 
-def queue(deliveries: Sequence[tuple[int, Happening]]) -> list[str]:
+def queue(deliveries: Sequence[tuple[int, OutboxEvent]]) -> list[str]:
     """A row for each of these subscriptions, and the senders woken once it is committed; the event ids."""
     rows = [
         Delivery(

@@ -15,8 +15,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts.models import User
 from accounts.oauth.pages import signed_in, to_signin
-from webhooks import subscribing
-from webhooks.catalog import CATALOG, EVERYTHING, TEST
+from webhooks import subscription_changes
+from webhooks.catalog import ALL_EVENTS, CATALOG, TEST
 from webhooks.models import Delivery, Subscription
 from webhooks.queues import RETRY_AFTER_S
 from webhooks.rest import SubscriptionBody
@@ -67,8 +67,8 @@ def webhooks(request: HttpRequest) -> HttpResponse:
     if details is None:
         return _list(request, caller.user, form, status=400)
     try:
-        made = subscribing.subscribe(caller.user, details)
-    except subscribing.TooMany as many:
+        made = subscription_changes.subscribe(caller.user, details)
+    except subscription_changes.TooMany as many:
         form.errors["url"] = f"{str(many).capitalize()}: delete one first."
         return _list(request, caller.user, form, status=409)
     return _page(request, made.subscription, secret=made.secret)
@@ -98,20 +98,20 @@ def _show_deliveries(request: HttpRequest, own: Subscription) -> HttpResponse:
 
 
 def _test(request: HttpRequest, own: Subscription) -> HttpResponse:
-    event_id = subscribing.send_test(own)
+    event_id = subscription_changes.send_test(own)
     messages.success(request, f"A test is on its way: {event_id}.")
     return _back(own)
 
 
 def _roll(request: HttpRequest, own: Subscription) -> HttpResponse:
-    made = subscribing.roll_secret(own.pk)
+    made = subscription_changes.roll_secret(own.pk)
     if made is None:
         raise Http404
     return _page(request, made.subscription, secret=made.secret)
 
 
 def _delete(request: HttpRequest, own: Subscription) -> HttpResponse:
-    subscribing.unsubscribe(own.pk)
+    subscription_changes.unsubscribe(own.pk)
     messages.success(request, "Deleted, with all that waited to be sent.")
     return HttpResponseRedirect(reverse("webhooks-page"))
 
@@ -143,7 +143,7 @@ def _back(own: Subscription) -> HttpResponse:
 
 def _list(request: HttpRequest, user: User, form: SubscribeForm, *, status: int = 200) -> HttpResponse:
     own = Subscription.objects.owned_by(user).order_by("-pk")[: get_settings().webhooks_per_owner or None]
-    context = {"own": own, "form": form, "catalog": OFFERED, "everything": EVERYTHING}
+    context = {"own": own, "form": form, "catalog": OFFERED, "everything": ALL_EVENTS}
     return render(request, "webhooks/list.html", context, status=status)
 
 

@@ -18,9 +18,8 @@ from standardwebhooks import Webhook
 
 from accounts import sealing
 from kit import trace
-from kit.clock import db_now
+from kit.clock import db_now, iso
 from kit.durations import seconds
-from kit.iso import iso
 from webhooks.models import Delivery, Sendable, SendingPause, Subscription
 
 RETRY_AFTER_S = tuple(map(seconds, (10, 60, 300, 1800, 7200, 21600)))

@@ -14,14 +14,14 @@ from rest_framework.views import APIView
 from accounts.models import User
 from accounts.paging import PageQuery, page
 from accounts.rest import Body, Conflict, caller_of, check_no_fields
+from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Items, Page, Time, Uuid
-from kit.iso import iso, iso_or_none
 from kit.safe_http import NotSent
-from webhooks import subscribing
+from webhooks import subscription_changes
 from webhooks.catalog import CATALOG, EventType
 from webhooks.models import MAX_URL_CHARS, Delivery, Subscription
 from webhooks.sending import check_url, send_again
-from webhooks.subscribing import WithSecret
+from webhooks.subscription_changes import WithSecret
 
 
 class WebhookFilters(TypedDict):
@@ -201,8 +201,8 @@ class Webhooks(APIView):
         body = SubscriptionBody(data=request.data)
         body.is_valid(raise_exception=True)
         try:
-            made = subscribing.subscribe(caller_of(request), body.fields_of_row())
-        except subscribing.TooMany as many:
+            made = subscription_changes.subscribe(caller_of(request), body.fields_of_row())
+        except subscription_changes.TooMany as many:
             raise Conflict(str(many)) from None
         return Response(show_with_secret(made), status=201, headers=NO_STORE)
 
@@ -230,13 +230,13 @@ class OneWebhook(APIView):
         own = get_own(webhook_id, caller_of(request))
         body = SubscriptionBody(data=request.data, partial=True)
         body.is_valid(raise_exception=True)
-        subscribing.revise(own, body.fields_of_row())
+        subscription_changes.revise(own, body.fields_of_row())
         return Response(show_subscription(own))
 
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, webhook_id: int) -> Response:
         """Delete it, with all that waits to be sent."""
-        subscribing.unsubscribe(get_own(webhook_id, caller_of(request)).pk)
+        subscription_changes.unsubscribe(get_own(webhook_id, caller_of(request)).pk)
         return Response(status=204)
 
 
@@ -248,7 +248,7 @@ class SendTest(APIView):
         """Queue a `webhook.test`, whatever it is subscribed to and however it is."""
         own = get_own(webhook_id, caller_of(request))
         check_no_fields(request)
-        queued: QueuedEvent = {"eventId": subscribing.send_test(own)}
+        queued: QueuedEvent = {"eventId": subscription_changes.send_test(own)}
         return Response(queued, status=202)
 
 
@@ -260,7 +260,7 @@ class RollSecret(APIView):
         """A new signing secret, in this answer and nowhere else; the one before signs too for 24 hours."""
         own = get_own(webhook_id, caller_of(request))
         check_no_fields(request)
-        made = subscribing.roll_secret(own.pk)
+        made = subscription_changes.roll_secret(own.pk)
         if made is None:
             raise NotFound("no such webhook")
         return Response(show_with_secret(made), headers=NO_STORE)

@@ -38,7 +38,7 @@ Status = Sendable.Status
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """A delivery that is ours to send until `until`. Without `request` nobody can sign it any more."""
+    """A delivery that is ours to send until `until`. Without `request` it cannot be signed any more."""
 
     delivery: Sendable
     until: datetime
@@ -130,7 +130,7 @@ def lease(limits: SendLimits, queue: Queue = WEBHOOKS) -> list[Leased]:
 
 
 def settle(leased: Leased, outcome: Outcome) -> bool:
-    """Write down how an attempt ended; False when the lease ran out before, and the row is somebody else's now."""
+    """Write down how an attempt ended; False when the lease had expired, and another sender may have the row."""
     now = db_now()
     queue, rows = leased.queue, leased.queue.rows._default_manager
     # The end of the lease tells leases apart: a sender that took the row over wrote a later one.
@@ -138,7 +138,7 @@ def settle(leased: Leased, outcome: Outcome) -> bool:
     changes = _changes(leased.delivery.attempts, outcome, now, queue.retry_after_s)
     is_exhausted = changes["status"] == Status.FAILED
     with transaction.atomic():
-        # The receiver first, as whoever deletes it with its deliveries: nobody waits in a circle.
+        # Lock the receiver first, as deleting it with its deliveries does: no deadlock.
         queue.note(leased.delivery, now, is_success=outcome.is_success, is_exhausted=is_exhausted)
         if mine.update(last_status=outcome.status, last_error=outcome.error[:MAX_ERROR_CHARS], **changes):
             return True
@@ -223,7 +223,7 @@ def check_url(url: str) -> None:
     client().check(url)
 
 
-def attempt(http: SafeHttp, leased: Leased) -> Outcome:
+def send_delivery(http: SafeHttp, leased: Leased) -> Outcome:
     """Send one delivery once."""
     request = leased.request
     if request is None:
@@ -238,8 +238,9 @@ def attempt(http: SafeHttp, leased: Leased) -> Outcome:
 class Sender:
     """Takes what is due for 10 s. One thread talks to the database, the others send.
 
-    What is still under way then is ended by its own thread: nobody waits for a receiver that hangs, and whoever
-    runs next takes what is due. When it must stop, that stays leased, and is sent again by whoever comes next.
+    What is still under way then is ended by its own thread: no caller waits for a receiver that hangs, and the
+    next run takes what is due. When the process must stop, such a delivery stays leased, and the next run sends it
+    again.
     """
 
     def __init__(self, http: SafeHttp, stopping: threading.Event | None = None, queue: Queue = WEBHOOKS) -> None:
@@ -266,7 +267,7 @@ class Sender:
             count += self._settle_next()
 
     def _leave(self) -> int:
-        """From now on whoever ends writes it down alone; how many had ended before."""
+        """From now on each attempt stores its own result; returns how many had ended before."""
         with self._handing_over:
             self._has_left = True
         return self._settle_next() if not self._ended.empty() else 0
@@ -278,7 +279,7 @@ class Sender:
 
     def _send(self, leased: Leased) -> None:
         try:
-            outcome = attempt(self._http, leased)
+            outcome = send_delivery(self._http, leased)
         except Exception:
             logger.exception("webhook.failed", extra={"delivery": str(leased.delivery)})
             outcome = Outcome(None, "the hub could not send it")

@@ -6,7 +6,7 @@ from typing import Any
 from a2a_bridge import versions
 from agents.core.directory import queries_today
 from agents.models import Agent
-from agents.models.reachable import is_online
+from agents.models.presence import is_online
 
 Json = dict[str, Any]
 
@@ -25,16 +25,16 @@ MODES = ["text/plain", "application/json"]
 
 
 @dataclass(frozen=True, slots=True)
-class Today:
+class UsageToday:
     """What changes by the minute: asks accepted on this UTC day, and whether the agent is connected."""
 
     queries: int = 0
     online: bool = False
 
 
-def read_today(agent: Agent) -> Today:
+def read_today(agent: Agent) -> UsageToday:
     """How it stands now."""
-    return Today(queries_today(agent), is_online(agent.session_id))
+    return UsageToday(queries_today(agent), is_online(agent.session_id))
 
 
 def url_of(agent: Agent, public_url: str) -> str:
@@ -68,7 +68,7 @@ def interfaces(agent: Agent, public_url: str) -> list[Json]:
     ]
 
 
-def info(agent: Agent, today: Today) -> Json:
+def info(agent: Agent, today: UsageToday) -> Json:
     """What A2A has no member for."""
     return {
         "handle": agent.handle,
@@ -81,7 +81,7 @@ def info(agent: Agent, today: Today) -> Json:
     }
 
 
-def merged_card(agent: Agent, today: Today, public_url: str) -> Json:
+def merged_card(agent: Agent, today: UsageToday, public_url: str) -> Json:
     """The members of all dialects side by side.
 
     The security scheme keeps `type` beside the 1.0 form: that is how the JavaScript client of 0.3 knows it. Push

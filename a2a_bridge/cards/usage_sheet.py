@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from a2a_bridge.cards.parts import ASK_DESCRIPTION, COMPOSABLE_NOTE, ISOLATED_NOTE, MODES, Json, Today, url_of
+from a2a_bridge.cards.parts import ASK_DESCRIPTION, COMPOSABLE_NOTE, ISOLATED_NOTE, MODES, Json, UsageToday, url_of
 from agents.models import Agent
 from kit.asgi import MAX_BODY_BYTES
 
@@ -43,7 +43,7 @@ the reply; or it is `TASK_STATE_FAILED` or `TASK_STATE_REJECTED` and `status.mes
 a new one for each, and send the same again only to repeat it."""
 
 
-def usage_sheet(agent: Agent, today: Today, public_url: str, *, reply_wait_s: float) -> str:
+def usage_sheet(agent: Agent, today: UsageToday, public_url: str, *, reply_wait_s: float) -> str:
     """The sheet. Texts of the owner are quoted or escaped, so that none reads as a part of it."""
     url = url_of(agent, public_url)
     sections = (
@@ -59,7 +59,7 @@ def usage_sheet(agent: Agent, today: Today, public_url: str, *, reply_wait_s: fl
     return "\n\n".join("\n".join([title, "", *lines]) for title, lines in sections) + "\n"
 
 
-def _about(agent: Agent, today: Today) -> Iterator[str]:
+def _about(agent: Agent, today: UsageToday) -> Iterator[str]:
     yield f"- Name: {_line(agent.name)}"
     yield f"- Handle: `@{agent.handle}`"
     yield f"- Now: {'online' if today.online else 'offline, and it takes no questions'}"
@@ -88,7 +88,7 @@ def _modes(agent: Agent) -> Iterator[str]:
         yield f"- It {what} {', '.join(f'`{mode}`' for mode in modes or MODES)}."
 
 
-def _limits(agent: Agent, today: Today, reply_wait_s: float) -> Iterator[str]:
+def _limits(agent: Agent, today: UsageToday, reply_wait_s: float) -> Iterator[str]:
     left = max(0, agent.daily_budget - today.queries)
     yield f"- Questions a day (UTC): {agent.daily_budget} of all callers together, {left} left today."
     if agent.caller_budget is not None:

@@ -36,13 +36,13 @@ class TooMany(Exception):
 def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
     """Keep an address of a task, in place of one of the same id; and whether the task's turn has ended already.
 
-    When it has not, its end will find this address: whoever settles waits for this transaction.
+    When it has not, its end will find this address: settling the task waits for this transaction.
 
     Raises:
         TooMany: nothing was written.
     """
-    quotas.hold(task.caller_id)
-    # Before its configs, as whoever settles it.
+    quotas.lock_owner(task.caller_id)
+    # Before its configs: the transaction that settles it locks in the same order.
     turn = Turn.objects.select_for_update(no_key=True).filter(chat_id=task.chat_id).first()
     config_id = target.config_id or unguessable("push-")
     now = db_now()

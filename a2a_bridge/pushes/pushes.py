@@ -10,12 +10,12 @@ from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import task_not_found
 from a2a_bridge.models import PushConfig
 from a2a_bridge.pushes import configs
-from a2a_bridge.pushes.telling import telling
+from a2a_bridge.pushes.push_rows import queue_pushes
 from a2a_bridge.requests import ListPush, NamePush, PushTarget
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import StatusEvent, Task, TaskEvent
-from agents.core.post import Attend, Post
+from agents.core.post import Post, WatchForPushes
 from kit import sql
 from kit.async_db import db_call
 from kit.clock import db_now
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 IN_SEND = "configuration.taskPushNotificationConfig."
 LOOKS = 20
 SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")  # what a header may hold, whoever reads it
+VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")  # what a header may hold
 
 
 class Pushes:
@@ -70,7 +70,7 @@ class Pushes:
         if feed is not None and feed.is_fed:
             feed.has_pushes = True
         elif task.is_running:
-            await self._post.send(task.home, Attend(task.id))
+            await self._post.send(task.home, WatchForPushes(task.id))
         if has_ended and task.is_running:  # in between: the process that settled did not find the address
             await self._tell_end(task)
         return kept
@@ -99,10 +99,10 @@ class Pushes:
 
     async def tell(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> None:
         """Queue what happened between turns, or while one runs; what cannot be queued now is not told."""
-        await self._write(task, telling(task, events, traceparent))
+        await self._write(task, queue_pushes(task, events, traceparent))
 
-    async def go_on(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> bool:
-        """Like `tell`, for the first events of a further turn; whether anybody is told."""
+    async def continue_task(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> bool:
+        """Like `tell`, for the first events of a further turn; returns whether any address gets them."""
         if not await db_call(_move)(task):
             return False
         await self.tell(task, events, traceparent)
@@ -123,7 +123,7 @@ class Pushes:
             if not now.is_running:
                 await self.tell(now, [StatusEvent(now.seq, now.updated_at, now.state, now.message)])
                 return
-            await feed.news(now.seq, self._look_every_s)
+            await feed.wait_for_events(now.seq, self._look_every_s)
         logger.error("push.end_not_told", extra={"task_id": task.id})
 
     async def _write(self, task: Task, writes: Sequence[sql.Query]) -> None:

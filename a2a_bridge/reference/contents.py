@@ -14,7 +14,7 @@ from a2a_bridge.reference.shapes import Field, fields_of, summary
 from a2a_bridge.tasks.record import State
 from a2a_bridge.versions import DIALECTS
 from agents.links.channel import frames, payloads
-from agents.transcript.announcing import FROM_LIVE
+from agents.transcript.announcements import FROM_LIVE
 
 SUMMARIES = {
     Operation.SEND: "Ask, and answer with the finished task.",

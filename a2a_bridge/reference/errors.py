@@ -13,7 +13,6 @@ from agents.core.errors import (
     Cycle,
     Denied,
     Ended,
-    GaveUp,
     Halted,
     Offline,
     OverBudget,
@@ -21,6 +20,7 @@ from agents.core.errors import (
     OverCap,
     RateLimited,
     TooDeep,
+    WaitAbandoned,
 )
 from agents.models.choices import Failure
 from kit import jsonrpc
@@ -34,7 +34,7 @@ ADVICE: dict[type[Denied], str] = {
     Blocked: "Its owner decides who may ask.",
     Halted: "Its owner or the hub's administrators have to let it, or you, go on.",
     Ended: "The question for which an agent asked on was canceled or failed. Ask again.",
-    GaveUp: "Nothing was sent and nothing was spent. Ask again.",
+    WaitAbandoned: "Nothing was sent and nothing was spent. Ask again.",
     TooDeep: "Agents may pass a question on three times. Ask the last one yourself.",
     Cycle: "An agent passed the question back to one that has it already.",
     RateLimited: "Wait as long as it says: this holds over all agents.",

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from a2a_bridge.asgi import RpcWire
-from a2a_bridge.cards.parts import Today, merged_card
+from a2a_bridge.cards.parts import UsageToday, merged_card
 from a2a_bridge.dialects.dialect import (
     SAMPLE_CONFIG_ID,
     SAMPLE_PUSH_TOKEN,
@@ -118,7 +118,7 @@ def status_of(one: Dialect, state: State) -> str:
 
 def cards(public_url: str) -> dict[str, str]:
     """The renderings of one card, as JSON."""
-    agent, today = sample_agent(), Today(queries=17, online=True)
+    agent, today = sample_agent(), UsageToday(queries=17, online=True)
     return {
         "merged": pretty(merged_card(agent, today, public_url)),
         "strict": pretty(strict_card(agent, today, public_url)),
@@ -152,5 +152,5 @@ def _result(one: Dialect, wanted: Request, operation: Operation, public_url: str
         case Operation.DELETE_PUSH:
             return {}
         case Operation.SHOW_CARD:
-            return extended_card(sample_agent(), Today(queries=17, online=True), public_url, reply_wait_s=60)
+            return extended_card(sample_agent(), UsageToday(queries=17, online=True), public_url, reply_wait_s=60)
     return one.render_task(done, None)

@@ -40,23 +40,23 @@ class Feed:
         self.task = after(task, new)
         if self.task.seq > new[-1].seq:
             self._first, self._events = self.task.seq, []
-        self.ring()
+        self.wake_readers()
 
     def skip_to(self, task: Task) -> None:
         """Begin anew with the task as it is: what happened before is not known here."""
         if task.seq > self.task.seq:
             self.task, self._first, self._events = task, task.seq, []
-            self.ring()
+            self.wake_readers()
 
     def since(self, seq: int) -> Sequence[TaskEvent] | None:
         """The events after that one; None when they are not all here."""
         return self._events[seq - self._first :] if seq >= self._first else None
 
-    async def news(self, seq: int, within_s: float) -> bool:
+    async def wait_for_events(self, seq: int, within_s: float) -> bool:
         """Wait for an event after that one, or for a ring; False when none came in time."""
         return self.task.seq > seq or await self._followers.wait(within_s)
 
-    def ring(self) -> None:
+    def wake_readers(self) -> None:
         """Wake all streams that wait for news."""
         self._followers.wake()
 

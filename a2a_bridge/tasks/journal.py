@@ -20,7 +20,7 @@ from agents.core.errors import Unavailable
 from kit import batches, sql
 from kit.async_db import DbThread, db_call
 from kit.batcher import Batcher
-from kit.clock import db_now, near_now
+from kit.clock import approximate_now, db_now
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class JournalTaskStore:
         await self._thread.close()
 
     def _since(self) -> datetime:
-        return near_now() - self._kept
+        return approximate_now() - self._kept
 
     async def _do(self, write: Write) -> bool:
         """Write it, with others; whether it was done."""
@@ -138,7 +138,7 @@ def _out_of_reach(failure: Exception) -> Unavailable:
 def forget_old(kept_days: int) -> int:
     """Delete tasks whose state was set longer ago than that; how many went."""
     old = StoredTask.objects.filter(updated_at__lte=db_now() - timedelta(days=kept_days))
-    return sum(_delete(old, ids) for ids in batches.of(old.order_by("updated_at"), DELETE_AT_ONCE))
+    return sum(_delete(old, ids) for ids in batches.key_batches(old.order_by("updated_at"), DELETE_AT_ONCE))
 
 
 def trim(*, tasks_a_caller: int = TASKS_A_CALLER, bytes_a_caller: int = BYTES_A_CALLER) -> int:
@@ -172,7 +172,7 @@ def _delete(meant: QuerySet[StoredTask], task_ids: list[str]) -> int:
     One that was taken further meanwhile, and is not meant any more, stays.
     """
     tasks = meant.filter(pk__in=task_ids)
-    for events in batches.of(StoredEvent.objects.filter(task__in=tasks)):
+    for events in batches.key_batches(StoredEvent.objects.filter(task__in=tasks)):
         StoredEvent.objects.filter(pk__in=events).delete()
     with transaction.atomic():
         held = list(journal_rows.locked(tasks).values_list("pk", flat=True))

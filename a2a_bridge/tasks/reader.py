@@ -13,10 +13,10 @@ from agents.models import Process, QueuedAsk, Turn
 from agents.models.choices import Failure, Outcome
 from agents.models.presence import alive_since
 from kit.async_db import db_call
-from kit.clock import db_now, near_now
+from kit.clock import approximate_now, db_now
 from kit.durations import seconds
 
-TOLD_WITHIN = timedelta(seconds=seconds(30.0, at_least_s=8.0))
+END_WITHIN = timedelta(seconds=seconds(30.0, at_least_s=8.0))
 LOOK_EVERY_S = 0.5
 
 
@@ -59,7 +59,7 @@ class TaskReader:
         return feed
 
     async def missed(self, feed: Feed, seq: int) -> Sequence[TaskEvent] | None:
-        """What happened after that event and is not in the feed any more; None when nobody knows."""
+        """The events after that one that are not in the feed any more; None when they are not stored."""
         return await self._tasks.events_after(feed.task, seq)
 
     async def _catch_up(self, feed: Feed, task: Task) -> None:
@@ -70,9 +70,9 @@ class TaskReader:
             feed.skip_to(task)
 
     async def _mended(self, task: Task) -> Task:
-        """The task as its turn says it is: whoever ran it may have died before it told."""
+        """The task in the state of its turn: the process that ran it may have died before it stored the end."""
         settled = await db_call(end_of_turn)(task.chat_id)
-        if settled is None or (settled.reason == Failure.NOT_RECORDED and _is_young(task)):
+        if settled is None or (settled.reason == Failure.NOT_RECORDED and _is_recent(task)):
             return task  # a turn is admitted a moment after its task goes on
         events = end_of(task, settled, wait_s=self._reply_wait_s, at=timestamp())
         ended = after(task, events)
@@ -91,7 +91,7 @@ def end_of_turn(chat_id: str) -> SettledTurn | None:
     if turn is None:
         return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)
     ended = turn.settled_at
-    if ended is None or ended >= db_now() - TOLD_WITHIN:
+    if ended is None or ended >= db_now() - END_WITHIN:
         return None if turn.outcome != Outcome.FAILED else SettledTurn(Outcome.FAILED, turn.reason)
     reason = turn.reason if turn.outcome == Outcome.FAILED else Failure.REPLY_LOST
     return SettledTurn(Outcome.FAILED, reason)
@@ -99,14 +99,14 @@ def end_of_turn(chat_id: str) -> SettledTurn | None:
 
 def is_queued(chat_id: str) -> bool:
     """Whether an ask waits for a free agent in a process that lives, or is about to be refused there."""
-    return bool(home_of_queued(chat_id))
+    return bool(find_process_of_queued(chat_id))
 
 
-def home_of_queued(chat_id: str) -> str:
+def find_process_of_queued(chat_id: str) -> str:
     """The process in which an ask waits; empty where it does not."""
     living = Process.objects.filter(beat_at__gt=alive_since(db_now())).values("pk")
     return QueuedAsk.objects.filter(chat_id=chat_id, home__in=living).values_list("home", flat=True).first() or ""
 
 
-def _is_young(task: Task) -> bool:
-    return datetime.fromisoformat(task.updated_at) > near_now() - TOLD_WITHIN
+def _is_recent(task: Task) -> bool:
+    return datetime.fromisoformat(task.updated_at) > approximate_now() - END_WITHIN

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from agents.transcript.pieces import ApprovalAsked, Json, Part, joined_texts, plain_text_in
-from kit.clock import near_now
+from kit.clock import approximate_now
 
 
 class State(StrEnum):
@@ -236,7 +236,7 @@ def text_in(parts: Iterable[Part]) -> str:
 
 def timestamp() -> str:
     """Now, as A2A writes it: UTC, milliseconds, Z. Later ones sort behind."""
-    return f"{near_now().isoformat('T', 'milliseconds')[:-6]}Z"  # it is in UTC: no +00:00
+    return f"{approximate_now().isoformat('T', 'milliseconds')[:-6]}Z"  # it is in UTC: no +00:00
 
 
 def _with_status(task: Task, event: StatusEvent) -> Task:

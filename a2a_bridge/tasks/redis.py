@@ -17,11 +17,11 @@ from a2a_bridge.tasks.redis_scripts import (
     READ_EVENTS,
     WRITE,
     Run,
+    agent_unreachable,
     answers,
     client,
     in_time,
     index_key,
-    out_of_reach,
     sure_answers,
     task_keys,
 )
@@ -30,7 +30,7 @@ from a2a_bridge.tasks.stored import VERSION, Written, encode, read_events, read_
 from agents.core.errors import Unavailable
 from kit import sql
 from kit.batcher import Batcher
-from kit.clock import near_now
+from kit.clock import approximate_now
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ Answer = tuple[bytes, int, int]
 NOTHING: Answer = (b"kept", 0, 0)
 
 
-class Line(msgspec.Struct, frozen=True, array_like=True):
+class IndexEntry(msgspec.Struct, frozen=True, array_like=True):
     """One task. Redis itself adds the bytes; the id is the line's name."""
 
     updated_at: str
@@ -59,7 +59,7 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
         return self.updated_at, self.id
 
 
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(IndexEntry).decode
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ class RedisTaskStore:
 
     async def page(self, query: TaskQuery) -> TaskPage:
         """See `TaskStore`."""
-        meant = chosen(await self._lines(query.caller_id), query)
+        meant = choose_entries(await self._lines(query.caller_id), query)
         rest = [one for one in meant if query.before is None or one.position < query.before]
         ids = [one.id for one in rest[: query.limit]]
         found = await sure_answers(
@@ -146,7 +146,7 @@ class RedisTaskStore:
         """Have Redis run it, with others; what it says of it."""
         await self._writing.add(write)
         if isinstance(write.answer, Exception):
-            raise out_of_reach(write.answer)
+            raise agent_unreachable(write.answer)
         if write.answer[0] == b"later":
             raise written_by_a_later_release(write.task.id)
         return write.answer[0]
@@ -182,8 +182,8 @@ class RedisTaskStore:
             pipe.hset(index_key(caller_id), "", str(kept_bytes))
         await pipe.execute()
 
-    async def _lines(self, caller_id: int) -> list[Line]:
-        return read_lines(await in_time(self._redis.hgetall(index_key(caller_id))))
+    async def _lines(self, caller_id: int) -> list[IndexEntry]:
+        return read_index_entries(await in_time(self._redis.hgetall(index_key(caller_id))))
 
 
 def _writing(
@@ -199,7 +199,7 @@ def _writing(
         int(task.is_terminal),
         encode(task) if whole else b"",
         task.id,
-        line_of(task),
+        make_index_entry(task),
         ASKING_TTL_S * 1000,
         events[0].seq if events else task.seq + 1,
         *[encode(event) for event in events],
@@ -212,30 +212,30 @@ def _read(task_id: str, found: tuple[int, bytes | None, list[Written]]) -> Task 
     return read_task(task_id, version, snapshot, later) if snapshot is not None else None
 
 
-def line_of(task: Task) -> bytes:
+def make_index_entry(task: Task) -> bytes:
     """The line of a task without its end: `,<bytes>]` follows."""
     expires_ms = _now_ms() + ttl_s(task) * 1000
     line = (task.updated_at, task.state, task.handle, task.context_id, expires_ms)
     return msgspec.json.encode(line)[:-1]
 
 
-def read_lines(listing: Mapping[Any, Any]) -> list[Line]:
+def read_index_entries(listing: Mapping[Any, Any]) -> list[IndexEntry]:
     """All lines of a list, whatever their age."""
     return [
         msgspec.structs.replace(_decode(line), id=task_id.decode()) for task_id, line in listing.items() if task_id
     ]
 
 
-def chosen(lines: Sequence[Line], query: TaskQuery) -> list[Line]:
+def choose_entries(lines: Sequence[IndexEntry], query: TaskQuery) -> list[IndexEntry]:
     """The lines that a query means on all pages, in its order."""
     now_ms = _now_ms()
     meant = [one for one in lines if one.expires_ms > now_ms and query.takes(one)]
     return sorted(meant, key=lambda one: one.position, reverse=True)
 
 
-def spent(lines: Sequence[Line], *, most: int, most_bytes: int) -> list[Line]:
+def spent(lines: Sequence[IndexEntry], *, most: int, most_bytes: int) -> list[IndexEntry]:
     """What to give up: what has expired, then the oldest that no agent works on, until a tenth is free."""
-    now, now_ms = near_now(), _now_ms()
+    now, now_ms = approximate_now(), _now_ms()
     given_up = [one for one in lines if one.expires_ms <= now_ms]
     kept = sorted((one for one in lines if one.expires_ms > now_ms), key=lambda one: one.position)
     count, size_bytes = len(kept), sum(one.size_bytes for one in kept)
@@ -249,4 +249,4 @@ def spent(lines: Sequence[Line], *, most: int, most_bytes: int) -> list[Line]:
 
 
 def _now_ms() -> int:
-    return int(near_now().timestamp() * 1000)
+    return int(approximate_now().timestamp() * 1000)

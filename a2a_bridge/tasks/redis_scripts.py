@@ -137,7 +137,7 @@ async def sure_answers(redis: Redis, runs: Sequence[Run]) -> list[Any]:
     found = await answers(redis, runs)
     for answer in found:
         if isinstance(answer, Exception):
-            raise out_of_reach(answer)
+            raise agent_unreachable(answer)
     return found
 
 
@@ -151,10 +151,10 @@ async def in_time(answer: Awaitable[T]) -> T:
         async with asyncio.timeout(WITHIN_S):
             return await answer
     except (RedisError, OSError) as failure:
-        raise out_of_reach(failure) from None
+        raise agent_unreachable(failure) from None
 
 
-def out_of_reach(failure: Exception) -> Unavailable:
+def agent_unreachable(failure: Exception) -> Unavailable:
     """What to raise; what went wrong is in the log."""
     logger.warning("tasks.redis_failed", extra={"failure": type(failure).__name__})
     return Unavailable("the task store is out of reach")

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from a2a_bridge.pushes.push_rows import queue_pushes
 from a2a_bridge.pushes.pushes import Pushes
-from a2a_bridge.pushes.telling import telling
 from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.pieces import (
     closing,
@@ -39,7 +39,7 @@ AGAIN_S = 0.2
 ASKED_WITHIN_S = 0.5  # of a request for approval until its event is kept
 
 
-class Keeper(Protocol):
+class TaskWriter(Protocol):
     """Also writes the end of a turn, in the transaction that settles it: the claim of an Idempotency-Key."""
 
     def writes(self, task: Task, *, is_plain: bool) -> Sequence[sql.Query]:
@@ -93,7 +93,7 @@ class TaskRun:
         keeps_plain: bool = True,
         plain_is_direct: bool = True,
         joins_text: bool = False,
-        keeper: Keeper | None = None,
+        keeper: TaskWriter | None = None,
     ) -> None:
         self.opening = task
         self.keeper = keeper
@@ -118,9 +118,9 @@ class TaskRun:
         self.outlives_followers = False
 
     @property
-    def is_in_line(self) -> bool:
+    def is_in_queue(self) -> bool:
         """Whether it waits for a free agent."""
-        return self.running is not None and self.running.in_line
+        return self.running is not None and self.running.in_queue
 
     @property
     def is_promoted(self) -> bool:
@@ -178,7 +178,7 @@ class TaskRun:
                 left_s = until - time.monotonic()  # the store may be away for longer
                 if left_s <= 0:
                     return False
-                await feed.news(self.task.seq, min(left_s, ASKED_WITHIN_S))
+                await feed.wait_for_events(self.task.seq, min(left_s, ASKED_WITHIN_S))
             return not self.task.is_open
         return True
 
@@ -194,7 +194,7 @@ class TaskRun:
         if self.keeper is not None:
             writes += self.keeper.writes(end.task, is_plain=not self._is_promoted(end.task))
         if self.feed is not None:
-            writes += telling(end.task, [*end.closed, *end.events], self._traceparent)
+            writes += queue_pushes(end.task, [*end.closed, *end.events], self._traceparent)
         return writes
 
     async def keep_end(self, settled: SettledTurn) -> None:
@@ -222,7 +222,7 @@ class TaskRun:
 
     def _listen(self, running: RunningTurn) -> None:
         running.listen(self._record_soon)
-        if not running.in_line:
+        if not running.in_queue:
             self._record_soon()
 
     def _record_soon(self) -> None:
@@ -259,7 +259,7 @@ class TaskRun:
 
     def _new(self, task: Task, taken: int) -> list[TaskEvent]:
         """The events of what came since; the first is that the agent is at work."""
-        begins = task.state is State.SUBMITTED and not self.is_in_line
+        begins = task.state is State.SUBMITTED and not self.is_in_queue
         pieces = self.pieces[taken:]
         if not begins and not pieces:
             return []
@@ -314,14 +314,14 @@ class TaskRun:
         try:
             if not was_written and self._is_kept(end.task):  # it may be told since the turn ended
                 await self._keep(end.task, end.events if self.feed is not None else end.written or ())
-            if not settled.has_also and self.feed is not None:
+            if not settled.has_extra_writes and self.feed is not None:
                 await self._push(end.task, [*end.closed, *end.events])
         finally:  # whatever happened: followers look into the store themselves now
             self.task = end.task
             if self.feed is not None:
                 self.feed.add(end.task, end.events)
                 self.feed.is_fed = False
-                self.feed.ring()
+                self.feed.wake_readers()
                 if self.feed.has_pushes:
                     self._pushes.wake()
 

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.shown import ListQuery, api_auth_session, api_user, listed
+from accounts.api.rendering import ListQuery, api_auth_session, api_user, listed
 from accounts.authn import CALLER_KINDS, COOKIE
 from accounts.callers import presented_by
 from accounts.models import MAX_KEPT_DAYS, Credential, User

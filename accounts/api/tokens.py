@@ -11,14 +11,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.shown import NO_STORE, ListQuery, api_token, listed, user_agent_of
+from accounts.api.rendering import NO_STORE, ListQuery, api_token, listed, user_agent_of
 from accounts.authn import TokenScope
 from accounts.models import Credential
 from accounts.rest import Body, BySession, Unlimited, caller_of
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
 from accounts.tokens import Limits, mint_app, mint_channel, rotate
+from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Items
-from kit.iso import iso, iso_or_none
 
 Kind = Credential.Kind
 Checked = TypeVar("Checked", bound=Body)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from accounts.oauth.asked import Asked
+from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.oauth.errors import InvalidState
 from accounts.oauth.models import LoginAttempt
 from accounts.tokens import digest
@@ -32,7 +32,9 @@ class Started:
     nonce: str
 
 
-def begin(browser: str, *, provider: str = "", next_path: str = "", asked: Asked | None = None) -> Started:
+def begin(
+    browser: str, *, provider: str = "", next_path: str = "", asked: AuthorizationRequest | None = None
+) -> Started:
     """Note that a browser, known by its cookie's secret, leaves for a provider.
 
     `provider`: the issuer, "" for GitHub, or `PASSKEY`.
@@ -52,7 +54,7 @@ def begin(browser: str, *, provider: str = "", next_path: str = "", asked: Asked
     return _started(browser, state)
 
 
-def come_back(browser: str, state: str, *, provider: str = "") -> tuple[LoginAttempt, Started]:
+def finish_attempt(browser: str, state: str, *, provider: str = "") -> tuple[LoginAttempt, Started]:
     """The attempt this browser began at this provider with this state, spent by this call.
 
     Raises:

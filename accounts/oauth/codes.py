@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db import transaction
 
 from accounts.models import User
-from accounts.oauth.asked import VERIFIER, Asked
+from accounts.oauth.authorization_requests import VERIFIER, AuthorizationRequest
 from accounts.oauth.errors import InvalidGrant, Refused
 from accounts.oauth.models import LoginCode
 from accounts.quotas import QuotaExceeded
@@ -22,8 +22,8 @@ BAD_GRANT = "the code is unknown, expired, used, or not for this client"
 Purpose = LoginCode.Purpose
 
 
-def issue(user: User, purpose: Purpose, asked: Asked) -> str:
-    """A code for whoever knows the verifier of its challenge."""
+def issue(user: User, purpose: Purpose, asked: AuthorizationRequest) -> str:
+    """A code for the client that knows the verifier of its challenge."""
     code = unguessable("cw_code_")
     LoginCode.objects.create(
         digest=digest(code),

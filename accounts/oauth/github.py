@@ -17,7 +17,7 @@ from authlib.integrations.base_client.errors import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
 
 from accounts.oauth.errors import GitHubFailed, GitHubRefused, NotConfigured
-from accounts.oauth.legs import open_session
+from accounts.oauth.provider_session import open_session
 from accounts.oauth.signup import LOGIN
 from accounts.settings import get_settings
 

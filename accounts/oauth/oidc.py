@@ -21,7 +21,7 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
 from accounts.oauth.errors import ProviderFailed, ProviderRefused
-from accounts.oauth.legs import open_session
+from accounts.oauth.provider_session import open_session
 from accounts.oauth.providers import Provider, is_safe
 from accounts.settings import get_settings
 
@@ -56,7 +56,7 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Vouched:
+class OidcProfile:
     """Whom a provider vouches for. Issuer and subject are the key; the names may change, and are not unique.
 
     `email` is one that the provider has verified, in lower case, else empty.
@@ -89,7 +89,7 @@ def authorize_url(provider: Provider, *, state: str, verifier: str, nonce: str) 
     return str(url)
 
 
-def redeem(provider: Provider, code: str, *, verifier: str, nonce: str, issuer: str) -> Vouched:
+def redeem(provider: Provider, code: str, *, verifier: str, nonce: str, issuer: str) -> OidcProfile:
     """Whom a code speaks for. All of it must end within LEG_WITHIN_S.
 
     `issuer`: the `iss` that came with the code, if any (RFC 9207).
@@ -152,14 +152,14 @@ def _claims(provider: Provider, metadata: _Metadata, token: Any, keys: KeySet, n
     return dict(claims)
 
 
-def _vouched(issuer: str, claims: dict[str, Any]) -> Vouched:
+def _vouched(issuer: str, claims: dict[str, Any]) -> OidcProfile:
     def text(name: str) -> str:
         value = claims.get(name)
         return value if isinstance(value, str) and value.isprintable() else ""
 
     email = text("email").lower() if claims.get("email_verified") in (True, "true") else ""
     username = text("preferred_username") or text("nickname") or email.partition("@")[0]
-    return Vouched(issuer, claims["sub"], username, email, text("picture"))
+    return OidcProfile(issuer, claims["sub"], username, email, text("picture"))
 
 
 _kept: dict[str, tuple[float, _Metadata]] = {}

@@ -7,12 +7,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from accounts.browser import own_path, sign_in
-from accounts.oauth import asked, attempts, oidc, people
+from accounts.oauth import attempts, authorization_requests, oidc, provider_accounts
 from accounts.oauth.attempts import browser_key, keep_key, sound_key
 from accounts.oauth.errors import Refused
 from accounts.oauth.providers import Provider
 from accounts.oauth.shapes import OIDC_CALLBACK, OIDC_START
-from accounts.oauth.views import Open, code_of, refused_page, sent_to
+from accounts.oauth.views import PublicView, code_of, redirect_once, refused_page
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
 
@@ -22,7 +22,7 @@ START_REFUSALS = (400, 404, 429, 502)
 CALLBACK_REFUSALS = (400, 403, 404, 502)
 
 
-class OidcStart(Open):
+class OidcStart(PublicView):
     """`/auth/oidc/{number}/start`"""
 
     @extend_schema(parameters=OIDC_START, responses={302: None} | dict.fromkeys(START_REFUSALS, ErrorBody))
@@ -31,7 +31,7 @@ class OidcStart(Open):
         raw, provider = request._request, _provider(number)
         try:
             check_address(raw, "start")
-            next_path = own_path(asked.one(raw.GET, "next"))
+            next_path = own_path(authorization_requests.one(raw.GET, "next"))
             browser = sound_key(raw)
             started = attempts.begin(browser, provider=provider.issuer, next_path=next_path)
             address = oidc.authorize_url(
@@ -39,12 +39,12 @@ class OidcStart(Open):
             )
         except Refused as refused:
             return refused_page(raw, refused)
-        response = sent_to(address)
+        response = redirect_once(address)
         keep_key(response, browser)
         return response
 
 
-class OidcCallback(Open):
+class OidcCallback(PublicView):
     """`/auth/oidc/{number}/callback`"""
 
     @extend_schema(parameters=OIDC_CALLBACK, responses={302: None} | dict.fromkeys(CALLBACK_REFUSALS, ErrorBody))
@@ -58,12 +58,15 @@ class OidcCallback(Open):
             return refused_page(raw, refused)
 
     def _finish(self, request: HttpRequest, provider: Provider) -> HttpResponse:
-        state, issuer = asked.one(request.GET, "state"), asked.one(request.GET, "iss")
-        attempt, started = attempts.come_back(browser_key(request), state, provider=provider.issuer)
+        state, issuer = (
+            authorization_requests.one(request.GET, "state"),
+            authorization_requests.one(request.GET, "iss"),
+        )
+        attempt, started = attempts.finish_attempt(browser_key(request), state, provider=provider.issuer)
         code = code_of(request, provider.name)
         person = oidc.redeem(provider, code, verifier=started.verifier, nonce=started.nonce, issuer=issuer)
-        user = people.admit_vouched(person)
-        response = sent_to(own_path(attempt.next_path))
+        user = provider_accounts.sign_in_oidc_user(person)
+        response = redirect_once(own_path(attempt.next_path))
         sign_in(request, response, user)
         return response
 

@@ -12,10 +12,10 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.callers import Caller, find_caller
 from accounts.middleware import PAGE_POLICY
-from accounts.oauth import asked, codes, devices
+from accounts.oauth import authorization_requests, codes, devices
 from accounts.oauth.codes import Purpose
 from accounts.oauth.errors import AccessDenied, Refused, TooFast
-from accounts.throttle import check_address, check_guesses
+from accounts.throttle import check_address, check_code_guesses
 
 NO_SUCH_CODE = "No device waits for this code. It may have run out: codes last 10 minutes."
 PARAMETERS = ("redirect_uri", "state", "code_challenge", "code_challenge_method", "app_name", "machine_id")
@@ -30,7 +30,11 @@ def consent(request: HttpRequest) -> HttpResponse:
         return to_signin(request)
     given = request.POST if request.method == "POST" else request.GET
     try:
-        wanted = asked.read_app(given) if "app_name" in given else asked.read_cli(given)
+        wanted = (
+            authorization_requests.read_app(given)
+            if "app_name" in given
+            else authorization_requests.read_cli(given)
+        )
     except Refused as refused:
         context = {"title": "This program asks wrongly", "text": str(refused), "status": 400}
         return render(request, "errors/page.html", context, status=400)
@@ -61,7 +65,7 @@ def device(request: HttpRequest) -> HttpResponse:
         return _code_form(request, request.GET.get("user_code", ""))
     typed = request.POST.get("user_code", "")
     try:
-        check_guesses(caller.user.pk)
+        check_code_guesses(caller.user.pk)
         check_address(request, "guess")
     except TooFast as fast:
         return _code_form(request, typed, str(fast), status=429)
@@ -79,7 +83,7 @@ def device(request: HttpRequest) -> HttpResponse:
 
 
 def signed_in(request: HttpRequest) -> Caller | None:
-    """Whoever decides here must be there in person: with the session of a browser."""
+    """Only the session of a browser may decide here, not a token."""
     caller = find_caller(request)
     return caller if caller is not None and caller.identity.kind == "session" else None
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta, Struct
 
-from accounts.oauth.asked import CHALLENGE, MACHINE_ID, MAX_APP_NAME_CHARS, STATE, VERIFIER
+from accounts.oauth.authorization_requests import CHALLENGE, MACHINE_ID, MAX_APP_NAME_CHARS, STATE, VERIFIER
 
 END = r"\Z"
 

@@ -14,36 +14,36 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.shown import NO_STORE, api_session_token, user_agent_of
+from accounts.api.rendering import NO_STORE, api_session_token, user_agent_of
 from accounts.browser import own_path, sign_in
 from accounts.callers import find_caller
 from accounts.models import LoginAttempt
-from accounts.oauth import asked, attempts, codes, devices, github, people
-from accounts.oauth.asked import Asked
+from accounts.oauth import attempts, authorization_requests, codes, devices, github, provider_accounts
 from accounts.oauth.attempts import browser_key, keep_key, sound_key
+from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.oauth.codes import Purpose
 from accounts.oauth.errors import AccessDenied, InvalidGrant, InvalidState, NotConfigured, Refused, TooFast
 from accounts.oauth.shapes import APP_START, CALLBACK, CLI_START, CodeExchange, DevicePoll, DeviceStart
-from accounts.oauth.ways import NOTHING_SET_UP, Ways, check_any, find_ways
+from accounts.oauth.signin_methods import NOTHING_SET_UP, SignInMethods, check_signin_possible, find_signin_methods
 from accounts.rest import REFUSED_STATUS, JSONNegotiation
 from accounts.shapes import DeviceCodes, DeviceGranted, ExchangedApp, SignedIn
 from accounts.throttle import check_address
+from kit.clock import iso_or_none
 from kit.describe import ErrorBody
-from kit.iso import iso_or_none
 
 
-class Indifferent(JSONNegotiation):
-    """Does not look at Accept: a browser that wants a page is sent on to one."""
+class JsonWhateverAccepted(JSONNegotiation):
+    """Ignores the Accept header: a browser that wants a page is redirected to one."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
         """JSON."""
         return renderers[0], renderers[0].media_type
 
 
-class Open(APIView):
-    """For callers who are on their way to a credential: whatever they bring along is not looked at."""
+class PublicView(APIView):
+    """A view for callers without a credential: credentials in the request are ignored."""
 
-    content_negotiation_class = Indifferent
+    content_negotiation_class = JsonWhateverAccepted
     authentication_classes = []
     permission_classes = []
 
@@ -64,7 +64,7 @@ def field(request: Request, name: str) -> str:
     return text
 
 
-def sent_to(address: str) -> HttpResponseRedirect:
+def redirect_once(address: str) -> HttpResponseRedirect:
     """On to another address, this once."""
     response = HttpResponseRedirect(address)
     response["Cache-Control"] = "no-store"
@@ -77,7 +77,7 @@ MAX_CODE_CHARS = 2048
 CALLBACK_REFUSALS = (400, 403, 429, 502, 503)
 
 
-class OAuthStart(Open):
+class OAuthStart(PublicView):
     """`/auth/oauth/start`"""
 
     @extend_schema(parameters=CLI_START, responses={302: None, 429: ErrorBody, 503: ErrorBody})
@@ -86,9 +86,9 @@ class OAuthStart(Open):
         raw = request._request
         try:
             check_address(raw, "start")
-            wanted = asked.read_cli(raw.GET) if "redirect_uri" in raw.GET else None
-            next_path = own_path(asked.one(raw.GET, "next")) if wanted is None else ""
-            ways = find_ways()
+            wanted = authorization_requests.read_cli(raw.GET) if "redirect_uri" in raw.GET else None
+            next_path = own_path(authorization_requests.one(raw.GET, "next")) if wanted is None else ""
+            ways = find_signin_methods()
             if wanted is not None and not ways.is_github_alone:
                 return _elsewhere(raw, wanted, ways)
             github.check_configured()
@@ -96,12 +96,12 @@ class OAuthStart(Open):
             return refused_page(raw, refused)
         browser = sound_key(raw)
         started = attempts.begin(browser, next_path=next_path, asked=wanted)
-        response = sent_to(github.authorize_url(started.state, started.verifier))
+        response = redirect_once(github.authorize_url(started.state, started.verifier))
         keep_key(response, browser)
         return response
 
 
-class OAuthCallback(Open):
+class OAuthCallback(PublicView):
     """`/auth/oauth/callback`"""
 
     @extend_schema(parameters=CALLBACK, responses={302: None} | dict.fromkeys(CALLBACK_REFUSALS, ErrorBody))
@@ -109,7 +109,9 @@ class OAuthCallback(Open):
         """Back from GitHub: the browser is signed in, or the command line gets its code, or learns why not."""
         raw = request._request
         try:
-            attempt, started = attempts.come_back(browser_key(raw), asked.one(raw.GET, "state"))
+            attempt, started = attempts.finish_attempt(
+                browser_key(raw), authorization_requests.one(raw.GET, "state")
+            )
         except Refused as refused:
             return refused_page(raw, refused)
         try:
@@ -123,12 +125,12 @@ class OAuthCallback(Open):
     def _finish(self, request: HttpRequest, attempt: LoginAttempt, verifier: str) -> HttpResponse:
         code = code_of(request, "GitHub")
         with github.leg(code, verifier) as person:
-            user = people.admit(person.profile(), is_member=person.is_member)
+            user = provider_accounts.sign_in_github_user(person.profile(), is_member=person.is_member)
         if not attempt.redirect_uri:
-            response = sent_to(own_path(attempt.next_path))
+            response = redirect_once(own_path(attempt.next_path))
             sign_in(request, response, user)
             return response
-        wanted = Asked(
+        wanted = AuthorizationRequest(
             redirect_uri=attempt.redirect_uri,
             state=attempt.client_state,
             code_challenge=attempt.code_challenge,
@@ -137,14 +139,14 @@ class OAuthCallback(Open):
         return _back(attempt, code=codes.issue(user, Purpose.CLI, wanted))
 
 
-class OAuthToken(Open):
+class OAuthToken(PublicView):
     """`/auth/oauth/token`"""
 
     @extend_schema(request=CodeExchange, responses={200: SignedIn, 429: ErrorBody, 503: ErrorBody})
     def post(self, request: Request) -> Response:
         """A session for a command line's code."""
         check_address(request._request, "exchange")
-        check_any()
+        check_signin_possible()
         code, verifier = field(request, "code"), field(request, "code_verifier")
         minted = codes.exchange(code, verifier, Purpose.CLI, user_agent=user_agent_of(request))
         return Response(api_session_token(minted), headers=NO_STORE)
@@ -157,26 +159,26 @@ def code_of(request: HttpRequest, provider: str) -> str:
         AccessDenied: the user said no there.
         InvalidState: there is no code.
     """
-    if asked.one(request.GET, "error"):
+    if authorization_requests.one(request.GET, "error"):
         raise AccessDenied(f"you did not allow the sign-in at {provider}")
-    code = asked.one(request.GET, "code")
+    code = authorization_requests.one(request.GET, "code")
     if not code.isascii() or not code.isprintable() or not 0 < len(code) <= MAX_CODE_CHARS:
         raise InvalidState(attempts.BAD_STATE)
     return code
 
 
-def _elsewhere(request: HttpRequest, wanted: Asked, ways: Ways) -> HttpResponse:
+def _elsewhere(request: HttpRequest, wanted: AuthorizationRequest, ways: SignInMethods) -> HttpResponse:
     """A command line where there is more than GitHub: its user signs in by any way, then allows it on a page."""
     if ways.is_any:
-        return sent_to(f"{reverse('consent')}?{request.GET.urlencode()}")
+        return redirect_once(f"{reverse('consent')}?{request.GET.urlencode()}")
     logger.info("signin.refused", extra={"reason": NotConfigured.code})
     answer = {"error": NotConfigured.code, "error_description": NOTHING_SET_UP, "state": wanted.state}
-    return sent_to(f"{wanted.redirect_uri}?{urlencode(answer)}")
+    return redirect_once(f"{wanted.redirect_uri}?{urlencode(answer)}")
 
 
 def _back(attempt: LoginAttempt, **answer: str) -> HttpResponse:
     """To where the command line listens; the address was checked at the start."""
-    return sent_to(f"{attempt.redirect_uri}?{urlencode(answer | {'state': attempt.client_state})}")
+    return redirect_once(f"{attempt.redirect_uri}?{urlencode(answer | {'state': attempt.client_state})}")
 
 
 def refused_page(request: HttpRequest, refused: Refused) -> HttpResponse:
@@ -192,7 +194,7 @@ def refused_page(request: HttpRequest, refused: Refused) -> HttpResponse:
     return response
 
 
-class SpaStart(Open):
+class SpaStart(PublicView):
     """`/auth/spa/start`"""
 
     @extend_schema(parameters=APP_START, responses={302: None, 429: ErrorBody, 503: ErrorBody})
@@ -200,17 +202,17 @@ class SpaStart(Open):
         """To the page where the user allows the app, signed in first where needed."""
         raw = request._request
         check_address(raw, "start")
-        asked.read_app(raw.GET)
+        authorization_requests.read_app(raw.GET)
         consent = f"{reverse('consent')}?{raw.GET.urlencode()}"
         if find_caller(raw) is not None:
-            return sent_to(consent)
-        check_any()
-        if find_ways().is_github_alone:
-            return sent_to(f"{reverse('oauth-start')}?{urlencode({'next': consent})}")
-        return sent_to(f"{reverse('signin')}?{urlencode({'next': consent})}")
+            return redirect_once(consent)
+        check_signin_possible()
+        if find_signin_methods().is_github_alone:
+            return redirect_once(f"{reverse('oauth-start')}?{urlencode({'next': consent})}")
+        return redirect_once(f"{reverse('signin')}?{urlencode({'next': consent})}")
 
 
-class SpaExchange(Open):
+class SpaExchange(PublicView):
     """`/auth/spa/exchange`"""
 
     @extend_schema(request=CodeExchange, responses={200: ExchangedApp, 429: ErrorBody})
@@ -227,15 +229,15 @@ class SpaExchange(Open):
         return Response(shown, headers=NO_STORE)
 
 
-class DeviceCode(Open):
+class DeviceCode(PublicView):
     """`/auth/device/code`"""
 
     @extend_schema(request=DeviceStart, responses={200: DeviceCodes, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Codes for a device, and where its user types one."""
         check_address(request._request, "start")
-        app_name = asked.read_app_name(field(request, "app_name"))
-        machine_id = asked.read_machine_id(field(request, "machine_id"))
+        app_name = authorization_requests.read_app_name(field(request, "app_name"))
+        machine_id = authorization_requests.read_machine_id(field(request, "machine_id"))
         both = devices.begin(app_name, machine_id)
         page = f"{settings.PUBLIC_ORIGIN}{reverse('device')}"
         shown: DeviceCodes = {
@@ -249,7 +251,7 @@ class DeviceCode(Open):
         return Response(shown, headers=NO_STORE)
 
 
-class DeviceToken(Open):
+class DeviceToken(PublicView):
     """`/auth/device/token`"""
 
     @extend_schema(request=DevicePoll, responses={200: DeviceGranted, 429: ErrorBody})

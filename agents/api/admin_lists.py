@@ -18,9 +18,9 @@ from accounts.rest import InScope
 from agents.api.serializers import routing_name
 from agents.api.shapes import Access
 from agents.models import Agent, Share
-from agents.models.reachable import online_sessions
+from agents.models.presence import online_sessions
+from kit.clock import iso, iso_or_none
 from kit.describe import Page, Time, Uuid
-from kit.iso import iso, iso_or_none
 
 
 class IsStaff(BasePermission):
@@ -69,7 +69,7 @@ KINDS = (Credential.Kind.CHANNEL, Credential.Kind.APP)
 
 
 class ListedShare(TypedDict):
-    """Anybody's share."""
+    """A share of any user."""
 
     id: int
     sessionId: Uuid
@@ -81,7 +81,7 @@ class ListedShare(TypedDict):
 
 
 class ListedAgent(TypedDict):
-    """Anybody's agent, drafts and deleted ones too."""
+    """An agent of any user, drafts and deleted ones too."""
 
     id: int
     handle: str
@@ -101,7 +101,7 @@ class ListedAgent(TypedDict):
 
 
 class ListedToken(TypedDict):
-    """Anybody's channel or app token."""
+    """A channel or app token of any user."""
 
     id: int
     kind: str
@@ -151,7 +151,7 @@ class AdminAgents(StaffView):
 
     @extend_schema(parameters=[ThousandQuery], responses=Page[ListedAgent])
     def get(self, request: Request) -> Response:
-        """Everybody's agents, newest first; drafts and deleted ones too."""
+        """Agents of all users, newest first; drafts and deleted ones too."""
         agents = Agent.objects.select_related("owner", "session").order_by("-pk")
         return page(request, agents, _show_agents, ThousandQuery)
 
@@ -161,7 +161,7 @@ class AdminTokens(StaffView):
 
     @extend_schema(parameters=[TokensQuery, TwoHundredQuery], responses=ListedTokens)
     def get(self, request: Request) -> Response:
-        """Everybody's channel and app tokens, newest first."""
+        """Channel and app tokens of all users, newest first."""
         query = read_query(TokensQuery, request)
         tokens = Credential.objects.filter(kind__in=KINDS if query["kind"] == "all" else [query["kind"]])
         live = Credential.objects.live().values("pk")
@@ -237,7 +237,7 @@ MOST_USERS = 500
 
 
 class ListedUser(TypedDict):
-    """Anybody, in snake_case."""
+    """A user, in snake_case."""
 
     id: int
     github_login: str
@@ -254,7 +254,7 @@ class AdminUsers(StaffView):
 
     @extend_schema(parameters=[TwoHundredQuery], responses=Page[ListedUser])
     def get(self, request: Request) -> Response:
-        """Everybody, by id. The one list in snake_case."""
+        """All users, by id. The only list in snake_case."""
         return page(
             request,
             User.objects.order_by("pk").prefetch_related("provider_identities"),

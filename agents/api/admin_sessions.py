@@ -13,23 +13,23 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.acts import note_reading
+from accounts.audit_log import record_reading
 from accounts.paging import page, read_query
 from accounts.rest import caller_of
 from agents.api.admin_lists import FiftyQuery, SearchQuery, StaffView
 from agents.api.serializers import routing_name
 from agents.models import Agent, Event, PermissionRequest, Session, Share
-from agents.models.reachable import online_sessions
+from agents.models.presence import online_sessions
 from agents.models.session import SEEN_AT
 from agents.transcript.access import seen_at
+from kit.clock import iso, iso_or_none
 from kit.describe import Page, Time, Uuid
-from kit.iso import iso, iso_or_none
 
 MOST = 200
 
 
 class ListedSession(TypedDict):
-    """Anybody's session. `managedByMachineId` is for clients that look for it."""
+    """A session of any user. `managedByMachineId` is for clients that look for it."""
 
     id: Uuid
     ownerLogin: str
@@ -73,7 +73,7 @@ class AdminSessions(StaffView):
 
     @extend_schema(parameters=[SearchQuery, FiftyQuery], responses=Page[ListedSession])
     def get(self, request: Request) -> Response:
-        """Everybody's sessions, newest first; `q` in id, name, owner, host or folder."""
+        """Sessions of all users, newest first; `q` in id, name, owner, host or folder."""
         text = read_query(SearchQuery, request)["q"]
         found = _matching(text) if text else Session.objects.all()
         listed = found.annotate(seen_at=SEEN_AT).select_related("owner").order_by("-pk")
@@ -97,7 +97,7 @@ class AdminTimeline(StaffView):
         """Its newest events and permission requests, oldest first."""
         limit = min(read_query(TimelineQuery, request)["limit"], MOST)
         session = _get_session(public_id)
-        note_reading(caller_of(request), Session, "its timeline", session)
+        record_reading(caller_of(request), Session, "its timeline", session)
         events = Event.objects.filter(session=session).order_by("-pk")[:limit]
         requests = PermissionRequest.objects.filter(session=session).select_related("resolver")
         newest = [*map(_show_event, events), *map(_show_permission, requests.order_by("-pk")[:limit])]
@@ -178,7 +178,7 @@ def _show_permission(asked: PermissionRequest) -> TimelineEntry:
 
 
 def _read(payload: str) -> Any:
-    """The payload as JSON; one that nobody can read, as the text it is."""
+    """The payload as JSON; one that is not valid JSON, as the stored text."""
     try:
         return msgspec.json.decode(payload)
     except (msgspec.DecodeError, RecursionError):

@@ -32,9 +32,9 @@ from agents.links.remote.card import BadCard
 from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.models import Agent, RemoteServer, Session
 from agents.transcript.pieces import Json
+from kit.clock import iso
 from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
-from kit.iso import iso
 
 MOST_LISTED = 5000
 PAPERS = ("claude_md", "personalization_prompt")  # up to 64 Ki characters each, too much for a list of many
@@ -84,7 +84,7 @@ class Agents(APIView):
             published = publish(owner, details)
         except publishing.BadSlug as bad:
             raise ValidationError({"slug": str(bad)}) from None
-        except publishing.Taken as taken:
+        except publishing.HandleTaken as taken:
             raise Conflict(str(taken)) from None
         shown: PublishedAgent = {
             **show_agent(published.agent, viewer_id=owner.pk),
@@ -136,7 +136,7 @@ class OneAgent(APIView):
             take_slot(request, CARD_LOOKUPS, owner.pk)
             _move(agent, remote)
         allowed, budgets = changes.pop("allowed", None), changes.pop("budgets", None)
-        revised = publishing.revise(agent.pk, changes, allowed, budgets)
+        revised = publishing.revise_agent(agent.pk, changes, allowed, budgets)
         if revised is None:
             raise NotFound("no such agent")
         return Response(show_agent(revised, viewer_id=owner.pk))
@@ -161,7 +161,7 @@ def _publish_session(owner: User, details: Json) -> publishing.Published:
     session = Session.objects.owned_by(owner).filter(public_id=details.pop("sessionId")).first()
     if session is None:
         raise NotFound("no such session")
-    return publishing.publish(owner, session, details, **_named(details))
+    return publishing.publish_agent(owner, session, details, **_named(details))
 
 
 def _publish_remote(owner: User, details: Json) -> publishing.Published:
@@ -185,7 +185,7 @@ def _found(given: Json) -> ServerSettings:
 
 
 def _move(agent: Agent, given: Json) -> None:
-    """Call a remote server elsewhere, or as somebody else."""
+    """Move a remote agent to another URL or to other credentials."""
     server = RemoteServer.objects.filter(session_id=agent.session_id).first()
     if server is None:
         raise ValidationError({"remote": "this agent is a session, not a remote server"})

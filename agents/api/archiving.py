@@ -16,10 +16,9 @@ from accounts.rest import Body, caller_of, check_no_fields
 from agents.api.sessions import get_session
 from agents.models import Session
 from agents.transcript.access import Role, seen_at
-from agents.transcript.deleting import Gone, PruningPlan, delete_sessions, plan_pruning
-from kit.clock import db_now
+from agents.transcript.session_deletion import Deletion, PruningPlan, delete_sessions, plan_pruning
+from kit.clock import db_now, iso
 from kit.describe import ErrorBody, Time, Uuid
-from kit.iso import iso
 
 
 class SessionArchived(TypedDict):
@@ -116,7 +115,7 @@ def archive(session: Session) -> tuple[bool, datetime]:
     return bool(changed), archived_at
 
 
-def _show(planned: PruningPlan, gone: Gone | None) -> Pruned:
+def _show(planned: PruningPlan, gone: Deletion | None) -> Pruned:
     deleted = [one for one in planned.spare if gone is None or one.pk in gone.session_ids]
     return {
         "ok": True,

@@ -15,10 +15,10 @@ from rest_framework.views import APIView
 from accounts.paging import read_query
 from agents.api.sessions import get_session
 from agents.models import Event, File, OpMessage
-from agents.transcript.announcing import SeenEvent
-from agents.transcript.reading import KINDS, Action, Moment, Window, read, timeline
+from agents.transcript.announcements import SeenEvent
+from agents.transcript.timeline import KINDS, Action, Moment, Window, read, timeline
+from kit.clock import iso
 from kit.describe import Time, Uuid
-from kit.iso import iso
 
 Row = TypeVar("Row", bound=Model)
 Shown = TypeVar("Shown")

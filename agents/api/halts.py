@@ -11,18 +11,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.acts import name_rows, note
+from accounts.audit_log import name_rows, record_act
 from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of
 from agents.api.admin_lists import StaffView
 from agents.api.agents import get_own_agent
-from agents.core import halting
-from agents.core.halting import Subject
-from agents.core.publishing import UnknownLogin, block, unblock, users_named
+from agents.core import halt_rules
+from agents.core.halt_rules import HaltSubject
+from agents.core.publishing import UnknownLogin, block_caller, get_users_by_login, unblock_caller
 from agents.models import CallerBlock, Halt
 from agents.models.halt import REASON_CHARS
+from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Page, Time
-from kit.iso import iso, iso_or_none
 
 
 class ApiBlock(TypedDict):
@@ -57,17 +57,20 @@ class Blocks(APIView):
 
     @extend_schema(request=NewBlock, responses={201: ApiBlock, 200: ApiBlock, 404: ErrorBody})
     def post(self, request: Request) -> Response:
-        """Answer somebody no more: their asks of the caller's agents and sessions are refused. Again is fine."""
+        """Block a user: their asks of the caller's agents and sessions are refused.
+
+        Repeating it changes nothing.
+        """
         body = NewBlock(data=request.data)
         body.is_valid(raise_exception=True)
         owner = caller_of(request)
         try:
-            [caller] = users_named([body.validated_data["login"]])
+            [caller] = get_users_by_login([body.validated_data["login"]])
         except UnknownLogin as unknown:
             raise NotFound(str(unknown)) from None
         if caller.pk == owner.pk:
-            raise ValidationError({"login": "this is you: nobody blocks themselves"})
-        made, is_new = block(owner, caller)
+            raise ValidationError({"login": "this is you: you cannot block yourself"})
+        made, is_new = block_caller(owner, caller)
         return Response(_show_block(made), status=201 if is_new else 200)
 
 
@@ -76,8 +79,8 @@ class OneBlock(APIView):
 
     @extend_schema(responses={200: Unblocked})
     def delete(self, request: Request, login: str) -> Response:
-        """Answer somebody again; `removed` is 0 when they were not blocked."""
-        removed = unblock(caller_of(request), login) if login.isprintable() else 0
+        """Unblock a user; `removed` is 0 when they were not blocked."""
+        removed = unblock_caller(caller_of(request), login) if login.isprintable() else 0
         unblocked: Unblocked = {"ok": True, "login": login, "removed": removed}
         return Response(unblocked)
 
@@ -130,15 +133,17 @@ class HaltAgent(APIView):
     def post(self, request: Request, agent_id: int) -> Response:
         """Halt an agent of the caller's: asks are refused, open ones end, its socket closes. Again is fine."""
         owner = caller_of(request)
-        subject = Subject(Kind.AGENT, agent=get_own_agent(agent_id, owner))
-        return _made(*halting.halt(subject, by=owner, by_staff=False, reason=_checked(Why, request)["reason"]))
+        subject = HaltSubject(Kind.AGENT, agent=get_own_agent(agent_id, owner))
+        return _made(
+            *halt_rules.halt_subject(subject, by=owner, by_staff=False, reason=_checked(Why, request)["reason"])
+        )
 
     @extend_schema(responses={204: None, 404: ErrorBody})
     def delete(self, request: Request, agent_id: int) -> Response:
         """Let it go on; again is fine. What an administrator halted stays so."""
         owner = caller_of(request)
-        own = Subject(Kind.AGENT, agent=get_own_agent(agent_id, owner)).halts.filter(by_staff=False)
-        halting.resume(own, by=owner)
+        own = HaltSubject(Kind.AGENT, agent=get_own_agent(agent_id, owner)).halts.filter(by_staff=False)
+        halt_rules.lift_halts(own, by=owner)
         return Response(status=204)
 
 
@@ -156,13 +161,13 @@ class AdminHalts(StaffView):
         """Halt an agent, all agents and sessions of an owner, or a caller's questions. Again is fine."""
         wanted = _checked(NewHalt, request)
         try:
-            subject = halting.named(wanted["kind"], wanted["name"])
-        except halting.NoSuchSubject as unknown:
+            subject = halt_rules.get_halt_subject(wanted["kind"], wanted["name"])
+        except halt_rules.NoSuchSubject as unknown:
             raise NotFound(str(unknown)) from None
         staff = caller_of(request)
-        made, is_new = halting.halt(subject, by=staff, by_staff=True, reason=wanted["reason"])
+        made, is_new = halt_rules.halt_subject(subject, by=staff, by_staff=True, reason=wanted["reason"])
         if is_new:
-            note(staff, Halt, name_rows([made]), f"halted {made.whom}", flag=ADDITION)
+            record_act(staff, Halt, name_rows([made]), f"halted {made.whom}", flag=ADDITION)
         return _made(made, is_new)
 
 
@@ -176,8 +181,8 @@ class AdminHalt(StaffView):
         if not found.exists():
             raise NotFound("no such halt")
         staff = caller_of(request)
-        if halting.resume(found, by=staff):
-            note(staff, Halt, name_rows(list(found)), "lifted")
+        if halt_rules.lift_halts(found, by=staff):
+            record_act(staff, Halt, name_rows(list(found)), "lifted")
         return Response(status=204)
 
 

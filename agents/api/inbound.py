@@ -19,9 +19,8 @@ from agents.api.serializers import show_agent
 from agents.api.shapes import ApiAgent
 from agents.models import Turn
 from agents.models.choices import Outcome
-from kit.clock import db_now
+from kit.clock import db_now, iso
 from kit.describe import Time
-from kit.iso import iso
 
 RECENT = 100
 TOP_ASKERS = 10

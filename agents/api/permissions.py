@@ -18,8 +18,8 @@ from agents.models import PermissionRequest
 from agents.transcript import permissions
 from agents.transcript.access import Role
 from agents.transcript.permissions import MAX_MESSAGE_CHARS, AlreadyResolved, NoSuchRequest
+from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Page, Time, Uuid
-from kit.iso import iso, iso_or_none
 
 DECIDED = Case(
     When(status=PermissionRequest.Status.PENDING, then=Value(0)), default=Value(1), output_field=IntegerField()
@@ -30,7 +30,7 @@ PermissionStatus = Literal["pending", "allowed", "denied", "expired"]
 
 
 class ApiPermission(TypedDict):
-    """What an agent's program asks leave for."""
+    """What an agent's program asks permission for."""
 
     requestId: str
     tool: str

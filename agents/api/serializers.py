@@ -17,8 +17,8 @@ from agents.core.card_settings import (
     checked_skills,
     modes,
 )
-from agents.core.directory import Facts, facts_of
-from agents.core.publishing import UnknownLogin, budgets_of, logins_granted, users_named
+from agents.core.directory import AgentActivity, load_agent_activity
+from agents.core.publishing import UnknownLogin, get_users_by_login, load_caller_budgets, load_granted_logins
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
 from agents.links.remote.approval import CARD_DECISIONS
 from agents.links.remote.card import Card
@@ -38,8 +38,7 @@ from agents.models.agent import (
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
 from agents.transcript.pieces import Json
 from kit.asgi import MAX_BODY_BYTES
-from kit.clock import db_now
-from kit.iso import iso, iso_or_none
+from kit.clock import db_now, iso, iso_or_none
 
 NOT_OFFERED = "this hub does not offer it yet"
 
@@ -164,7 +163,7 @@ class AgentChanges(Body):
     def validate_allowedLogins(self, logins: list[str]) -> list[User]:
         """The users of these logins."""
         try:
-            return users_named(logins)
+            return get_users_by_login(logins)
         except UnknownLogin as unknown:
             raise serializers.ValidationError(str(unknown)) from None
 
@@ -232,10 +231,10 @@ def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = 
     Whom an agent is limited to, and callers' own budgets, are told to its owner alone. `with_papers`: with the
     two long texts of the owner.
     """
-    facts = facts_of(agents)
+    facts = load_agent_activity(agents)
     own = [agent for agent in agents if agent.owner_id == viewer_id]
     ids = [agent.pk for agent in own]
-    granted, budgets = logins_granted(ids), budgets_of(ids)
+    granted, budgets = load_granted_logins(ids), load_caller_budgets(ids)
     remote = RemoteServer.objects.in_bulk([agent.session_id for agent in own], field_name="session_id")
     now = db_now() if remote else None
     shown = [_show(agent, facts[agent.pk], remote.get(agent.session_id), now) for agent in agents]
@@ -281,7 +280,7 @@ def _show_remote(server: RemoteServer, now: datetime) -> ApiRemote:
     }
 
 
-def _show(agent: Agent, facts: Facts, server: RemoteServer | None, now: datetime | None) -> ApiAgent:
+def _show(agent: Agent, facts: AgentActivity, server: RemoteServer | None, now: datetime | None) -> ApiAgent:
     shown: ApiAgent = {
         "id": agent.pk,
         "handle": agent.handle,

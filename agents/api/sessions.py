@@ -14,15 +14,15 @@ from rest_framework.views import APIView
 from accounts.paging import MAX_LIMIT, PageQuery, page, read_query
 from accounts.rest import Body, caller_of
 from agents.api.serializers import routing_name
-from agents.core.targets import Peer, peers_of
+from agents.core.targets import Peer, load_peers
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
-from agents.models.reachable import online_sessions
+from agents.models.presence import online_sessions
 from agents.models.session import SEEN_AT
 from agents.settings import get_settings
-from agents.transcript.access import NotAllowed, Role, find_session, role_of, seen_at, visible_sessions
-from agents.transcript.deleting import Gone, delete_sessions
+from agents.transcript.access import NotAllowed, Role, find_session, role_of, seen_at, sessions_visible_to
+from agents.transcript.session_deletion import Deletion, delete_sessions
+from kit.clock import iso, iso_or_none
 from kit.describe import Items, Page, Time, Uuid
-from kit.iso import iso, iso_or_none
 
 
 def get_session(request: Request, public_id: UUID, *, at_least: Role = Role.VIEWER) -> Session:
@@ -120,7 +120,7 @@ class Sessions(APIView):
         Archived ones only when asked for. Without `limit` all of them: the command line finds names in this list.
         """
         query, caller = read_query(SessionQuery, request), caller_of(request)
-        found = visible_sessions(caller.pk)
+        found = sessions_visible_to(caller.pk)
         if not query["archived"]:
             found = found.filter(archived_at=None)
         if query["connected"]:
@@ -175,7 +175,7 @@ def show_session(request: Request, session: Session) -> ApiSession:
 def show_sessions(sessions: Sequence[Session], user_id: int) -> list[ApiSession]:
     """ApiSessions as this user sees them, whatever their number in the same two queries.
 
-    They come from `visible_sessions`, with their owners, the user's roles and `seen_at`. An agent the user
+    They come from `sessions_visible_to`, with their owners, the user's roles and `seen_at`. An agent the user
     may not ask is as absent here as everywhere.
     """
     ids = [session.pk for session in sessions]
@@ -185,7 +185,7 @@ def show_sessions(sessions: Sequence[Session], user_id: int) -> list[ApiSession]
     return [_show(session, session.pk in online, handles.get(session.pk)) for session in sessions]
 
 
-def _show_gone(session_id: str, gone: Gone) -> SessionDeleted:
+def _show_gone(session_id: str, gone: Deletion) -> SessionDeleted:
     return {
         "ok": True,
         "sessionId": session_id,
@@ -242,7 +242,7 @@ class Peers(APIView):
     @extend_schema(responses=Items[ApiPeer])
     def get(self, request: Request) -> Response:
         """Sessions the caller may see, own ones first; as many as `/sessions` lists."""
-        peers = peers_of(caller_of(request).pk, most=most_listed())
+        peers = load_peers(caller_of(request).pk, most=most_listed())
         return Response({"items": [show_peer(peer) for peer in peers]})
 
 

@@ -16,8 +16,8 @@ from accounts.rest import Body, caller_of
 from agents.api.sessions import get_session
 from agents.models import Share
 from agents.transcript.access import Role, SessionGone, share_session, unshare_session
+from kit.clock import iso
 from kit.describe import ErrorBody, Page, Time, Uuid
-from kit.iso import iso
 
 ShareRole = Literal["viewer", "prompter", "approver"]
 
@@ -77,7 +77,7 @@ class Shares(APIView):
         body.is_valid(raise_exception=True)
         role, user = body.validated_data["role"], _find_user(body.validated_data["login"])
         if user is None:
-            raise NotFound(f"nobody here has the login {body.validated_data['login']}")
+            raise NotFound(f"no user has the login {body.validated_data['login']}")
         if user.pk == session.owner_id:
             raise ValidationError({"login": "the session is theirs already"})
         try:

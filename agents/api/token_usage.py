@@ -22,8 +22,8 @@ from agents.api.sessions import get_session
 from agents.models import Session, TokenUsage
 from agents.transcript.access import Role, SessionGone
 from agents.transcript.token_usage import ModelUsage, store_usage_report, usage_between
+from kit.clock import iso
 from kit.describe import BEARER, CHANNEL_TOKEN, COOKIE, Done, ErrorBody, Time, Uuid
-from kit.iso import iso
 
 HIGHEST_LIMIT = 1000
 MAX_MODELS = 100

@@ -1,4 +1,4 @@
-"""May this ask go through now? The rules, over what the ledger read after its locks: plain and synchronous."""
+"""The admission rules: pure functions over the state that the ledger loaded under its locks."""
 
 from collections import Counter
 from collections.abc import Mapping, Set
@@ -12,15 +12,15 @@ from agents.core.errors import (
     Cycle,
     Denied,
     Ended,
-    GaveUp,
     Halted,
+    MustWait,
     NotPublished,
     Offline,
     OverBudget,
     OverCallerBudget,
     OverCap,
     TooDeep,
-    Waits,
+    WaitAbandoned,
 )
 from agents.core.types import Ask
 from agents.models.choices import CHANNEL_LINK
@@ -31,12 +31,12 @@ SESSION_CAP = 20
 
 @dataclass(slots=True)
 class AgentState:
-    """One agent, or a session without, as the batch sees it; `spent` and the claims move as asks are admitted.
+    """The state of one agent, or of a session without an agent, in a batch; `spent` and the claims change as asks
+    are admitted.
 
-    `budget` None: asks to a session are not counted. `open_to_all`: else only its owner and the granted may ask.
-    `link`: delivers to it. `is_reachable`: the link reaches it without a connection. `halted`: it, its session or
-    its owner is.
-    `queue_max`, `queue_wait_s`: how many asks may wait for it, and how long.
+    `budget` None: asks to a session are not counted. `open_to_all`: if not, only its owner and granted users may
+    ask. `link`: delivers to it. `is_reachable`: the link reaches it without a connection. `halted`: the agent, its
+    session or its owner is halted. `queue_max`, `queue_wait_s`: how many asks may wait for it, and how long.
     """
 
     published: bool
@@ -57,11 +57,11 @@ class AgentState:
 
     @property
     def is_online(self) -> bool:
-        """Whether there is a way to it."""
+        """Whether a prompt can reach it."""
         return self.is_reachable or self.connection_id is not None
 
 
-class Place(NamedTuple):
+class QueuePosition(NamedTuple):
     """An ask that waits for a session."""
 
     chat_id: str
@@ -70,7 +70,7 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class CallerSpending:
-    """The daily budget of one caller at one agent; `spent` moves as asks are admitted."""
+    """The daily budget of one caller at one agent; `spent` grows as asks are admitted."""
 
     budget: int
     spent: int = 0
@@ -83,13 +83,13 @@ class CallerSpending:
 
 @dataclass(slots=True)
 class AdmissionState:
-    """All that decides about a batch: agents and sessions by id, live claims by session and caller.
+    """What admission needs for a batch: agents and sessions by id, live claims by session and caller.
 
     `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers, `ended` the turns
     among the parents of these asks that were canceled or failed.
-    `callers`: by agent and caller, where the owner gave callers a budget.
+    `callers`: budgets of single callers, by agent and caller.
     `open_asks`: by session, caller and message key, the chat id, task id and home of the turn, or the waiting ask,
-    that is open for it. `lines`: who waits, by session, first to last.
+    that is open for it. `queues`: the waiting asks, by session, first to last.
     """
 
     agents: Mapping[int, AgentState]
@@ -101,22 +101,22 @@ class AdmissionState:
     callers: Mapping[tuple[int, int], CallerSpending] = field(default_factory=dict)
     claims: dict[int, Counter[int]] = field(default_factory=dict)
     open_asks: dict[tuple[int, int, str], tuple[str, str, str]] = field(default_factory=dict)
-    lines: dict[int, list[Place]] = field(default_factory=dict)
+    queues: dict[int, list[QueuePosition]] = field(default_factory=dict)
 
     def held(self, session_id: int) -> Counter[int]:
-        """How many turns each caller holds of a session."""
+        """The number of turns that each caller holds on a session."""
         return self.claims.setdefault(session_id, Counter())
 
-    def line(self, session_id: int) -> list[Place]:
-        """Who waits for a session."""
-        return self.lines.setdefault(session_id, [])
+    def queue(self, session_id: int) -> list[QueuePosition]:
+        """The asks that wait for a session, first to last."""
+        return self.queues.setdefault(session_id, [])
 
     def find_spending(self, ask: Ask) -> CallerSpending | None:
-        """What the caller spent of a budget of their own at the agent; None when they have none."""
+        """The caller's own budget at the agent; None when the owner set none."""
         return self.callers.get((ask.target.agent_id, ask.caller_id)) if ask.target.agent_id is not None else None
 
     def find(self, ask: Ask) -> AgentState | None:
-        """What the ask is for, if it is there for its caller."""
+        """The agent or session that the ask is for; None when it is absent or not open to the caller."""
         target = ask.target
         if target.agent_id is None:
             return self.sessions.get(target.session_id)
@@ -127,15 +127,15 @@ class AdmissionState:
         return agent if is_open or (target.agent_id, ask.caller_id) in self.granted else None
 
 
-def admit(
-    ask: Ask, state: AdmissionState, *, in_line: bool = False
-) -> Denied | NotPublished | AlreadyAsked | Waits | None:
-    """Decide one ask; the first refusal answers, and an admitted ask takes its claim and its unit of budget.
+def decide_ask(
+    ask: Ask, state: AdmissionState, *, in_queue: bool = False
+) -> Denied | NotPublished | AlreadyAsked | MustWait | None:
+    """Decide one ask: return the first refusal, or count the claim and the unit of budget of an admitted ask.
 
-    Where the agent has a line, an ask that queues waits in it instead of being refused because others are at it.
-    `in_line`: it does already. An ask that does not queue is refused while others wait.
+    Where the agent has a queue, an ask that may wait gets a position in it instead of a refusal because the agent
+    is busy. `in_queue`: the ask has a position already. An ask that may not wait is refused while others wait.
 
-    Budgets are asked last because they are the only rules that spend: the agent's, then the caller's own.
+    Budgets are checked last, because they are the only rules that spend: the agent's, then the caller's own.
     """
     asked = state.find(ask)
     if asked is None or not asked.published:
@@ -146,7 +146,7 @@ def admit(
         return same
     now = _refuse_now(ask, asked, state)
     if ask.queues and asked.queue_max:
-        decided = _decide_in_line(ask, asked, state, now, in_line=in_line)
+        decided = _decide_queued(ask, asked, state, now, in_queue=in_queue)
     else:
         decided = now or _refuse_passing(ask, asked, state)
     if decided is None:
@@ -158,7 +158,7 @@ def admit(
 
 
 def _refuse_now(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:
-    """Rules about how the agent is at this moment."""
+    """Check the state of the agent: online, claims, cap, budgets."""
     if not asked.is_online:
         return Offline()
     held = state.held(asked.session_id)
@@ -178,40 +178,40 @@ def _refuse_spent(ask: Ask, asked: AgentState, state: AdmissionState) -> OverBud
     return None
 
 
-def _decide_in_line(
-    ask: Ask, asked: AgentState, state: AdmissionState, refusal: Denied | None, *, in_line: bool
-) -> Denied | Waits | None:
-    """What becomes of an ask that may wait: it does not pass those that wait already.
+def _decide_queued(
+    ask: Ask, asked: AgentState, state: AdmissionState, refusal: Denied | None, *, in_queue: bool
+) -> Denied | MustWait | None:
+    """Decide an ask that may wait: it does not overtake asks that wait already.
 
-    Its agent may reconnect while it waits; to begin to wait it must be there. A caller has no more places than it
-    may have turns. A place that is gone does not come back: its time was over, or its caller was suspended.
+    The agent must be online when the wait begins, and may reconnect during it. A caller has at most as many
+    positions as turns. A deleted position does not come back: its time was over, or its caller was suspended.
     """
-    line = state.line(asked.session_id)
-    chat_ids = [place.chat_id for place in line]
-    ahead = chat_ids.index(ask.chat_id) if ask.chat_id in chat_ids else len(line)
-    has_place = ahead < len(line)
-    if in_line and not has_place:
-        return GaveUp()
-    if isinstance(refusal, Offline) and not has_place:
+    queue = state.queue(asked.session_id)
+    chat_ids = [position.chat_id for position in queue]
+    ahead = chat_ids.index(ask.chat_id) if ask.chat_id in chat_ids else len(queue)
+    has_position = ahead < len(queue)
+    if in_queue and not has_position:
+        return WaitAbandoned()
+    if isinstance(refusal, Offline) and not has_position:
         return refusal
     if spent := _refuse_spent(ask, asked, state):
         return spent
     if refusal is None and not ahead:
-        if has_place:
-            del line[ahead]
+        if has_position:
+            del queue[ahead]
         return None
     why = refusal or Busy()
-    if not has_place:
-        own = sum(place.caller_id == ask.caller_id for place in line)
-        if len(line) >= asked.queue_max or own >= asked.cap:
+    if not has_position:
+        own = sum(position.caller_id == ask.caller_id for position in queue)
+        if len(queue) >= asked.queue_max or own >= asked.cap:
             return why
-        line.append(Place(ask.chat_id, ask.caller_id))
-    return Waits(wait_s=asked.queue_wait_s, refusal=why, is_new=not has_place)
+        queue.append(QueuePosition(ask.chat_id, ask.caller_id))
+    return MustWait(wait_s=asked.queue_wait_s, refusal=why, is_new=not has_position)
 
 
 def _refuse_passing(ask: Ask, asked: AgentState, state: AdmissionState) -> Busy | None:
-    """An ask that does not queue does not pass those that do, but for one that goes on with its task."""
-    return Busy() if asked.queue_max and state.line(asked.session_id) and not ask.goes_on else None
+    """Refuse an ask that may not wait while others wait, except one that continues its task."""
+    return Busy() if asked.queue_max and state.queue(asked.session_id) and not ask.continues_task else None
 
 
 def _find_same(ask: Ask, state: AdmissionState) -> AlreadyAsked | None:
@@ -225,7 +225,7 @@ def _find_same(ask: Ask, state: AdmissionState) -> AlreadyAsked | None:
 
 
 def _refuse_caller(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:
-    """Rules about who asks and how the ask came here."""
+    """Check the caller and the chain of sessions that the ask came through."""
     if asked.halted or ask.caller_id in state.halted:
         return Halted(is_caller=not asked.halted)
     if (asked.owner_id, ask.caller_id) in state.blocked:

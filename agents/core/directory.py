@@ -9,12 +9,14 @@ from django.db.models import OuterRef, Q, Subquery, Sum
 from agents.core.admission import CallerSpending
 from agents.models import Agent, CallerBudget, DailyUsage, Turn
 from agents.models.choices import Outcome
-from agents.models.reachable import online_sessions
+from agents.models.presence import online_sessions
 from kit.clock import db_now
 
 
 def find_askable(handle: str, user_id: int | None) -> Agent | None:
-    """The agent of a handle, if it is published and open to this user; `user_id` None: open to everybody."""
+    """The agent of a handle, if it is published and open to this user; `user_id` None: open to every signed-in
+    user.
+    """
     found: Agent | None = Agent.objects.askable_by(user_id).at(handle).first() if handle.isprintable() else None
     return found
 
@@ -49,8 +51,11 @@ def callers_spending(agents: Iterable[Agent], caller_id: int | None) -> dict[int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """An agent's state now. `last_query_at`: when it was last asked and not refused."""
+class AgentActivity:
+    """Whether an agent is online, and its usage.
+
+    `last_query_at`: the time of the last ask that was not refused.
+    """
 
     is_online: bool
     queries_today: int
@@ -58,7 +63,7 @@ class Facts:
     last_query_at: datetime | None
 
 
-def facts_of(agents: Collection[Agent]) -> dict[int, Facts]:
+def load_agent_activity(agents: Collection[Agent]) -> dict[int, AgentActivity]:
     """Their facts by agent id, in the same three queries however many they are."""
     ids = [agent.pk for agent in agents]
     online = online_sessions({agent.session_id for agent in agents})
@@ -70,7 +75,7 @@ def facts_of(agents: Collection[Agent]) -> dict[int, Facts]:
     newest = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])  # from the end of each log, however long
     last_asked = dict(Agent.objects.filter(pk__in=ids).values_list("pk", newest))
     return {
-        agent.pk: Facts(
+        agent.pk: AgentActivity(
             is_online=agent.session_id in online,
             queries_today=used[agent.pk]["today"] if agent.pk in used else 0,
             queries_all_time=used[agent.pk]["ever"] if agent.pk in used else 0,

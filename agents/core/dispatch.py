@@ -1,4 +1,4 @@
-"""From an ask to its end: admission, delivery, the wait, and settling exactly once."""
+"""Runs a turn from admission to its end: delivery, waiting, settling exactly once."""
 
 import asyncio
 import logging
@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from agents.core.errors import NoReceipt, NotDelivered, RateLimited, Unavailable, Waits
-from agents.core.ledger import Also, Ledger
+from agents.core.ask_queue import AskQueue
+from agents.core.errors import MustWait, NoReceipt, NotDelivered, RateLimited, Unavailable
+from agents.core.ledger import ExtraWrites, Ledger
 from agents.core.ledger.work import Admit, Deny
-from agents.core.line import Line
 from agents.core.live_views import LiveViews
 from agents.core.ports import Clock, Limits, Link
-from agents.core.types import Ask, Ending, Found, OpenTurn, SettledTurn
+from agents.core.types import Ask, Ending, LookUpResult, OpenTurn, SettledTurn
 from agents.core.waiting import OnChunk, RunningTurn, WaitingTurns
 from agents.models.choices import NO_CONNECTION, Failure, Outcome
-from agents.transcript.announcing import ReplyChunkMessage
+from agents.transcript.announcements import ReplyChunkMessage
 from kit.failpoints import reach
 from kit.tasks import TaskSet
-from kit.waits import within
+from kit.waits import wait_within
 
 logger = logging.getLogger(__name__)
 
@@ -33,18 +33,19 @@ HALTED = Ending(outcome=Outcome.FAILED, reason=Failure.HALTED, keeps_claim=True)
 OnSettled = Callable[[SettledTurn], Awaitable[None]]
 
 
-class Asked(NamedTuple):
-    """An ask, and what its surface does at its end, see `Dispatcher.ask`."""
+class PreparedAsk(NamedTuple):
+    """An ask with the callback and the extra writes of its surface, see `Dispatcher.ask`."""
 
     ask: Ask
     on_settled: OnSettled
-    also: Also | None = None
+    extra_writes: ExtraWrites | None = None
 
 
 class Dispatcher:
-    """Runs turns. A turn goes on whether or not anyone follows it. `links`: by `Session.link`.
+    """Runs turns. A turn continues whether or not a caller follows it. `links`: by `Session.link`.
 
-    `asks_found`: `ask_found` may be used. Not where the rate is counted in Redis, for which the loop waits.
+    `asks_found`: `ask_found` may be used. False where the rate limit is counted in Redis, because that needs the
+    event loop.
     """
 
     def __init__(
@@ -65,16 +66,16 @@ class Dispatcher:
         self._showing = TaskSet()
         self._clock = clock
         self._waiting = waiting
-        self._line = Line(ledger, clock)
+        self._queue = AskQueue(ledger, clock)
         self._tasks = TaskSet()
         self._admitting = 0
         self._draining = False
 
-    async def ask(self, ask: Ask, on_settled: OnSettled, also: Also | None = None) -> RunningTurn:
-        """Admit an ask and set its turn going. `on_settled` runs after the end is durable, before it is told.
+    async def ask(self, ask: Ask, on_settled: OnSettled, extra_writes: ExtraWrites | None = None) -> RunningTurn:
+        """Admit an ask and start its turn. `on_settled` runs after the end is durable, before followers see it.
 
-        An ask that has to wait for a free agent is given back as well, `in_line`. `also`: what to write in the
-        transaction that settles.
+        An ask that has to wait for a free agent is returned as well, with `in_queue` set. `extra_writes`: what to
+        write in the transaction that settles.
 
         Raises:
             Denied: nothing was sent; the audit row says why.
@@ -86,76 +87,80 @@ class Dispatcher:
             denied = RateLimited(retry_in_s)
             await self._ledger.deny(ask, denied)
             raise denied
-        if ask.queues and self._line.is_full:
+        if ask.queues and self._queue.is_full:
             ask = replace(ask, queues=False)
-        return await self._begin(self._ledger.admit(ask), [Asked(ask, on_settled, also)])
+        return await self._begin(self._ledger.admit(ask), [PreparedAsk(ask, on_settled, extra_writes)])
 
     def ask_found(
-        self, digest: str | None, handle: str | None, make: Callable[[Found], Asked]
+        self, digest: str | None, handle: str | None, make: Callable[[LookUpResult], PreparedAsk]
     ) -> Coroutine[Any, Any, RunningTurn]:
-        """The same for a caller and an agent that one trip to the ledger looks up before it decides.
+        """Like `ask`, for a caller and an agent that the ledger looks up in the same trip.
 
-        `make` says what is asked, of what is found. It is called in the ledger's thread, and must be quick; what
-        it raises is raised.
+        `make` builds the ask from what was found. The ledger's thread calls it, so it must be quick; its
+        exceptions are raised here.
         """
-        made: list[Asked] = []
+        made: list[PreparedAsk] = []
 
-        def decide(found: Found) -> Admit | Deny:
+        def decide(found: LookUpResult) -> Admit | Deny:
             asked = make(found)
             if self._draining:
                 raise Unavailable("draining")
             if retry_in_s := self._limits.count(asked.ask.caller_id):
                 return Deny(asked.ask, RateLimited(retry_in_s))
             made.append(asked)
-            is_late = asked.ask.queues and self._line.is_full
+            is_late = asked.ask.queues and self._queue.is_full
             return Admit(replace(asked.ask, queues=False) if is_late else asked.ask)
 
         return self._begin(self._ledger.admit_found(digest, handle, decide), made)
 
-    async def _begin(self, deciding: Awaitable[OpenTurn], asked: Sequence[Asked]) -> RunningTurn:
-        """Set going what is decided. `asked`: the one ask, once it is decided."""
+    async def _begin(self, deciding: Awaitable[OpenTurn], asked: Sequence[PreparedAsk]) -> RunningTurn:
+        """Start the turn that the ledger decided. `asked`: the one ask, once it is decided."""
         started = self._clock()
         self._admitting += 1
         try:
             turn = await deciding
-        except Waits as waits:
+        except MustWait as waits:
             return self._begin_to_wait(asked[0], waits)
         finally:
             self._admitting -= 1
         if reach:
             reach("after-admission")
-        _, on_settled, also = asked[0]
+        _, on_settled, extra_writes = asked[0]
         running = RunningTurn(turn, self._show_chunk(turn) if turn.watchers else None)
-        self._tasks.start(self._see_through(running, started, on_settled, also), name=f"turn {turn.ask.chat_id}")
+        self._tasks.start(
+            self._see_through(running, started, on_settled, extra_writes), name=f"turn {turn.ask.chat_id}"
+        )
         return running
 
-    def _begin_to_wait(self, asked: Asked, waits: Waits) -> RunningTurn:
-        ask, on_settled, also = asked
+    def _begin_to_wait(self, asked: PreparedAsk, waits: MustWait) -> RunningTurn:
+        ask, on_settled, extra_writes = asked
         to_be = OpenTurn(ask=ask, connection_id=NO_CONNECTION, link_process="", text=ask.question)
-        running = RunningTurn(to_be, in_line=True)
-        self._tasks.start(self._wait_in_line(running, waits, on_settled, also), name=f"line {ask.chat_id}")
+        running = RunningTurn(to_be, in_queue=True)
+        self._tasks.start(
+            self._wait_in_queue(running, waits, on_settled, extra_writes), name=f"line {ask.chat_id}"
+        )
         return running
 
-    async def _wait_in_line(
-        self, running: RunningTurn, waits: Waits, on_settled: OnSettled, also: Also | None
+    async def _wait_in_queue(
+        self, running: RunningTurn, waits: MustWait, on_settled: OnSettled, extra_writes: ExtraWrites | None
     ) -> None:
-        turn = await self._line.wait(running, waits)
+        turn = await self._queue.wait(running, waits)
         if isinstance(turn, SettledTurn):
-            await self._tell(running, turn, on_settled)
+            await self._publish_end(running, turn, on_settled)
             return
         running.become(turn, self._show_chunk(turn) if turn.watchers else None)
-        await self._see_through(running, self._clock(), on_settled, also)
+        await self._see_through(running, self._clock(), on_settled, extra_writes)
 
     def cancel(self, chat_id: str, ending: Ending = CANCELED) -> bool:
-        """End a turn of this process because its caller wants it no more; False when none is open here.
+        """Cancel a turn of this process for its caller; False when no such turn is open here.
 
-        It may end otherwise all the same: the first ending stands.
+        The turn may still end in another way: the first ending stands.
         """
-        running = self._waiting.find(chat_id) or self._line.find(chat_id)
+        running = self._waiting.find(chat_id) or self._queue.find(chat_id)
         if running is None or running.ending is not None:
             return False
         running.end(ending)
-        if running.in_line:
+        if running.in_queue:
             return True
         if link := self._links.get(running.turn.link):
             self._tasks.start(link.withdraw(running.turn), name=f"withdraw {chat_id}")
@@ -163,7 +168,7 @@ class Dispatcher:
 
     @property
     def parents(self) -> set[str]:
-        """The turns, of any process, in which agents asked what is open here."""
+        """The parents of this process's open turns: turns, of any process, in which an agent asked onward."""
         asks = (running.turn.ask for running in self._waiting if running.ending is None)
         return {ask.parent for ask in asks if ask.parent}
 
@@ -175,20 +180,20 @@ class Dispatcher:
 
     @property
     def open_turns(self) -> int:
-        """How many turns of this process have not ended."""
+        """The number of turns of this process that have not ended."""
         return len(self._tasks) + self._admitting
 
     @property
     def queued(self) -> int:
         """How many asks of this process wait for a free agent."""
-        return len(self._line)
+        return len(self._queue)
 
     def connections(self) -> set[int]:
         """The connections that turns of this process wait on."""
         return {running.turn.connection_id for running in self._waiting} - {NO_CONNECTION}
 
     def lose(self, connection_ids: Collection[int]) -> None:
-        """These connections are gone: fail what waits on them at once."""
+        """Fail the turns that wait on these lost connections at once."""
         for running in self._waiting:
             if running.turn.connection_id in connection_ids:
                 running.end(Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST))
@@ -200,7 +205,7 @@ class Dispatcher:
         while self.open_turns:
             if reach:
                 reach("while-draining")
-            for running in self._line:
+            for running in self._queue:
                 running.end(SHUTDOWN)
             if self._clock() >= deadline:
                 for running in self._waiting:
@@ -208,7 +213,7 @@ class Dispatcher:
             await asyncio.sleep(DRAIN_STEP_S)
 
     def _show_chunk(self, turn: OpenTurn) -> OnChunk:
-        """Operators who watch the session see the reply grow."""
+        """Return a callback that sends each chunk to the operators who watch the session."""
 
         def show(text: str) -> None:
             chunk = ReplyChunkMessage(turn.session_public_id, turn.ask.chat_id, text, done=False)
@@ -219,22 +224,22 @@ class Dispatcher:
         return show
 
     async def _see_through(
-        self, running: RunningTurn, started: float, on_settled: OnSettled, also: Also | None
+        self, running: RunningTurn, started: float, on_settled: OnSettled, extra_writes: ExtraWrites | None
     ) -> None:
-        self._waiting.expect(running)  # before it is delivered: a fast agent answers first
+        self._waiting.expect(running)  # register before delivery, or a fast agent's reply would be lost
         try:
             ending = await self._reach_end(running)
         finally:
             self._waiting.forget(running)
         if reach:
             reach("before-settling")
-        settled = await self._settle(running, ending, started, also)
+        settled = await self._settle(running, ending, started, extra_writes)
         if reach:
             reach("after-settling")
-        self._line.ring(running.turn.ask.target.session_id)
-        await self._tell(running, settled, on_settled)
+        self._queue.wake_first(running.turn.ask.target.session_id)
+        await self._publish_end(running, settled, on_settled)
 
-    async def _tell(self, running: RunningTurn, settled: SettledTurn, on_settled: OnSettled) -> None:
+    async def _publish_end(self, running: RunningTurn, settled: SettledTurn, on_settled: OnSettled) -> None:
         try:
             await on_settled(settled)
         except Exception:
@@ -243,11 +248,11 @@ class Dispatcher:
 
     async def _reach_end(self, running: RunningTurn) -> Ending:
         if running.ending is not None:  # it was canceled while it was admitted
-            return replace(running.ending, keeps_claim=False, gives_back=True)
+            return replace(running.ending, keeps_claim=False, returns_budget=True)
         wait_s = running.turn.ask.wait_s
         deadline = self._clock() + wait_s
         try:
-            await within(self._deliver(running.turn), wait_s)
+            await wait_within(self._deliver(running.turn), wait_s)
             if reach:
                 reach("after-delivery")
             if running.ending is None:
@@ -258,7 +263,7 @@ class Dispatcher:
         except NoReceipt:
             return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
         except NotDelivered:
-            return Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, gives_back=True)
+            return Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, returns_budget=True)
         except Exception:  # whatever happens, the turn ends
             logger.exception("turn.broken", extra={"chat_id": running.turn.ask.chat_id})
             return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
@@ -269,7 +274,7 @@ class Dispatcher:
         return link.deliver(turn)
 
     async def _settle(
-        self, running: RunningTurn, ending: Ending, started: float, also: Also | None
+        self, running: RunningTurn, ending: Ending, started: float, extra_writes: ExtraWrites | None
     ) -> SettledTurn:
         latency_ms = int((self._clock() - started) * 1000)
         timed = Ending(
@@ -278,10 +283,10 @@ class Dispatcher:
             text=ending.text,
             latency_ms=latency_ms,
             keeps_claim=ending.keeps_claim and not running.agent_is_done,
-            gives_back=ending.gives_back,
+            returns_budget=ending.returns_budget,
         )
         try:
-            return await self._ledger.settle(running.turn, timed, also)
+            return await self._ledger.settle(running.turn, timed, extra_writes)
         except Unavailable:
             logger.error("turn.not_recorded", extra={"chat_id": running.turn.ask.chat_id})
-            return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED, has_also=False)
+            return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED, has_extra_writes=False)

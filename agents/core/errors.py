@@ -1,4 +1,4 @@
-"""Why an ask is refused. A surface turns each into its own words; nothing was sent to the agent.
+"""The reasons why an ask is refused. Each surface has its own text for each; nothing was sent to the agent.
 
 `REASON_WORDS` are those for the owner of the agent, of all reasons that a turn can have.
 """
@@ -67,13 +67,13 @@ class RateLimited(Denied):
 
 
 class Blocked(Denied):
-    """The owner does not want asks of this caller."""
+    """The owner blocked this caller."""
 
     reason = "blocked"
 
 
 class Halted(Denied):
-    """The agent, its owner or the caller was halted (`agents.core.halting`). `is_caller`: it is the caller."""
+    """The agent, its owner or the caller was halted (`agents.core.halt_rules`). `is_caller`: it is the caller."""
 
     reason = "halted"
 
@@ -83,7 +83,7 @@ class Halted(Denied):
 
 
 class TooDeep(Denied):
-    """Agents passed the ask on more often than they may."""
+    """The chain of agents that passed the ask on is too long."""
 
     reason = "too_deep"
 
@@ -95,21 +95,21 @@ class Cycle(Denied):
 
 
 class Ended(Denied):
-    """The turn in which an agent asks on was canceled or failed: its caller waits no more."""
+    """The parent turn, in which an agent asked onward, was canceled or failed."""
 
     reason = "ended"
 
 
-class GaveUp(Denied):
-    """While it waited for a free agent its caller canceled it or left, or the hub stopped."""
+class WaitAbandoned(Denied):
+    """The wait for a free agent ended: the caller canceled or disconnected, or the hub stopped."""
 
     reason = "gave_up"
 
 
-class Waits(Exception):
-    """The ask has a place in the line of its agent; ask for it again.
+class MustWait(Exception):
+    """The ask has a position in the agent's queue; admit it again later.
 
-    `refusal`: why it waits, and is refused after `wait_s`. `is_new`: it has the place since now.
+    `refusal`: why it waits, and the refusal after `wait_s`. `is_new`: this call created the position.
     """
 
     def __init__(self, *, wait_s: float, refusal: Denied, is_new: bool) -> None:
@@ -120,11 +120,17 @@ class Waits(Exception):
 
 
 class NotPublished(Exception):
-    """Nothing there for this caller: absent, draft, deleted, not open to them, its owner suspended. No row."""
+    """No agent for this caller: absent, draft, deleted, not open to them, or its owner suspended.
+
+    No row is written.
+    """
 
 
 class AlreadyAsked(Exception):
-    """An identical message of this caller's is being answered, by the process `home`. Nothing was sent, no row."""
+    """An identical message of this caller is being answered by the process `home`.
+
+    Nothing was sent, no row was written.
+    """
 
     def __init__(self, *, chat_id: str, task_id: str, home: str) -> None:
         super().__init__()
@@ -142,22 +148,22 @@ class Unavailable(Exception):
 
 
 class NoReceipt(Exception):
-    """Nobody confirmed the prompt: it may have left, and the agent may be working."""
+    """No receipt for the prompt: it may have been delivered, and the agent may be working."""
 
 
 class NotDelivered(Exception):
-    """The prompt provably never left the hub; the ask is given back."""
+    """The prompt provably never left the hub; its unit of budget is returned."""
 
 
 DENIED_WORDS: dict[type[Denied], str] = {
     Offline: "it was offline",
-    Busy: "it answered somebody else",
+    Busy: "it answered another caller",
     OverCap: "the asker held as many questions as one may",
     OverBudget: "the day’s budget was spent",
     OverCallerBudget: "the asker’s own budget of the day was spent",
     Blocked: "the asker is blocked",
     Halted: "it or the asker was halted",
-    GaveUp: "its asker left before it was free",
+    WaitAbandoned: "its asker left before it was free",
     Ended: "it was asked in a turn that had ended",
     TooDeep: "too many agents passed it on",
     Cycle: "it came through the same agent already",
@@ -178,10 +184,10 @@ REASON_WORDS: dict[str, str] = {
     Failure.AGENT_FAILED: "the agent said that it failed",
     Failure.REJECTED: "the agent declined to answer",
     Interruption.INPUT_REQUIRED: "asked back",
-    Interruption.AUTH_REQUIRED: "asked for leave or credentials",
+    Interruption.AUTH_REQUIRED: "asked for permission or credentials",
 }
 
 
-def in_words(reason: str) -> str:
-    """A reason as stored, said plainly; one that is not known here as it is."""
+def describe_reason(reason: str) -> str:
+    """The text of a stored reason; an unknown reason is returned as it is."""
     return REASON_WORDS.get(reason, reason.replace("_", " "))

@@ -1,4 +1,6 @@
-"""The operators' sockets of this process, by the session that they watch, and the way to other processes."""
+"""The operators' sockets of this process by watched session; sends frames to watchers here and in other
+processes.
+"""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -6,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from agents.core.post import Message, Post
-from agents.transcript.announcing import Live, LiveMessage, Oust, encode
+from agents.transcript.announcements import LiveFrame, LiveMessage, RecheckAccess, encode
 
 
 class Watcher(Protocol):
@@ -15,14 +17,14 @@ class Watcher(Protocol):
     user_id: int
 
     def see(self, session_id: int, frame: bytes) -> None:
-        """Queue a finished frame; a watcher that does not keep up leaves."""
+        """Queue an encoded frame; a watcher that does not read fast enough is closed."""
 
     def look_again(self, session_id: int) -> None:
-        """Their share of this session changed: check it, and stop watching if it is gone."""
+        """The user's share of this session changed: check it, and stop watching if it is gone."""
 
 
 class LiveViews:
-    """The watchers of this process by session, and the way to those of others."""
+    """Keeps the watchers of this process by session, and reaches those of other processes."""
 
     def __init__(self, *, process_id: str, post: Post) -> None:
         self._me = process_id
@@ -30,23 +32,23 @@ class LiveViews:
         self._watchers: dict[int, set[Watcher]] = {}
 
     def watch(self, session_id: int, watcher: Watcher) -> None:
-        """Show it what happens in this session; the `Attachment` row was written before."""
+        """Send the watcher the frames of this session; its `Attachment` row exists already."""
         self._watchers.setdefault(session_id, set()).add(watcher)
 
     def unwatch(self, session_id: int, watcher: Watcher) -> None:
-        """Show it nothing more."""
+        """Stop sending frames of this session to the watcher."""
         watchers = self._watchers.get(session_id, set())
         watchers.discard(watcher)
         if not watchers:
             self._watchers.pop(session_id, None)
 
     async def publish(self, processes: Iterable[str], session_id: int, message: LiveMessage) -> None:
-        """Show a message to the watchers of a session, in these processes."""
-        live = Live(session_id, msgspec.Raw(encode(message)))
+        """Send a message to the watchers of a session, in these processes."""
+        live = LiveFrame(session_id, msgspec.Raw(encode(message)))
         for process_id in processes:
             await self.send(process_id, live)
 
-    async def send(self, process_id: str, message: Live | Oust) -> None:
+    async def send(self, process_id: str, message: LiveFrame | RecheckAccess) -> None:
         """Pass a message to this process or another."""
         if process_id == self._me:
             self.take(message)
@@ -54,12 +56,12 @@ class LiveViews:
             await self._post.send(process_id, message)
 
     def take(self, message: Message) -> None:
-        """A message for watchers of this process."""
-        if isinstance(message, Live):
+        """Handle a message for watchers of this process."""
+        if isinstance(message, LiveFrame):
             frame = bytes(message.frame)
             for watcher in list(self._watchers.get(message.session_id, ())):
                 watcher.see(message.session_id, frame)
-        elif isinstance(message, Oust):
+        elif isinstance(message, RecheckAccess):
             for watcher in list(self._watchers.get(message.session_id, ())):
                 if watcher.user_id == message.user_id:
                     watcher.look_again(message.session_id)

@@ -1,4 +1,4 @@
-"""What the core needs of its surroundings, as contracts; hub/wiring.py names who keeps them."""
+"""Protocols that the core depends on; hub/wiring.py chooses the implementations."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal, Protocol
@@ -17,7 +17,7 @@ class Link(Protocol):
         """Send the prompt. The reply goes to `WaitingTurns.take` of the process that waits.
 
         Raises:
-            NotDelivered: it provably never left.
+            NotDelivered: the prompt provably never left the hub.
             NoReceipt: it is not known whether it left.
         """
 
@@ -29,9 +29,9 @@ class Link(Protocol):
 
 
 class Limits(Protocol):
-    """How fast one caller may ask, over all processes; by each for itself when its memory is out of reach.
+    """The rate limit of callers, over all processes; each process counts alone while Redis is unreachable.
 
-    `is_local`: all is counted in this process, so that `count` may be used, from any thread.
+    `is_local`: this process counts alone, so `count` may be called, from any thread.
     """
 
     is_local: bool
@@ -40,22 +40,24 @@ class Limits(Protocol):
         """Count one ask; 0 when it is within the rate, else seconds until the next would be."""
 
     def count(self, caller_id: int) -> int:
-        """The same in this process alone, at once."""
+        """Like `retry_in_s`, without waiting; only when `is_local`."""
 
     async def close(self) -> None:
-        """Let go of what it holds open."""
+        """Close its connections."""
 
 
 RouteOrigin = Literal["operator", "mcp"]
 
 
 class Notifier(Protocol):
-    """Tells an agent what came back on a question that its operator or itself sent elsewhere without waiting."""
+    """Sends an agent the answer to a question that its operator, or the agent itself, asked elsewhere without
+    waiting.
+    """
 
     async def route_reply(
         self, session_id: int, *, chat_id: str, from_name: str, text: str, origin: RouteOrigin
     ) -> None:
-        """Show the answer to the session's agent, if it is connected; it may be lost.
+        """Send the answer to the session's agent, if it is connected; the frame may be lost.
 
         `origin`: `operator` when an operator of the session asked, `mcp` when its agent did.
         """

@@ -1,6 +1,6 @@
-"""What travels between hub processes, and the contract of who carries it.
+"""The messages between hub processes, and the protocol of their transport.
 
-Each message names no process: the post addresses it. Prompts and finals are receipted by messages of their own
+Messages name no process: `Post.send` does. Prompts and finals are acknowledged by messages of their own
 (Taken or Refused, Got); a prompt is never sent twice, a final is sent again until it is Got.
 """
 
@@ -9,12 +9,12 @@ from typing import Protocol
 
 import msgspec
 
-from agents.transcript.announcing import Dismiss, Live, Oust, PermissionDecided, Tell
+from agents.transcript.announcements import AgentFrame, CloseAgent, LiveFrame, PermissionDecided, RecheckAccess
 from agents.transcript.pieces import Extra, Part
 
 
 class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
-    """A question for an agent whose socket another process holds; `home` waits `wait_s` for the reply.
+    """A question for an agent whose socket another process holds; the process `home` waits `wait_s` for the reply.
 
     `asker_id` drives the session while the agent works on it; `isolated`: it may not reach other sessions
     meanwhile. `chain`: the sessions the ask came through, this one last. `tells`: the end of the agent's turn
@@ -38,15 +38,15 @@ class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
     message_id: str = ""
 
 
-class Taken(msgspec.Struct, frozen=True, tag="taken"):
-    """The prompt went to the agent's socket. `may_be_direct`: its reply may be no more than an answer."""
+class PromptTaken(msgspec.Struct, frozen=True, tag="taken"):
+    """The prompt was written to the agent's socket. `may_be_direct`: the reply may be a message without a task."""
 
     chat_id: str
     may_be_direct: bool = False
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    """The prompt did not leave: the connection is gone."""
+class PromptRefused(msgspec.Struct, frozen=True, tag="refused"):
+    """The prompt was not sent: the connection is gone."""
 
     chat_id: str
 
@@ -59,7 +59,7 @@ class Chunk(msgspec.Struct, frozen=True, tag="chunk"):
     text: str
 
 
-class Said(msgspec.Struct, frozen=True, tag="said"):
+class ExtraPiece(msgspec.Struct, frozen=True, tag="said"):
     """A piece of a reply that is not its text; numbered with the chunks."""
 
     chat_id: str
@@ -82,8 +82,8 @@ class Final(msgspec.Struct, frozen=True, tag="final"):
     direct: bool = False
 
 
-class Got(msgspec.Struct, frozen=True, tag="got"):
-    """The final reached its home."""
+class FinalReceived(msgspec.Struct, frozen=True, tag="got"):
+    """The process that waits received the final."""
 
     chat_id: str
 
@@ -96,7 +96,10 @@ class Evict(msgspec.Struct, frozen=True, tag="evict"):
 
 
 class Hook(msgspec.Struct, frozen=True, tag="hook"):
-    """The agent's program reported an event over REST. `is_stop`: its turn is over; `begins`: it set to work."""
+    """The agent's program reported an event over REST.
+
+    `is_stop`: its turn is over; `begins`: it started to work.
+    """
 
     connection_id: int
     is_stop: bool
@@ -104,28 +107,29 @@ class Hook(msgspec.Struct, frozen=True, tag="hook"):
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
-    """To the process that waits: the caller of this turn wants it no more."""
+    """To the process that waits for the reply: the caller canceled this turn."""
 
     chat_id: str
 
 
 class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn"):
-    """To the agent of a connection: nobody wants the answer to this prompt any more."""
+    """To the agent of a connection: no caller waits for the answer to this prompt any more."""
 
     connection_id: int
     chat_id: str
 
 
-class Attend(msgspec.Struct, frozen=True, tag="attend"):
-    """To the process that runs a task: from now on somebody is told of it who does not follow it."""
+class WatchForPushes(msgspec.Struct, frozen=True, tag="attend"):
+    """To the process that runs a task: from now on its events are also sent as push notifications."""
 
     task_id: str
 
 
-class Join(msgspec.Struct, frozen=True, tag="join"):
-    """To the process that answers a message: it came again elsewhere, and an answer is awaited there too.
+class JoinTurn(msgspec.Struct, frozen=True, tag="join"):
+    """To the process that runs a turn: another process received the same message and waits for the same turn.
 
-    The ask keeps its place in a line whatever connections end. `tells`: its task is told from now on.
+    The ask keeps its position in a queue when connections end. `tells`: the events of its task are sent from now
+    on.
     """
 
     chat_id: str
@@ -135,23 +139,23 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
 # A process that does not know the tag of a message logs `post.unreadable` and drops it.
 Message = (
     Prompt
-    | Taken
-    | Refused
+    | PromptTaken
+    | PromptRefused
     | Chunk
-    | Said
+    | ExtraPiece
     | Final
-    | Got
+    | FinalReceived
     | Cancel
     | Withdrawn
-    | Attend
-    | Join
+    | WatchForPushes
+    | JoinTurn
     | Evict
-    | Tell
+    | AgentFrame
     | PermissionDecided
     | Hook
-    | Dismiss
-    | Live
-    | Oust
+    | CloseAgent
+    | LiveFrame
+    | RecheckAccess
 )
 Handler = Callable[[Message], Awaitable[None]]
 
@@ -160,20 +164,20 @@ class Post(Protocol):
     """Carries messages to processes by name, at most once, in the order of one sender."""
 
     async def send(self, process_id: str, message: Message) -> bool:
-        """Send; False when it provably reached nobody, True when it may have."""
+        """Send; False when it provably reached no process, True when it may have."""
 
     async def pass_on(self, process_id: str, message: Message) -> None:
-        """Send without waiting for it to arrive, in order with the rest; it may wait for room."""
+        """Send without waiting for delivery, in order with other messages; waits while the buffer is full."""
 
     async def start(self, process_id: str, handler: Handler) -> None:
-        """Receive for this process from now on; returns once messages can arrive."""
+        """Start to receive for this process; returns once messages can arrive."""
 
     async def close(self) -> None:
         """Stop receiving."""
 
 
 class LocalPost:
-    """The post of a hub that is one process: nobody else is there to reach."""
+    """The post of a hub that is one process: there is no other process to reach."""
 
     async def send(self, process_id: str, message: Message) -> bool:
         # Provably reached no process, so a prompt ends as not delivered and its unit of budget is given back.

@@ -1,4 +1,4 @@
-"""Who is connected where: leaving, and the heartbeat that tells the living from the dead."""
+"""Connection and process rows: removing connections, and the heartbeat by which dead processes are found."""
 
 import os
 import socket
@@ -12,8 +12,8 @@ from django.db.models import Q, QuerySet
 from accounts.models import Credential
 from agents.models import Connection, Process, Session, Turn
 from agents.models.presence import alive_since
-from agents.transcript.deleting import delete_sessions
 from agents.transcript.recording import record_session_end
+from agents.transcript.session_deletion import delete_sessions
 from kit.clock import db_now
 from kit.durations import seconds
 
@@ -22,11 +22,11 @@ EVICTED_AFTER = timedelta(seconds=seconds(10.0, at_least_s=5.0))
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
-    """What a heartbeat found out: own connections no longer in the table, others' connections that are gone.
+class Heartbeat:
+    """The result of a heartbeat: own connections that are no longer in the table, and lost connections of others.
 
-    `deleted`, `superseded`: the sessions of missing ones that are gone too, or that a newer connection has for a
-    while. One that was replaced just now is not missing: the word of it is on its way.
+    `deleted`, `superseded`: the sessions of missing connections that are deleted, or that a newer connection has
+    taken over. A connection that was replaced a moment ago is not missing: its `Evict` message is on its way.
     """
 
     missing: set[int]
@@ -35,8 +35,10 @@ class Beat:
     superseded: set[int]
 
 
-def leave(connection_id: int, *, delete_session: bool = False) -> None:
-    """A socket closed. Its own row goes, never that of a newer connection; claims that linger on it go too."""
+def remove_connection(connection_id: int, *, delete_session: bool = False) -> None:
+    """Remove the row of a closed socket, never that of a newer connection, and release the claims that linger
+    on it.
+    """
     session = _disconnect(connection_id)
     # In transactions of its own: deleting takes many batches, and must not keep the session locked meanwhile.
     if session is not None and delete_session and not session.agents.exists():
@@ -44,8 +46,8 @@ def leave(connection_id: int, *, delete_session: bool = False) -> None:
 
 
 @transaction.atomic
-def beat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -> Beat:
-    """Say that this process lives; learn which of these connections do not. `mine`: each with its session."""
+def record_heartbeat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -> Heartbeat:
+    """Store this process's heartbeat and find lost connections. `mine`: own connections with their sessions."""
     now = db_now()
     if not Process.objects.filter(pk=process_id).update(beat_at=now):  # a lock on its key would hold up `register`
         start = {"host": socket.gethostname()[:255], "pid": os.getpid(), "started_at": now, "beat_at": now}
@@ -64,21 +66,22 @@ def beat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -
     # Taken over a moment ago: an `Evict` is on its way to these, and says whether the program may come back.
     known = {one for one in missing if (at := kept.get(mine[one])) is not None and at > now - EVICTED_AFTER}
     deleted = {mine[one] for one in missing} - kept.keys()
-    return Beat(missing=missing - known, lost=lost, deleted=deleted, superseded=superseded)
+    return Heartbeat(missing=missing - known, lost=lost, deleted=deleted, superseded=superseded)
 
 
 def _taken_over_at(session_ids: Collection[int]) -> dict[int, datetime | None]:
-    """Those of these sessions that are there, and since when each has the connection it has, if any."""
+    """Those of these sessions that exist, with the time since when each has its connection, if any."""
     if not session_ids:
         return {}
     return dict(Session.objects.filter(pk__in=session_ids).values_list("pk", "connection__connected_at"))
 
 
 def find_revoked(process_id: str) -> list[int]:
-    """Connections of this process that must close: their token is no longer good, or their owner suspended.
+    """Find connections of this process that must close: their token is revoked or expired, or their owner
+    suspended.
 
-    Asked every second by every process that holds sockets (docs/adr/0020). A session that an agent took up again
-    while its token was being revoked is archived here.
+    Every process that holds sockets calls this each second (docs/adr/0020). It archives a session that an agent
+    resumed while its token was being revoked.
     """
     gone = Q(credential__revoked_at__isnull=False) | Q(credential__expires_at__lt=db_now())
     refused = Connection.objects.filter(gone | Q(session__owner__is_active=False), process_id=process_id)
@@ -91,26 +94,28 @@ def find_revoked(process_id: str) -> list[int]:
 
 @transaction.atomic
 def archive_sessions_of(credential_ids: Sequence[int]) -> None:
-    """Their tokens were revoked: these sessions leave the lists. Agents published on them stay, offline."""
+    """Archive the sessions of revoked tokens. Agents published on them stay, offline."""
     if credential_ids:
         theirs = Session.objects.select_for_update(no_key=True).kept().filter(credential_id__in=credential_ids)
         ids = list(theirs.order_by("pk").values_list("pk", flat=True))  # in the order the ledger locks them
         Session.objects.filter(pk__in=ids).update(archived_at=db_now())
 
 
-def retire(process_id: str) -> None:
-    """This process is leaving: its row and its connections go."""
-    forget(Process.objects.filter(pk=process_id))
+def remove_process(process_id: str) -> None:
+    """Delete the row and the connections of this process, which is about to stop."""
+    remove_processes(Process.objects.filter(pk=process_id))
 
 
-def retire_all() -> None:
-    """No process lives (the embedded hub holds the lock on its data): forget those a crash left behind."""
-    forget(Process.objects.all())
+def remove_all_processes() -> None:
+    """Delete the rows that a crash left behind: the embedded hub holds the lock on its data, so no process is
+    alive.
+    """
+    remove_processes(Process.objects.all())
 
 
 @transaction.atomic
-def forget(processes: QuerySet[Process]) -> int:
-    """These are dead or leaving: their rows go, and what was connected to them has ended. How many they were."""
+def remove_processes(processes: QuerySet[Process]) -> int:
+    """Delete the rows of dead or stopping processes and end their connections; returns the number of processes."""
     ids = list(processes.select_for_update(no_key=True).values_list("pk", flat=True))  # before sessions, as `beat`
     _drop(Connection.objects.filter(process_id__in=ids), db_now())
     return Process.objects.filter(pk__in=ids).delete()[0]
@@ -132,7 +137,7 @@ def _disconnect(connection_id: int) -> Session | None:
 
 
 def _drop(connections: QuerySet[Connection], now: datetime) -> None:
-    """Take away connections whose sockets nobody holds any more."""
+    """Delete connections whose sockets no process holds any more."""
     locked = Session.objects.select_for_update(no_key=True, of=("self",)).filter(connection__in=connections)
     # In the order in which the ledger locks sessions, or each could wait for the other.
     sessions = {session.pk: session for session in locked.order_by("pk")}
@@ -142,6 +147,6 @@ def _drop(connections: QuerySet[Connection], now: datetime) -> None:
         still.delete()
         for seen_at in set(lost.values()):  # one for each process
             seen = [pk for pk, beat_at in lost.items() if beat_at == seen_at]
-            # Never back in time: a session that an agent took up again since then was seen later.
+            # Never move it back: an agent may have resumed the session since then.
             Session.objects.filter(pk__in=seen, last_seen_at__lt=seen_at).update(last_seen_at=seen_at)
         record_session_end([sessions[pk] for pk in lost], now)

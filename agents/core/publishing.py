@@ -1,4 +1,4 @@
-"""Publishing a session as an agent, and revising it: the verbs the native API and the admin share.
+"""Publishing a session as an agent, and changing an agent: shared by the native API and the admin.
 
 And whom an agent is limited to, what callers may spend of it, and whom an owner does not answer.
 """
@@ -12,39 +12,39 @@ from django.db.models.functions import Lower
 
 from accounts import quotas
 from accounts.models import User
-from agents.core.registration import slug_of
+from agents.core.registration import make_slug
 from agents.models import Agent, AgentGrant, CallerBlock, CallerBudget, Session
 from agents.settings import get_settings
-from kit.clock import near_now
+from kit.clock import approximate_now
 
 CallerBudgets = Mapping[User, int]
 
 
 class BadSlug(ValueError):
-    """No slug can be made of it, or it is not written as one."""
+    """The text is not a slug, or no slug can be made of it."""
 
 
-class Taken(Exception):
+class HandleTaken(Exception):
     """The handle or the session belongs to another agent; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """An agent as it now is; `restored` when a deleted one came back with its log."""
+    """A published agent; `restored` when it is a deleted agent that came back with its log."""
 
     agent: Agent
     restored: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a session may be published: a free handle, and the deleted agent of the owner's that had it."""
+class FreeHandle:
+    """A free handle for a session, and the owner's deleted agent that had it."""
 
     handle: str
     deleted: Agent | None
 
 
-def publish(
+def publish_agent(
     owner: User,
     session: Session,
     details: Mapping[str, Any],
@@ -53,66 +53,66 @@ def publish(
     allowed: Sequence[User] | None = None,
     budgets: CallerBudgets | None = None,
 ) -> Published:
-    """Make an agent of a session of the owner's, `details` being fields of `Agent`.
+    """Publish a session of the owner as an agent; `details` are fields of `Agent`.
 
-    `allowed`: whom it answers while its access is limited. `budgets`: of named callers. A deleted agent of the
-    same handle and owner is restored: what is not named stays as it was, but isolation, which is on unless asked
-    otherwise.
+    `allowed`: users who may ask it while its access is limited. `budgets`: daily budgets of single callers. A
+    deleted agent with the same handle and owner is restored: fields that are not given keep their values, except
+    isolation, which is on by default.
 
     Raises:
         BadSlug, Taken, QuotaExceeded: nothing was written.
     """
     try:
         with transaction.atomic():
-            check_room_for_another(owner)
-            place = find_place(owner, session, slug)
+            check_agent_quota(owner)
+            place = choose_handle(owner, session, slug)
             agent = place.deleted or Agent(owner=owner, handle=place.handle, handle_key=place.handle.lower())
             agent.session, agent.deleted_at = session, None
             _apply(agent, {"status": Agent.Status.DRAFT, "isolated": True, **details})
             agent.save()
             if allowed is not None:
-                grant(agent, allowed)
+                set_granted_users(agent, allowed)
             if budgets is not None:
-                set_budgets(agent, budgets)
-    except IntegrityError:  # somebody else published the handle or the session in this moment
-        raise Taken("the handle or the session was published a moment ago") from None
+                set_caller_budgets(agent, budgets)
+    except IntegrityError:  # another request published the handle or the session meanwhile
+        raise HandleTaken("the handle or the session was published a moment ago") from None
     return Published(agent, restored=place.deleted is not None)
 
 
-def check_room_for_another(owner: User) -> None:
-    """Refuse one agent too many; call it in the transaction that publishes.
+def check_agent_quota(owner: User) -> None:
+    """Check the owner's limit of agents; call it in the transaction that publishes.
 
     Raises:
-        accounts.quotas.QuotaExceeded: the owner has as many, drafts counted, as one may.
+        accounts.quotas.QuotaExceeded: the owner has reached the limit, drafts included.
     """
     if most := get_settings().agents_per_owner:
-        quotas.hold(owner.pk)
+        quotas.lock_owner(owner.pk)
         quotas.check(Agent.objects.kept().owned_by(owner).count(), most, "agents")
 
 
-def find_place(owner: User, session: Session, slug: str | None) -> Place:
-    """Where this session can be published.
+def choose_handle(owner: User, session: Session, slug: str | None) -> FreeHandle:
+    """Choose the handle under which this session can be published.
 
     Raises:
-        BadSlug, Taken: nowhere.
+        BadSlug, Taken: no handle is possible.
     """
     handle = f"{owner.login}/{_slug(session, slug)}"
     if holder := Agent.objects.kept().filter(session=session).first():
-        raise Taken(f"the session is published as @{holder.handle} already")
+        raise HandleTaken(f"the session is published as @{holder.handle} already")
     if holder := Agent.objects.kept().at(handle).first():
         if holder.owner_id != owner.pk:
-            raise Taken(f"@{handle} is taken")
-        raise Taken(
+            raise HandleTaken(f"@{handle} is taken")
+        raise HandleTaken(
             f"@{handle} is yours already, on another session: delete it and publish anew, its log comes back"
         )
     deleted = list(Agent.objects.select_for_update().at(handle).exclude(deleted_at=None).order_by("-pk"))
     if any(agent.owner_id != owner.pk for agent in deleted):
-        raise Taken(f"@{handle} belonged to somebody else")
-    return Place(handle, deleted[0] if deleted else None)
+        raise HandleTaken(f"@{handle} belonged to another owner")
+    return FreeHandle(handle, deleted[0] if deleted else None)
 
 
 @transaction.atomic
-def revise(
+def revise_agent(
     agent_id: int,
     changes: Mapping[str, Any],
     allowed: Sequence[User] | None = None,
@@ -120,7 +120,8 @@ def revise(
 ) -> Agent | None:
     """Change fields of a kept agent, and only those; None when it was deleted meanwhile.
 
-    `allowed`: whom it answers while its access is limited; `budgets`: of named callers; None leaves them.
+    `allowed`: users who may ask it while its access is limited; `budgets`: daily budgets of single callers; None
+    changes nothing.
     """
     if budgets is not None:
         _lock_session_of(agent_id)
@@ -132,14 +133,14 @@ def revise(
         _apply(agent, changes)
         agent.save(update_fields=[*changes, "published_at", "revised_at"])
     if allowed is not None:
-        grant(agent, allowed)
+        set_granted_users(agent, allowed)
     if budgets is not None:
-        set_budgets(agent, budgets)
+        set_caller_budgets(agent, budgets)
     return agent
 
 
 def _lock_session_of(agent_id: int) -> None:
-    """Wait for the ledger, which counts under this lock. It comes before the agent's row, as in deleting."""
+    """Lock the session, under which the ledger counts. It is locked before the agent's row, as in deleting."""
     of_agent = Agent.objects.filter(pk=agent_id).values("session_id")
     Session.objects.select_for_update(no_key=True).filter(pk__in=of_agent).values_list("pk").first()
 
@@ -148,25 +149,25 @@ def _apply(agent: Agent, changes: Mapping[str, Any]) -> None:
     for field, value in changes.items():
         setattr(agent, field, value)
     agent.set_status(agent.status)
-    agent.revised_at = near_now()
+    agent.revised_at = approximate_now()
 
 
 def _slug(session: Session, wanted: str | None) -> str:
-    slug = wanted or slug_of(session.routing_name)
-    if not slug or slug != slug_of(slug):
+    slug = wanted or make_slug(session.routing_name)
+    if not slug or slug != make_slug(slug):
         raise BadSlug("want 1 to 64 lower-case letters, digits or inner hyphens, such as my-agent")
     return slug
 
 
 class UnknownLogin(ValueError):
-    """Nobody of this hub has the login; the text says which."""
+    """No user of this hub has the login; the text names it."""
 
 
-def users_named(logins: Iterable[str]) -> list[User]:
-    """The holders of these logins, in any case.
+def get_users_by_login(logins: Iterable[str]) -> list[User]:
+    """The users with these logins, ignoring case.
 
     Raises:
-        UnknownLogin: one of them is nobody's.
+        UnknownLogin: no user has one of these logins.
     """
     wanted = {login.lower(): login for login in logins}
     known = {key for key in wanted if key.isprintable()}  # the database refuses NUL
@@ -174,22 +175,22 @@ def users_named(logins: Iterable[str]) -> list[User]:
     users = {user.login.lower(): user for user in found}
     for key, login in wanted.items():
         if key not in users:
-            raise UnknownLogin(f"nobody here is called {login}")
+            raise UnknownLogin(f"no user has the login {login}")
     return list(users.values())
 
 
 @transaction.atomic
-def grant(agent: Agent, users: Sequence[User]) -> None:
+def set_granted_users(agent: Agent, users: Sequence[User]) -> None:
     """Let these, and no others, ask the agent while its access is limited.
 
-    The caller holds the agent's row.
+    The calling function holds the lock on the agent's row.
     """
     agent.grants.exclude(user__in=users).delete()
     AgentGrant.objects.bulk_create([AgentGrant(agent=agent, user=user) for user in users], ignore_conflicts=True)
 
 
-def logins_granted(agent_ids: Collection[int]) -> dict[int, list[str]]:
-    """Whom each of these agents is limited to, by login; every agent is in it."""
+def load_granted_logins(agent_ids: Collection[int]) -> dict[int, list[str]]:
+    """The logins that each of these agents is limited to, by agent id; every agent has an entry."""
     granted: dict[int, list[str]] = {agent_id: [] for agent_id in agent_ids}
     if granted:
         grants = AgentGrant.objects.filter(agent_id__in=granted).order_by("user__login")
@@ -199,11 +200,11 @@ def logins_granted(agent_ids: Collection[int]) -> dict[int, list[str]]:
 
 
 @transaction.atomic
-def set_budgets(agent: Agent, budgets: CallerBudgets) -> None:
+def set_caller_budgets(agent: Agent, budgets: CallerBudgets) -> None:
     """Give these callers, and no others, a daily budget of their own at the agent.
 
-    What they spent today stays counted. The caller holds the agent's session, then its row: the ledger writes the
-    same rows under the session's lock, in another order.
+    Today's usage stays counted. The calling function holds the locks on the agent's session and then its row: the
+    ledger writes the same rows under the session's lock, in another order.
     """
     agent.caller_budgets.exclude(caller__in=budgets).exclude(daily_budget=None).update(daily_budget=None)
     rows = [CallerBudget(agent=agent, caller=user, daily_budget=budget) for user, budget in budgets.items()]
@@ -212,8 +213,8 @@ def set_budgets(agent: Agent, budgets: CallerBudgets) -> None:
     )
 
 
-def budgets_of(agent_ids: Collection[int]) -> dict[int, dict[str, int]]:
-    """The budgets that each of these agents gives named callers, by login; every agent is in it."""
+def load_caller_budgets(agent_ids: Collection[int]) -> dict[int, dict[str, int]]:
+    """The budgets of single callers at each of these agents, by login; every agent has an entry."""
     budgets: dict[int, dict[str, int]] = {agent_id: {} for agent_id in agent_ids}
     if budgets:
         rows = CallerBudget.objects.filter(agent_id__in=budgets).exclude(daily_budget=None)
@@ -223,12 +224,14 @@ def budgets_of(agent_ids: Collection[int]) -> dict[int, dict[str, int]]:
     return budgets
 
 
-def block(owner: User, caller: User) -> tuple[CallerBlock, bool]:
-    """Answer this caller no more, whatever they ask of the owner's; the block, and whether it is new."""
+def block_caller(owner: User, caller: User) -> tuple[CallerBlock, bool]:
+    """Refuse all asks of this caller to the owner's agents and sessions; returns the block and whether it is
+    new.
+    """
     return CallerBlock.objects.get_or_create(owner=owner, caller=caller)
 
 
-def unblock(owner: User, login: str) -> int:
-    """Answer the caller of a login again; how many blocks went: 1, or 0 when there was none."""
+def unblock_caller(owner: User, login: str) -> int:
+    """Remove the block of a login; returns the number of deleted blocks, 1 or 0."""
     count, _ = CallerBlock.objects.filter(owner=owner, caller__login__iexact=login).delete()
     return count

@@ -1,4 +1,4 @@
-"""An agent's way in: its connection is bound to a session, and the newest connection wins.
+"""Registers an agent: binds its connection to a session; the newest connection wins.
 
 And what a new session needs over any link: the owner has room for it, and it gets a name.
 """
@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from accounts import quotas
 from accounts.quotas import QuotaExceeded
-from agents.core import halting
+from agents.core import halt_rules
 from agents.models import Connection, Session, Turn
 from agents.models.choices import CHANNEL_LINK
 from agents.settings import get_settings
@@ -21,7 +21,7 @@ from kit.clock import db_now
 
 
 class MayNotConnect(Exception):
-    """An agent may not connect now; `code` is public. It may try again later."""
+    """The agent may not connect now; `code` is public. It may retry later."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class MayNotConnect(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What an agent said of itself when it connected."""
+    """What an agent sent about itself when it connected."""
 
     user_id: int
     credential_id: int
@@ -66,13 +66,13 @@ class Registered:
 
 
 @transaction.atomic
-def register(registration: Registration, *, process_id: str) -> Registered:
+def register_connection(registration: Registration, *, process_id: str) -> Registered:
     """Bind a connection to its session, a new one when none of the owner's has that id. The newest wins.
 
     Raises:
-        MayNotConnect: its owner is halted, or has as much as one may.
+        MayNotConnect: its owner is halted or has reached a limit.
     """
-    quotas.hold(registration.user_id)  # names are unique per owner
+    quotas.lock_owner(registration.user_id)  # names are unique per owner
     session = _find_session(registration)
     program = (registration.host, registration.pid)
     same_program = session is not None and registration.pid is not None and (session.host, session.pid) == program
@@ -80,7 +80,7 @@ def register(registration: Registration, *, process_id: str) -> Registered:
     _check_may_connect(registration.user_id, session)
     if session is None:
         session = Session(owner_id=registration.user_id, link=registration.link)
-        session.routing_name = free_name(session, _wanted_name(registration))
+        session.routing_name = make_free_name(session, _wanted_name(registration))
     _describe(session, registration)
     evicted = _evict(session, same_program=same_program)
     connection = Connection.objects.create(
@@ -101,11 +101,11 @@ def register(registration: Registration, *, process_id: str) -> Registered:
 
 
 def _check_may_connect(owner_id: int, session: Session | None) -> None:
-    if halting.is_halted(session.pk if session else None, owner_id):
+    if halt_rules.is_halted(session.pk if session else None, owner_id):
         raise MayNotConnect("halted", "this agent is halted: its owner or an administrator has to let it go on")
     try:
         if session is None:
-            check_sessions(owner_id)
+            check_session_quota(owner_id)
         if most := get_settings().sockets_per_owner:
             others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
             quotas.check(others.count(), most, "agents connected")
@@ -144,28 +144,28 @@ def _evict(session: Session, *, same_program: bool) -> Evicted | None:
 
 
 def _wanted_name(registration: Registration) -> str:
-    named = slug_of(registration.routing_name or "")
-    return named or slug_of(re.split(r"[/\\]", registration.cwd.rstrip("/\\"))[-1]) or "session"
+    named = make_slug(registration.routing_name or "")
+    return named or make_slug(re.split(r"[/\\]", registration.cwd.rstrip("/\\"))[-1]) or "session"
 
 
-def check_sessions(owner_id: int) -> None:
-    """Refuse one session too many, archived ones counted; call it in the transaction that makes it.
+def check_session_quota(owner_id: int) -> None:
+    """Check the owner's limit of sessions, archived ones included; call it in the transaction that creates one.
 
     Raises:
-        QuotaExceeded: the owner has as many as one may.
+        QuotaExceeded: the owner has reached the limit.
     """
     if most := get_settings().sessions_per_owner:
-        quotas.hold(owner_id)
+        quotas.lock_owner(owner_id)
         quotas.check(Session.objects.filter(owner_id=owner_id).count(), most, "sessions")
 
 
-def free_name(session: Session, wanted: str) -> str:
+def make_free_name(session: Session, wanted: str) -> str:
     """A routing name for a new session: the wanted one, made longer where a live one of the owner's has it."""
     same = Session.objects.filter(owner_id=session.owner_id, routing_name=wanted)
     taken = same.filter(Q(connection__isnull=False) | Q(reachable_from__isnull=False))
     return f"{wanted}-{session.public_id.hex[:8]}" if taken.exists() else wanted
 
 
-def slug_of(text: str) -> str:
+def make_slug(text: str) -> str:
     """A text as a routing name or agent slug: lower case, `[a-z0-9-]`, at most 64 characters."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:64].strip("-")

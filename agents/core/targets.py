@@ -1,4 +1,4 @@
-"""From names to whom to ask: published agents by handle, sessions as peers by routing name (section 3.6)."""
+"""Resolves names to targets: published agents by handle, sessions as peers by routing name (section 3.6)."""
 
 import re
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from agents.core.directory import find_askable
 from agents.core.types import Target
 from agents.models import Session
-from agents.models.reachable import online_sessions
+from agents.models.presence import online_sessions
 from agents.models.session import SEEN_AT
-from agents.transcript.access import NotAllowed, Role, role_of, visible_sessions
+from agents.transcript.access import NotAllowed, Role, role_of, sessions_visible_to
 
 MOST_PEERS = 500
 
@@ -17,7 +17,7 @@ _MENTION = re.compile(r"@([A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*)
 
 
 class NoSuchTarget(Exception):
-    """Nothing of that name for this caller: absent, or not theirs to ask."""
+    """No target of that name for this caller: absent, or not allowed."""
 
 
 class AmbiguousPeer(Exception):
@@ -26,7 +26,7 @@ class AmbiguousPeer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A session its user may see, as others would address it."""
+    """A session that the user may see, with the name by which it is addressed."""
 
     session: Session
     is_mine: bool
@@ -45,7 +45,7 @@ class Peer:
 
 
 def split_mention(text: str) -> tuple[str, str] | None:
-    """The handle and the rest of a text that begins with `@owner/slug` and says something after it."""
+    """The handle and the rest of a text that begins with `@owner/slug` and continues after it."""
     found = _MENTION.match(text)
     return (found.group(1), text[found.end() :]) if found else None
 
@@ -56,9 +56,9 @@ def find_agent(handle: str, user_id: int) -> Target | None:
     return Target(agent.pk, agent.session_id, agent.handle) if agent else None
 
 
-def peers_of(user_id: int, *, at_least: Role = Role.VIEWER, most: int = MOST_PEERS) -> list[Peer]:
+def load_peers(user_id: int, *, at_least: Role = Role.VIEWER, most: int = MOST_PEERS) -> list[Peer]:
     """The `most` own and shared sessions seen last, without archived ones; own ones first, then by name."""
-    found = visible_sessions(user_id, at_least=at_least).filter(archived_at=None)
+    found = sessions_visible_to(user_id, at_least=at_least).filter(archived_at=None)
     return _as_peers(list(found.order_by(SEEN_AT.desc())[:most]), user_id)
 
 
@@ -75,7 +75,7 @@ def get_peer(name: str, user_id: int, *, at_least: Role = Role.PROMPTER) -> Peer
     owner, _, slug = name.removeprefix("@").rpartition("/")
     if not slug or not name.isprintable():
         raise NoSuchTarget
-    found = visible_sessions(user_id).filter(archived_at=None, routing_name__iexact=slug)
+    found = sessions_visible_to(user_id).filter(archived_at=None, routing_name__iexact=slug)
     if owner:
         found = found.filter(owner__login__iexact=owner)
     seen = list(found)

@@ -1,4 +1,4 @@
-"""What passes between surfaces, admission, dispatch and links: frozen, plain, no JSON."""
+"""The structs that surfaces, admission, dispatch and links exchange: frozen, without JSON."""
 
 from msgspec import Struct
 
@@ -9,9 +9,9 @@ from agents.transcript.pieces import Part
 
 
 class Target(Struct, frozen=True):
-    """Whom to ask: a published agent by its handle, or, without an agent, a session by its name.
+    """The target of an ask: a published agent by its handle, or, without an agent, a session by its name.
 
-    `wait_s`: how long who does not wait in line may wait for it; None is the hub's own REPLY_WAIT_S.
+    `wait_s`: how long a caller waits for a reply; None: REPLY_WAIT_S.
     `max_body_bytes`: the longest request it takes over A2A; None: the hub's own limit. `task_store`: where its
     tasks are kept (`Agent.TaskStore`); empty: where the hub keeps them. `text_type`: the media type of its texts,
     where its card names another before plain text.
@@ -42,7 +42,7 @@ class Source(Struct, frozen=True):
 
 
 class HookedSession(Struct, frozen=True):
-    """A session as its program's hooks find it; without a connection while its agent is away."""
+    """A session as the hooks of its program see it; without a connection while its agent is offline."""
 
     session_id: int
     credential_id: int | None
@@ -50,8 +50,8 @@ class HookedSession(Struct, frozen=True):
     process_id: str | None
 
 
-class Found(Struct, frozen=True):
-    """What a request's token and path stand for; None where there is nothing live.
+class LookUpResult(Struct, frozen=True):
+    """The credential and the agent that a request names; None where none is valid.
 
     `session`: only with the token it last registered with.
     """
@@ -62,17 +62,16 @@ class Found(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """One question to one agent or session, before anything was decided. `wait_s`: how long its caller waits.
+    """One question to one agent or session, before admission. `wait_s`: how long its caller waits.
 
-    `tells`: no caller waits for the reply; the end of the agent's turn ends it too. `source`: where it was asked
-    from. `chain`: the sessions an onward ask came through, first to last. `files`: ids its text mentions.
+    `tells`: no caller waits for the reply; the end of the agent's turn ends it too. `source`: the session that
+    asked. `chain`: the sessions an onward ask came through, first to last. `files`: ids its text mentions.
     `task_id`, `context_id`, `message_id`: what its surface calls the task, the conversation and the message (A2A's
-    `messageId`, the caller's choice). `parts`: the message's parts
-    where they are more than text. `traceparent`: the span it is, in the caller's trace (`kit.trace`).
-    `message_key`: the same for identical messages; while one is open, another joins it. Empty: joins nothing.
-    `parent`: the chat id of the turn in which an agent asks this; empty for a first ask. `queues`: it waits for an
-    agent that is at work, if the agent's owner allows it. `goes_on`: it answers what the agent asked in
-    its task, and passes the asks that wait.
+    `messageId`, the caller's choice). `parts`: the message's parts where they are more than text. `traceparent`:
+    the span it is, in the caller's trace (`kit.trace`). `message_key`: the same for identical messages; while one
+    is open, another joins it. Empty: joins nothing. `parent`: the chat id of the turn in which an agent asks this;
+    empty for a first ask. `queues`: it waits for an agent that is at work, if the agent's owner allows it.
+    `continues_task`: it answers a question of the agent in its task, and overtakes waiting asks.
     """
 
     chat_id: str
@@ -94,7 +93,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     message_key: str = ""
     parent: str = ""
     queues: bool = False
-    goes_on: bool = False
+    continues_task: bool = False
 
     @property
     def depth(self) -> int:
@@ -103,7 +102,7 @@ class Ask(Struct, frozen=True, kw_only=True):
 
 
 class OpenTurn(Struct, frozen=True, kw_only=True):
-    """An admitted ask: durable, counted, holding its claim; `text` is to be delivered over `connection_id`.
+    """An admitted ask: committed, counted, with its claim; `text` is to be delivered over `connection_id`.
 
     `isolated`: while it lasts, its agent may not reach other sessions. `watchers`: the processes with operators
     of the session. `link`: delivers it. Where the link needs no connection, `connection_id` is `NO_CONNECTION` and
@@ -121,30 +120,30 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """How dispatch wants a turn to end; the ledger's row says how it did."""
+    """The end that dispatch wants to store; the ledger's row has the end that was stored."""
 
     outcome: Outcome
     reason: str = ""
     text: str = ""
     latency_ms: int | None = None
     keeps_claim: bool = False
-    gives_back: bool = False
+    returns_budget: bool = False
 
 
 class SettledTurn(Struct, frozen=True):
-    """The one end of a turn, as stored. `text` is the reply, or the agent's own words for why there is none.
+    """The one end of a turn, as stored. `text` is the reply, or the agent's own reason why there is none.
 
-    `has_also`: what its surface wants written with it is written, if anything. `refused`: why it was never asked,
-    after it had waited for a free agent; there is no turn then.
+    `has_extra_writes`: the extra writes of its surface are committed, if there were any. `refused`: why a queued
+    ask was never sent; there is no turn then.
     """
 
     outcome: Outcome
     reason: str
     text: str = ""
-    has_also: bool = True
+    has_extra_writes: bool = True
     refused: Denied | None = None
 
     @property
     def own_words(self) -> str:
-        """Why the agent says that it did not answer; empty when the hub says so."""
+        """The agent's own reason for not answering; empty when the reason is the hub's."""
         return self.text if self.reason in AGENTS_OWN_WORDS else ""

@@ -1,10 +1,10 @@
-"""The open turns of this process, their replies so far, and what wakes their followers."""
+"""The open turns of this process with their replies so far; wakes their followers."""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
-from agents.core.post import Chunk, Final, Said
+from agents.core.post import Chunk, ExtraPiece, Final
 from agents.core.types import Ending, OpenTurn, SettledTurn
 from agents.models.choices import Failure, Interruption, Outcome
 from agents.transcript.pieces import (
@@ -29,20 +29,20 @@ KEEPS_CLAIM = frozenset({Failure.REPLY_TOO_LARGE})
 
 
 class RunningTurn:
-    """One open turn of this process: its reply so far, and its end.
+    """One open turn of this process, with its reply so far and its end.
 
     Links fill it; any number of surfaces follow it, each from the beginning. It is bounded by the caps the
     link keeps on chunks and reply size. `ending`: of the wait for the reply. `is_direct`: the agent answered with
     a message, not with a task; `is_decided`: that is known, or the turn has ended. `link_decides`: the link
-    finds that out; otherwise the first piece makes the answer a task. `in_line`: it waits for a free
+    finds that out; otherwise the first piece makes the answer a task. `in_queue`: it waits for a free
     agent, and `turn` is only what it will be.
     `until_replied`, `until_decided`, `until_due`, `until_settled`: coroutines that wait for `ending`,
     `is_decided`, `is_due`, `is_settled`.
     """
 
-    def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None, *, in_line: bool = False) -> None:
+    def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None, *, in_queue: bool = False) -> None:
         self.turn = turn
-        self.in_line = in_line
+        self.in_queue = in_queue
         self.pieces: list[Piece] = []
         self.agent_is_done = False
         self.ending: Ending | None = None
@@ -67,17 +67,19 @@ class RunningTurn:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the end is durable."""
+        """Whether the end is committed."""
         return self._end is not None
 
     @property
     def is_due(self) -> bool:
-        """Whether its caller is due an answer: it has ended, or its agent waits for the caller's approval."""
+        """Whether a response to the caller is due: the turn has ended, or its agent waits for the caller's
+        approval.
+        """
         return self._end is not None or bool(self._waits_for)
 
     @property
     def settled(self) -> asyncio.Future[SettledTurn]:
-        """The end, once it is durable; made when it is first asked for, shared by all that wait for it."""
+        """A future of the committed end, created on first use and shared by all waiters."""
         if self._settled is None:
             self._settled = asyncio.get_running_loop().create_future()
             if self._end is not None:
@@ -85,13 +87,13 @@ class RunningTurn:
         return self._settled
 
     def become(self, turn: OpenTurn, on_chunk: OnChunk | None) -> None:
-        """It was admitted: it waits no more, and its agent is asked."""
-        self.turn, self._on_chunk, self.in_line = turn, on_chunk, False
+        """Replace the queued ask by its admitted turn."""
+        self.turn, self._on_chunk, self.in_queue = turn, on_chunk, False
         if self._on_piece is not None:
             self._on_piece()
 
     def becomes_task(self) -> None:
-        """The answer will be no message without a task: a stream need not wait for what it is."""
+        """The answer will be a task, not a direct message: streams need not wait to know."""
         if not self.is_decided:
             self.is_decided = True
             self.until_decided.wake()
@@ -100,8 +102,8 @@ class RunningTurn:
         """Call this after each piece from now on; it must return at once."""
         self._on_piece = on_piece
 
-    def take(self, message: Chunk | Said | Final) -> None:
-        """Add a piece or the end of the reply; what comes after the end only tells that the agent is done."""
+    def take(self, message: Chunk | ExtraPiece | Final) -> None:
+        """Add a piece or the end of the reply; a message after the end only tells that the agent is done."""
         if isinstance(message, Final) and message.reason != Failure.REPLY_TOO_LARGE:
             self.agent_is_done = True
         if self.ending is not None:
@@ -136,7 +138,7 @@ class RunningTurn:
         """Wait until there are more than so many pieces, or the end; False when neither came in time."""
         return len(self.pieces) > told or self.is_settled or await self._until_more.wait(within_s)
 
-    def _add(self, message: Chunk | Said) -> None:
+    def _add(self, message: Chunk | ExtraPiece) -> None:
         if message.seq != len(self.pieces):
             self.end(_failed(Failure.REPLY_LOST, keeps_claim=True))
             return
@@ -232,7 +234,7 @@ class WaitingTurns:
         """The open turn of that id, if it is one of this process."""
         return self._turns.get(chat_id)
 
-    def take(self, message: Chunk | Said | Final) -> bool:
+    def take(self, message: Chunk | ExtraPiece | Final) -> bool:
         """Pass a message to the turn it belongs to; False when that turn does not wait here."""
         running = self._turns.get(message.chat_id)
         if running is not None:

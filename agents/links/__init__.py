@@ -1,1 +1,1 @@
-"""Ways to reach an agent: each a link, knowing one agent-side wire and nothing of callers."""
+"""Links: each implements one way to reach agents and knows nothing about callers."""

@@ -123,7 +123,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='agent',
             name='access',
-            field=models.CharField(choices=[('public', 'anybody signed in'), ('limited', 'its owner and the named'), ('private', 'its owner alone')], db_default='public', default='public', help_text='Who may ask it.', max_length=7),
+            field=models.CharField(choices=[('public', 'any signed-in user'), ('limited', 'its owner and the named'), ('private', 'its owner alone')], db_default='public', default='public', help_text='Who may ask it.', max_length=7),
         ),
         migrations.AddField(
             model_name='turn',

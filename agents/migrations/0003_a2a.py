@@ -24,6 +24,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='turn',
             name='traceparent',
-            field=models.CharField(blank=True, db_default='', default='', help_text='Its span, in the trace of whoever asked (W3C Trace Context).', max_length=55),
+            field=models.CharField(blank=True, db_default='', default='', help_text='Its span, in the trace of the caller (W3C Trace Context).', max_length=55),
         ),
     ]

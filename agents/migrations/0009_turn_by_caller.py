@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from kit.gentle_index import AddIndexGently
+from kit.concurrent_index import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):
@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AddIndexGently(
+        AddIndexConcurrently(
             model_name="turn", index=models.Index(fields=["caller", "id"], name="turn_by_caller")
         ),
     ]

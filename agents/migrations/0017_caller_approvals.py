@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='agent',
             name='caller_approvals',
-            field=models.BooleanField(db_default=False, default=False, help_text='Whether A2A callers may decide what it asks leave for.'),
+            field=models.BooleanField(db_default=False, default=False, help_text='Whether A2A callers may decide what it asks permission for.'),
         ),
         migrations.AddField(
             model_name='permissionrequest',

@@ -8,7 +8,10 @@ from django.db.models.functions import Coalesce, Now
 
 
 def name_links(apps: Any, schema_editor: Any) -> None:
-    """Fill the columns of sessions with a remote server, in one UPDATE. All others have what the columns begin with."""
+    """Fill the columns of sessions with a remote server, in one UPDATE.
+
+    All others have what the columns begin with.
+    """
     session, server = apps.get_model("agents", "Session"), apps.get_model("agents", "RemoteServer")
     retry_at = server.objects.filter(session=OuterRef("pk")).values("retry_at")
     remote = session.objects.filter(pk__in=server.objects.values("session_id"))

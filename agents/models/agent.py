@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import User
 from agents.models.session import Session
 from kit.asgi import MAX_BODY_BYTES
-from kit.clock import near_now
+from kit.clock import approximate_now
 
 MAX_BUDGET = 100_000
 MAX_CAP = 20
@@ -37,7 +37,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.kept().filter(PUBLISHED)
 
     def askable_by(self, user_id: int | None) -> "AgentQuerySet":
-        """Published and open to this user, None being anybody; for others it is as if it were not there."""
+        """Published and open to this user (None: any user); absent for all others."""
         return self.published().filter(_open_to(user_id))
 
     def visible_to(self, user: User) -> "AgentQuerySet":
@@ -57,7 +57,7 @@ class Agent(models.Model):
         PUBLISHED = "published"
 
     class Access(models.TextChoices):
-        PUBLIC = "public", "anybody signed in"
+        PUBLIC = "public", "any signed-in user"
         LIMITED = "limited", "its owner and the named"
         PRIVATE = "private", "its owner alone"
 
@@ -82,7 +82,7 @@ class Agent(models.Model):
     )
     isolated = models.BooleanField(default=True)
     caller_approvals = models.BooleanField(
-        default=False, db_default=False, help_text="Whether A2A callers may decide what it asks leave for."
+        default=False, db_default=False, help_text="Whether A2A callers may decide what it asks permission for."
     )
     daily_budget = models.PositiveIntegerField(default=1000, validators=[MaxValueValidator(MAX_BUDGET)])
     caller_budget = models.PositiveIntegerField(
@@ -184,7 +184,7 @@ class Agent(models.Model):
         """Publish or unpublish; the first publishing is remembered."""
         self.status = status
         if status == self.Status.PUBLISHED and self.published_at is None:
-            self.published_at = near_now()
+            self.published_at = approximate_now()
 
     def soft_delete(self) -> None:
         """Free the handle and stop every ask from the next request on; the log stays."""

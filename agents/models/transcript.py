@@ -141,7 +141,8 @@ class File(models.Model):
 
 
 class PermissionRequest(models.Model):
-    """A tool call that waits for an approver. Whoever changes a pending row has decided; nobody after.
+    """A tool call that waits for an approver. The first change of a pending row decides; later ones have no
+    effect.
 
     `chat_id`: the turn whose caller may decide it too; blank where the agent's owner did not allow that.
     `told_at`: when the decision went to the agent's socket; null while the agent is away.

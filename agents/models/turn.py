@@ -91,7 +91,7 @@ class Turn(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="Its span, in the trace of whoever asked (W3C Trace Context).",
+        help_text="Its span, in the trace of the caller (W3C Trace Context).",
     )
     message_key = models.CharField(
         max_length=32, blank=True, default="", db_default="", help_text="The same for identical messages."

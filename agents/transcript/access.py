@@ -12,7 +12,7 @@ from django.db.models.lookups import Exact
 from accounts.models import User
 from agents.models import Session, Share
 from agents.models.session import SEEN_AT
-from agents.transcript.announcing import oust
+from agents.transcript.announcements import announce_lost_access
 
 
 class Role(IntEnum):
@@ -29,7 +29,7 @@ class Role(IntEnum):
         return self.name.lower()
 
 
-def visible_sessions(user_id: int, *, at_least: Role = Role.VIEWER) -> QuerySet[Session, Any]:
+def sessions_visible_to(user_id: int, *, at_least: Role = Role.VIEWER) -> QuerySet[Session, Any]:
     """Sessions in which the user has that role: own ones, and shared ones of an owner who is not suspended.
 
     Each row has `role_rank`, the caller's `Role` in it, `seen_at`, and its owner loaded.
@@ -48,14 +48,14 @@ def find_session(public_id: UUID, user_id: int, *, at_least: Role = Role.VIEWER)
     Raises:
         NotAllowed: they may see it, but not do this.
     """
-    session = visible_sessions(user_id).filter(public_id=public_id).first()
+    session = sessions_visible_to(user_id).filter(public_id=public_id).first()
     if session is not None and role_of(session) < at_least:
         raise NotAllowed(at_least)
     return session
 
 
 def role_of(session: Session) -> Role:
-    """The role in a session that `visible_sessions` found."""
+    """The role in a session that `sessions_visible_to` found."""
     return Role(session.role_rank)  # type: ignore[attr-defined]
 
 
@@ -103,7 +103,7 @@ def share_session(session: Session, user: User, role: str, *, by: User) -> bool:
         Share.objects.create(session=session, user=user, role=role, shared_by=by)
         return True
     if Role[role.upper()] < Role[found.role.upper()]:
-        oust(session.pk, user.pk)
+        announce_lost_access(session.pk, user.pk)
     found.role, found.shared_by = role, by
     found.save(update_fields=["role", "shared_by"])
     return False
@@ -114,7 +114,7 @@ def unshare_session(session: Session, user: User) -> int:
     """Take it back; how many shares there were."""
     removed = Share.objects.filter(session=session, user=user).delete()[0]
     if removed:
-        oust(session.pk, user.pk)
+        announce_lost_access(session.pk, user.pk)
     return removed
 
 

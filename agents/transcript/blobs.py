@@ -1,8 +1,8 @@
-"""Bytes that are kept once, however many files name them (docs/adr/0033).
+"""Stores the bytes of files once, however many files refer to them (docs/adr/0033).
 
-A file names its blob while it is live, and not after: a blob without files is spent. Whoever adds a name or takes
-one holds the blob's row lock, so bytes that are uploaded again while their last file goes are kept. Lock all blobs
-of a transaction in one call: they are taken in order.
+A file names its blob while it is live, and not after: a blob without files is spent. A transaction that adds a
+name or takes one holds the blob's row lock, so bytes that are uploaded again while their last file goes are kept.
+Lock all blobs of a transaction in one call: they are taken in order.
 """
 
 from collections.abc import Collection, Iterator

@@ -13,13 +13,12 @@ from django.db import transaction
 from accounts.models import User
 from agents.models import File, Session
 from agents.settings import get_settings
-from agents.transcript import blobs, happenings
-from agents.transcript.access import visible_sessions
-from agents.transcript.announcing import FileMessage, announce
-from agents.transcript.storage import check_room
-from kit.clock import db_now
+from agents.transcript import blobs, webhook_events
+from agents.transcript.access import sessions_visible_to
+from agents.transcript.announcements import FileMessage, announce
+from agents.transcript.storage import check_storage_quota
+from kit.clock import db_now, iso, iso_or_none
 from kit.describe import Time, Uuid
-from kit.iso import iso, iso_or_none
 
 MAX_NAME_CHARS = 255
 MAX_SUFFIX_CHARS = 16
@@ -127,7 +126,7 @@ def store(session: Session, uploader: User, upload: Upload, scope: str = File.Sc
     """
     sha256 = hashlib.sha256(upload.data).hexdigest()  # before the transaction: it takes a while
     with transaction.atomic():
-        check_room(uploader.pk, len(upload.data))
+        check_storage_quota(uploader.pk, len(upload.data))
         blobs.keep(sha256, upload.data)
         now = db_now()
         file: File = File.objects.create(
@@ -166,7 +165,7 @@ def clone(file: File, session_id: int, user_id: int, now: datetime) -> File:
 def find_file(file_id: int, user_id: int) -> File | None:
     """A file, live or deleted, of a session this user may see; its session carries their `role_rank`."""
     file: File | None = File.objects.filter(pk=file_id).select_related("uploader").first()
-    session = visible_sessions(user_id).filter(pk=file.session_id).first() if file else None
+    session = sessions_visible_to(user_id).filter(pk=file.session_id).first() if file else None
     if file is None or session is None:
         return None
     file.session = session
@@ -234,7 +233,7 @@ def _expire(files: Sequence[File]) -> int:
 
 
 def _let_go(files: Collection[File]) -> list[File]:
-    """Mark these deleted; those that nobody else had deleted before."""
+    """Mark these deleted; returns those that were not deleted before."""
     now, gone = db_now(), []
     for file in files:
         if File.objects.live().filter(pk=file.pk).update(deleted_at=now, blob=None):
@@ -245,7 +244,7 @@ def _let_go(files: Collection[File]) -> list[File]:
 
 
 def _tell(file: File, action: str) -> None:
-    happenings.tell(
+    webhook_events.queue_session_event(
         file.session,
         f"file.{action}",
         {

@@ -1,11 +1,13 @@
-"""`fileId=N` in what is asked and answered (section 6.5 of the wire): whoever names a file hands it on."""
+"""`fileId=N` in what is asked and answered (section 6.5 of the wire): a text that mentions a file gives its
+reader access to it.
+"""
 
 import re
 from collections.abc import Collection, Mapping
 
 from agents.models import File
 from agents.transcript import blobs
-from agents.transcript.access import visible_sessions
+from agents.transcript.access import sessions_visible_to
 from agents.transcript.files import clone
 from kit.clock import db_now
 
@@ -55,12 +57,12 @@ def readable(file_ids: Collection[int], user_id: int) -> dict[int, File]:
     wanted = {number for number in file_ids if NO_FILE < number <= MAX_ID}
     if not wanted:
         return {}
-    sessions = visible_sessions(user_id).values("pk")
+    sessions = sessions_visible_to(user_id).values("pk")
     found: dict[int, File] = File.objects.live().filter(session__in=sessions).in_bulk(wanted)
     return found
 
 
-def clone_into(session_id: int, file_ids: Collection[int], user_id: int) -> dict[int, int]:
+def clone_mentioned_files(session_id: int, file_ids: Collection[int], user_id: int) -> dict[int, int]:
     """Give a session these files, within the caller's transaction; the id there of each. Its own stay as they are.
 
     Raises:

@@ -1,4 +1,5 @@
-"""What an agent's program asks leave for: asked, decided once, or run out (section 4.7 of the channel's wire).
+"""What an agent's program asks permission for: asked, decided once, or run out (section 4.7 of the channel's
+wire).
 
 Every verb is one transaction that locks the session first, as registering does: a decision either finds the
 agent's connection, or is there for it when it comes back.
@@ -14,18 +15,17 @@ from django.db.models import Q, QuerySet
 from accounts.models import User
 from agents.models import PermissionRequest, Session, Turn
 from agents.models.choices import Surface
-from agents.transcript import happenings
-from agents.transcript.announcing import (
+from agents.transcript import webhook_events
+from agents.transcript.announcements import (
     PermissionRequested,
     PermissionResolved,
     Resolution,
     announce,
-    tell_resolution,
+    send_resolution,
 )
 from agents.transcript.pieces import ApprovalAsked, ApprovalDecided
 from agents.transcript.recording import kept_text
-from kit.clock import db_now
-from kit.iso import iso
+from kit.clock import db_now, iso
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class NoSuchRequest(Exception):
 
 
 class AlreadyResolved(Exception):
-    """Somebody decided before, or the request ran out; `row` says which."""
+    """Another user decided before, or the request expired; `row` says which."""
 
     def __init__(self, row: PermissionRequest) -> None:
         super().__init__(f"this request was {row.status} already")
@@ -70,11 +70,11 @@ class TooManyPending(Exception):
 def request(
     session_id: int, request_id: str, *, tool: str, input_preview: str, chat_id: str = ""
 ) -> PermissionRequest:
-    """Keep a request for leave and show it to the session's operators; 10 minutes later it has run out.
+    """Store a permission request and show it to the session's operators; it expires after 10 minutes.
 
     `chat_id`: the turn that the agent works on. Where the owner lets callers decide, the row has it.
     A known id is shown again while it waits, and answered with what stands once it does not. Reused for something
-    else it is denied: nobody saw that.
+    else it is denied: no approver has seen that text.
 
     Raises:
         NoSuchRequest: the session is gone.
@@ -86,9 +86,9 @@ def request(
     if row is None:
         chat_id = chat_id if chat_id and _may_be_relayed(session_id, chat_id) else ""
         row = _create(session, request_id, kept_text(tool, 256), preview, chat_id)
-        happenings.tell(session, "permission.requested", _told_of(row))
+        webhook_events.queue_session_event(session, "permission.requested", _told_of(row))
     elif (row.tool, row.input_preview) != (kept_text(tool, 256), preview):
-        tell_resolution(session_id, Resolution(request_id, "deny", "another request has this id"))
+        send_resolution(session_id, Resolution(request_id, "deny", "another request has this id"))
         return row
     if row.status == Status.PENDING and row.expires_at <= db_now():
         _settle(row, session, Status.EXPIRED)
@@ -148,7 +148,7 @@ def decide_as_caller(
     return row
 
 
-def asked_of_caller(row: PermissionRequest) -> ApprovalAsked | None:
+def find_requests_for_caller(row: PermissionRequest) -> ApprovalAsked | None:
     """A request as the caller of its turn gets it; None when it is not for them, or was decided."""
     if not row.chat_id or row.status != Status.PENDING:
         return None
@@ -156,7 +156,10 @@ def asked_of_caller(row: PermissionRequest) -> ApprovalAsked | None:
 
 
 def expire_due() -> int:
-    """End requests nobody decided in time; how many this call ended. Any process may call it at any time."""
+    """End requests that were not decided in time; returns how many this call ended.
+
+    Any process may call it at any time.
+    """
     due = PermissionRequest.objects.filter(status=Status.PENDING, expires_at__lte=db_now()).order_by("expires_at")
     return sum(_expire(session_id, pk) for session_id, pk in due.values_list("session_id", "pk")[:AT_ONCE])
 
@@ -242,7 +245,10 @@ def _expire(session_id: int, pk: int) -> bool:
 def _settle(
     row: PermissionRequest, session: Session, status: Status, resolver: User | None = None, message: str = ""
 ) -> bool:
-    """End a pending request and tell everybody; False, and the row as it stands, when it had ended before."""
+    """End a pending request and notify its agent and operators.
+
+    False and the stored row when it had ended before.
+    """
     end = {"status": status, "resolved_at": db_now(), "resolver": resolver, "message": message}
     was_open = PermissionRequest.objects.filter(pk=row.pk, status=Status.PENDING).update(**end) == 1
     row.refresh_from_db()
@@ -251,7 +257,7 @@ def _settle(
         login = resolver.login if resolver else None
         announce(session.pk, PermissionResolved(str(session.public_id), row.request_id, DECISIONS[status], login))
         decided = {"decision": DECISIONS[status], "resolverLogin": login}
-        happenings.tell(session, "permission.resolved", _told_of(row) | decided)
+        webhook_events.queue_session_event(session, "permission.resolved", _told_of(row) | decided)
     return was_open
 
 
@@ -262,7 +268,7 @@ def _told_of(row: PermissionRequest) -> dict[str, Any]:
 
 def _tell(row: PermissionRequest) -> None:
     piece = ApprovalDecided(row.request_id, row.tool, DECISIONS[row.status]) if row.chat_id else None
-    if tell_resolution(row.session_id, _resolution_of(row), row.chat_id, piece):
+    if send_resolution(row.session_id, _resolution_of(row), row.chat_id, piece):
         row.told_at = db_now()
         row.save(update_fields=["told_at"])
 

@@ -10,11 +10,10 @@ import msgspec
 from django.db import transaction
 
 from agents.models import Attachment, Event, OpMessage, Session
-from agents.transcript.announcing import ChannelStatus, OpMessageMessage, announce, seen, seen_event
-from agents.transcript.happenings import scenes
+from agents.transcript.announcements import ChannelStatus, OpMessageMessage, announce, seen, seen_event
+from agents.transcript.webhook_events import load_session_audiences
 from kit import strict_json
-from kit.clock import db_now
-from kit.iso import iso
+from kit.clock import db_now, iso
 from webhooks import outbox
 
 MAX_TYPE_CHARS = 64
@@ -61,8 +60,10 @@ def record(session: Session, kind: str, type_: str, payload: str) -> Event:
     now = db_now()
     event = Event.objects.create(session=session, kind=kind, type=type_, payload=payload, ts=now)
     announce(session.pk, seen_event(str(session.public_id), kind, type_, payload, now))
-    if outbox.anybody_listens():
-        outbox.record([scenes([session.pk])[session.pk].event(event.pk, kind, type_, payload, now)])
+    if outbox.has_subscriptions():
+        outbox.record(
+            [load_session_audiences([session.pk])[session.pk].event(event.pk, kind, type_, payload, now)]
+        )
     return event
 
 
@@ -126,12 +127,12 @@ def record_session_end(sessions: Sequence[Session], now: datetime) -> None:
 
 
 def _queue_deliveries(sessions: Sequence[Session], events: Sequence[Event], what: str) -> None:
-    """Deliveries for webhooks, in the same transaction; one small query while nobody subscribed."""
-    if not outbox.anybody_listens():
+    """Deliveries for webhooks, in the same transaction; one small query while there are no subscriptions."""
+    if not outbox.has_subscriptions():
         return
-    known = scenes([session.pk for session in sessions])
+    known = load_session_audiences([session.pk for session in sessions])
     heard = [known[one.session_id].event(one.pk, one.kind, one.type, one.payload, one.ts) for one in events]
-    outbox.record(heard + [scene.say(what, ownerLogin=scene.owner_login) for scene in known.values()])
+    outbox.record(heard + [scene.make_event(what, ownerLogin=scene.owner_login) for scene in known.values()])
 
 
 def _lifecycle_event(session: Session, type_: str, now: datetime) -> Event:

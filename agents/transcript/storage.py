@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 MEBIBYTE = 1_048_576
 USAGE_ROW_BYTES = 512  # a row of token usage: two texts of up to 128 characters, and its share of indexes
-NO_ROOM = "your transcripts and files fill your share of the hub: delete some first; this was not kept"
+STORAGE_FULL = "your transcripts and files fill your share of the hub: delete some first; this was not kept"
 FULL_FOR_S = seconds(60.0)
 KNOWN_OWNERS = 10_000
 
@@ -35,29 +35,29 @@ class Bytes(Func):
         return self.as_sql(compiler, connection, template="LENGTH(CAST(%(expressions)s AS BLOB))", **context)
 
 
-def files_bytes(user_id: int) -> int:
+def count_file_bytes(user_id: int) -> int:
     """Live files that this user uploaded or handed on; the same bytes twice count twice."""
     return int(File.objects.live().filter(uploader_id=user_id).aggregate(held=Sum("size", default=0))["held"])
 
 
-def events_bytes(user_id: int) -> int:
+def count_event_bytes(user_id: int) -> int:
     """Events of this user's sessions."""
     events = Event.objects.filter(session__owner_id=user_id)
     return int(events.aggregate(held=Sum(Bytes("payload"), default=0))["held"])
 
 
-def op_messages_bytes(user_id: int) -> int:
+def count_op_message_bytes(user_id: int) -> int:
     """What this user told other operators, in whosever sessions."""
     said = OpMessage.objects.filter(author_id=user_id)
     return int(said.aggregate(held=Sum(Bytes("text"), default=0))["held"])
 
 
-def token_usage_bytes(user_id: int) -> int:
+def count_token_usage_bytes(user_id: int) -> int:
     """What programs of this user's sessions said they used up."""
     return TokenUsage.objects.filter(owner_id=user_id).count() * USAGE_ROW_BYTES
 
 
-def check_room(user_id: int, size: int) -> None:
+def check_storage_quota(user_id: int, size: int) -> None:
     """Refuse a file or a report; call it in the transaction that stores it.
 
     Raises:
@@ -66,7 +66,7 @@ def check_room(user_id: int, size: int) -> None:
     most = get_settings().storage_per_owner_mb
     if not most:
         return
-    quotas.hold(user_id)
+    quotas.lock_owner(user_id)
     if _held(user_id) + size > most * MEBIBYTE:
         raise QuotaExceeded(f"with this you would have over {most} MiB here: delete some first")
 
@@ -121,5 +121,5 @@ class _Share:
 
 
 def _held(owner_id: int) -> int:
-    parts = (files_bytes, events_bytes, op_messages_bytes, token_usage_bytes)
+    parts = (count_file_bytes, count_event_bytes, count_op_message_bytes, count_token_usage_bytes)
     return sum(part(owner_id) for part in parts)

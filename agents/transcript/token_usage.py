@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from accounts import quotas
 from agents.models import Session, TokenUsage
 from agents.transcript.access import lock_session
-from agents.transcript.storage import USAGE_ROW_BYTES, check_room
+from agents.transcript.storage import USAGE_ROW_BYTES, check_storage_quota
 from kit.clock import db_now
 
 Count = Annotated[int, Meta(ge=0, le=10**12)]
@@ -105,7 +105,7 @@ def store_usage_report(
         SessionGone: the session was deleted meanwhile.
         accounts.quotas.QuotaExceeded: its owner has no room for new rows.
     """
-    quotas.hold(session.owner_id)
+    quotas.lock_owner(session.owner_id)
     lock_session(session)
     snapshot = TokenUsage.objects.filter(
         session=session, cc_session_id=cc_session_id, captured_at=captured_at, reason=reason
@@ -113,7 +113,7 @@ def store_usage_report(
     reported = set(snapshot.values_list("model", flat=True))
     new = {one.model: one for one in models if one.model not in reported}
     if new:
-        check_room(session.owner_id, len(new) * USAGE_ROW_BYTES)
+        check_storage_quota(session.owner_id, len(new) * USAGE_ROW_BYTES)
     rows = [
         TokenUsage(
             session=session,

@@ -8,10 +8,10 @@ from django.utils.timesince import timesince
 
 from accounts.models import User
 from agents.core import publishing
-from agents.core.publishing import UnknownLogin, budgets_of, logins_granted, users_named
+from agents.core.publishing import UnknownLogin, get_users_by_login, load_caller_budgets, load_granted_logins
 from agents.models import Agent, Session
 from agents.models.agent import MAX_BUDGET, MAX_NAMED_CALLERS
-from agents.models.reachable import online_sessions
+from agents.models.presence import online_sessions
 from agents.models.session import SEEN_AT
 from agents.web.card_fields import InputModesField, LinesField, OutputModesField, SkillsField
 
@@ -44,7 +44,7 @@ STATUSES = [
     (Agent.Status.DRAFT, "Draft: closed to callers"),
 ]
 ACCESSES = [
-    (Agent.Access.PUBLIC, "Public: anybody signed in to this hub"),
+    (Agent.Access.PUBLIC, "Public: any signed-in user of this hub"),
     (Agent.Access.LIMITED, "Limited: you, and those you name"),
     (Agent.Access.PRIVATE, "Private: you alone"),
 ]
@@ -174,9 +174,9 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
-            budgets = budgets_of([self.instance.pk])[self.instance.pk]
+            budgets = load_caller_budgets([self.instance.pk])[self.instance.pk]
             self.fields["caller_budgets"].initial = [f"{login} {budget}" for login, budget in budgets.items()]
-            self.fields["allowed_logins"].initial = logins_granted([self.instance.pk])[self.instance.pk]
+            self.fields["allowed_logins"].initial = load_granted_logins([self.instance.pk])[self.instance.pk]
 
     def settings(self) -> dict[str, Any]:
         """What was chosen, as `publishing.publish` takes it."""
@@ -190,7 +190,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         details = {field: chosen[field] for field in EDITABLE if field in changed}
         allowed = chosen["allowed_logins"] if "allowed_logins" in changed else None
         budgets = chosen["caller_budgets"] if "caller_budgets" in changed else None
-        return publishing.revise(self.instance.pk, details, allowed, budgets)
+        return publishing.revise_agent(self.instance.pk, details, allowed, budgets)
 
     class Meta:
         model = Agent
@@ -206,7 +206,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "daily_budget": "Daily budget",
             "caller_budget": "Daily budget of each caller",
             "concurrency_cap": "Open questions per caller",
-            "wait_s": "Patience in seconds",
+            "wait_s": "Wait for a reply, in seconds",
             "agent_style": "Answers to A2A 0.3",
             "max_body_bytes": "Longest request in bytes",
             "queue_max": "Questions that may wait",
@@ -215,10 +215,10 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         help_texts: ClassVar[dict[str, str]] = {
             "tagline": "One line for the directory.",
             "description": "Markdown, shown to those who want to ask.",
-            "claude_md": "Notes for callers: whoever may ask the agent reads them.",
-            "personalization_prompt": "The same: whoever may ask the agent reads it.",
+            "claude_md": "Notes for callers: every user who may ask the agent can read them.",
+            "personalization_prompt": "The same: every user who may ask the agent can read it.",
             "isolated": "While it answers, it cannot reach other sessions.",
-            "caller_approvals": "A2A callers see what it asks leave for, tool and input, and may approve or"
+            "caller_approvals": "A2A callers see what it asks permission for, tool and input, and may approve or"
             " deny it, as you may.",
             "daily_budget": "Questions accepted on one UTC day, of all callers together.",
             "caller_budget": "Of these, questions of one caller. Empty: as many as there are.",
@@ -275,10 +275,10 @@ class NewAgentForm(AgentForm):
         cleaned: dict[str, Any] = self.cleaned_data
         if "session" in cleaned and "slug" in cleaned:
             try:
-                publishing.find_place(self.owner, cleaned["session"], cleaned["slug"] or None)
+                publishing.choose_handle(self.owner, cleaned["session"], cleaned["slug"] or None)
             except publishing.BadSlug as bad:
                 self.add_error("slug", str(bad))
-            except publishing.Taken as taken:
+            except publishing.HandleTaken as taken:
                 self.add_error("slug", f"{taken}.")
         return cleaned
 
@@ -289,7 +289,9 @@ class NewAgentForm(AgentForm):
             publishing.Taken, QuotaExceeded: nothing was written.
         """
         chosen = self.cleaned_data
-        return publishing.publish(self.owner, chosen["session"], **self.settings(), slug=chosen["slug"] or None)
+        return publishing.publish_agent(
+            self.owner, chosen["session"], **self.settings(), slug=chosen["slug"] or None
+        )
 
 
 def make_new_agent_form(owner: User, only: Session | None = None) -> type[NewAgentForm]:
@@ -304,6 +306,6 @@ def users_of(logins: Iterable[str]) -> list[User]:
         ValidationError: a login belongs to no user.
     """
     try:
-        return users_named(logins)
+        return get_users_by_login(logins)
     except UnknownLogin as unknown:
         raise forms.ValidationError(f"{unknown}.") from None

@@ -9,11 +9,11 @@ from django.db.models.functions import Length
 from django.http import StreamingHttpResponse
 
 from accounts.models import User
-from agents.core.errors import in_words
+from agents.core.errors import describe_reason
 from agents.models import Turn
 from kit.async_db import stream_slices
+from kit.clock import iso
 from kit.concurrency import DOWNLOADS, take_slot
-from kit.iso import iso
 
 ROWS_AT_ONCE = 500
 SLICE_CHARS = 256 * 1024
@@ -79,7 +79,7 @@ def _cells(turn: Turn) -> Sequence[object]:
     caller = turn.caller.login if turn.caller else "(public)"
     return (
         *(iso(turn.asked_at), turn.asked, caller, turn.surface, turn.outcome or "open", turn.reason),
-        *(in_words(turn.reason), turn.latency_ms, turn.repeats, turn.chat_id, turn.question),
+        *(describe_reason(turn.reason), turn.latency_ms, turn.repeats, turn.chat_id, turn.question),
     )
 
 

@@ -3,14 +3,14 @@
 from django.urls import path
 
 from agents.web.desk import audit, connecting, overview, publishing, remote
-from agents.web.pages.agent import agent_page, agent_standing
+from agents.web.pages.agent import agent_availability, agent_page
 from agents.web.pages.directory import directory, home
 
 urlpatterns = [
     path("", home, name="home"),
     path("agents", directory, name="directory"),
     path("agents/<str:owner>/<str:slug>", agent_page, name="agent-page"),
-    path("agents/<str:owner>/<str:slug>/standing", agent_standing, name="agent-standing"),
+    path("agents/<str:owner>/<str:slug>/standing", agent_availability, name="agent-standing"),
     path("desk", overview.desk, name="desk"),
     path("desk/states", overview.states, name="desk-states"),
     path("desk/publish", publishing.publish, name="desk-publish"),

@@ -9,8 +9,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.browser import sign_out
 from accounts.oauth.pages import signed_in, to_signin
-from hub.account_data.closing import CannotClose, close
-from hub.account_data.exporting import export_of
+from hub.account_data.closure import CannotClose, close
+from hub.account_data.export import export_of
 
 GONE = "@{login} is erased. Its tokens are refused from now on; the last of its rows goes within minutes."
 OTHERWISE = "This is not the login of this account."

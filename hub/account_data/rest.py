@@ -10,8 +10,8 @@ from rest_framework.views import APIView
 
 from accounts.rest import BySession, Conflict, caller_of
 from agents.api.files import AnyType
-from hub.account_data.closing import CannotClose, close
-from hub.account_data.exporting import MEDIA_TYPE, export_of
+from hub.account_data.closure import CannotClose, close
+from hub.account_data.export import MEDIA_TYPE, export_of
 from kit.describe import ErrorBody
 
 LOGIN = OpenApiParameter("login", str, required=True, description="Your own login, so that it is no accident.")

@@ -1,4 +1,4 @@
-"""Taking a user out of what others keep: their texts are emptied, their name is replaced."""
+"""Removes a user from the rows of others: their texts are emptied, their name is replaced."""
 
 import json
 import re
@@ -19,11 +19,11 @@ KEPT_WORDS = frozenset(
 )
 KEPT_WORDS |= {"handle", "peerLogin", "peerRoutingName", "ownerLogin"}  # whose agent it was
 NOTHING = "{}"  # all of it was about a session of theirs
-SPOKEN_OF = ("chatId", "routeId")
+MENTIONED = ("chatId", "routeId")
 
 
 @dataclass(frozen=True, slots=True)
-class Traces:
+class UserTraces:
     """Login and handles; turns they asked, files they sent; others' sessions that may speak of them, and theirs.
 
     Sessions of others by row, their own by public id.
@@ -37,8 +37,8 @@ class Traces:
     own_sessions: frozenset[str]
 
 
-def traces_of(user: User) -> Traces:
-    """Read before their own rows go."""
+def find_user_traces(user: User) -> UserTraces:
+    """Collect the traces before the user's own rows are deleted."""
     asked = Turn.objects.filter(caller=user)
     were_asked = Turn.objects.owned_by(user.pk)
     sessions: set[int | None] = set(asked.values_list("session_id", flat=True))
@@ -47,7 +47,7 @@ def traces_of(user: User) -> Traces:
     sessions.update(Share.objects.filter(user=user).values_list("session_id", flat=True))
     sessions.update(OpMessage.objects.filter(author=user).values_list("session_id", flat=True))
     sessions.update(File.objects.filter(uploader=user).values_list("session_id", flat=True))
-    return Traces(
+    return UserTraces(
         login=user.former_login,
         handles=frozenset(Agent.objects.filter(owner=user).values_list("handle", flat=True)),
         chat_ids=frozenset(asked.values_list("chat_id", flat=True)),
@@ -61,12 +61,12 @@ def traces_of(user: User) -> Traces:
 class Scrubber:
     """Takes one user out of JSON: of a turn or file of theirs no words stay, elsewhere their name goes."""
 
-    traces: Traces
+    traces: UserTraces
     instead: str
     _names: re.Pattern[str]
 
     @classmethod
-    def of(cls, traces: Traces, instead: str) -> "Scrubber":
+    def of(cls, traces: UserTraces, instead: str) -> "Scrubber":
         """`instead`: the name that is left."""
         login = re.escape(traces.login)
         names = [
@@ -95,7 +95,7 @@ class Scrubber:
             return any(map(self._is_theirs, value))
         if not isinstance(value, dict):
             return False
-        turns, file_id = {str(value.get(name)) for name in SPOKEN_OF}, value.get("fileId")
+        turns, file_id = {str(value.get(name)) for name in MENTIONED}, value.get("fileId")
         is_of_file = isinstance(file_id, int) and file_id in self.traces.file_ids
         return is_of_file or bool(turns & self.traces.chat_ids) or any(map(self._is_theirs, value.values()))
 
@@ -112,7 +112,7 @@ class Scrubber:
         return value
 
 
-def scrub_others(user: User, traces: Traces) -> None:
+def scrub_others(user: User, traces: UserTraces) -> None:
     """In transcripts of the sessions that may speak of them, and in what was told of those to webhooks."""
     scrubber = Scrubber.of(traces, user.login)
     others = Q(session__in=traces.session_ids) & ~Q(session__owner=user)
@@ -130,7 +130,7 @@ def scrub_others(user: User, traces: Traces) -> None:
 
 def rewrite(rows: QuerySet[Any], column: str, clean: Callable[[str], str]) -> None:
     """Clean a column of these rows, a few at a time."""
-    for batch in batches.walk(rows, column, at_once=READ_AT_ONCE):
+    for batch in batches.walk_rows(rows, column, at_once=READ_AT_ONCE):
         for pk, text in batch:
             if (kept := clean(text)) != text:
                 rows.model._default_manager.filter(pk=pk).update(**{column: kept})

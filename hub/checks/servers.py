@@ -69,7 +69,7 @@ def check_postgresql() -> Iterator[CheckMessage]:
 
 
 def check_worker() -> Iterator[CheckMessage]:
-    """Somebody sweeps."""
+    """A worker runs the sweeps."""
     if settings.IS_EMBEDDED:
         return
     try:
@@ -90,7 +90,7 @@ def _living() -> int:
 
 
 def check_redis() -> Iterator[CheckMessage]:
-    """Jobs and tasks must not be dropped while somebody still wants them."""
+    """Redis must not evict jobs and tasks that are still needed."""
     if not settings.REDIS_URL:
         return
     try:

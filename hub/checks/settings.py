@@ -16,10 +16,10 @@ MIN_TOKEN_CHARS = 16
 
 
 def check_address() -> Iterator[CheckMessage]:
-    """PUBLIC_URL: others must reach it, and nobody listen in."""
+    """PUBLIC_URL must be reachable from outside and use https."""
     if env.is_loopback(settings.PUBLIC_URL):
         yield Caution(
-            f"PUBLIC_URL={settings.PUBLIC_URL} names this machine only: cards and links lead nobody here.",
+            f"PUBLIC_URL={settings.PUBLIC_URL} names this machine only: cards and links work here alone.",
             hint="Set PUBLIC_URL to the https origin that others use.",
             id="clawbridge.W001",
         )
@@ -35,7 +35,7 @@ def check_sign_in() -> Iterator[CheckMessage]:
     """DEV_LOGIN."""
     if settings.DEV_LOGIN:
         yield Error(
-            "DEV_LOGIN=1: anybody who reaches the hub becomes anybody.",
+            "DEV_LOGIN=1: every visitor of the hub can sign in as any user.",
             hint="Set DEV_LOGIN=0, and GITHUB_CLIENT_ID for people to sign in.",
             id="clawbridge.E002",
         )
@@ -52,7 +52,7 @@ def check_durations() -> Iterator[CheckMessage]:
 
 
 def check_proxies() -> Iterator[CheckMessage]:
-    """TRUSTED_PROXIES: somebody who speaks TLS is in front, and not everybody is believed."""
+    """TRUSTED_PROXIES names a proxy that speaks TLS, and not every address."""
     if settings.IS_HTTPS and not settings.TRUSTED_PROXIES:
         yield Caution(
             "PUBLIC_URL is https, but no proxy is trusted: all callers share its address and its rate limit.",
@@ -61,7 +61,7 @@ def check_proxies() -> Iterator[CheckMessage]:
         )
     if any(ip_network(one).prefixlen == 0 for one in settings.TRUSTED_PROXIES):
         yield Error(
-            "TRUSTED_PROXIES holds every address: whoever comes chooses the address they are counted by.",
+            "TRUSTED_PROXIES holds every address: a client can choose the address it is counted by.",
             hint="Name the proxies alone.",
             id="clawbridge.E003",
         )
@@ -113,7 +113,7 @@ def check_folder() -> Iterator[CheckMessage]:
 
 
 def filesystem_of(folder: Path, mountinfo: Path) -> str:
-    """The kind of filesystem a folder is on, by the longest mount point above it; empty when nobody says."""
+    """The kind of filesystem a folder is on, by the longest mount point above it; empty when unknown."""
     try:
         lines = [line.split() for line in mountinfo.read_text().splitlines()]
     except OSError:

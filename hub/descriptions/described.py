@@ -5,7 +5,7 @@ from typing import Any, Literal
 from a2a_bridge.described import OPERATIONS as A2A
 from agents.links.channel.described import OPERATIONS as HOOKS
 from agents.links.channel.described import SOCKET as CHANNEL
-from hub.watch.endpoints import Gone, Health
+from hub.monitoring.endpoints import Health, PageGone
 from kit.describe import JSON, Answer, Operation, Parameter, Socket
 from operators.calls import OPERATIONS as OPERATORS
 from operators.frames import SOCKET as CLI
@@ -58,7 +58,7 @@ _OF_HUB = (
         security=(),
         answers={
             200: Answer(shape=str, text="Prometheus' text format.", media_types=("text/plain",)),
-            404: Answer(shape=Gone, text="Not for who asks."),
+            404: Answer(shape=PageGone, text="Not for who asks."),
         },
     ),
     _document(

@@ -1,4 +1,4 @@
-"""Which errors an operation can answer follows from its form: nobody lists them view by view."""
+"""Derives the errors of an operation from its form, so that views need not list them."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ TEXTS = {
     429: "Too often; Retry-After says when to come back.",
     500: "The hub's own fault; the message tells nothing of it.",
     501: "This hub does not do that.",
-    502: "Somebody the hub needs did not answer with sense.",
+    502: "A server that the hub depends on did not answer correctly.",
     503: "Not now, or not set up.",
 }
 

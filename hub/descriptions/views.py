@@ -51,7 +51,7 @@ def docs(request: HttpRequest) -> HttpResponse:
 
 @cache
 def _body() -> SafeString:
-    """What is alike for everybody: a quarter of a megabyte that takes longer to write than to send."""
+    """What is the same for every caller: a quarter of a megabyte that takes longer to encode than to send."""
     context: dict[str, Any] = {"sections": sections(openapi()), "sockets": sockets(asyncapi())}
     return render_to_string("docs_body.html", context)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from agents.core.halting import NoSuchSubject, Subject, named
+from agents.core.halt_rules import HaltSubject, NoSuchSubject, get_halt_subject
 from agents.models import Halt
 
 
@@ -18,7 +18,7 @@ def add_subject(parser: ArgumentParser) -> None:
     choice.add_argument("--caller", metavar="LOGIN", help="all that a user asks")
 
 
-def subject_of(options: Mapping[str, Any]) -> Subject:
+def subject_of(options: Mapping[str, Any]) -> HaltSubject:
     """What the options name.
 
     Raises:
@@ -26,6 +26,6 @@ def subject_of(options: Mapping[str, Any]) -> Subject:
     """
     kind = next(str(one) for one in Halt.Kind if options[one])
     try:
-        return named(kind, options[kind])
+        return get_halt_subject(kind, options[kind])
     except NoSuchSubject as unknown:
         raise CommandError(f"{unknown}: {options[kind]}") from None

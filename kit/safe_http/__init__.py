@@ -1,4 +1,4 @@
-"""HTTP to an address a user gave: checked, pinned, bounded in time and bytes."""
+"""HTTP requests to URLs that users gave: address checked and pinned, bounded in time and bytes."""
 
 from kit.safe_http.client import Answer, SafeHttp, Unanswered
 from kit.safe_http.streaming import Incoming, StreamingHttp, TooMuch

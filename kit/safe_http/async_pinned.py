@@ -1,4 +1,6 @@
-"""The way to a checked address on an event loop: no name is looked up again, and one knows when something left."""
+"""Connects to checked addresses on an event loop: no second name lookup, and a callback before the first byte
+is sent.
+"""
 
 import asyncio
 import socket
@@ -67,7 +69,7 @@ class AsyncPinnedStream(httpcore2.AsyncNetworkStream):
         return await reader.read(max_bytes)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """All of it. Who answers before reading it all still has his answer read."""
+        """Send all of it. A response that arrives before the whole request was sent is still read."""
         _, writer = await self._open()
         self._on_send()
         try:

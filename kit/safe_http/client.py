@@ -15,7 +15,7 @@ from kit.safe_http.target import NotSent, Resolve, Rules, Target, addresses_of, 
 
 MAX_ANSWER_BYTES = 65_536
 TOTAL_S = seconds(10.0, at_least_s=5.0)
-CHECK_WITHIN_S = 4.0  # whoever gave the address waits, and gives up after 5 s
+CHECK_WITHIN_S = 4.0  # the user who gave the address waits, and gives up after 5 s
 
 
 class Deadline:
@@ -68,7 +68,7 @@ class PinnedBackend(httpcore2.NetworkBackend):
 
 
 class DeadlineStream(httpcore2.NetworkStream):
-    """A socket whose every operation ends at the deadline: who drips byte by byte gains no time."""
+    """A socket whose every operation ends at the deadline, also when the peer sends byte by byte."""
 
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
         self._socket = connected
@@ -80,7 +80,7 @@ class DeadlineStream(httpcore2.NetworkStream):
         return self._socket.recv(max_bytes)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """All of it. Who answers before reading it all still has his answer read."""
+        """Send all of it. A response that arrives before the whole request was sent is still read."""
         rest = memoryview(buffer)
         while rest:
             self._socket.settimeout(self._deadline.left_s())
@@ -111,7 +111,7 @@ class DeadlineStream(httpcore2.NetworkStream):
 
 
 class Unanswered(Exception):
-    """No whole answer came. The request may have arrived; the text may be shown to whoever gave the URL."""
+    """No whole answer came. The request may have arrived; the text may be shown to the user who gave the URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,8 @@ class Answer:
 
 
 class SafeHttp:
-    """Sends single requests: resolves once, connects to what was checked, follows nothing, asks no proxy.
+    """Sends single requests: resolves the name once, connects to the checked address, follows no redirect, uses no
+    proxy.
 
     Names, TLS, sending and receiving share one deadline of `total_s` seconds. Threads may share a client.
     """
@@ -215,5 +216,5 @@ def _beginning(response: httpcore2.Response) -> tuple[bytes, bool]:
 
 @cache
 def default_tls() -> ssl.SSLContext:
-    """The system's authorities, read once."""
+    """The system's certificate authorities, read once."""
     return ssl.create_default_context()

@@ -1,4 +1,4 @@
-"""The same care for an answer that comes in pieces, for a long time, on an event loop."""
+"""Like `client`, for streamed responses on an event loop."""
 
 import asyncio
 import ssl
@@ -84,7 +84,7 @@ class StreamingHttp:
         """One request; its answer while the block lasts. `on_send` is called before the first byte leaves.
 
         Raises:
-            NotSent: nothing was sent: the URL is not allowed, or nobody took the connection.
+            NotSent: nothing was sent: the URL is not allowed, or the connection was refused.
             Unanswered: it may have arrived, but no sound answer came.
         """
         backend, target = await self._reach(url, on_send)
@@ -128,7 +128,7 @@ class StreamingHttp:
 
 @contextmanager
 def _as_unanswered() -> Iterator[None]:
-    """Failures of the wire in words that may be shown to whoever gave the URL."""
+    """Network failures as texts that may be shown to the user who gave the URL."""
     try:
         yield
     except TimeoutError:

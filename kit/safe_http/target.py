@@ -1,4 +1,5 @@
-"""Where a URL really leads: its parts by one parser, its addresses by one look-up, both held against the rules.
+"""Checks where a URL leads: one parser for its parts, one lookup for its addresses, both checked against the
+rules.
 
 Cards, webhooks and pushes read the addresses that users give here and nowhere else.
 """
@@ -54,7 +55,10 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 class NotSent(Exception):
-    """The URL is not one we send to. Nothing was sent; the text says why and may be shown to whoever gave it."""
+    """The URL is not one we send to.
+
+    Nothing was sent; the text says why and may be shown to the user who gave it.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +132,8 @@ def read_target(url: str, rules: Rules) -> Target:
 def addresses_of(target: Target, rules: Rules, resolve: Resolve, *, within_s: float) -> list[str]:
     """The addresses of a target's host, asked for once, all of them allowed.
 
-    A name that does not exist and one that is not public read the same: this is no window into our network. Where
-    private addresses are allowed there is nothing to hide.
+    A name that does not exist and one that is not public read the same: the answer must not reveal hosts of our
+    network. Where private addresses are allowed there is nothing to hide.
 
     Raises:
         NotSent: it has none, or one of them is not public.
@@ -146,7 +150,7 @@ def addresses_of(target: Target, rules: Rules, resolve: Resolve, *, within_s: fl
 
 
 def system_resolver(host: str, port: int) -> list[str]:
-    """What the system says: addresses without repetition, none when the name is unknown."""
+    """The system's resolver: unique addresses, none when the name is unknown."""
     try:
         answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -171,7 +175,7 @@ def _is_v6(host: str) -> bool:
 
 
 def _within(within_s: float, resolve: Resolve, host: str, port: int) -> list[str]:
-    """`getaddrinfo` knows no deadline: a thread asks, and is left behind when it is late."""
+    """`getaddrinfo` has no timeout: it runs in a thread, which is abandoned when it is late."""
     answers: queue.SimpleQueue[list[str] | Exception] = queue.SimpleQueue()
 
     def ask() -> None:

@@ -19,7 +19,7 @@ from lab.bench.round_trips import RoundTrips, counted
 from lab.bench.soak_asks import LENGTH
 from lab.bench.streams import FIRST_CHUNK, LAST
 from lab.bench.targets import USERS, Target
-from lab.homes import manage
+from lab.hub_storage import manage
 from lab.servers import running_servers
 from lab.waiting import until
 

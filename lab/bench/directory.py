@@ -12,7 +12,7 @@ from statistics import median
 from lab.bench import targets
 from lab.bench.cores import LOAD_CORE
 from lab.bench.report import goal, table
-from lab.homes import hub_env
+from lab.hub_storage import hub_env
 from lab.processes import python, run
 
 AGENTS = 10_000
@@ -24,7 +24,7 @@ QUERIES = {
     "the last ones": "offset=8000",
     "q=, all match": "q=build",
     "q=, few match": "q=agent-77",
-    "q=, none match": "q=nobody+knows",
+    "q=, none match": "q=no+match",
     "owner=": "owner=OWNER-3",
     "mine=": "mine=true",
     "mine= and q=": "mine=true&q=owner-0%2F",

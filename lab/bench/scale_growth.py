@@ -18,7 +18,7 @@ from lab.bench import scale, targets
 from lab.bench.scale import Result, say
 from lab.bench.scale_hubs import Hubs, homes, hubs
 from lab.bench.scale_processes import PINNED, Run, measure
-from lab.homes import hub_env
+from lab.hub_storage import hub_env
 from lab.processes import python, run
 
 ASKED = 10

@@ -12,7 +12,7 @@ import psycopg
 from lab.bench import targets
 from lab.bench.cores import CPUS
 from lab.bench.targets import SERVE, Caller, Target
-from lab.homes import manage
+from lab.hub_storage import manage
 from lab.processes import Program, free_port
 from lab.servers import Servers, running_servers
 

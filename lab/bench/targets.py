@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.bench.cores import LOAD_CORE, SERVER_CORE
-from lab.homes import hub_env, manage
+from lab.hub_storage import hub_env, manage
 from lab.processes import Program, free_port, printed, python, run
 from lab.servers import running_servers
 

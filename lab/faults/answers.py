@@ -152,7 +152,7 @@ def deliveries_come_again(found: Evidence) -> Row:
     return row
 
 
-def errors_say_when_to_come_back(found: Evidence) -> Row:
+def errors_say_when_to_retry(found: Evidence) -> Row:
     """F6, and all others: a hub that cannot serve says so, and when to ask again."""
     row = Row("F6", "no 5xx but 503 with Retry-After, whatever is done")
     for said in (line for op in ("ask", "read", "reread", "peek") for line in found.lines[op]):

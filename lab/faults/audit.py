@@ -113,7 +113,7 @@ def one_caller_at_a_time(found: Evidence) -> Row:
 
 def one_end(found: Evidence) -> Row:
     """I5. What callers were told, what they read again and what the tables say is the same end."""
-    row = Row("I5", "exactly one end for each task, the same for everybody, and nothing after it")
+    row = Row("I5", "exactly one end for each task, the same for every reader, and nothing after it")
     said: dict[str, tuple[str, str]] = {}
     for ask in found.asks:
         if ask["outcome"] not in ("completed", "failed") or "could not record" in ask["text"]:

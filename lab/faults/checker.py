@@ -20,7 +20,7 @@ OF_ANY_ASK: Sequence[Check] = (
     answers.no_ask_hangs,
     secrecy.no_secret_is_shown,
     secrecy.no_question_is_logged,
-    secrecy.nobody_waits_in_a_circle,
+    secrecy.no_deadlock_is_logged,
 )
 OF_A_LOAD: Sequence[Check] = (
     answers.others_tasks_are_hidden,
@@ -33,12 +33,12 @@ OF_A_LOAD: Sequence[Check] = (
 OF_SOME_FAULTS: Sequence[Check] = (
     answers.nothing_lost_in_a_drain,
     answers.deliveries_come_again,
-    answers.errors_say_when_to_come_back,
+    answers.errors_say_when_to_retry,
 )
 
 
 def check(found: Evidence, faults: Sequence[str]) -> list[Row]:
-    """A row for each invariant, then one for each figure that faults noted (`Scene.saw`).
+    """A row for each invariant, then one for each figure that faults noted (`SessionAudience.saw`).
 
     A row that these faults, or a load of some hundred asks, must fill is a violation when nothing is in it.
     """

@@ -25,7 +25,7 @@ AGAIN_WITHIN_S = 100.0  # the key of who died before it was admitted is free aft
 CONNECT_WITHIN_S = 30.0
 NONE_FOR_S = 180.0
 PAUSE_AFTER_FAILURE_S = 0.05
-PATIENCE = httpx.Timeout(ANSWER_WITHIN_S, connect=CONNECT_WITHIN_S)
+TIMEOUT = httpx.Timeout(ANSWER_WITHIN_S, connect=CONNECT_WITHIN_S)
 UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=50)
 
 
@@ -45,7 +45,7 @@ class Load:
         self._stopping = False
         self._clients = [web(url, limits=UNLIMITED) for url in self.participants.stack.urls]
         for client in self._clients:
-            client.timeout = PATIENCE
+            client.timeout = TIMEOUT
         loop = asyncio.get_running_loop()
         self._tasks = [
             loop.create_task(self._ask_on(number), name=f"caller {number}") for number in range(self.loops)

@@ -23,7 +23,7 @@ def process_of(scene: Scene, index: int = 0) -> psutil.Process:
     return psutil.Process(program.pid)
 
 
-async def came_true(look: Callable[[], Awaitable[bool]], within_s: float) -> bool:
+async def became_true(look: Callable[[], Awaitable[bool]], within_s: float) -> bool:
     """Look once a second until it is so, or time is up; whether it was."""
     until = time.monotonic() + within_s
     while not await look():
@@ -34,7 +34,7 @@ async def came_true(look: Callable[[], Awaitable[bool]], within_s: float) -> boo
 
 
 async def until_true(look: Callable[[], bool], within_s: float) -> bool:
-    """`came_true` of what costs nothing to look at: several times a second."""
+    """`became_true` of what costs nothing to look at: several times a second."""
     until = time.monotonic() + within_s
     while not (seen := look()) and time.monotonic() < until:
         await asyncio.sleep(EVERY_S)

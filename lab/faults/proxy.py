@@ -14,7 +14,7 @@ Pieces = asyncio.Queue[tuple[float, bytes]]  # each with the moment it is due
 
 
 @dataclass(frozen=True, slots=True)
-class Spoilt:
+class Disturbance:
     """How the way is. Both directions alike; connections that are open feel a change at their next piece.
 
     `latency_s`: added to each piece, the order kept. `is_silent`: nothing passes and nothing is refused; what was
@@ -25,7 +25,7 @@ class Spoilt:
     is_silent: bool = False
 
 
-SOUND = Spoilt()
+SOUND = Disturbance()
 
 
 class Proxy:
@@ -42,8 +42,8 @@ class Proxy:
         self._tasks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def spoil(self, **how: Any) -> None:
-        """From now on the way is like this; see `Spoilt`."""
-        self._call(self._set(Spoilt(**how)))
+        """From now on the way is like this; see `Disturbance`."""
+        self._call(self._set(Disturbance(**how)))
 
     def silence(self) -> None:
         """Nothing passes any more, and neither side is told: a blackhole without RST."""
@@ -53,7 +53,7 @@ class Proxy:
         """As good as none; what waited passes on."""
         self._call(self._set(SOUND))
 
-    async def _set(self, way: Spoilt) -> None:
+    async def _set(self, way: Disturbance) -> None:
         self._way = way
         (self._passable.clear if way.is_silent else self._passable.set)()
 

@@ -113,10 +113,10 @@ async def do(fault: Fault, scene: Scene, *, until_asks: int, deadline: float) ->
     load, log, before = scene.load, scene.log, scene.done
     log.fault = fault.name
     load.start()
-    goes_on = await _to_its_end(scene, DONE, fault.run(scene))
+    continues_task = await _to_its_end(scene, DONE, fault.run(scene))
     scene.done, scene.count = before + scene.count, 1
-    while goes_on and load.loops and log.asks < until_asks and time.monotonic() < deadline:
-        goes_on = await _to_its_end(scene, DONE, fault.run(scene))
+    while continues_task and load.loops and log.asks < until_asks and time.monotonic() < deadline:
+        continues_task = await _to_its_end(scene, DONE, fault.run(scene))
         scene.done += 1
     await _to_its_end(scene, DONE, load.stop())
     log.fault = ""

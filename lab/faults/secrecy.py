@@ -33,7 +33,7 @@ def no_question_is_logged(found: Evidence) -> Row:
     return row
 
 
-def nobody_waits_in_a_circle(found: Evidence) -> Row:
+def no_deadlock_is_logged(found: Evidence) -> Row:
     """PostgreSQL never had to fail a transaction, of so many asks and their ends, to break a circle of locks."""
     row = Row("I6", "no transactions wait for each other: no deadlock")
     assert found.stack is not None, "no hub"

@@ -10,8 +10,8 @@ import psycopg
 
 from kit.durations import seconds
 from lab.faults.oplog import OpLog
-from lab.homes import hub_env, manage
 from lab.hub_process import CELERY, DEFAULTS, SERVE
+from lab.hub_storage import hub_env, manage
 from lab.minting import mint_tokens
 from lab.processes import Program, free_port, printed
 from lab.servers import Postgres, Redis, Servers

@@ -3,7 +3,7 @@ import { about } from "./dialects.js";
 
 export const MISTAKES = {
   token: ["no token (-32010)", (request) => ({ ...request, credentials: "omit" })],
-  agent: ["an agent that is not there (-32012)", (request) => ({ ...request, url: `${request.url}-nobody` })],
+  agent: ["an agent that is not there (-32012)", (request) => ({ ...request, url: `${request.url}-absent` })],
   type: ["another Content-Type (-32005)", (request) => headed(request, { "Content-Type": "text/plain" })],
   version: ["A2A-Version: 9.0 (-32009)", (request) => headed(request, { "A2A-Version": "9.0" })],
   json: ["a body that is not JSON (-32700)", (request) => ({ ...request, body: request.body.slice(0, -1) })],

@@ -1,4 +1,4 @@
-// What the agent asks leave for. Tools and previews are the agent's words: shown by textContent.
+// What the agent asks permission for. Tools and previews are the agent's words: shown by textContent.
 import { toast } from "./toast.js";
 
 const MOST_DECIDED = 5;

@@ -69,7 +69,7 @@ def test_abuse_reads_the_memory_of_a_hub_that_answers_large_questions(tmp_path: 
 @pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.grown
+@pytest.mark.distributed
 def test_an_ask_that_crosses_processes_is_compared_with_one_that_stays(tmp_path: Path) -> None:
     options = ("--processes", "2", "--connections", "4", "--rounds", "1", "--seconds", "1")
     told, kept = run("scale_processes", tmp_path, *options)

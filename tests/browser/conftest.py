@@ -6,24 +6,24 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from tests.browser.chrome import chromium
 from tests.browser.visitor import Visitor, visiting
 
 
 @pytest.fixture(scope="session")
-def site(make_home: MakeHome) -> Iterator[HubProcess]:
+def site(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """One process on SQLite with the development sign-in, which delivers webhooks to this machine."""
-    hub = HubProcess.start(make_home("embedded"), DEV_LOGIN=1, WEBHOOK_ALLOW_PRIVATE=1, REPLY_WAIT_S=60)
+    hub = HubProcess.start(make_storage("embedded"), DEV_LOGIN=1, WEBHOOK_ALLOW_PRIVATE=1, REPLY_WAIT_S=60)
     yield hub
     hub.stop()
 
 
 @pytest.fixture(scope="session")
-def impatient_site(make_home: MakeHome) -> Iterator[HubProcess]:
+def short_wait_site(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """The same, but it waits 1 s for a reply."""
-    hub = HubProcess.start(make_home("embedded"), DEV_LOGIN=1, REPLY_WAIT_S=1)
+    hub = HubProcess.start(make_storage("embedded"), DEV_LOGIN=1, REPLY_WAIT_S=1)
     yield hub
     hub.stop()
 
@@ -37,13 +37,13 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visitor(browser: Browser, site: HubProcess) -> AsyncIterator[Visitor]:
-    """Somebody who is not signed in."""
-    async with visiting(browser, site.url) as somebody:
-        yield somebody
+    """A visitor who is not signed in."""
+    async with visiting(browser, site.url) as visitor:
+        yield visitor
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def other(browser: Browser, site: HubProcess) -> AsyncIterator[Visitor]:
-    """Somebody else, in a browser of their own."""
-    async with visiting(browser, site.url) as somebody:
-        yield somebody
+    """Another visitor, in a browser of their own."""
+    async with visiting(browser, site.url) as visitor:
+        yield visitor

@@ -87,9 +87,9 @@ async def _preview(page: Page) -> None:
 
 async def _refuse(page: Page) -> None:
     await page.get_by_label("Limited").check()
-    await page.get_by_label("Allowed logins").fill("nobody-of-this-name")
+    await page.get_by_label("Allowed logins").fill("unknown-login")
     await page.get_by_role("button", name="Save").click()
-    await page.get_by_text("nobody here is called").first.wait_for()
+    await page.get_by_text("no user has the login").first.wait_for()
 
 
 async def _refuse_card(page: Page) -> None:
@@ -191,7 +191,7 @@ PAGES = [
     Listed("home-signed-in", "/", "alice", like="home"),
     Listed("directory", "/agents"),
     Listed("directory-search", "/agents?q=rust&online=1", "alice", like="directory"),
-    Listed("directory-no-match", "/agents?q=nobody", like="directory-none-of-mine"),
+    Listed("directory-no-match", "/agents?q=unknown", like="directory-none-of-mine"),
     Listed("directory-none-of-mine", "/agents?mine=1", "alice"),
     Listed("agent", "/agents/{agent}", act=_open_notes),
     Listed("agent-asked", "/agents/{agent}", "alice", _ask_agent),
@@ -199,7 +199,7 @@ PAGES = [
     Listed("agent-busy", "/agents/{busy}", "alice", like="agent-asked"),
     Listed("agent-over-budget", "/agents/{spent}", "alice"),
     Listed("agent-offline", "/agents/{offline}", "alice", like="agent-over-budget"),
-    Listed("agent-absent", "/agents/nobody/knows", complaint="404"),
+    Listed("agent-absent", "/agents/unknown/knows", complaint="404"),
     Listed("signin", "/signin", like="signin-refused"),
     Listed("signin-refused", "/signin", act=_no_such_login, complaint="400"),
     Listed("account", "/account", "alice", like="account-new-token"),

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from lab.agents import Chunker, Echo, Held, publish
 from lab.callers import Json, send
 from lab.channel_agent import ChannelAgent
-from lab.homes import Home
 from lab.hub_process import HubProcess
+from lab.hub_storage import HubStorage
 from lab.receivers import receiving
-from tests.browser.sessions import api, ask_leave, share, tail
+from tests.browser.sessions import api, request_permission, share, tail
 from tests.remote.servers import Changing, offering, raw_server
 
 OPTIONS = {"DEV_LOGIN": 1, "REMOTE_ALLOW_PRIVATE": 1, "WEBHOOK_ALLOW_PRIVATE": 1, "REPLY_WAIT_S": 1800}
 REPLY = [
     "A lifetime is how long ",
     "a reference is good: ",
-    "the compiler checks that nobody uses it ",
+    "the compiler checks that nothing uses it ",
     "after that.",
 ]
 RUST: Json = {
@@ -60,7 +60,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def playing(home: Home) -> AsyncIterator[Scene]:
+async def playing(home: HubStorage) -> AsyncIterator[Scene]:
     """Start a hub and all who take part; they leave at the end."""
     hub = HubProcess.start(home, **OPTIONS)
     try:
@@ -118,19 +118,19 @@ async def _agent(
 
 
 async def _keep_busy(hub: HubProcess, stack: AsyncExitStack, agent: ChannelAgent) -> None:
-    """Somebody waits for an answer as long as the scene lasts."""
+    """A caller waits for an answer as long as the scene lasts."""
     asking = asyncio.create_task(send(hub.url, agent.handle, "Read me a book", hub.mint("bob", "session")))
     stack.callback(asking.cancel)
     await agent.heard("prompt")
 
 
 async def _work(hub: HubProcess, agent: ChannelAgent) -> None:
-    """What its operators see: steps of its work, and a request for leave that nobody has decided."""
+    """What its operators see: steps of its work, and a permission request that is not decided."""
     await share(hub, agent, "bob", "approver")
     await share(hub, agent, "alice", "viewer")
     await tail(agent, "PreToolUse", tool_name="Read", tool_input={"file": "src/lib.rs"})
     await tail(agent, "PostToolUse", tool_name="Read", tool_response={"lines": 214})
-    await ask_leave(agent, "leave-1", tool="Bash", preview="cargo test --workspace")
+    await request_permission(agent, "leave-1", tool="Bash", preview="cargo test --workspace")
 
 
 async def _tell(hub: HubProcess, stack: AsyncExitStack) -> int:

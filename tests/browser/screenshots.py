@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.async_api import Browser
 
 from lab import ROOT
-from lab.homes import embedded_home
+from lab.hub_storage import embedded_storage
 from tests.browser.chrome import PROGRAM, chromium
 from tests.browser.pages import PAGES, Listed
 from tests.browser.scene import Scene, playing
@@ -32,7 +32,7 @@ async def main(wanted: str = "*") -> int:
     FOLDER.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp())
     try:
-        async with playing(embedded_home(folder / "data")) as scene, chromium() as browser:
+        async with playing(embedded_storage(folder / "data")) as scene, chromium() as browser:
             for listed in PAGES:
                 if fnmatch(listed.name, wanted):
                     await _take(browser, scene, listed)

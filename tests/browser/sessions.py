@@ -31,7 +31,9 @@ async def tail(peer: ChannelAgent, type_: str, **payload: Any) -> None:
     await peer.send(type="tail_event", eventType=type_, payload=payload, ts=None)
 
 
-async def ask_leave(peer: ChannelAgent, request_id: str, tool: str = "Bash", preview: str = "rm -r build") -> None:
+async def request_permission(
+    peer: ChannelAgent, request_id: str, tool: str = "Bash", preview: str = "rm -r build"
+) -> None:
     await peer.send(type="permission_request", requestId=request_id, tool=tool, inputPreview=preview)
 
 

@@ -134,7 +134,7 @@ async def test_busy_it_may_be_tried_and_the_refusal_is_explained(visitor: Visito
         asking = asyncio.create_task(send(site.url, agent.handle, "me first", site.mint("bob", "session")))
         await agent.heard("prompt")
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
-        await said(visitor, "somebody else")
+        await said(visitor, "another caller")
         await ask(visitor, "me too")
         await said(visitor, "Not answered.")
         assert "another caller" in await reply(visitor)
@@ -169,9 +169,9 @@ async def test_who_is_blocked_is_told_so(visitor: Visitor, site: HubProcess) -> 
         await visitor.check_calm()
 
 
-async def test_an_agent_that_takes_too_long_is_explained(visitor: Visitor, impatient_site: HubProcess) -> None:
-    visitor.url = impatient_site.url
-    async with online(impatient_site, Stall) as agent:
+async def test_an_agent_that_takes_too_long_is_explained(visitor: Visitor, short_wait_site: HubProcess) -> None:
+    visitor.url = short_wait_site.url
+    async with online(short_wait_site, Stall) as agent:
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
         await ask(visitor, "are you there?")
         await said(visitor, "Not answered.")

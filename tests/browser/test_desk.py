@@ -21,7 +21,7 @@ _logins = itertools.count(1)
 
 @pytest.fixture
 def newcomer() -> str:
-    """A login nobody had."""
+    """A login that no user has had."""
     return f"newcomer-{next(_logins)}"
 
 
@@ -146,14 +146,14 @@ async def test_errors_stand_beside_their_fields(owner: Visitor, site: HubProcess
     async with online(site, Echo) as echo:
         await owner.go(f"/desk/agents/{echo.agent['id']}")
         await page.get_by_label("Limited").check()
-        await page.get_by_label("Allowed logins").fill("nobody-of-this-name")
+        await page.get_by_label("Allowed logins").fill("unknown-login")
         await page.get_by_role("button", name="Save").click()
         field = page.get_by_label("Allowed logins")
         assert await field.get_attribute("aria-invalid") == "true"
         described = await field.get_attribute("aria-describedby")
         assert described is not None
         error = page.locator(f"#{described.split()[-1]}")
-        await expect(error).to_contain_text("nobody here is called nobody-of-this-name")
+        await expect(error).to_contain_text("no user has the login unknown-login")
         await owner.check_calm()
 
 
@@ -187,7 +187,7 @@ async def test_an_agent_is_unpublished_published_and_deleted(owner: Visitor, sit
         address = f"/desk/agents/{echo.agent['id']}"
         await owner.go(address)
         await page.get_by_role("button", name="Unpublish").click()
-        await expect(page.get_by_text("It is a draft: nobody can ask it yet.")).to_be_visible()
+        await expect(page.get_by_text("It is a draft: it cannot be asked yet.")).to_be_visible()
         await owner.go(address)
         await page.get_by_role("button", name="Publish as it is").click()
         await expect(page.get_by_text("and open to callers.")).to_be_visible()
@@ -204,7 +204,7 @@ async def test_an_agent_is_unpublished_published_and_deleted(owner: Visitor, sit
 async def test_the_audit_of_an_unasked_agent_is_calm(owner: Visitor, site: HubProcess) -> None:
     async with online(site, Echo) as echo:
         await owner.go(f"/desk/agents/{echo.agent['id']}/audit")
-        await expect(owner.page.get_by_text("Nobody asked in these days")).to_be_visible()
+        await expect(owner.page.get_by_text("No questions in these days")).to_be_visible()
         await owner.check_calm()
 
 

@@ -6,8 +6,8 @@ from playwright.async_api import Browser
 
 from lab.agents import Echo, Held, online, publish
 from lab.callers import bearer, web
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.vectors import in_turn
@@ -64,7 +64,7 @@ async def test_filters_show_who_is_online_and_ones_own(visitor: Visitor, site: H
         assert not await visitor.page.get_by_label("Online only").is_checked()
 
 
-async def test_an_agent_that_answers_somebody_else_is_busy(visitor: Visitor, site: HubProcess) -> None:
+async def test_an_agent_that_answers_another_caller_is_busy(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Held) as held, web(site.url, headers=bearer(site.mint("bob", "session"))) as bob:
         asked = {"messageId": "m-busy", "role": "ROLE_USER", "parts": [{"text": "wait"}]}
         body = {"jsonrpc": "2.0", "method": "SendStreamingMessage", "params": {"message": asked}, "id": "1"}
@@ -77,9 +77,9 @@ async def test_an_agent_that_answers_somebody_else_is_busy(visitor: Visitor, sit
 
 
 async def test_an_empty_hub_says_how_to_begin_and_many_agents_come_in_pages(
-    browser: Browser, make_home: MakeHome, start_hub: StartHub
+    browser: Browser, make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_home("embedded"), DEV_LOGIN=1)
+    hub = start_hub(make_storage("embedded"), DEV_LOGIN=1)
     async with visiting(browser, hub.url) as visitor:
         for path in ("/", "/demos/a2a/", "/agents"):
             await visitor.go(path)

@@ -8,8 +8,8 @@ import pytest_asyncio
 from playwright.async_api import Browser
 
 from lab.agents import Echo, online
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.pages import PAGES, Listed
 from tests.browser.scene import Scene, playing
@@ -19,9 +19,9 @@ pytestmark = IN_BROWSER
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def scene(make_home: MakeHome) -> AsyncIterator[Scene]:
+async def scene(make_storage: MakeStorage) -> AsyncIterator[Scene]:
     """A hub on which something is going on."""
-    async with playing(make_home("embedded")) as running:
+    async with playing(make_storage("embedded")) as running:
         yield running
 
 

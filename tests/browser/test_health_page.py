@@ -25,7 +25,7 @@ async def test_staff_see_an_agent_come(visitor: Visitor, site: HubProcess) -> No
     await visitor.check_calm()
 
 
-async def test_nobody_else_finds_it(visitor: Visitor) -> None:
+async def test_no_other_user_finds_it(visitor: Visitor) -> None:
     visitor.expected = ["404"]
     await visitor.sign_in("alice")
     await visitor.go("/health")

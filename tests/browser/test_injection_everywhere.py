@@ -18,11 +18,11 @@ from playwright.async_api import Browser
 
 from lab.agents import Echo, publish
 from lab.callers import Json, bearer, send, web
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.pages import CONSENT
-from tests.browser.sessions import ask_leave, is_live, tail
+from tests.browser.sessions import is_live, request_permission, tail
 from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, THE_OTHERS
 from tests.browser.visitor import Visitor, visiting
 
@@ -60,9 +60,9 @@ class Hostile:
 
 
 @pytest.fixture(scope="module")
-def open_site(make_home: MakeHome) -> Iterator[HubProcess]:
+def open_site(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """A hub that takes webhooks to this machine."""
-    hub = HubProcess.start(make_home("embedded"), DEV_LOGIN=1, WEBHOOK_ALLOW_PRIVATE=1)
+    hub = HubProcess.start(make_storage("embedded"), DEV_LOGIN=1, WEBHOOK_ALLOW_PRIVATE=1)
     yield hub
     hub.stop()
 
@@ -182,7 +182,7 @@ async def happen(session: Echo, hostile: Hostile) -> None:
     said = {"tool_name": hostile.text(), "message": hostile.text(), "plan": {hostile.text(): hostile.text()}}
     await tail(session, hostile.text(60), **said)
     request_id = "".join(filter(str.isprintable, hostile.text(100)))  # the hub takes no others
-    await ask_leave(session, request_id, tool=hostile.text(200), preview=hostile.text())
+    await request_permission(session, request_id, tool=hostile.text(200), preview=hostile.text())
 
 
 async def upload(owner: httpx.AsyncClient, session: str, hostile: Hostile) -> None:

@@ -1,4 +1,4 @@
-"""Somebody who has never seen the hub, in one go: from the first page to an answer and its place in the audit."""
+"""A new user, in one go: from the first page to an answer and its place in the audit."""
 
 import asyncio
 import json

@@ -7,11 +7,11 @@ from playwright.async_api import expect
 
 from lab.agents import Chunker, Echo, Held, online
 from lab.callers import bearer, web
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.browser.chrome import IN_BROWSER
-from tests.browser.sessions import api, ask_leave, ids, is_live, line, prompt, share, tail, watch
+from tests.browser.sessions import api, ids, is_live, line, prompt, request_permission, share, tail, watch
 from tests.browser.vectors import OUTSIDE, VECTORS, in_turn
 from tests.browser.visitor import Visitor
 
@@ -65,7 +65,7 @@ async def test_the_first_decision_stands(visitor: Visitor, other: Visitor, site:
         await share(site, echo, "bob", "approver")
         await watch(visitor, echo, "owner")
         await watch(other, echo, "bob")
-        await ask_leave(echo, "r1")
+        await request_permission(echo, "r1")
         for one in (visitor, other):
             await expect(one.page.locator("#leave-count")).to_have_text("1")
             await expect(one.page.get_by_role("group", name="Request: Bash")).to_contain_text("rm -r build")
@@ -85,10 +85,10 @@ async def test_the_first_decision_stands(visitor: Visitor, other: Visitor, site:
 
 async def test_one_decides_by_keyboard_and_goes_on_to_the_next(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Echo) as echo:
-        await ask_leave(echo, "r1", tool="Write")
+        await request_permission(echo, "r1", tool="Write")
         await watch(visitor, echo, "owner")
         await expect(visitor.page.get_by_role("group", name="Request: Write")).to_be_visible()
-        await ask_leave(echo, "r2", tool="Delete")
+        await request_permission(echo, "r2", tool="Delete")
         second = visitor.page.get_by_role("group", name="Request: Delete")
         await visitor.page.get_by_role("group", name="Request: Write").get_by_role("button", name="Allow").focus()
         await second.wait_for()
@@ -107,7 +107,7 @@ async def test_who_may_not_decide_reads_along(visitor: Visitor, site: HubProcess
     async with online(site, Echo) as echo:
         await share(site, echo, "bob", role)
         await watch(visitor, echo, "bob")
-        await ask_leave(echo, "r1")
+        await request_permission(echo, "r1")
         await expect(visitor.page.get_by_role("group", name="Request: Bash")).to_be_visible()
         await expect(visitor.page.locator("#leave button")).to_have_count(0)
         await expect(visitor.page.get_by_label("Prompt for the agent")).to_have_count(0 if role == "viewer" else 1)
@@ -210,9 +210,9 @@ async def test_the_owner_shares_and_puts_away(visitor: Visitor, site: HubProcess
 
 
 async def test_the_page_comes_back_after_a_restart_and_repeats_nothing(
-    visitor: Visitor, site: HubProcess, make_home: MakeHome
+    visitor: Visitor, site: HubProcess, make_storage: MakeStorage
 ) -> None:
-    hub = HubProcess.start(make_home("embedded"), DEV_LOGIN=1)
+    hub = HubProcess.start(make_storage("embedded"), DEV_LOGIN=1)
     visitor.url = hub.url
     try:
         async with online(hub, Echo) as echo:
@@ -266,7 +266,7 @@ async def test_nothing_an_agent_or_operator_says_runs(
         for number, vector in enumerate(vectors):
             marked = f"{vector} #{number}."
             await tail(agent, vector[:60], tool_name=marked, tool_input={vector: vector}, message=vector)
-            await ask_leave(
+            await request_permission(
                 agent,
                 f"{''.join(filter(str.isprintable, vector))[:100]}{number}",
                 tool=marked[:250],

@@ -2,8 +2,8 @@
 
 from playwright.async_api import expect
 
-from lab.homes import MakeHome, manage
 from lab.hub_process import StartHub
+from lab.hub_storage import MakeStorage, manage
 from tests.browser.chrome import IN_BROWSER, chromium
 from tests.browser.visitor import Visitor, visiting
 
@@ -28,8 +28,8 @@ AUTHENTICATOR = {
 }
 
 
-async def test_a_passkey_is_made_by_a_link_and_signs_in(make_home: MakeHome, start_hub: StartHub) -> None:
-    home = make_home("embedded")
+async def test_a_passkey_is_made_by_a_link_and_signs_in(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    home = make_storage("embedded")
     hub = start_hub(home, PUBLIC_URL=URL, **SETTINGS)
     link = manage(home.env | {"PUBLIC_URL": URL}, "invite", "ann").strip()
     address = hub.url.removeprefix("http://")

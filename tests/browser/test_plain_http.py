@@ -1,8 +1,8 @@
 """A hub in a local network, by a host name over plain http: pages there are no secure context."""
 
 from lab.agents import Echo, online
-from lab.homes import MakeHome
 from lab.hub_process import StartHub
+from lab.hub_storage import MakeStorage
 from tests.browser.chrome import IN_BROWSER, chromium
 from tests.browser.reference import ask
 from tests.browser.visitor import visiting
@@ -13,9 +13,9 @@ URL = "http://hub.lan"
 
 
 async def test_every_way_to_ask_works_and_a_failing_script_is_shown(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_home("embedded"), PUBLIC_URL=URL, TEST_TIME_SCALE=1)
+    hub = start_hub(make_storage("embedded"), PUBLIC_URL=URL, TEST_TIME_SCALE=1)
     address = hub.url.removeprefix("http://")
     async with (
         online(hub, Echo) as agent,

@@ -72,8 +72,8 @@ async def test_each_mistake_is_answered_and_explained(visitor: Visitor, site: Hu
         await visitor.check_calm()
 
 
-async def test_refusals_and_failures_are_explained(visitor: Visitor, impatient_site: HubProcess) -> None:
-    site = impatient_site
+async def test_refusals_and_failures_are_explained(visitor: Visitor, short_wait_site: HubProcess) -> None:
+    site = short_wait_site
     visitor.url = site.url
     await visitor.sign_in("alice")
     async with online(site, Stall) as silent, online(site, Echo, agent={"dailyBudgetQueries": 0}) as spent:
@@ -117,15 +117,15 @@ async def test_the_list_is_looked_at_again(visitor: Visitor, site: HubProcess) -
 
 async def test_an_agent_closed_to_a_visitor_is_not_shown_to_them(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Echo) as open_one:
-        await visitor.go("/demos/a2a/?agent=owner/nobody")
+        await visitor.go("/demos/a2a/?agent=owner/unknown")
         handles = await visitor.page.locator("#agent option").evaluate_all("(all) => all.map((one) => one.value)")
         assert open_one.handle in handles
-        assert "owner/nobody" not in handles
+        assert "owner/unknown" not in handles
 
 
 async def test_the_same_as_text(site: HubProcess) -> None:
     async with web(site.url) as client:
-        answer = await client.get("/llms.txt", headers=bearer("nobody"))
+        answer = await client.get("/llms.txt", headers=bearer("unknown"))
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert "&" not in answer.text.replace("&&", "")
     assert f"POST {site.url}/api/a2a/v1/agents/OWNER/SLUG" in answer.text

@@ -1,4 +1,4 @@
-"""What an agent asks leave for reaches the caller of its turn, in each dialect, where the owner allows it."""
+"""What an agent asks permission for reaches the caller of its turn, in each dialect, where the owner allows it."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import pytest
 from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.channel.house import Agent, agent, sql
+from tests.channel.agents import Agent, agent, sql
 from tests.channel.test_permission_relay import resolve
 
 RELAYED = {"callerApprovals": True}

@@ -9,7 +9,7 @@ import pytest
 from lab.callers import Json, bearer, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.channel.house import Agent, agent, rows, sql
+from tests.channel.agents import Agent, agent, rows, sql
 from tests.v1.caller import Caller
 
 COMPOSABLE = {"isolated": False}

@@ -3,9 +3,9 @@
 import itertools
 from contextlib import AsyncExitStack
 
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess, StartHub
-from tests.channel.house import Agent, agent, asking, rows
+from lab.hub_storage import MakeStorage
+from tests.channel.agents import Agent, agent, asking, rows
 
 COMPOSABLE = {"isolated": False}
 
@@ -38,8 +38,10 @@ async def test_a_question_is_passed_on_three_times_and_never_in_a_circle(hub: Hu
         assert [(row["askerLogin"], row["deniedReason"]) for row in refused] == [("alice", "too_deep")]
 
 
-async def test_the_first_callers_rate_limit_holds_all_the_way(make_home: MakeHome, start_hub: StartHub) -> None:
-    hub = start_hub(make_home("embedded"), CALLER_RATE_PER_MINUTE=3)
+async def test_the_first_callers_rate_limit_holds_all_the_way(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_storage("embedded"), CALLER_RATE_PER_MINUTE=3)
     async with agent(hub, "owner", fields=COMPOSABLE) as mine, agent(hub, "bob") as other:
         async with asking(hub, "alice", mine):
             for _ in range(2):

@@ -12,7 +12,7 @@ from lab.agents import Stall
 from lab.callers import bearer, call, failed_text, send, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.channel.house import agent, asking, events_of, hook, rows, sql
+from tests.channel.agents import agent, asking, events_of, hook, rows, sql
 
 PATH = "/api/channel/event"
 A2A_JSON = "application/a2a+json"
@@ -57,8 +57,8 @@ async def test_a_stop_hook_on_another_process_ends_what_was_told(hub: HubProcess
         await eventually(ended, "the tell is over")
 
 
-async def test_a_late_reply_stays_in_the_transcript_and_revives_nothing(impatient_hub: HubProcess) -> None:
-    hub = impatient_hub
+async def test_a_late_reply_stays_in_the_transcript_and_revives_nothing(short_wait_hub: HubProcess) -> None:
+    hub = short_wait_hub
     async with agent(hub, "owner", Stall) as mine:
         task = await send(hub.url, mine.handle, "?", hub.mint("alice", "session"))
         assert failed_text(task) == "agent did not reply within 2s"

@@ -1,4 +1,6 @@
-"""Isolated agents reach nobody until their turn is over; composable ones reach what their caller reaches."""
+"""Isolated agents reach no other agent until their turn is over; composable ones reach what their caller
+reaches.
+"""
 
 from collections.abc import Callable
 
@@ -6,7 +8,7 @@ import pytest
 
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.channel.house import Agent, Echoing, agent, asking, events_of, hook, route_name
+from tests.channel.agents import Agent, Echoing, agent, asking, events_of, hook, route_name
 from tests.operators.operator import prompt
 from tests.operators.rows import share
 
@@ -14,7 +16,7 @@ ISOLATED = "error: this agent is isolated: it answers from its own context and r
 
 
 async def check_isolated(mine: Agent, other: Agent) -> None:
-    """Every way out is shut, no tool call hangs, and nobody else heard anything."""
+    """Every request is refused, no tool call hangs, and no other agent got anything."""
     before = len(other.prompts)
     errors = sum(1 for one in mine.frames if one["type"] == "error")
     assert await mine.peers() == []
@@ -36,7 +38,7 @@ async def free_at_last(mine: Agent, other: Agent) -> bool:
     return await mine.route(route_name("owner", other)) == "echo: hello?"
 
 
-async def test_while_it_answers_it_reaches_nobody_but_may_read_the_directory(hub: HubProcess) -> None:
+async def test_while_it_answers_it_reaches_no_agent_but_may_read_the_directory(hub: HubProcess) -> None:
     async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing, at=-1) as other:
         await check_free(mine, other)
         async with asking(hub, "alice", mine):
@@ -141,7 +143,7 @@ async def test_a_composable_agent_reaches_what_its_caller_reaches_and_nothing_of
 
 
 async def test_a_turn_that_is_not_over_when_another_caller_asks_isolates(embedded_hub: HubProcess) -> None:
-    """Nobody could tell for whom the agent reaches out."""
+    """It is unknown on whose behalf the agent asks."""
     hub = embedded_hub
     async with (
         agent(hub, "owner", fields={"isolated": False}) as mine,

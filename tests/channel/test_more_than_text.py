@@ -14,7 +14,7 @@ from lab.agents import TaskPeer, online
 from lab.callers import Json, bearer, failed_text, reply_text, send, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.channel.house import Agent, Echoing, agent, events_of, sql
+from tests.channel.agents import Agent, Echoing, agent, events_of, sql
 from tests.http_json import client
 
 BUSY = "agent is processing a turn for another caller"
@@ -132,7 +132,7 @@ async def canceled(hub: HubProcess, peer: TaskPeer, script: str) -> AsyncIterato
     yield chat_id
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 1])
 async def test_a_cancel_reaches_the_agent_and_its_end_frees_the_claim(
@@ -155,7 +155,7 @@ async def test_a_cancel_reaches_the_agent_and_its_end_frees_the_claim(
         assert {"text": "too late", "chatId": chat_id, "late": True} in events
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
 async def test_an_agent_that_does_not_know_the_word_is_told_nothing(two_process_hub: HubProcess) -> None:
     hub = two_process_hub

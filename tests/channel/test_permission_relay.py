@@ -6,13 +6,13 @@ from typing import Any
 import httpx
 
 from lab.callers import bearer, web
-from lab.homes import Home
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import HubStorage
 from lab.waiting import eventually
-from tests.channel.house import Agent, agent, sql
+from tests.channel.agents import Agent, agent, sql
 
 
-async def ask_leave(mine: Agent, request_id: str, tool: str = "Bash", preview: str = "ls") -> None:
+async def request_permission(mine: Agent, request_id: str, tool: str = "Bash", preview: str = "ls") -> None:
     await mine.send(type="permission_request", requestId=request_id, tool=tool, inputPreview=preview, ts=None)
 
 
@@ -38,7 +38,7 @@ async def kept(hub: HubProcess, request_id: str) -> str:
 
 async def test_leave_is_asked_and_given(hub: HubProcess) -> None:
     async with agent(hub, "owner", at=-1) as mine:
-        await ask_leave(mine, "given")
+        await request_permission(mine, "given")
         assert await kept(hub, "given") == "pending"
         answer = await resolve(hub, "owner", mine, "given", message="go on")
         assert answer.status_code == 200, answer.text
@@ -59,7 +59,7 @@ async def test_of_two_approvers_one_wins_and_the_other_is_told(hub: HubProcess) 
     async with agent(hub, "owner") as mine:
         for number in range(5):
             name = f"race-{number}"
-            await ask_leave(mine, name)
+            await request_permission(mine, name)
             await kept(hub, name)
             first, second = await asyncio.gather(
                 resolve(hub, "owner", mine, name, decision="allow"),
@@ -73,37 +73,37 @@ async def test_of_two_approvers_one_wins_and_the_other_is_told(hub: HubProcess) 
             assert (heard["requestId"], heard["decision"]) == (name, winner)
 
 
-async def test_a_pending_request_survives_the_hub(home: Home, start_hub: StartHub) -> None:
+async def test_a_pending_request_survives_the_hub(home: HubStorage, start_hub: StartHub) -> None:
     hub = start_hub(home)
     async with agent(hub, "owner") as mine:
-        await ask_leave(mine, "patient")
-        await kept(hub, "patient")
+        await request_permission(mine, "permission-1")
+        await kept(hub, "permission-1")
         hub.kill9()
         await mine.closed.wait()
         hub.serve(0)
         await mine.connect()
-        await ask_leave(mine, "patient")
+        await request_permission(mine, "permission-1")
         assert (await resolve(hub, "owner", mine, "patient", decision="deny")).status_code == 200
         assert (await mine.heard("permission_response"))["decision"] == "deny"
 
 
 async def test_a_decision_while_the_agent_is_away_reaches_it_when_it_is_back(hub: HubProcess) -> None:
     async with agent(hub, "owner") as mine:
-        await ask_leave(mine, "away")
+        await request_permission(mine, "away")
         await kept(hub, "away")
         await mine.socket.close()
         await mine.closed.wait()
         assert (await resolve(hub, "owner", mine, "away")).status_code == 200
         await mine.connect(hub.urls[-1])
         assert (await mine.heard("permission_response"))["decision"] == "allow"
-        await ask_leave(mine, "away")
+        await request_permission(mine, "away")
         assert (await mine.heard("permission_response", count=2))["decision"] == "allow"
 
 
-async def test_a_request_nobody_decides_runs_out_and_its_agent_hears_it(embedded_hub: HubProcess) -> None:
+async def test_an_undecided_request_runs_out_and_its_agent_hears_it(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
     async with agent(hub, "owner") as mine:
-        await ask_leave(mine, "late")
+        await request_permission(mine, "late")
         await kept(hub, "late")
         sql(
             hub,
@@ -117,7 +117,7 @@ async def test_a_request_nobody_decides_runs_out_and_its_agent_hears_it(embedded
 async def test_only_approvers_of_the_session_decide(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
     async with agent(hub, "owner") as mine, agent(hub, "alice") as others:
-        await ask_leave(mine, "private")
+        await request_permission(mine, "private")
         await kept(hub, "private")
         assert (await resolve(hub, "alice", mine, "private")).status_code == 404
         assert (await resolve(hub, "alice", others, "private")).status_code == 404
@@ -131,5 +131,5 @@ async def test_only_approvers_of_the_session_decide(embedded_hub: HubProcess) ->
 async def test_too_many_waiting_requests_are_refused(embedded_hub: HubProcess) -> None:
     async with agent(embedded_hub, "owner") as mine:
         for number in range(101):
-            await ask_leave(mine, f"flood-{number}")
+            await request_permission(mine, f"flood-{number}")
         assert (await mine.heard("error"))["code"] == "too_many_requests"

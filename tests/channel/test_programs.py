@@ -13,10 +13,10 @@ import pytest
 from lab import ROOT
 from lab.agents import publish
 from lab.callers import Json, bearer, web
-from lab.homes import hub_env
 from lab.hub_process import HubProcess
+from lab.hub_storage import hub_env
 from lab.waiting import eventually
-from tests.channel.house import sql
+from tests.channel.agents import sql
 
 PROGRAM = """
 import json, os, sys

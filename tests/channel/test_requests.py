@@ -7,7 +7,7 @@ import pytest
 from lab.agents import Stall, gone
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.channel.house import Agent, Echoing, agent, events_of, route_name, rows
+from tests.channel.agents import Agent, Echoing, agent, events_of, route_name, rows
 
 TOLD = "(tell mode — no reply)"
 
@@ -59,7 +59,7 @@ async def test_a_route_by_any_spelling_brings_the_reply(hub: HubProcess, spellin
         assert other.prompts[-1]["askerUser"] == "owner"
 
 
-async def test_a_dispatch_reaches_an_agent_of_somebody_else_and_is_audited(hub: HubProcess) -> None:
+async def test_a_dispatch_reaches_another_owners_agent_and_is_audited(hub: HubProcess) -> None:
     async with agent(hub, "owner") as mine, agent(hub, "alice", Echoing, at=-1) as other:
         assert await mine.dispatch(other.handle) == "echo: hello?"
         assert await mine.route(f"@{other.handle}") == "echo: hello?"  # a route finds agents too
@@ -136,7 +136,7 @@ async def test_questions_of_one_agent_to_one_peer_arrive_in_order_without_waitin
 
 
 REFUSED = [
-    ("route", {"peer": "nobody/nothing"}, "error: there is no @nobody/nothing that may be asked"),
+    ("route", {"peer": "unknown/nothing"}, "error: there is no @unknown/nothing that may be asked"),
     ("route", {"peer": ""}, "error: there is no @ that may be asked"),
     ("route", {"peer": "x\0y"}, "error: there is no @x\0y that may be asked"),
     ("dispatch", {"handle": "@owner/none-such"}, "error: there is no @owner/none-such that may be asked"),
@@ -179,8 +179,8 @@ async def test_a_probe_asks_all_at_once_and_ends(hub: HubProcess) -> None:
         agent(hub, "dora", Echoing, at=-1, publishes=False) as one,
         agent(hub, "dora", Echoing, publishes=False) as two,
     ):
-        everybody = {route_name("dora", one): "echo: hello?", route_name("dora", two): "echo: hello?"}
-        assert await mine.probe(None) == everybody
+        all_replies = {route_name("dora", one): "echo: hello?", route_name("dora", two): "echo: hello?"}
+        assert await mine.probe(None) == all_replies
         named = await mine.probe([f"@{route_name('dora', one)}", "no-such", route_name("dora", one)])
         assert named == {
             route_name("dora", one): "echo: hello?",
@@ -210,12 +210,12 @@ async def test_an_agent_that_leaves_while_it_waits_ends_its_wait_not_the_turn(em
         async with agent(hub, "owner") as mine:
             await mine.request("dispatch", handle=other.handle, prompt="?", mode="ask")
             prompt = await other.heard("prompt")
-        await other.reply(prompt["chatId"], "to nobody")
+        await other.reply(prompt["chatId"], "to no caller")
         async with agent(hub, "owner") as again:
             await again.request("dispatch", handle=other.handle, prompt="?", mode="ask")
             prompt = await other.heard("prompt", count=2)
-            await other.reply(prompt["chatId"], "to somebody")
-            assert (await again.heard("route_response"))["reply"] == "to somebody"
+            await other.reply(prompt["chatId"], "to a caller")
+            assert (await again.heard("route_response"))["reply"] == "to a caller"
         assert [row["ok"] for row in await rows(hub, "alice", other.agent["id"])] == [True, True]
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from tests.github import GitHub
 from tests.signin.clients import Browser, CommandLine
 
@@ -22,9 +22,9 @@ def github() -> Iterator[GitHub]:
 
 
 @pytest.fixture(scope="package")
-def clients_hub(make_home: MakeHome, github: GitHub) -> Iterator[HubProcess]:
+def clients_hub(make_storage: MakeStorage, github: GitHub) -> Iterator[HubProcess]:
     """One process on SQLite."""
-    hub = HubProcess.start(make_home("embedded"), **OPTIONS, **github.settings)
+    hub = HubProcess.start(make_storage("embedded"), **OPTIONS, **github.settings)
     yield hub
     hub.check_running()
     hub.stop()
@@ -32,7 +32,7 @@ def clients_hub(make_home: MakeHome, github: GitHub) -> Iterator[HubProcess]:
 
 @pytest.fixture
 def browser(clients_hub: HubProcess, github: GitHub) -> Iterator[Browser]:
-    """Somebody's browser."""
+    """The browser of a user."""
     github.reset()
     made = Browser(clients_hub, github)
     yield made

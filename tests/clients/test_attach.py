@@ -46,7 +46,7 @@ async def upload(hub: HubProcess, login: str, session_id: str | None) -> None:
     check(answer.json(), FILE)
 
 
-async def test_attach_from_first_fetch_to_goodbye(clients_hub: HubProcess) -> None:
+async def test_attach_from_first_fetch_to_close(clients_hub: HubProcess) -> None:
     hub, owner = clients_hub, claw(clients_hub, "owner")
     async with (
         Echo(hub.url, hub.mint("owner", "channel"), cwd="/w/attached") as agent,

@@ -1,15 +1,15 @@
 """A hub that is restarted: both clients come back by themselves."""
 
 from lab.channel_agent import ChannelAgent
-from lab.homes import MakeHome
 from lab.hub_process import StartHub
+from lab.hub_storage import MakeStorage
 from tests.operators.operator import Operator
 
 COMES_BACK = {1001, 1006, 1011, 1012}
 
 
-async def test_a_drained_hub_is_come_back_to(start_hub: StartHub, make_home: MakeHome) -> None:
-    hub = start_hub(make_home("embedded"))
+async def test_a_drained_hub_is_come_back_to(start_hub: StartHub, make_storage: MakeStorage) -> None:
+    hub = start_hub(make_storage("embedded"))
     agent = ChannelAgent(hub.url, hub.mint("owner", "channel"))
     async with Operator(hub.url, hub.mint("owner", "session")) as cli:
         await agent.connect()

@@ -57,7 +57,7 @@ async def test_a_prompt_to_a_handle_is_sent_there_and_its_reply_is_an_event(clie
         assert [one["payload"]["text"] for one in replies["items"]] == ["echo: how are you?"]
         assert replies["items"][0]["payload"]["peerLogin"] == "owner/far-one"
         with pytest.raises(Failed) as unknown:
-            await told(alice, "POST", f"{path}/prompt", {"text": "@owner/nobody hi"})
+            await told(alice, "POST", f"{path}/prompt", {"text": "@owner/unknown hi"})
         assert unknown.value.status == 404
 
 
@@ -126,7 +126,7 @@ async def test_share_list_and_take_back(clients_hub: HubProcess) -> None:
         for removed in (1, 0):
             answer = alice.call("DELETE", f"{path}/shares/bob")
             assert {"ok": True, "login": "bob", "removed": removed}.items() <= answer.items()
-        for body in ({"login": "nobody-here", "role": "viewer"}, {"login": "bob", "role": "king"}):
+        for body in ({"login": "unknown-here", "role": "viewer"}, {"login": "bob", "role": "king"}):
             with pytest.raises(Failed) as refused:
                 alice.call("POST", f"{path}/shares", body)
             assert refused.value.status in (400, 404)

@@ -7,7 +7,7 @@ from lab.receivers import receiving
 from lab.waiting import until
 from tests.clients.claw import Claw, Json, claw
 from tests.clients.shapes import WEBHOOK, check, iso, items, matching, number, one_of, text
-from tests.webhooks.house import check_signed
+from tests.webhooks.subscriptions import check_signed
 
 DELIVERY = {"id": number, "type": text, "status": one_of("pending", "sending", "delivered", "failed")}
 DELIVERY |= {"attempts": number, "queuedAt": iso}

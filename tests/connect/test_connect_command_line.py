@@ -80,7 +80,7 @@ async def test_a_refused_token_ends_it_with_exit_code_2(hub, start, code):
 
 
 @pytest.mark.parametrize(("reason", "expected"), [("superseded", 3), ("archived", 0)])
-async def test_a_final_goodbye_ends_it(hub, start, reason, expected):
+async def test_a_final_bye_ends_it(hub, start, reason, expected):
     program = await start("--echo")
     visit = await hub.next_visit()
     await visit.welcome()

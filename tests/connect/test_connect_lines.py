@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from connect import Agent, Artifact, AuthRequired, Failed, InputRequired, Rejected, Status
-from connect.lines import Lines, said_in
+from connect.lines import Lines, read_line
 
 FEATURES = ["cancel", "task_artifact", "task_status"]
 TOKEN = "ck_live_test"
@@ -60,7 +60,7 @@ async def test_a_program_says_all_there_is_to_say(modern, program):
             say(type="artifact", artifactId="a1", parts=[{"data": {"n": [1, None]}}], name="n", lastChunk=True)
             say(type="artifact", artifactId="a1", parts=[{"text": "more"}], append=True)
             say(type="input_required", text="which one?")
-            say(type="text", text="nobody hears this")
+            say(type="text", text="no caller gets this")
         """)
     )
     await visit.ask("hi")
@@ -111,7 +111,7 @@ async def test_other_ends_are_told_as_such(modern, program, kind):
     assert await told(visit, 1) == [("task_status", {"state": kind, "text": "words"})]
 
 
-async def test_a_line_nobody_understands_is_left_out_and_other_text_is_text(modern, program):
+async def test_an_unknown_line_is_left_out_and_other_text_is_text(modern, program):
     visit = await modern(
         *program("""
             say(type="dance")
@@ -321,7 +321,7 @@ def test_output_may_be_cut_anywhere():
 
 @pytest.mark.parametrize("line", ["", "[" * 100_000, "{" * 100_000, '{"type":7}', "null", "NaN"])
 def test_what_is_no_line_is_text(line):
-    assert said_in(line) == (line or None)
+    assert read_line(line) == (line or None)
 
 
 async def test_lines_need_a_command(start):

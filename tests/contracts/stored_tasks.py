@@ -92,7 +92,7 @@ async def keep(store: TaskStore, made: Task, events: Sequence[TaskEvent] = ()) -
 
 
 def ended(task_id: str = "task-1", text: str = "so", **members: Any) -> Task:
-    """A task that ended before anybody was told of it."""
+    """A task that ended before any caller was told of it."""
     events = [state(1, State.WORKING), chunk(2, text), state(3, State.COMPLETED)]
     return after(task(task_id, **members), events)
 

@@ -11,7 +11,7 @@ from agents.core.ledger.work import Admit, Settle
 from agents.core.types import Ending, OpenTurn
 from agents.models import Agent, Process, Turn
 from agents.models.choices import Failure, Outcome
-from tests.contracts.house import COMPLETED, admitted, ask, beating, decide, end, published, release, user
+from tests.contracts.rows import COMPLETED, admitted, ask, decide, end, live_process, published, release, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
@@ -80,7 +80,7 @@ def test_a_connection_of_a_process_that_stopped_beating_is_offline() -> None:
     admitted(ask(agent))
 
 
-def test_one_caller_holds_up_to_the_cap_and_nobody_else_any() -> None:
+def test_one_caller_holds_up_to_the_cap_and_no_other_user_any() -> None:
     agent = published(concurrency_cap=2)
     results = decide(ask(agent), ask(agent), ask(agent), ask(agent, "bob"))
     assert [type(result) for result in results] == [OpenTurn, OpenTurn, OverCap, Busy]
@@ -150,6 +150,6 @@ def test_claims_of_one_agent_hold_no_other() -> None:
 def test_a_process_that_beats_again_is_known_again() -> None:
     agent = published()
     Process.objects.update(beat_at=timezone.now() - timedelta(seconds=60))
-    beating()
+    live_process()
     Process.objects.update(beat_at=timezone.now())
     admitted(ask(agent))

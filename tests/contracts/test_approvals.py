@@ -13,7 +13,7 @@ from agents.transcript import permissions
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest, NotNamed
 from agents.transcript.pieces import ApprovalAsked, ApprovalDecided, Part, Piece, StatusNote
 from kit.jsonrpc import RpcError
-from tests.contracts.house import Published, admitted, ask, end, published, user
+from tests.contracts.rows import Published, admitted, ask, end, published, user
 
 ONE, TWO = ApprovalAsked("r1", "Bash", "ls"), ApprovalAsked("r2", "Write", "a.txt")
 NO_DATA: Any = object()
@@ -94,7 +94,7 @@ def test_only_the_caller_of_the_open_turn_decides_and_is_recorded() -> None:
     agent = published(caller_approvals=True)
     turn = admitted(ask(agent))
     row = requested(agent, turn.ask.chat_id)
-    assert permissions.asked_of_caller(row) == ApprovalAsked(row.request_id, "Bash", "ls")
+    assert permissions.find_requests_for_caller(row) == ApprovalAsked(row.request_id, "Bash", "ls")
     verdict: dict[str, Any] = {"decision": "allow", "caller_id": user("alice").pk}
     place = agent.ref.session_id, turn.ask.chat_id, row.request_id
     with pytest.raises(NoSuchRequest):
@@ -112,7 +112,7 @@ def test_only_the_caller_of_the_open_turn_decides_and_is_recorded() -> None:
 def test_it_is_the_owners_to_allow_at_any_time_and_over_with_the_turn() -> None:
     agent = published()
     turn = admitted(ask(agent))
-    assert permissions.asked_of_caller(requested(agent, turn.ask.chat_id)) is None
+    assert permissions.find_requests_for_caller(requested(agent, turn.ask.chat_id)) is None
     agent.agent.caller_approvals = True
     agent.agent.save()
     end(turn)
@@ -123,7 +123,7 @@ def test_it_is_the_owners_to_allow_at_any_time_and_over_with_the_turn() -> None:
         permissions.decide_as_caller(
             agent.ref.session_id, turn.ask.chat_id, row.request_id, decision="allow", caller_id=user("alice").pk
         )
-    assert permissions.asked_of_caller(requested(agent, turn.ask.chat_id + "-over")) is None
+    assert permissions.find_requests_for_caller(requested(agent, turn.ask.chat_id + "-over")) is None
 
 
 @pytest.mark.django_db

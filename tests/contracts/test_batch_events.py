@@ -13,10 +13,10 @@ from agents.core.ledger.work import Admit, Record, Release, Settle
 from agents.core.types import Ending, OpenTurn, Source
 from agents.models import Attachment, Event, Session
 from agents.models.choices import Failure, Outcome
-from agents.transcript.announcing import Live
+from agents.transcript.announcements import LiveFrame
 from agents.transcript.recording import BadPayload, NewEvent, clean, payload_of
 from kit import sql
-from tests.contracts.house import COMPLETED, HOME, Published, admitted, ask, beating, end, published, user
+from tests.contracts.rows import COMPLETED, HOME, Published, admitted, ask, end, live_process, published, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
@@ -66,7 +66,7 @@ def test_a_late_reply_is_kept_and_frees_the_claim_but_the_turn_stays_failed() ->
     assert row.released_at is not None
 
 
-def test_a_late_reply_to_nothing_is_nobodys() -> None:
+def test_a_late_reply_to_nothing_is_dropped() -> None:
     commit([Release(chat_id="never-asked", late="boo")], home=HOME)
     assert not Event.objects.exists()
 
@@ -92,7 +92,7 @@ def test_watchers_are_told_once_it_is_committed_and_an_open_turn_knows_them() ->
     assert first.session_public_id == str(agent.agent.session.public_id)
     ((process, message),) = done.messages
     assert process == "desk-process"
-    assert isinstance(message, Live)
+    assert isinstance(message, LiveFrame)
     frame = msgspec.json.decode(bytes(message.frame))
     assert (frame["type"], frame["sessionId"]) == ("event", first.session_public_id)
     assert frame["event"]["payload"]["text"] == "what?"
@@ -104,7 +104,7 @@ def test_who_attaches_while_a_batch_is_written_is_told() -> None:
         pytest.skip("SQLite lets no other connection write meanwhile")
     agent = published()
     turn = admitted(ask(agent))
-    session, operator, process = agent.agent.session, agent.agent.owner, beating("desk-process")
+    session, operator, process = agent.agent.session, agent.agent.owner, live_process("desk-process")
     columns = "session_id, user_id, process_id, attached_at"
     attach = f"INSERT INTO agents_attachment ({columns}) VALUES (%s, %s, %s, now())"
     attaching = [sql.Query(attach, [session.pk, operator.pk, process.pk])]
@@ -145,4 +145,6 @@ def test_a_payload_that_could_not_be_shown_again_is_refused(sent: bytes) -> None
 
 
 def watch(agent: Published, process_id: str) -> None:
-    Attachment.objects.create(session=agent.agent.session, process=beating(process_id), user=agent.agent.owner)
+    Attachment.objects.create(
+        session=agent.agent.session, process=live_process(process_id), user=agent.agent.owner
+    )

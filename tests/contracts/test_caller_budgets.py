@@ -11,23 +11,23 @@ from django.test.utils import CaptureQueriesContext
 from agents.core.directory import find_caller_spending
 from agents.core.errors import OverBudget, OverCallerBudget
 from agents.core.ledger.work import Result
-from agents.core.publishing import budgets_of, revise
+from agents.core.publishing import load_caller_budgets, revise_agent
 from agents.core.types import Ask, Ending, OpenTurn
 from agents.models import CallerBudget
 from agents.models.choices import Failure, Outcome
-from tests.contracts.house import Published, admitted, ask, decide, end, published, user
+from tests.contracts.rows import Published, admitted, ask, decide, end, published, user
 
 pytestmark = pytest.mark.django_db
 
-UNSENT = Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, gives_back=True)
+UNSENT = Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, returns_budget=True)
 
 
-def left(agent: Published, login: str = "alice") -> int | None:
+def read_budget_left(agent: Published, login: str = "alice") -> int | None:
     spending = find_caller_spending(agent.agent, user(login).pk)
     return spending.left if spending else None
 
 
-def give(agent: Published, login: str, budget: int | None) -> None:
+def set_budget(agent: Published, login: str, budget: int | None) -> None:
     CallerBudget.objects.update_or_create(agent=agent.agent, caller=user(login), defaults={"daily_budget": budget})
 
 
@@ -41,7 +41,7 @@ def test_a_caller_spends_their_own_budget_to_the_unit_and_no_others() -> None:
             end(turn)
     assert isinstance(decide(ask(agent))[0], OverCallerBudget)
     admitted(ask(agent, "bob"))
-    assert (left(agent), left(agent, "bob"), agent.spent) == (0, 1, 3)
+    assert (read_budget_left(agent), read_budget_left(agent, "bob"), agent.spent) == (0, 1, 3)
     assert [turn.reason for turn in agent.turns if turn.outcome == "denied"] == ["caller_budget_spent"] * 3
 
 
@@ -61,7 +61,7 @@ def test_of_twenty_who_race_for_the_last_unit_one_wins() -> None:
     with ThreadPoolExecutor(at_once) as threads:
         results = list(threads.map(race, asks))
     assert Counter(type(result) for result in results) == {OpenTurn: 1, OverCallerBudget: 19}
-    assert (left(agent), agent.spent) == (0, 1)
+    assert (read_budget_left(agent), agent.spent) == (0, 1)
 
 
 @pytest.mark.parametrize(("default", "own", "admits"), [(1, 3, 3), (3, 0, 0), (None, 1, 1), (1, None, 1)])
@@ -69,7 +69,7 @@ def test_a_named_callers_budget_stands_before_that_of_each(
     default: int | None, own: int | None, admits: int
 ) -> None:
     agent = published(caller_budget=default, concurrency_cap=20)
-    give(agent, "alice", own)
+    set_budget(agent, "alice", own)
     results = decide(*(ask(agent) for _ in range(4)))
     assert [type(result) for result in results] == [OpenTurn] * admits + [OverCallerBudget] * (4 - admits)
 
@@ -84,7 +84,7 @@ def test_the_agents_budget_is_asked_first() -> None:
 def test_what_never_left_is_given_back_to_the_caller_too() -> None:
     agent = published(caller_budget=1)
     end(admitted(ask(agent)), UNSENT)
-    assert (left(agent), agent.spent) == (1, 0)
+    assert (read_budget_left(agent), agent.spent) == (1, 0)
     admitted(ask(agent))
 
 
@@ -94,7 +94,7 @@ def test_another_day_begins_with_the_whole_budget() -> None:
     end(admitted(ask(agent)))
     row = CallerBudget.objects.get()
     CallerBudget.objects.update(day=row.day - timedelta(days=1), queries=1)
-    assert left(agent) == 1
+    assert read_budget_left(agent) == 1
     end(admitted(ask(agent)))
     row.refresh_from_db()
     assert row.queries == 1
@@ -103,9 +103,9 @@ def test_another_day_begins_with_the_whole_budget() -> None:
 @pytest.mark.ledger
 def test_budgets_are_set_under_the_lock_under_which_they_are_counted() -> None:
     agent = published()
-    give(agent, "alice", 3)
+    set_budget(agent, "alice", 3)
     with CaptureQueriesContext(connection) as captured:
-        revise(agent.agent.pk, {}, budgets={user("bob"): 2})
+        revise_agent(agent.agent.pk, {}, budgets={user("bob"): 2})
     touched = [
         table
         for query in captured
@@ -115,7 +115,7 @@ def test_budgets_are_set_under_the_lock_under_which_they_are_counted() -> None:
     assert touched[:2] == ["agents_session", "agents_agent"]
     if connection.vendor == "postgresql":
         assert "FOR NO KEY UPDATE" in next(one["sql"] for one in captured if "agents_session" in one["sql"])
-    assert budgets_of([agent.agent.pk]) == {agent.agent.pk: {"bob": 2}}
+    assert load_caller_budgets([agent.agent.pk]) == {agent.agent.pk: {"bob": 2}}
 
 
 def test_without_such_budgets_nothing_is_counted() -> None:
@@ -128,5 +128,5 @@ def test_without_such_budgets_nothing_is_counted() -> None:
     own = [text for text in captured if "agents_callerbudget" in text]
     assert len(own) == 1  # the part of the one query that reads the agent
     assert "FROM agents_agent" in own[0]
-    assert left(agent) is None
+    assert read_budget_left(agent) is None
     assert not CallerBudget.objects.exists()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agents.core.post import Chunk, Final, Said
+from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.channel import frames
 from agents.links.channel.frames import BadFrame, ChatEvent
 from agents.links.channel.protocol import MAX_CHUNK_BYTES, ChannelProtocol, Report, TooLarge
@@ -18,11 +18,11 @@ def event(kind: str, **payload: object) -> ChatEvent:
 
 
 def hear(protocol: ChannelProtocol, frame: ChatEvent) -> list[Report]:
-    saying = frames.saying_of(frame)
-    return [] if saying is None else protocol.hear(saying)
+    saying = frames.read_reply_frame(frame)
+    return [] if saying is None else protocol.take_reply(saying)
 
 
-def said(protocol: ChannelProtocol, kind: str, **payload: object) -> list[Chunk | Said | Final]:
+def said(protocol: ChannelProtocol, kind: str, **payload: object) -> list[Chunk | ExtraPiece | Final]:
     reports = hear(protocol, event(kind, **payload))
     assert all(report.home == "home" for report in reports)
     return [report.message for report in reports]
@@ -123,7 +123,7 @@ def test_a_whole_reply_over_the_cap_is_too_large_and_one_at_it_is_not(protocol: 
     assert said(protocol, "reply", chatId="c", text="x" * MAX_REPLY_BYTES)
 
 
-def test_a_prompt_nobody_waits_for_makes_the_socket_idle_but_is_still_taken_late(
+def test_a_prompt_no_caller_waits_for_makes_the_socket_idle_but_is_still_taken_late(
     protocol: ChannelProtocol,
 ) -> None:
     assert not protocol.is_idle(99)

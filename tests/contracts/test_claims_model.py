@@ -12,7 +12,7 @@ from agents.core.ledger.work import Admit, Settle, Work
 from agents.core.types import Ending, OpenTurn
 from agents.models import Turn
 from agents.models.choices import Failure, Outcome
-from tests.contracts.house import COMPLETED, HOME, Published, ask, published, release
+from tests.contracts.rows import COMPLETED, HOME, Published, ask, published, release
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
@@ -21,7 +21,7 @@ ENDINGS = {
     "answer": COMPLETED,
     "time out": Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True),
     "lose": Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST),
-    "not deliver": Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, gives_back=True),
+    "not deliver": Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, returns_budget=True),
 }
 asks = st.tuples(st.just("ask"), st.lists(st.sampled_from(["alice", "bob"]), min_size=1, max_size=4))
 ends = st.tuples(st.sampled_from([*ENDINGS, "reply late", "stop"]), st.integers(0, 7))
@@ -66,7 +66,7 @@ class Model:
             self.lingering[chat_id] = caller
         else:
             self.held[caller] -= 1
-        self.spent -= ENDINGS[how].gives_back
+        self.spent -= ENDINGS[how].returns_budget
 
     def reply_late(self, which: int) -> None:
         if self.turns:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lab import ROOT
-from lab.homes import MakeHome, hub_env
+from lab.hub_storage import MakeStorage, hub_env
 
 SKEWED = ROOT / "lab" / "faults" / "skewed"
 LOOK = """
@@ -48,11 +48,11 @@ def look(env: dict[str, str], offset_s: int) -> dict[str, Any]:
     return seen
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
 @pytest.mark.parametrize("offset_s", [90_000, -90_000])
-def test_times_are_the_databases_whatever_the_host_says(make_home: MakeHome, offset_s: int) -> None:
-    seen = look(hub_env(dict(make_home("grown").env)), offset_s)
+def test_times_are_the_databases_whatever_the_host_says(make_storage: MakeStorage, offset_s: int) -> None:
+    seen = look(hub_env(dict(make_storage("grown").env)), offset_s)
     assert abs(seen["host"] - offset_s) < NEAR_S
     assert abs(seen["before"] - offset_s) < NEAR_S  # nothing was asked of the database yet
     assert abs(seen["after"]) < NEAR_S

@@ -69,12 +69,12 @@ def test_a_view_that_outlives_its_request_takes_nothing() -> None:
 @pytest.mark.parametrize("end", ["returns", "fails", "is cancelled"])
 async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
     counted = limit()
-    taken, goes_on = asyncio.Event(), asyncio.Event()
+    taken, continues_task = asyncio.Event(), asyncio.Event()
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         scope[SLOTS_KEY].take(KIND, 1)
         taken.set()
-        await goes_on.wait()
+        await continues_task.wait()
         if end == "fails":
             raise ZeroDivisionError
 
@@ -93,7 +93,7 @@ async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
     assert counted.running() == {1: 1}
     if end == "is cancelled":
         request.cancel()
-    goes_on.set()
+    continues_task.set()
     await asyncio.gather(request, return_exceptions=True)
     assert counted.running() == {}
 

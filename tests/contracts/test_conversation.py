@@ -12,17 +12,17 @@ from agents.core.live_views import LiveViews
 from agents.core.post import LocalPost
 from agents.models import Attachment, Process, Session, Share
 from agents.models.presence import PROCESS_DEAD_S
-from agents.transcript.announcing import ChannelStatus, Oust
-from agents.transcript.storage import MEBIBYTE, StorageMeter, op_messages_bytes
+from agents.transcript.announcements import ChannelStatus, RecheckAccess
+from agents.transcript.storage import MEBIBYTE, StorageMeter, count_op_message_bytes
 from hub import wiring
 from kit.async_db import db_call
 from kit.clock import db_now
 from lab.callers import Json
 from lab.waiting import eventually
-from operators.attaching import find_lost, present
+from operators.attachments import find_lost_views, load_attendance
 from operators.conversation import Conversation
 from operators.frames import OpMessage, Subscribe
-from tests.contracts.house import beating, published, user
+from tests.contracts.rows import live_process, published, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
 
@@ -38,16 +38,16 @@ class Heard:
 
 
 def share(role: str) -> tuple[Session, User]:
-    """A session of somebody's, lent to bob; this process lives."""
+    """A session of another owner, shared with bob; this process lives."""
     session, bob = published().agent.session, user("bob")
-    beating("here")
+    live_process("here")
     Share.objects.create(session=session, user=bob, role=role, shared_by=session.owner)
     return session, bob
 
 
 def converse(bob: User, live: LiveViews, heard: Heard) -> Conversation:
     identity = Identity(1, "session", "", bob.pk, bob.login, is_staff=False, is_stale=False)
-    switchboard = wiring.build().operators.switchboard
+    switchboard = wiring.build_services().operators.switchboard
     meter = StorageMeter(1, time.monotonic)
     return Conversation(identity, switchboard=switchboard, live=live, meter=meter, process_id="here", outlet=heard)
 
@@ -65,7 +65,7 @@ async def test_who_lost_the_share_sees_nothing_more() -> None:
     await show(live, session)
     assert [one["type"] for one in heard.frames] == ["subscribed", "presence", "channel_status"]
     await db_call(Share.objects.filter(user=bob).delete)()
-    live.take(Oust(session.pk, bob.pk))
+    live.take(RecheckAccess(session.pk, bob.pk))
 
     async def told() -> bool:
         return heard.frames[-1].get("code") == "forbidden"
@@ -78,20 +78,20 @@ async def test_who_lost_the_share_sees_nothing_more() -> None:
 
 
 @pytest.mark.parametrize("why", ["no share", "a suspended owner"])
-async def test_views_that_are_not_theirs_any_more_are_found_although_nobody_said_so(why: str) -> None:
+async def test_views_that_are_not_theirs_any_more_are_found_without_a_message(why: str) -> None:
     session, bob = await db_call(share)("viewer")
 
-    def lose() -> list[Oust]:
+    def lose() -> list[RecheckAccess]:
         for watcher in (bob, session.owner):
             Attachment.objects.create(session=session, process_id="here", user=watcher)
-        assert find_lost("here") == []
+        assert find_lost_views("here") == []
         if why == "no share":
             Share.objects.filter(user=bob).delete()
         else:
             User.objects.filter(pk=session.owner_id).update(is_active=False)
-        return find_lost("here")
+        return find_lost_views("here")
 
-    assert await db_call(lose)() == [Oust(session.pk, bob.pk)]
+    assert await db_call(lose)() == [RecheckAccess(session.pk, bob.pk)]
 
 
 async def test_who_keeps_a_share_keeps_the_view() -> None:
@@ -100,7 +100,7 @@ async def test_who_keeps_a_share_keeps_the_view() -> None:
     conversation = converse(bob, live, heard)
     await conversation.take(Subscribe(session_id=str(session.public_id)))
     await db_call(Share.objects.filter(user=bob).update)(role="viewer")
-    live.take(Oust(session.pk, bob.pk))
+    live.take(RecheckAccess(session.pk, bob.pk))
     await conversation.take(Subscribe(session_id=str(session.public_id)))
     assert [one["role"] for one in heard.frames if one["type"] == "subscribed"] == ["approver", "viewer"]
     await show(live, session)
@@ -113,13 +113,13 @@ async def test_the_attached_of_a_dead_process_are_not_there() -> None:
     session, bob = await db_call(share)("viewer")
 
     def dead() -> None:
-        process = beating("gone")
+        process = live_process("gone")
         Attachment.objects.create(session=session, process=process, user=bob)
-        assert present(session.pk).logins == ["bob"]
+        assert load_attendance(session.pk).logins == ["bob"]
         Process.objects.filter(pk=process.pk).update(beat_at=db_now() - timedelta(seconds=PROCESS_DEAD_S + 1))
 
     await db_call(dead)()
-    assert (await db_call(present)(session.pk)).logins == []
+    assert (await db_call(load_attendance)(session.pk)).logins == []
 
 
 async def test_who_filled_their_share_tells_the_other_operators_nothing() -> None:
@@ -130,5 +130,5 @@ async def test_who_filled_their_share_tells_the_other_operators_nothing() -> Non
     for _ in range(9):
         await conversation.take(said)
     assert [one.get("code", one["type"]) for one in heard.frames] == ["ack"] * 8 + ["quota_exceeded"]
-    assert await db_call(op_messages_bytes)(bob.pk) == MEBIBYTE
+    assert await db_call(count_op_message_bytes)(bob.pk) == MEBIBYTE
     await conversation.end()

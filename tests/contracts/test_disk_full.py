@@ -15,7 +15,7 @@ from agents.models import Turn
 from agents.models.choices import Outcome
 from kit.async_db import db_call
 from kit.disk_reserve import DiskReserve
-from tests.contracts.house import COMPLETED, HOME, ask, published
+from tests.contracts.rows import COMPLETED, HOME, ask, published
 
 MIB = 1_048_576
 

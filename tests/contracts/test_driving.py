@@ -3,7 +3,7 @@
 import pytest
 
 from agents.core.post import Prompt
-from agents.links.channel.prompts import LONGEST_TURN_S, Driving
+from agents.links.channel.prompts import LONGEST_TURN_S, PendingPrompts
 
 
 def prompt(chat_id: str, *, asker: int = 7, tells: bool = False, wait_s: float = 60.0) -> Prompt:
@@ -16,20 +16,20 @@ def told(chat_id: str) -> Prompt:
     return prompt(chat_id, tells=True, wait_s=LONGEST_TURN_S)
 
 
-def driver(driving: Driving, now: float = 1.0) -> int | None:
+def driver(driving: PendingPrompts, now: float = 1.0) -> int | None:
     found = driving.find(now)
     return found.user_id if found else None
 
 
-def test_the_end_of_its_turn_ends_a_drive_that_nobody_waits_for() -> None:
-    driving = Driving()
+def test_the_end_of_its_turn_ends_a_drive_that_no_caller_waits_for() -> None:
+    driving = PendingPrompts()
     driving.begin(told("a"), 0.0)
     assert driving.stopped(1.0) == ["a"]
     assert driver(driving) is None
 
 
 def test_what_waits_behind_another_question_outlives_the_end_of_that_ones_turn() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     driving.begin(told("a"), 0.0)
     driving.begin(told("b"), 0.0)
     assert driving.stopped(1.0) == ["a"]
@@ -38,7 +38,7 @@ def test_what_waits_behind_another_question_outlives_the_end_of_that_ones_turn()
 
 
 def test_what_waits_while_the_owner_types_outlives_the_end_of_the_owners_turn() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     driving.hooked(begins=True)
     driving.begin(told("a"), 0.0)
     driving.hooked(begins=True)
@@ -49,9 +49,9 @@ def test_what_waits_while_the_owner_types_outlives_the_end_of_the_owners_turn() 
 
 
 def test_a_canceled_question_drives_until_the_end_of_its_turn_and_no_longer() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     driving.begin(prompt("a"), 0.0)
-    assert driving.stopped(1.0) == []  # somebody waits: the reply may follow
+    assert driving.stopped(1.0) == []  # a caller waits: the reply may follow
     driving.unwanted("a", 2.0)
     assert driver(driving, 3.0) == 7
     assert driving.stopped(3.0) == ["a"]
@@ -60,7 +60,7 @@ def test_a_canceled_question_drives_until_the_end_of_its_turn_and_no_longer() ->
 
 
 def test_a_question_that_timed_out_behind_another_still_drives_when_its_turn_comes() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     driving.begin(prompt("a"), 0.0)
     driving.begin(prompt("b", wait_s=0.5), 0.0)
     driving.answered("a", 1.0)
@@ -71,7 +71,7 @@ def test_a_question_that_timed_out_behind_another_still_drives_when_its_turn_com
 
 @pytest.mark.parametrize("ahead", [0, 2])
 def test_what_was_answered_is_over_with_the_next_end(ahead: int) -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     for number in range(ahead):
         driving.begin(told(f"before {number}"), 0.0)
     driving.begin(told("a"), 0.0)
@@ -80,14 +80,14 @@ def test_what_was_answered_is_over_with_the_next_end(ahead: int) -> None:
     assert "a" in driving.stopped(1.0)
 
 
-def turn(driving: Driving, chat_id: str = "") -> str:
+def turn(driving: PendingPrompts, chat_id: str = "") -> str:
     found = driving.find(1.0, chat_id)
     assert found is not None
     return found.turn
 
 
 def test_what_an_agent_asks_is_of_the_last_question_that_is_waited_for() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     for chat_id in ("a", "b", "c"):
         driving.begin(prompt(chat_id), 0.0)
     assert turn(driving) == "c"
@@ -99,7 +99,7 @@ def test_what_an_agent_asks_is_of_the_last_question_that_is_waited_for() -> None
 
 
 def test_what_a_program_with_hooks_asks_is_of_the_question_that_it_works_on() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     driving.hooked()
     for chat_id in ("a", "b"):
         driving.begin(told(chat_id), 0.0)
@@ -109,20 +109,20 @@ def test_what_a_program_with_hooks_asks_is_of_the_question_that_it_works_on() ->
 
 
 def test_what_is_asked_over_a_newer_connection_is_of_no_turn() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     driving.resume(prompt("a"), 60.0, 0.0)
     assert driver(driving) == 7
     assert turn(driving) == ""
 
 
-def is_certain(driving: Driving, chat_id: str = "") -> bool:
+def is_certain(driving: PendingPrompts, chat_id: str = "") -> bool:
     found = driving.find(1.0, chat_id)
     assert found is not None
     return found.is_certain
 
 
 def test_what_is_asked_in_the_owners_own_turn_is_certainly_of_no_caller() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     driving.hooked(begins=True)  # the owner types
     driving.begin(prompt("a"), 0.0)
     assert not is_certain(driving)
@@ -132,7 +132,7 @@ def test_what_is_asked_in_the_owners_own_turn_is_certainly_of_no_caller() -> Non
 
 
 def test_of_a_program_without_hooks_only_what_names_its_prompt_is_certain() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     driving.begin(prompt("a"), 0.0)
     assert not is_certain(driving)
     assert not is_certain(driving, "of another agent")
@@ -140,7 +140,7 @@ def test_of_a_program_without_hooks_only_what_names_its_prompt_is_certain() -> N
 
 
 def test_a_hook_from_the_midst_of_a_turn_does_not_say_whose_turn_it_is() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     driving.begin(prompt("a"), 0.0)  # over a connection that is new; the owner typed before
     driving.hooked()
     assert not is_certain(driving)
@@ -149,7 +149,7 @@ def test_a_hook_from_the_midst_of_a_turn_does_not_say_whose_turn_it_is() -> None
 
 
 def test_after_the_end_of_its_turn_what_is_asked_is_not_certainly_of_the_caller() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     driving.stopped(0.0)
     driving.begin(prompt("a"), 0.0)
     assert is_certain(driving)
@@ -159,7 +159,7 @@ def test_after_the_end_of_its_turn_what_is_asked_is_not_certainly_of_the_caller(
 
 
 def test_prompts_of_several_callers_are_certain_only_by_name() -> None:
-    driving = Driving()
+    driving = PendingPrompts()
     driving.stopped(0.0)
     driving.begin(prompt("a"), 0.0)
     driving.begin(prompt("b", asker=8), 0.0)

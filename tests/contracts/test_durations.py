@@ -16,7 +16,7 @@ from hub import http_protocol, runtime, sockets
 from kit.asgi import BODY_WITHIN_S
 from kit.durations import TIME_SCALE, read_scale, seconds
 from kit.safe_http.client import TOTAL_S
-from lab.homes import run_command
+from lab.hub_storage import run_command
 from webhooks.queues import WEBHOOKS
 from webhooks.sending import LEASE
 

@@ -1,4 +1,4 @@
-"""The end of a turn is kept and told, whenever somebody first asks to be told."""
+"""The end of a turn is stored and sent, whenever it is first asked for."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.record import State, Task, TaskEvent, after
 from a2a_bridge.tasks.run import TaskRun
 from agents.core.errors import Unavailable
-from agents.core.post import Chunk, LocalPost, Said
+from agents.core.post import Chunk, ExtraPiece, LocalPost
 from agents.core.types import Ask, OpenTurn, SettledTurn, Target
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome, Surface
 from agents.transcript.pieces import ApprovalAsked
 from kit.async_db import db_call
-from tests.contracts.house import admitted, ask, end, published
+from tests.contracts.rows import admitted, ask, end, published
 from tests.contracts.stored_tasks import Clock, at, task
 
 REPLIED = SettledTurn(Outcome.COMPLETED, "", "hi")
@@ -40,7 +40,7 @@ def run_on(store: MemoryTaskStore, *, keeps_plain: bool) -> TaskRun:
 
 
 async def test_a_task_that_is_told_of_while_its_turn_is_settled_is_kept_with_its_end() -> None:
-    """Else nobody keeps a plain reply; the ledger had decided before it was told of."""
+    """Otherwise no process stores a plain reply; the ledger had decided before it was told of it."""
     store = MemoryTaskStore(Clock())
     run = run_on(store, keeps_plain=False)
     run.writes(REPLIED)
@@ -68,7 +68,7 @@ async def test_a_plain_reply_is_told_as_it_was_kept_to_those_who_come_after_it()
     assert after(run.opening, run.last_events) == run.task
 
 
-async def test_an_end_that_cannot_be_kept_leaves_nobody_waiting() -> None:
+async def test_an_end_that_cannot_be_kept_leaves_no_one_waiting() -> None:
     run = run_on(Broken(Clock()), keeps_plain=True)
     feed = await run.tell()
     with pytest.raises(RuntimeError):
@@ -104,7 +104,7 @@ async def test_a_task_is_followed_with_all_that_happened_to_it_so_far() -> None:
     run.begin(turn)
     turn.take(Chunk("c", 0, "hi"))
     feed = await run.tell()
-    await feed.news(0, 5)
+    await feed.wait_for_events(0, 5)
     assert [event.seq for event in feed.since(0) or ()] == [1, 2]
     assert await store.find(run.task.id, caller_id=1) == feed.task
     assert (feed.task.state, feed.task.reply_text) == (State.WORKING, "hi")
@@ -132,7 +132,7 @@ async def test_an_agent_that_goes_on_keeps_no_follower_waiting() -> None:
     async with asyncio.timeout(0.8):
         feed = await run.tell()
         assert await run.tell() is feed
-        assert await feed.news(0, 1)
+        assert await feed.wait_for_events(0, 1)
     assert not talking.done()
     talking.cancel()
 
@@ -145,7 +145,7 @@ async def test_a_follower_who_leaves_at_once_stops_no_recording() -> None:
     await asyncio.sleep(0.001)
     leaving.cancel()
     feed = await run.tell()
-    assert await feed.news(0, 5)
+    assert await feed.wait_for_events(0, 5)
     assert feed.task.reply_text == "hi"
 
 
@@ -161,7 +161,7 @@ async def test_a_request_for_approval_that_cannot_be_kept_leaves_the_wait_its_ti
     """The answer tells the client meanwhile that the hub is there."""
     run, turn = run_on(Away(Clock()), keeps_plain=True), running()
     run.begin(turn)
-    turn.take(Said("c", 0, ApprovalAsked("r1", "Bash", "ls")))
+    turn.take(ExtraPiece("c", 0, ApprovalAsked("r1", "Bash", "ls")))
     async with asyncio.timeout(3):
         assert not await run.answered(0.2)
 

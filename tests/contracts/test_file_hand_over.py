@@ -10,7 +10,7 @@ from agents.models import File, Session
 from agents.models.choices import Outcome
 from agents.transcript import files
 from agents.transcript.mentions import MAX_FILES
-from tests.contracts.house import Published, admitted, ask, decide, end, published, user
+from tests.contracts.rows import Published, admitted, ask, decide, end, published, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
@@ -65,7 +65,7 @@ def test_an_agent_cannot_hand_out_files_of_its_owners_other_sessions() -> None:
     assert not File.objects.filter(session=here).exists()
 
 
-def test_an_agent_that_repeats_what_it_is_asked_hands_nobody_another_callers_file() -> None:
+def test_an_agent_that_repeats_what_it_is_asked_hands_over_to_no_one_another_callers_file() -> None:
     agent, secret = published(), stored(desk("alice"))
     turn = admitted(replace(ask(agent), question=f"read fileId={secret.pk}", files=(secret.pk,)))
     end(turn)

@@ -1,4 +1,4 @@
-"""Bytes are kept as long as a file names them, whoever comes and goes at one moment."""
+"""Bytes are kept as long as a file names them, with concurrent uploads and deletions."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from django.db import connection, connections, transaction
 
 from agents.models import Blob, File, Session
 from agents.transcript import files, mentions
-from tests.contracts.house import user
+from tests.contracts.rows import user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger, pytest.mark.slow]
 
@@ -18,14 +18,16 @@ ROUNDS = 15
 DATA = b"the same bytes" * 1000
 
 
-def be_patient() -> None:
-    """Wait for locks as a hub does; the contracts' short patience is for locks that are held on purpose."""
+def wait_for_locks() -> None:
+    """Wait for locks as long as a hub does; the short lock timeout of these tests is for locks that are held on
+    purpose.
+    """
     if connection.vendor == "sqlite":
         connection.cursor().execute("PRAGMA busy_timeout = 10000")
 
 
 def session() -> Session:
-    be_patient()
+    wait_for_locks()
     return Session.objects.create(owner=user("owner"), routing_name="desk")
 
 
@@ -39,7 +41,7 @@ def at_once(*works: Callable[[], Any]) -> list[Any]:
 
     def run(work: Callable[[], Any]) -> Any:
         try:
-            be_patient()
+            wait_for_locks()
             barrier.wait(10)
             return work()
         finally:
@@ -92,7 +94,7 @@ def test_a_file_is_copied_or_gone_when_it_is_deleted_meanwhile() -> None:
     def copy(file: File) -> bool:
         try:
             with transaction.atomic():
-                mentions.clone_into(other.pk, [file.pk], other.owner_id)
+                mentions.clone_mentioned_files(other.pk, [file.pk], other.owner_id)
         except mentions.Unreadable:
             return False
         return True
@@ -122,7 +124,7 @@ def test_files_that_swap_sessions_at_one_moment_do_not_lock_each_other_out() -> 
 
     def copy(wanted: list[int]) -> dict[int, int]:
         with transaction.atomic():
-            return mentions.clone_into(other.pk, wanted, other.owner_id)
+            return mentions.clone_mentioned_files(other.pk, wanted, other.owner_id)
 
     for _ in range(ROUNDS):
         at_once(lambda: copy(ids), lambda: copy(ids[::-1]), lambda: copy(ids))

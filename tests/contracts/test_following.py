@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from a2a_bridge.dialects.v1 import V1
 from a2a_bridge.requests import Subscribe
-from a2a_bridge.streams import Streaming
+from a2a_bridge.streams import TaskStreams
 from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.reader import TaskReader
@@ -21,8 +21,8 @@ class Elsewhere:
         self.feeds = Feeds()
         self.reader = TaskReader(self.store, self.feeds, reply_wait_s=60)
 
-    async def go_on(self, asking: Task, feed: Feed) -> Task:
-        """The caller's answer comes in here, before anybody here looked into the store."""
+    async def continue_task(self, asking: Task, feed: Feed) -> Task:
+        """The caller's answer comes in here, before a reader in this process looked into the store."""
         working = state(asking.seq + 1, State.WORKING)
         begun = after(with_message(asking, "this"), [working])
         assert await self.store.replace(begun, [working], expected_seq=asking.seq)
@@ -38,7 +38,7 @@ class Elsewhere:
 
     async def follow(self, feed: Feed, seq: int) -> list[int]:
         """The events a stream tells after that one, to the end of the task."""
-        streaming = Streaming(V1, Subscribe(task_id=feed.task.id), self.reader)
+        streaming = TaskStreams(V1, Subscribe(task_id=feed.task.id), self.reader)
         told = streaming.of_feed(feed, seq)
         return [int(frame[0].rpartition(".")[2]) async for frame in told if frame is not None]
 
@@ -49,7 +49,7 @@ async def test_what_came_between_in_another_process_is_told_once_and_in_order() 
     feed = here.feeds.of(task())
     asking = await keep(here.store, task(), story(chunks=3, end=State.INPUT_REQUIRED))
     early = asyncio.create_task(here.follow(feed, 0))
-    now = await here.go_on(asking, feed)
+    now = await here.continue_task(asking, feed)
     late = asyncio.create_task(here.follow(feed, now.seq))
     now = await here.tell(now, feed, [chunk(now.seq + 1), state(now.seq + 2, State.COMPLETED)])
     async with asyncio.timeout(5):
@@ -61,10 +61,10 @@ async def test_a_task_that_jumped_is_shown_as_it_is_and_followed_from_there() ->
     here = Elsewhere()
     feed = here.feeds.of(task())
     jumped = after(task(), story(chunks=3, end=State.INPUT_REQUIRED))
-    await here.store.put(jumped)  # its earlier events are known to nobody
+    await here.store.put(jumped)  # its earlier events are not stored
     following = asyncio.create_task(here.follow(feed, 0))
     await asyncio.sleep(0)
-    now = await here.go_on(jumped, await here.reader.follow(jumped))
+    now = await here.continue_task(jumped, await here.reader.follow(jumped))
     await here.tell(now, feed, [state(now.seq + 1, State.COMPLETED)])
     async with asyncio.timeout(5):
         told = await following
@@ -72,7 +72,7 @@ async def test_a_task_that_jumped_is_shown_as_it_is_and_followed_from_there() ->
     assert told == sorted(set(told))
 
 
-async def test_whoever_comes_anew_sees_the_task_as_it_was_found() -> None:
+async def test_a_new_subscriber_sees_the_task_as_it_was_found() -> None:
     here = Elsewhere()
     await here.store.put(task())
     lingering = here.feeds.of(task())

@@ -16,7 +16,7 @@ MUCH = 32 * 1_048_576  # more than any kernel keeps for who does not read
 PIECE = b"x" * 65_536
 
 
-class Impatient(HubHttpProtocol):
+class ShortDeadlines(HubHttpProtocol):
     """The hub's own, in a hurry."""
 
     taken_within_s = 0.5
@@ -34,7 +34,7 @@ async def much(scope: Scope, receive: Receive, send: Send) -> None:
 @pytest.fixture
 async def server() -> AsyncIterator[uvicorn.Server]:
     config = uvicorn.Config(
-        much, port=free_port(), http=Impatient, loop="asyncio", lifespan="off", log_config=None
+        much, port=free_port(), http=ShortDeadlines, loop="asyncio", lifespan="off", log_config=None
     )
     serving = uvicorn.Server(config)
     task = asyncio.get_running_loop().create_task(serving.serve())
@@ -84,5 +84,5 @@ async def test_who_reads_with_breaks_keeps_the_connection(server: uvicorn.Server
         while more := await reader.read(8 * 1_048_576):
             size += len(more)
             if size % (4 * 1_048_576) < len(more):
-                await asyncio.sleep(Impatient.taken_within_s / 4)
+                await asyncio.sleep(ShortDeadlines.taken_within_s / 4)
     assert size > MUCH

@@ -1,11 +1,11 @@
-"""Keys of sends that came to nothing: whoever waits is told so, and in time the key is somebody else's."""
+"""Keys of sends that failed: waiting requests are told so, and later another send may use the key."""
 
 from datetime import timedelta
 
 import pytest
 
 from a2a_bridge.models import SendKey
-from a2a_bridge.repeats import ABANDONED_AFTER, ADMITTED_WITHIN, Claim, Repeat, let_go, take
+from a2a_bridge.repeats import ABANDONED_AFTER, ADMITTED_WITHIN, Claim, RepeatedSend, release_key, take
 from a2a_bridge.tasks.record import State, Task, timestamp
 from accounts.models import User
 from accounts.tokens import get_or_create_local_user
@@ -46,12 +46,12 @@ async def not_waiting(_: str) -> None:
     raise AssertionError("none of these waits for its agent")
 
 
-def repeat_of(claim: Claim) -> Repeat:
+def repeat_of(claim: Claim) -> RepeatedSend:
     begun = Task(
         id=claim.task_id, caller_id=1, handle="bob/a", context_id="c", chat_id=claim.chat_id, home="p",
         state=State.SUBMITTED, updated_at=timestamp(), history=(),
     )  # fmt: skip
-    return Repeat(claim, begun, wait_s=60, keep_place=not_waiting)
+    return RepeatedSend(claim, begun, wait_s=60, keep_place=not_waiting)
 
 
 async def test_while_the_first_may_still_be_admitted_the_second_waits() -> None:
@@ -61,7 +61,7 @@ async def test_while_the_first_may_still_be_admitted_the_second_waits() -> None:
 
 async def test_when_the_first_was_refused_and_let_go_the_second_is_told_to_ask_again() -> None:
     claim = await taken()
-    await let_go(claim)
+    await release_key(claim)
     with pytest.raises(Unavailable):
         await repeat_of(claim).ended(0)
 
@@ -79,7 +79,7 @@ async def test_when_the_first_died_before_it_could_let_go_the_key_is_free_in_tim
     second = await taken()
     assert second.is_new
     assert second.chat_id != claim.chat_id
-    await let_go(claim)  # it was only slow: what is not its own any more stays
+    await release_key(claim)  # it was only slow: what is not its own any more stays
     assert not (await taken()).is_new
 
 

@@ -1,4 +1,4 @@
-"""The ledger's thread when the database misbehaves: nothing twice, nothing lost, nobody waits for ever.
+"""The ledger's thread when the database misbehaves: nothing twice, nothing lost, no caller waits for ever.
 
 The faults are real: SQLite triggers refuse a row, and a second connection holds the write lock.
 """
@@ -13,17 +13,17 @@ import pytest
 from django.db import connection
 from msgspec.structs import replace
 
+from agents.core.ask_queue import AskQueue
 from agents.core.dispatch import CANCELED
-from agents.core.errors import AlreadyAsked, Offline, Unavailable, Waits
+from agents.core.errors import AlreadyAsked, MustWait, Offline, Unavailable
 from agents.core.ledger import Ledger, thread
-from agents.core.line import Line
-from agents.core.types import Ask, Found, OpenTurn, SettledTurn
+from agents.core.types import Ask, LookUpResult, OpenTurn, SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models import QueuedAsk, Turn
 from agents.models.choices import NO_CONNECTION, Failure, Outcome
 from kit import sql
 from lab.waiting import eventually
-from tests.contracts.house import COMPLETED, HOME, ask, published
+from tests.contracts.rows import COMPLETED, HOME, ask, published
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -100,7 +100,7 @@ async def test_what_shares_a_batch_that_breaks_is_answered() -> None:
     finally:
         ledger.close()
     assert not faults
-    assert {type(answer) for answer in answers} <= {Found, Unavailable, OpenTurn, AlreadyAsked}
+    assert {type(answer) for answer in answers} <= {LookUpResult, Unavailable, OpenTurn, AlreadyAsked}
 
 
 async def test_a_reply_the_database_refuses_still_ends_its_turn(ledger: Ledger) -> None:
@@ -169,11 +169,11 @@ async def waiting(ledger: Ledger) -> AsyncIterator[tuple[RunningTurn, asyncio.Ta
 
     first, second = await asyncio.to_thread(asks)
     await ledger.admit(first)
-    with pytest.raises(Waits) as waits:
+    with pytest.raises(MustWait) as waits:
         await ledger.admit(second)
     to_be = OpenTurn(ask=second, connection_id=NO_CONNECTION, link_process="", text=second.question)
-    running = RunningTurn(to_be, in_line=True)
-    line = Line(ledger, time.monotonic)
+    running = RunningTurn(to_be, in_queue=True)
+    line = AskQueue(ledger, time.monotonic)
     yield running, asyncio.create_task(line.wait(running, waits.value))
 
     async def is_gone() -> bool:
@@ -223,11 +223,12 @@ async def test_a_surface_that_cannot_say_what_to_write_holds_up_no_turn(ledger: 
         return []
 
     settling = (
-        ledger.settle(turn, COMPLETED, also) for turn, also in zip(turns, (broken, refused, sound), strict=True)
+        ledger.settle(turn, COMPLETED, extra_writes)
+        for turn, extra_writes in zip(turns, (broken, refused, sound), strict=True)
     )
     ends = await asyncio.wait_for(asyncio.gather(*settling), 5)
     assert [end.outcome for end in ends] == [Outcome.COMPLETED] * 3
-    assert [end.has_also for end in ends] == [False, False, True]
+    assert [end.has_extra_writes for end in ends] == [False, False, True]
     assert kept[-1] == ends[-1]
     assert not await asyncio.to_thread(Turn.objects.open().exists)
 

@@ -18,34 +18,34 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents import jobs
 from agents.core import presence
-from agents.core.registration import Registered, Registration, register
+from agents.core.registration import Registered, Registration, register_connection
 from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
-from agents.transcript import announcing
-from agents.transcript.announcing import Addressed, Live
-from agents.transcript.deleting import delete_sessions
+from agents.transcript import announcements
+from agents.transcript.announcements import AddressedMessage, LiveFrame
+from agents.transcript.session_deletion import delete_sessions
 from kit import sql
-from tests.contracts.house import HOME, admitted, ask, beating, published, user
+from tests.contracts.rows import HOME, admitted, ask, live_process, published, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
 
 
 @pytest.fixture(autouse=True)
 def _home() -> None:
-    beating()
+    live_process()
 
 
 @pytest.fixture
-def told() -> Iterator[list[Addressed]]:
+def told() -> Iterator[list[AddressedMessage]]:
     """What is announced after commits."""
-    collected: list[Addressed] = []
+    collected: list[AddressedMessage] = []
 
-    def carry(addressed: Sequence[Addressed]) -> None:
+    def carry(addressed: Sequence[AddressedMessage]) -> None:
         collected.extend(addressed)
 
-    before = list(announcing._carriers)
-    announcing.carry_by(carry)
+    before = list(announcements._carriers)
+    announcements.set_carrier(carry)
     yield collected
-    announcing._carriers[:] = before
+    announcements._carriers[:] = before
 
 
 def registered(session_id: str | None = None, login: str = "alice") -> Registered:
@@ -61,7 +61,7 @@ def registered(session_id: str | None = None, login: str = "alice") -> Registere
         pid=1,
         channel_version="",
     )
-    return register(registration, process_id=HOME)
+    return register_connection(registration, process_id=HOME)
 
 
 def tails(session_id: int) -> list[str]:
@@ -71,17 +71,17 @@ def tails(session_id: int) -> list[str]:
 
 
 def watch(session_id: int) -> None:
-    """Somebody watches, at another process."""
-    process = beating("watching")
+    """An operator watches, at another process."""
+    process = live_process("watching")
     Attachment.objects.create(session_id=session_id, process=process, user=user("bob"))
 
 
-def shown(told: list[Addressed]) -> list[Any]:
+def shown(told: list[AddressedMessage]) -> list[Any]:
     """The kinds of what watchers saw, in order."""
     found = []
     for process, message in told:
         assert process == "watching"
-        assert isinstance(message, Live)
+        assert isinstance(message, LiveFrame)
         frame = json.loads(bytes(message.frame))
         found.append(frame.get("connected", frame.get("event", {}).get("type")))
     return found
@@ -90,33 +90,33 @@ def shown(told: list[Addressed]) -> list[Any]:
 def test_a_visit_has_a_start_and_an_end() -> None:
     here = registered()
     assert tails(here.session_id) == ["SessionStart"]
-    presence.leave(here.connection_id)
+    presence.remove_connection(here.connection_id)
     assert tails(here.session_id) == ["SessionStart", "SessionEnd"]
-    presence.leave(here.connection_id)
+    presence.remove_connection(here.connection_id)
     assert tails(here.session_id) == ["SessionStart", "SessionEnd"]
 
 
-def test_who_watches_is_shown_both(told: list[Addressed]) -> None:
+def test_who_watches_is_shown_both(told: list[AddressedMessage]) -> None:
     first = registered()
-    presence.leave(first.connection_id)
+    presence.remove_connection(first.connection_id)
     assert told == []
     watch(first.session_id)
     again = registered(first.public_id)
-    presence.leave(again.connection_id)
+    presence.remove_connection(again.connection_id)
     assert shown(told) == ["SessionStart", True, "SessionEnd", False]
 
 
 def test_a_newer_connection_ends_the_older_once() -> None:
     old = registered()
     new = registered(old.public_id)
-    presence.leave(old.connection_id)
+    presence.remove_connection(old.connection_id)
     assert tails(new.session_id) == ["SessionStart", "SessionEnd", "SessionStart"]
-    presence.leave(new.connection_id)
+    presence.remove_connection(new.connection_id)
     assert tails(new.session_id)[3:] == ["SessionEnd"]
 
 
 @pytest.mark.parametrize("how", ["reaped", "retired", "all retired"])
-def test_the_end_of_a_process_ends_its_visits(how: str, told: list[Addressed]) -> None:
+def test_the_end_of_a_process_ends_its_visits(how: str, told: list[AddressedMessage]) -> None:
     here, there = registered(), registered(login="carol")
     watch(here.session_id)
     Process.objects.create(id="other", host="test", pid=2)
@@ -126,27 +126,27 @@ def test_the_end_of_a_process_ends_its_visits(how: str, told: list[Addressed]) -
         assert jobs.reap()["dead"] == 1
         jobs.reap()
     elif how == "retired":
-        presence.retire(HOME)
+        presence.remove_process(HOME)
     else:
         Attachment.objects.all().delete()
-        presence.retire_all()
+        presence.remove_all_processes()
     assert tails(here.session_id) == ["SessionStart", "SessionEnd"]
     assert tails(there.session_id) == ["SessionStart"] + ["SessionEnd"] * (how == "all retired")
     assert shown(told) == ([] if how == "all retired" else ["SessionEnd", False])
 
 
-def test_a_connection_whose_socket_nobody_holds_ends_too() -> None:
+def test_a_connection_whose_socket_no_process_holds_ends_too() -> None:
     here = registered()
     Connection.objects.update(connected_at=timezone.now() - presence.ORPHAN_AFTER * 2)
-    presence.beat(HOME, mine={here.connection_id: here.session_id}, others=[])
+    presence.record_heartbeat(HOME, mine={here.connection_id: here.session_id}, others=[])
     assert tails(here.session_id) == ["SessionStart"]
-    presence.beat(HOME, mine={}, others=[])
+    presence.record_heartbeat(HOME, mine={}, others=[])
     assert tails(here.session_id) == ["SessionStart", "SessionEnd"]
 
 
 def test_a_passing_session_goes_with_its_socket_and_its_transcript() -> None:
     here = registered()
-    presence.leave(here.connection_id, delete_session=True)
+    presence.remove_connection(here.connection_id, delete_session=True)
     assert not Session.objects.filter(pk=here.session_id).exists()
     assert not Event.objects.exists()
 
@@ -158,7 +158,7 @@ def test_a_passing_session_that_carries_an_agent_stays() -> None:
         process_id=HOME,
         credential=mint(agent.owner, Credential.Kind.CHANNEL, "test").credential,
     )
-    presence.leave(connected.pk, delete_session=True)
+    presence.remove_connection(connected.pk, delete_session=True)
     assert Agent.objects.filter(pk=agent.pk, session__isnull=False).exists()
     assert tails(agent.session_id) == ["SessionEnd"]
 
@@ -166,13 +166,13 @@ def test_a_passing_session_that_carries_an_agent_stays() -> None:
 def test_a_passing_session_that_was_taken_up_again_stays() -> None:
     old = registered()
     new = registered(old.public_id)
-    presence.leave(old.connection_id, delete_session=True)
+    presence.remove_connection(old.connection_id, delete_session=True)
     assert Session.objects.filter(pk=new.session_id).exists()
 
 
-def test_coming_back_costs_one_more_statement_and_one_to_look_for_watchers(told: list[Addressed]) -> None:
+def test_coming_back_costs_one_more_statement_and_one_to_look_for_watchers(told: list[AddressedMessage]) -> None:
     here = registered()
-    presence.leave(here.connection_id)
+    presence.remove_connection(here.connection_id)
     with CaptureQueriesContext(connection) as queries:
         registered(here.public_id)
     events = [one["sql"] for one in queries if "agents_event" in one["sql"]]
@@ -186,7 +186,7 @@ def at_once(*works: Callable[[], object]) -> None:
 
     def run(work: Callable[[], object]) -> None:
         try:
-            if connection.vendor == "sqlite":  # the short patience of these tests is for locks held on purpose
+            if connection.vendor == "sqlite":  # the short lock timeout of these tests is for locks held on purpose
                 connection.cursor().execute("PRAGMA busy_timeout = 5000")
             barrier.wait(10)
             work()
@@ -204,7 +204,7 @@ def test_deleting_while_agents_come_and_go_leaves_nothing_half(attempt: int) -> 
     at_once(
         lambda: delete_sessions([first.session_id]),
         lambda: came.append(registered(first.public_id)),
-        lambda: presence.leave(first.connection_id),
+        lambda: presence.remove_connection(first.connection_id),
     )
     left = set(Session.objects.values_list("pk", flat=True))
     assert left <= {came[0].session_id}
@@ -214,7 +214,9 @@ def test_deleting_while_agents_come_and_go_leaves_nothing_half(attempt: int) -> 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer")
 def test_a_deadlock_with_a_ledger_is_tried_again() -> None:
-    """Somebody holds a turn that was asked from the session, and writes to the session before they commit."""
+    """Another transaction holds a turn that was asked from the session, and writes to the session before they
+    commit.
+    """
     source, turn = registered(), admitted(ask(published()))
     Turn.objects.filter(chat_id=turn.ask.chat_id).update(source_session_id=source.session_id)
     holding = threading.Event()
@@ -235,7 +237,7 @@ def test_a_deadlock_with_a_ledger_is_tried_again() -> None:
 
 
 def wait_for_a_lock() -> None:
-    """Until somebody waits for one."""
+    """Wait until a transaction waits for a lock."""
     deadline = time.monotonic() + 10
     while not sql.rows("SELECT 1 FROM pg_locks WHERE NOT granted"):
         assert time.monotonic() < deadline

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from hub.limits import CallerRate, NoLimits
-from lab.homes import GrownHomes
+from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
 
 MakeRate = Callable[..., CallerRate]
@@ -26,11 +26,11 @@ async def make_rate() -> AsyncIterator[MakeRate]:
         await rate.close()
 
 
-@pytest.fixture(params=["memory", pytest.param("redis", marks=[pytest.mark.grown, pytest.mark.slow])])
+@pytest.fixture(params=["memory", pytest.param("redis", marks=[pytest.mark.distributed, pytest.mark.slow])])
 def redis_url(request: pytest.FixtureRequest) -> str:
     if request.param == "memory":
         return ""
-    homes: GrownHomes = request.getfixturevalue("grown_homes")
+    homes: DistributedStorages = request.getfixturevalue("grown_homes")
     return homes.servers.redis_url(502)
 
 
@@ -47,10 +47,12 @@ async def test_each_caller_has_a_rate_of_their_own(make_rate: MakeRate, redis_ur
     assert [await rate.retry_in_s(caller) for caller in (11, 12)] == [0, 0]
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
-async def test_the_rate_is_one_over_all_processes(make_rate: MakeRate, grown_homes: GrownHomes) -> None:
-    url = grown_homes.servers.redis_url(503)
+async def test_the_rate_is_one_over_all_processes(
+    make_rate: MakeRate, distributed_storages: DistributedStorages
+) -> None:
+    url = distributed_storages.servers.redis_url(503)
     first, second = make_rate(2, url), make_rate(2, url)
     assert [await first.retry_in_s(1), await second.retry_in_s(1)] == [0, 0]
     assert await first.retry_in_s(1)
@@ -64,15 +66,17 @@ async def test_each_process_counts_for_itself_while_redis_is_out_of_reach(make_r
         assert 1 <= await rate.retry_in_s(1) <= 60
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
-async def test_a_burst_passes_no_more_than_the_rate(make_rate: MakeRate, grown_homes: GrownHomes) -> None:
-    url = grown_homes.servers.redis_url(504)
+async def test_a_burst_passes_no_more_than_the_rate(
+    make_rate: MakeRate, distributed_storages: DistributedStorages
+) -> None:
+    url = distributed_storages.servers.redis_url(504)
     rates = [make_rate(20, url), make_rate(20, url)]
     assert [await rate.retry_in_s(99) for rate in rates] == [0, 0]  # connected
     waits = await asyncio.gather(*(rates[number % 2].retry_in_s(1) for number in range(100)))
     assert waits.count(0) == 20
 
 
-async def test_no_limit_lets_everybody_pass() -> None:
+async def test_no_limit_lets_every_caller_pass() -> None:
     assert [await NoLimits().retry_in_s(1) for _ in range(100)] == [0] * 100

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from agents.core.errors import NoReceipt, NotDelivered
-from agents.core.post import Chunk, Evict, Final, Message, Post, Prompt, Said, Withdrawn
+from agents.core.post import Chunk, Evict, ExtraPiece, Final, Message, Post, Prompt, Withdrawn
 from agents.core.types import Ask, Ending, OpenTurn, Target
 from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.links.channel.link import ChannelLink, ToSocket
@@ -16,10 +16,10 @@ from agents.links.channel.protocol import Report
 from agents.models.choices import Outcome, Surface
 from agents.transcript.pieces import ArtifactPiece, Part, StatusNote
 from hub.redis_post import RedisPost
-from lab.homes import GrownHomes
+from lab.hub_storage import DistributedStorages
 from lab.waiting import eventually
 
-pytestmark = [pytest.mark.grown, pytest.mark.slow]
+pytestmark = [pytest.mark.distributed, pytest.mark.slow]
 
 
 class Desk:
@@ -77,8 +77,8 @@ class End:
 
 
 @pytest.fixture
-async def ends(grown_homes: GrownHomes) -> AsyncIterator[tuple[End, End]]:
-    url = grown_homes.servers.redis_url(505)
+async def ends(distributed_storages: DistributedStorages) -> AsyncIterator[tuple[End, End]]:
+    url = distributed_storages.servers.redis_url(505)
     pair = End("home", RedisPost(url)), End("far", RedisPost(url))
     for end in pair:
         await end.post.start(end.name, end.link.take)
@@ -129,7 +129,7 @@ async def test_pieces_of_all_kinds_cross_in_order_with_what_the_agent_asks(ends:
     home.waiting.expect(running)
     parts = (Part(text="t"), Part(raw="YWI=", filename="f"), Part(data={"n": [1, None]}), Part(data=None))
     artifact = ArtifactPiece("a1", parts, name="n", metadata={"k": 1}, last_chunk=True)
-    said = [Said("chat", 0, StatusNote("hm")), Chunk("chat", 1, "text"), Said("chat", 2, artifact)]
+    said = [ExtraPiece("chat", 0, StatusNote("hm")), Chunk("chat", 1, "text"), ExtraPiece("chat", 2, artifact)]
     await far.link.report([Report("home", one) for one in said])
     await far.link.report([Report("home", Final("chat", 3, "which?", "input_required"))])
     ending = await replied(running)
@@ -141,7 +141,7 @@ async def test_a_missing_piece_is_an_error(ends: tuple[End, End]) -> None:
     home, far = ends
     running = RunningTurn(turn())
     home.waiting.expect(running)
-    await far.link.report([Report("home", Said("chat", 1, StatusNote("second")))])
+    await far.link.report([Report("home", ExtraPiece("chat", 1, StatusNote("second")))])
     assert (await replied(running)).reason == "reply_lost"
 
 
@@ -186,8 +186,10 @@ async def test_a_draining_process_takes_no_prompts_of_others(ends: tuple[End, En
         await home.link.deliver(turn())
 
 
-async def test_without_a_receipt_nobody_claims_to_know(ends: tuple[End, End], grown_homes: GrownHomes) -> None:
-    deaf = RedisPost(grown_homes.servers.redis_url(505))
+async def test_without_a_receipt_the_outcome_is_unknown(
+    ends: tuple[End, End], distributed_storages: DistributedStorages
+) -> None:
+    deaf = RedisPost(distributed_storages.servers.redis_url(505))
 
     async def ignore(message: Message) -> None:
         return None

@@ -12,7 +12,7 @@ from agents.core.ledger.state import LookUp, look_up, text_type_of
 from agents.core.types import SettledTurn
 from agents.models.choices import Interruption, Outcome
 from agents.transcript.pieces import ArtifactPiece, Part, StatusNote
-from tests.contracts.house import published
+from tests.contracts.rows import published
 from tests.contracts.test_approvals import task_after
 
 OWN = ArtifactPiece("a1", (Part(text="<b>", media_type="text/html"), Part(text="plain")))

@@ -2,8 +2,8 @@
 
 from prometheus_client import generate_latest
 
-from hub.watch.counts import Counts
-from hub.watch.metrics import registry
+from hub.monitoring.counts import Counts
+from hub.monitoring.metrics import registry
 
 EXPECTED = """\
 # TYPE clawbridge_info gauge

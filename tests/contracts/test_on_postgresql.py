@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.homes import GrownHomes
+from lab.hub_storage import DistributedStorages
 from tests.nested import pass_on_postgresql
 
 TASK_STORE = ["tests/contracts/test_task_store.py", "tests/contracts/test_task_store_journal.py"]
@@ -16,9 +16,9 @@ PARTS = {  # each under 20 s; a Redis number of its own
 }
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
-def test_the_ledger_keeps_its_contract_on_postgresql(grown_homes: GrownHomes, part: str) -> None:
+def test_the_ledger_keeps_its_contract_on_postgresql(distributed_storages: DistributedStorages, part: str) -> None:
     redis, selection = PARTS[part]
-    pass_on_postgresql(grown_homes, redis, "-m", "ledger", *selection)
+    pass_on_postgresql(distributed_storages, redis, "-m", "ledger", *selection)

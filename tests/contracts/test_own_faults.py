@@ -12,7 +12,7 @@ from a2a_bridge.asgi import RpcWire
 from a2a_bridge.dialects.hub import HUB
 from agents.core.ledger import Ledger
 from agents.links.channel.events import EVENT_PATH, HookEvents
-from hub.wiring import House, build
+from hub.wiring import HubServices, build_services
 from kit.asgi import ClientLeft, HttpRequest
 
 AGENT = "/api/a2a/v1/agents/ada/desk"
@@ -33,19 +33,22 @@ def overdue(surface: Any) -> Any:
     return replace(surface, runner=replace(surface.runner, ledger=OVERDUE))
 
 
-SURFACES: dict[str, tuple[str, Callable[[House], Any]]] = {
-    "JSON-RPC": (AGENT, lambda house: partial(overdue(house.bridge), handle="ada/desk")),
+SURFACES: dict[str, tuple[str, Callable[[HubServices], Any]]] = {
+    "JSON-RPC": (AGENT, lambda hub_services: partial(overdue(hub_services.bridge), handle="ada/desk")),
     "HTTP+JSON": (
         f"{AGENT}/message:send",
-        lambda house: partial(overdue(house.http_json), handle="ada/desk", rest="message:send"),
+        lambda hub_services: partial(overdue(hub_services.http_json), handle="ada/desk", rest="message:send"),
     ),
-    "hooks": (EVENT_PATH, lambda house: HookEvents(ledger=OVERDUE, link=house.link, meter=house.meter)),
+    "hooks": (
+        EVENT_PATH,
+        lambda hub_services: HookEvents(ledger=OVERDUE, link=hub_services.link, meter=hub_services.meter),
+    ),
 }
 
 
 @pytest.mark.parametrize(("path", "surface"), SURFACES.values(), ids=SURFACES)
 async def test_it_is_a_500_and_stands_in_the_log(
-    path: str, surface: Callable[[House], Any], caplog: pytest.LogCaptureFixture
+    path: str, surface: Callable[[HubServices], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     sent: list[Any] = []
 
@@ -56,7 +59,7 @@ async def test_it_is_a_500_and_stands_in_the_log(
         sent.append(message)
 
     scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
-    await surface(build())(HttpRequest(scope, receive), send=send)
+    await surface(build_services())(HttpRequest(scope, receive), send=send)
     assert sent[0]["status"] == 500
     assert b"internal error" in sent[-1]["body"]
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [TimeoutError]

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from agents.core.post import Chunk, Final, Said
+from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.channel import frames
 from agents.links.channel.frames import BadFrame
 from agents.links.channel.payloads import MAX_WORDS_BYTES, TaskArtifact, kept_of
@@ -42,9 +42,9 @@ def refused(protocol: ChannelProtocol, kind: str, **payload: object) -> str:
 
 
 def test_notes_artifacts_and_chunks_are_numbered_together(protocol: ChannelProtocol) -> None:
-    assert status(protocol, "working", "reading") == [Said("c", 0, StatusNote("reading"))]
+    assert status(protocol, "working", "reading") == [ExtraPiece("c", 0, StatusNote("reading"))]
     assert said(protocol, "reply_chunk", chatId="c", text="a") == [Chunk("c", 1, "a")]
-    assert artifact(protocol) == [Said("c", 2, ArtifactPiece("a1", (Part(text="x"),)))]
+    assert artifact(protocol) == [ExtraPiece("c", 2, ArtifactPiece("a1", (Part(text="x"),)))]
     assert said(protocol, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 3)]
 
 
@@ -280,7 +280,7 @@ def test_a_canceled_prompt_makes_the_socket_idle_and_its_end_is_still_taken(prot
 
 
 def test_the_transcript_keeps_no_bytes_of_files() -> None:
-    saying = frames.saying_of(
+    saying = frames.read_reply_frame(
         event("task_artifact", chatId="c", artifactId="a", parts=[{"raw": "YWI=", "filename": "f"}, {"text": "t"}])
     )
     assert isinstance(saying, TaskArtifact)

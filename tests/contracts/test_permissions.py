@@ -1,4 +1,4 @@
-"""Requests for leave: kept, decided once, run out; whoever is away hears of it later."""
+"""Permission requests: stored, decided once, expired; an agent that is offline is told later."""
 
 import json
 from datetime import timedelta
@@ -10,12 +10,12 @@ from accounts.models import User
 from agents.core.post import Message
 from agents.models import Attachment, Connection, PermissionRequest, Session
 from agents.transcript import permissions
-from agents.transcript.announcing import Live, PermissionDecided, Resolution
+from agents.transcript.announcements import LiveFrame, PermissionDecided, Resolution
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest, TooManyPending
 from agents.transcript.pieces import ApprovalDecided
 from kit.clock import db_now
-from tests.contracts.house import admitted, beating, published, user
-from tests.contracts.house import ask as question
+from tests.contracts.rows import admitted, live_process, published, user
+from tests.contracts.rows import ask as question
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
 
@@ -25,7 +25,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
     """What was told to sockets, in order."""
     heard: list[Message] = []
     carriers = [lambda addressed: heard.extend(message for _, message in addressed)]
-    monkeypatch.setattr("agents.transcript.announcing._carriers", carriers)
+    monkeypatch.setattr("agents.transcript.announcements._carriers", carriers)
     return heard
 
 
@@ -33,7 +33,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
 def session() -> Session:
     """A session whose agent is connected and which its owner watches."""
     agent = published().agent
-    Attachment.objects.create(session=agent.session, process=beating("desk"), user=agent.owner)
+    Attachment.objects.create(session=agent.session, process=live_process("desk"), user=agent.owner)
     return agent.session
 
 
@@ -52,7 +52,7 @@ def overdue(row: PermissionRequest) -> None:
 
 def shown(heard: list[Message]) -> list[dict[str, Any]]:
     """What operators were shown."""
-    return [json.loads(bytes(one.frame)) for one in heard if isinstance(one, Live)]
+    return [json.loads(bytes(one.frame)) for one in heard if isinstance(one, LiveFrame)]
 
 
 def decisions(heard: list[Message]) -> list[Resolution]:
@@ -101,14 +101,14 @@ def test_the_task_of_its_caller_hears_what_ran_out(told: list[Message]) -> None:
     chat_id = admitted(question(agent)).ask.chat_id
     session_id = agent.ref.session_id
     row = permissions.request(session_id, "r1", tool="Bash", input_preview="ls", chat_id=chat_id)
-    assert permissions.asked_of_caller(row)
+    assert permissions.find_requests_for_caller(row)
     overdue(row)
     told.clear()
     assert permissions.expire_due() == 1
     tells = [(one.chat_id, one.piece) for one in told if isinstance(one, PermissionDecided)]
     assert tells == [(chat_id, ApprovalDecided("r1", "Bash", "expired"))]
     row.refresh_from_db()
-    assert permissions.asked_of_caller(row) is None
+    assert permissions.find_requests_for_caller(row) is None
 
 
 def test_a_decision_while_the_agent_is_away_waits_for_it(session: Session, told: list[Message]) -> None:
@@ -161,7 +161,7 @@ def test_a_session_may_have_so_many_waiting(session: Session) -> None:
     assert permissions.pending(session.pk).count() == permissions.MAX_PENDING
 
 
-def test_ids_are_each_session_s_own_and_absent_ones_are_nobody_s(session: Session) -> None:
+def test_ids_are_each_session_s_own_and_absent_ones_are_no_session_s(session: Session) -> None:
     ask(session)
     other = published().agent.session
     with pytest.raises(NoSuchRequest):

@@ -8,21 +8,21 @@ import pytest
 from agents.core.post import Chunk, Final, LocalPost, Message
 from hub.redis_post import RedisPost
 from lab.faults.proxy import proxied
-from lab.homes import GrownHomes
+from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
 from lab.waiting import eventually
 
 
 @pytest.fixture
-async def posts(grown_homes: GrownHomes) -> AsyncIterator[tuple[RedisPost, RedisPost]]:
-    url = grown_homes.servers.redis_url(501)
+async def posts(distributed_storages: DistributedStorages) -> AsyncIterator[tuple[RedisPost, RedisPost]]:
+    url = distributed_storages.servers.redis_url(501)
     pair = RedisPost(url), RedisPost(url)
     yield pair
     for post in pair:
         await post.close()
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
 async def test_messages_arrive_whole_and_in_the_order_of_their_sender(posts: tuple[RedisPost, RedisPost]) -> None:
     here, there = posts
@@ -44,15 +44,15 @@ async def test_messages_arrive_whole_and_in_the_order_of_their_sender(posts: tup
     assert arrived == sent
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
-async def test_a_message_to_a_process_that_is_not_there_provably_reaches_nobody(
+async def test_a_message_to_a_process_that_is_not_there_provably_is_dropped(
     posts: tuple[RedisPost, RedisPost],
 ) -> None:
-    assert await posts[0].send("nobody", Chunk("c", 0, "x")) is False
+    assert await posts[0].send("no-process", Chunk("c", 0, "x")) is False
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
 async def test_a_handler_that_raises_does_not_stop_the_post(posts: tuple[RedisPost, RedisPost]) -> None:
     here, there = posts
@@ -83,16 +83,18 @@ async def test_a_hub_of_one_process_reaches_no_other() -> None:
     assert await LocalPost().send("there", Chunk("c", 0, "x")) is False
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
-async def test_a_slow_redis_costs_its_delay_once_and_not_once_a_message(grown_homes: GrownHomes) -> None:
+async def test_a_slow_redis_costs_its_delay_once_and_not_once_a_message(
+    distributed_storages: DistributedStorages,
+) -> None:
     """A hundred pieces and the end of a reply, each way 100 ms late: one by one they would take 20 s."""
     arrived: list[Message] = []
 
     async def take(message: Message) -> None:
         arrived.append(message)
 
-    with proxied(grown_homes.servers.redis_port) as proxy:
+    with proxied(distributed_storages.servers.redis_port) as proxy:
         post = RedisPost(f"redis://127.0.0.1:{proxy.port}/501")
         await post.start("there", take)
         proxy.spoil(latency_s=0.1)
@@ -111,18 +113,18 @@ async def test_a_slow_redis_costs_its_delay_once_and_not_once_a_message(grown_ho
     assert arrived == sent
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
-async def test_a_message_whose_answer_is_late_is_not_sent_again(grown_homes: GrownHomes) -> None:
+async def test_a_message_whose_answer_is_late_is_not_sent_again(distributed_storages: DistributedStorages) -> None:
     """A prompt that arrived twice would be answered twice."""
     arrived: list[Message] = []
 
     async def take(message: Message) -> None:
         arrived.append(message)
 
-    with proxied(grown_homes.servers.redis_port) as proxy:
+    with proxied(distributed_storages.servers.redis_port) as proxy:
         here = RedisPost(f"redis://127.0.0.1:{proxy.port}/501")
-        there = RedisPost(grown_homes.servers.redis_url(501))
+        there = RedisPost(distributed_storages.servers.redis_url(501))
         await there.start("there", take)
         await here.send("there", Chunk("c", 0, "before"))
         proxy.spoil(latency_s=1.2)  # there and back is more than a sender waits

@@ -10,14 +10,23 @@ from msgspec.structs import replace
 
 from a2a_bridge.tasks.reader import end_of_turn
 from accounts.models import User
-from agents.core.errors import AlreadyAsked, Busy, GaveUp, NotPublished, Offline, OverBudget, OverCap, Waits
+from agents.core.errors import (
+    AlreadyAsked,
+    Busy,
+    MustWait,
+    NotPublished,
+    Offline,
+    OverBudget,
+    OverCap,
+    WaitAbandoned,
+)
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Deny, Result, Withdraw
 from agents.core.types import Ask, OpenTurn
 from agents.jobs import reap
 from agents.models import Agent, Connection, Process, QueuedAsk, Turn
 from kit.clock import db_now
-from tests.contracts.house import HOME, Published, admitted, ask, beating, decide, end, published
+from tests.contracts.rows import HOME, Published, admitted, ask, decide, end, live_process, published
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
@@ -32,17 +41,17 @@ def queued(agent: Published, caller: str = "bob", **members: object) -> Ask:
 
 def again(*asks: Ask) -> list[Result]:
     """What becomes of asks that wait."""
-    return list(commit([Admit(one, in_line=True) for one in asks], home=HOME).results)
+    return list(commit([Admit(one, in_queue=True) for one in asks], home=HOME).results)
 
 
 def waits(one: Ask) -> Ask:
     (result,) = decide(one)
-    assert isinstance(result, Waits), result
+    assert isinstance(result, MustWait), result
     assert result.is_new
     return one
 
 
-def places() -> list[str]:
+def positions() -> list[str]:
     return list(QueuedAsk.objects.order_by("pk").values_list("chat_id", flat=True))
 
 
@@ -51,16 +60,16 @@ def test_an_ask_waits_until_the_agent_is_free_and_spends_nothing_before() -> Non
     first = admitted(ask(agent, "alice"))
     one = waits(queued(agent))
     (still,) = again(one)
-    assert isinstance(still, Waits)
+    assert isinstance(still, MustWait)
     assert (still.is_new, still.wait_s, type(still.refusal)) == (False, 60, Busy)
-    assert (places(), agent.spent, len(agent.turns)) == ([one.chat_id], 1, 1)
+    assert (positions(), agent.spent, len(agent.turns)) == ([one.chat_id], 1, 1)
     end(first)
     (turn,) = again(one)
     assert isinstance(turn, OpenTurn)
-    assert (places(), agent.spent) == ([], 2)
+    assert (positions(), agent.spent) == ([], 2)
 
 
-def test_they_go_in_their_order_and_nobody_new_passes_them() -> None:
+def test_they_go_in_their_order_and_no_new_ask_passes_them() -> None:
     agent = queueing()
     first = admitted(ask(agent, "alice"))
     bob, carol = waits(queued(agent, "bob")), waits(queued(agent, "carol"))
@@ -68,12 +77,12 @@ def test_they_go_in_their_order_and_nobody_new_passes_them() -> None:
     alice = waits(queued(agent, "alice"))  # the agent is free, but others were there before
     carols, bobs, alices = again(carol, bob, alice)
     assert isinstance(bobs, OpenTurn)
-    assert isinstance(carols, Waits)
-    assert isinstance(alices, Waits)
+    assert isinstance(carols, MustWait)
+    assert isinstance(alices, MustWait)
     end(bobs)
     (turn,) = again(carol)
     assert isinstance(turn, OpenTurn)
-    assert places() == [alice.chat_id]
+    assert positions() == [alice.chat_id]
 
 
 def test_a_caller_takes_as_many_of_its_places_at_once_as_it_may_have_turns() -> None:
@@ -85,7 +94,7 @@ def test_a_caller_takes_as_many_of_its_places_at_once_as_it_may_have_turns() -> 
     assert all(isinstance(result, OpenTurn) for result in again(one, two))
     third = waits(queued(agent))
     (still,) = again(third)
-    assert isinstance(still, Waits)
+    assert isinstance(still, MustWait)
     assert isinstance(still.refusal, OverCap)
 
 
@@ -118,7 +127,7 @@ def test_an_answer_to_a_task_that_asks_passes_those_that_wait() -> None:
     first = admitted(ask(agent, "alice"))
     waits(queued(agent, "bob"))
     end(first)
-    assert isinstance(decide(replace(ask(agent, "alice"), goes_on=True))[0], OpenTurn)
+    assert isinstance(decide(replace(ask(agent, "alice"), continues_task=True))[0], OpenTurn)
 
 
 def test_an_ask_that_waiting_cannot_help_is_refused_at_once() -> None:
@@ -126,7 +135,7 @@ def test_an_ask_that_waiting_cannot_help_is_refused_at_once() -> None:
     spent = queueing(daily_budget=1)
     admitted(ask(spent, "alice"))
     assert isinstance(decide(queued(spent))[0], OverBudget)
-    assert places() == []
+    assert positions() == []
 
 
 def test_who_is_suspended_while_they_wait_is_not_let_through() -> None:
@@ -135,8 +144,8 @@ def test_who_is_suspended_while_they_wait_is_not_let_through() -> None:
     one = waits(queued(agent, "bob"))
     end(first)
     User.objects.filter(login="bob").update(is_active=False)
-    assert isinstance(again(one)[0], GaveUp)
-    assert places() == []
+    assert isinstance(again(one)[0], WaitAbandoned)
+    assert positions() == []
 
 
 def test_an_ask_at_the_end_of_its_time_is_refused_by_its_process_alone() -> None:
@@ -145,7 +154,7 @@ def test_an_ask_at_the_end_of_its_time_is_refused_by_its_process_alone() -> None
     admitted(ask(agent, "alice"))
     one = waits(queued(agent))
     (still,) = again(one)
-    assert isinstance(still, Waits)
+    assert isinstance(still, MustWait)
     assert isinstance(still.refusal, Busy)
 
 
@@ -155,19 +164,19 @@ def test_a_place_outlives_a_reconnect_but_not_the_agent() -> None:
     one = waits(queued(agent))
     Connection.objects.all().delete()
     (still,) = again(one)
-    assert isinstance(still, Waits)
+    assert isinstance(still, MustWait)
     assert isinstance(still.refusal, Offline)
     Agent.objects.filter(pk=agent.agent.pk).update(status="draft")
     assert isinstance(again(one)[0], NotPublished)
-    assert places() == []
+    assert positions() == []
 
 
 def test_who_gives_up_is_audited_and_the_next_moves_up() -> None:
     agent = queueing()
     first = admitted(ask(agent, "alice"))
     bob, carol, dave = (waits(queued(agent, name)) for name in ("bob", "carol", "dave"))
-    commit([Deny(bob, GaveUp(), in_line=True), Withdraw(dave)], home=HOME)
-    assert places() == [carol.chat_id]
+    commit([Deny(bob, WaitAbandoned(), in_queue=True), Withdraw(dave)], home=HOME)
+    assert positions() == [carol.chat_id]
     assert [(row.caller.login, row.reason) for row in agent.turns[1:] if row.caller] == [("bob", "gave_up")]
     end(first)
     assert isinstance(again(carol)[0], OpenTurn)
@@ -176,14 +185,14 @@ def test_who_gives_up_is_audited_and_the_next_moves_up() -> None:
 def test_places_of_the_dead_and_of_those_whose_time_is_over_do_not_count() -> None:
     agent = queueing(queue_max=1)
     first = admitted(ask(agent, "alice"))
-    beating("other")
+    live_process("other")
     lost = queued(agent, "bob", task_id="t")
     commit([Admit(lost)], home="other")
     Process.objects.filter(pk="other").update(beat_at=db_now() - timedelta(seconds=21))
     carol = waits(queued(agent, "carol"))
     QueuedAsk.objects.filter(chat_id=carol.chat_id).update(waits_until=db_now() - timedelta(seconds=1))
     dave = waits(queued(agent, "dave"))
-    assert isinstance(again(carol)[0], GaveUp)
+    assert isinstance(again(carol)[0], WaitAbandoned)
     with CaptureQueriesContext(connection) as queries:
         reap()
     reap()
@@ -193,7 +202,7 @@ def test_places_of_the_dead_and_of_those_whose_time_is_over_do_not_count() -> No
     row = Turn.objects.get(chat_id=lost.chat_id)
     assert (row.outcome, row.reason, row.agent, row.task_id) == ("failed", "process_died", agent.agent, "t")
     assert (row.question, row.usage_day, agent.spent) == ("what?", None, 1)
-    assert places() == [dave.chat_id]
+    assert positions() == [dave.chat_id]
     end(first)
     assert isinstance(again(dave)[0], OpenTurn)
 
@@ -232,7 +241,7 @@ def test_an_identical_message_joins_one_that_waits() -> None:
     (same,) = decide(queued(agent, message_key="k", task_id="other"))
     assert isinstance(same, AlreadyAsked)
     assert (same.chat_id, same.task_id, same.home) == (one.chat_id, "t", HOME)
-    assert isinstance(again(one)[0], Waits)
+    assert isinstance(again(one)[0], MustWait)
 
 
 @pytest.mark.parametrize("is_free", [True, False])
@@ -242,7 +251,7 @@ def test_of_identical_messages_in_one_batch_the_second_joins_the_first(*, is_fre
         admitted(ask(agent, "alice"))
     one, two = (queued(agent, message_key="k", task_id=task_id) for task_id in ("t", "other"))
     first, same = decide(one, two)
-    assert isinstance(first, OpenTurn if is_free else Waits)
+    assert isinstance(first, OpenTurn if is_free else MustWait)
     assert isinstance(same, AlreadyAsked)
     assert (same.chat_id, same.task_id, same.home) == (one.chat_id, "t", HOME)
 
@@ -259,9 +268,9 @@ def test_a_retried_batch_keeps_places_and_makes_no_second() -> None:
     one = waits(queued(agent))
     two = queued(agent, "carol")
     waits(two)
-    results = commit([Admit(one, in_line=True), Admit(two)], home=HOME, is_retry=True).results
-    assert [isinstance(result, Waits) for result in results] == [True, True]
-    assert places() == [one.chat_id, two.chat_id]
+    results = commit([Admit(one, in_queue=True), Admit(two)], home=HOME, is_retry=True).results
+    assert [isinstance(result, MustWait) for result in results] == [True, True]
+    assert positions() == [one.chat_id, two.chat_id]
 
 
 @pytest.mark.parametrize("is_free", [True, False])
@@ -276,7 +285,7 @@ def test_a_retried_ask_that_is_decided_leaves_no_place(is_free: bool) -> None:
         Agent.objects.filter(pk=agent.agent.pk).update(daily_budget=1)
     (result,) = commit([Admit(one)], home=HOME, is_retry=True).results
     assert isinstance(result, OpenTurn if is_free else OverBudget)
-    assert places() == []
+    assert positions() == []
 
 
 def test_lines_are_of_one_agent_each() -> None:

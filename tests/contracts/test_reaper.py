@@ -1,4 +1,4 @@
-"""What dead processes leave behind is ended, once, by whoever sweeps."""
+"""What dead processes leave behind is ended once, by any process that sweeps."""
 
 from datetime import timedelta
 
@@ -12,8 +12,8 @@ from agents.core import presence
 from agents.core.types import Ending
 from agents.models import Connection, Event, Process, Session, Turn
 from agents.models.choices import Failure, Outcome
-from agents.transcript.deleting import delete_sessions
-from tests.contracts.house import HOME, admitted, ask, beating, decide, end, published, user
+from agents.transcript.session_deletion import delete_sessions
+from tests.contracts.rows import HOME, admitted, ask, decide, end, live_process, published, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
@@ -22,7 +22,7 @@ LONG_AGO = timedelta(days=500)
 
 def test_open_turns_of_a_dead_process_fail_and_let_go() -> None:
     agent = published()
-    beating("other")
+    live_process("other")
     decide(ask(agent), home="other")
     Process.objects.filter(id="other").update(beat_at=timezone.now() - timedelta(seconds=21))
     assert jobs.reap()["orphans"] == 1
@@ -43,7 +43,7 @@ def test_turns_of_the_living_are_left_alone() -> None:
     assert Turn.objects.get(chat_id=turn.ask.chat_id).outcome is None
 
 
-def test_a_turn_past_its_lease_fails_whoever_still_lives() -> None:
+def test_a_turn_past_its_lease_fails_although_its_process_lives() -> None:
     admitted(ask(published()))
     Turn.objects.update(claim_until=timezone.now() - timedelta(seconds=1))
     assert jobs.reap()["overdue"] == 1
@@ -71,7 +71,7 @@ def test_a_beat_tells_what_was_lost() -> None:
     held = {one.pk: one.session_id for one in (kept, gone, deleted)}
     Connection.objects.filter(pk=gone.pk).delete()
     delete_sessions([deleted.session_id])
-    beat = presence.beat(HOME, mine=held, others=[gone.pk])
+    beat = presence.record_heartbeat(HOME, mine=held, others=[gone.pk])
     assert (beat.missing, beat.lost, beat.deleted) == (
         held.keys() - {kept.pk},
         {gone.pk},
@@ -84,10 +84,10 @@ def test_a_beat_leaves_a_session_to_the_connection_that_took_it_over() -> None:
     newer = Connection(session=held.session, process=held.process, credential=held.credential)
     held.delete()
     newer.save()
-    beat = presence.beat(HOME, mine={41: newer.session_id, newer.pk: newer.session_id}, others=[])
+    beat = presence.record_heartbeat(HOME, mine={41: newer.session_id, newer.pk: newer.session_id}, others=[])
     assert beat.missing == set()  # the word of it is on its way
     Connection.objects.update(connected_at=timezone.now() - timedelta(seconds=11))
-    beat = presence.beat(HOME, mine={41: newer.session_id, newer.pk: newer.session_id}, others=[])
+    beat = presence.record_heartbeat(HOME, mine={41: newer.session_id, newer.pk: newer.session_id}, others=[])
     assert (beat.missing, beat.superseded, beat.deleted) == ({41}, {newer.session_id}, set())
 
 
@@ -138,7 +138,7 @@ def test_a_claim_does_not_linger_on_a_connection_that_is_gone() -> None:
 def test_a_socket_that_leaves_takes_its_lingering_claims_along() -> None:
     agent = published()
     end(admitted(ask(agent)), Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True))
-    presence.leave(Connection.objects.get(session_id=agent.ref.session_id).pk)
+    presence.remove_connection(Connection.objects.get(session_id=agent.ref.session_id).pk)
     assert Turn.objects.get().released_at is not None
 
 

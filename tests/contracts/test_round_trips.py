@@ -16,8 +16,8 @@ from agents.core.types import Ending, SettledTurn
 from agents.models import Event, Turn
 from agents.models.choices import Failure, Outcome
 from kit import sql
-from tests.contracts.house import COMPLETED, HOME, admitted, ask, end, published, user
-from tests.webhooks.house import subscribed
+from tests.contracts.rows import COMPLETED, HOME, admitted, ask, end, published, user
+from tests.webhooks.subscriptions import subscribed
 from webhooks.models import Delivery
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
@@ -56,10 +56,10 @@ def test_what_a_surface_writes_with_an_end_takes_no_more(tmp_path: Path) -> None
         pytest.skip("SQLite has none")
     turn = admitted(ask(published()))
     later = "UPDATE agents_turn SET traceparent = %s WHERE chat_id = %s AND reason <> '100%%'"
-    also = [sql.Query(later, [text, turn.ask.chat_id]) for text in ("one", "two")]
+    extra_writes = [sql.Query(later, [text, turn.ask.chat_id]) for text in ("one", "two")]
     trips: list[int] = []
     with counting(tmp_path / "settle", trips):
-        commit([Settle(turn, COMPLETED, lambda _: also)], home=HOME)
+        commit([Settle(turn, COMPLETED, lambda _: extra_writes)], home=HOME)
     assert trips == [1]
     assert Turn.objects.get().traceparent == "two"
 
@@ -71,13 +71,13 @@ def test_an_end_that_others_were_before_costs_round_trips_and_writes_what_stands
     end(turn, Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST))
     told: list[SettledTurn] = []
 
-    def also(settled: SettledTurn) -> list[sql.Query]:
+    def extra_writes(settled: SettledTurn) -> list[sql.Query]:
         told.append(settled)
         return [sql.Query("UPDATE agents_turn SET traceparent = %s", [settled.reason or "none"])]
 
     trips: list[int] = []
     with counting(tmp_path / "settle", trips):
-        done = commit([Settle(turn, COMPLETED, also), Settle(other, COMPLETED)], home=HOME)
+        done = commit([Settle(turn, COMPLETED, extra_writes), Settle(other, COMPLETED)], home=HOME)
     assert trips[0] > 2
     assert [one.outcome for one in done.results if isinstance(one, SettledTurn)] == ["failed", "completed"]
     assert told[-1].reason == Failure.CHANNEL_LOST

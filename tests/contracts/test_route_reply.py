@@ -9,22 +9,22 @@ from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.link import ChannelLink
 from agents.models import Connection
-from agents.transcript.announcing import Tell
+from agents.transcript.announcements import AgentFrame
 from kit.async_db import db_call
-from tests.contracts.house import Published, published
+from tests.contracts.rows import Published, published
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def test_it_goes_to_the_connection_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     carried: list[Any] = []
-    monkeypatch.setattr("agents.transcript.announcing._carriers", [carried.extend])
+    monkeypatch.setattr("agents.transcript.announcements._carriers", [carried.extend])
     link = ChannelLink(process_id="here", post=LocalPost(), waiting=WaitingTurns(), release=_release)
     agent: Published = await db_call(published)()
     here = agent.ref.session_id
     await link.route_reply(here, chat_id="c1", from_name="alice/helper", text="done", origin="mcp")
     ((process, message),) = carried
-    assert isinstance(message, Tell)
+    assert isinstance(message, AgentFrame)
     frame = json.loads(bytes(message.frame))
     assert process == "home-process"
     assert frame | {"ts": ""} == {
@@ -36,7 +36,7 @@ async def test_it_goes_to_the_connection_wherever_it_is(monkeypatch: pytest.Monk
         "origin": "mcp",
     }
     await db_call(Connection.objects.all().delete)()
-    await link.route_reply(here, chat_id="c2", from_name="alice/helper", text="to nobody", origin="operator")
+    await link.route_reply(here, chat_id="c2", from_name="alice/helper", text="to no caller", origin="operator")
     assert len(carried) == 1
 
 

@@ -10,12 +10,12 @@ from agents.core.ledger.work import Admit, Deny, Settle
 from agents.core.types import Ending, SettledTurn
 from agents.models import DailyUsage, Turn
 from agents.models.choices import Failure, Outcome
-from tests.contracts.house import COMPLETED, HOME, admitted, ask, decide, end, published
+from tests.contracts.rows import COMPLETED, HOME, admitted, ask, decide, end, published
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
 LOST = Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST)
-NOT_SENT = Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, gives_back=True)
+NOT_SENT = Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, returns_budget=True)
 
 
 def test_the_first_end_stands_and_the_loser_is_told_the_winner() -> None:

@@ -12,7 +12,7 @@ from agents.links.channel.refusals import find_routed, refusal_text
 from agents.models import Agent, AgentGrant, CallerBlock, Session, Share, Turn
 from agents.models.choices import Surface
 from agents.transcript.access import NotAllowed
-from tests.contracts.house import Published, admitted, ask, decide, end, published, user
+from tests.contracts.rows import Published, admitted, ask, decide, end, published, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 

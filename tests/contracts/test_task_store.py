@@ -15,7 +15,7 @@ from a2a_bridge.tasks.record import State, Task, TaskEvent, after
 from a2a_bridge.tasks.redis import RedisTaskStore
 from a2a_bridge.tasks.store import TaskQuery, TaskStore
 from kit.async_db import db_call
-from lab.homes import GrownHomes
+from lab.hub_storage import DistributedStorages
 from tests.contracts.stored_tasks import (
     HANDLE,
     Clock,
@@ -30,15 +30,15 @@ from tests.contracts.stored_tasks import (
     with_message,
 )
 
-GROWN = [pytest.mark.grown, pytest.mark.slow]
+GROWN = [pytest.mark.distributed, pytest.mark.slow]
 JOURNAL = [pytest.mark.ledger, pytest.mark.django_db(transaction=True)]
 
 Pair = tuple[TaskStore, TaskStore]
 
 
 @pytest.fixture
-def redis_url(grown_homes: GrownHomes) -> str:
-    return grown_homes.servers.redis_url(500)
+def redis_url(distributed_storages: DistributedStorages) -> str:
+    return distributed_storages.servers.redis_url(500)
 
 
 @asynccontextmanager
@@ -146,7 +146,7 @@ async def test_a_task_that_ended_stays_as_it_ended(store: TaskStore) -> None:
     assert await events_of(store, made) == story()
 
 
-async def test_a_task_nobody_was_told_of_is_kept_with_its_end_alone(store: TaskStore) -> None:
+async def test_an_unannounced_task_is_kept_with_its_end_alone(store: TaskStore) -> None:
     await store.put(ended())
     assert await found(store) == ended()
     assert await events_of(store, ended(), 3) == []
@@ -182,7 +182,7 @@ async def test_a_replacement_of_what_is_not_there_is_refused(store: TaskStore) -
     assert await store.find("task-1", caller_id=1) is None
 
 
-async def test_a_task_nobody_was_told_of_can_be_dropped(store: TaskStore) -> None:
+async def test_an_unannounced_task_can_be_dropped(store: TaskStore) -> None:
     await keep(store, task(), story(end=None))
     await store.drop(task())
     await store.drop(task("never-put"))

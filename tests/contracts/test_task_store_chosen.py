@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from a2a_bridge.tasks.chosen import ChosenStores, new_task_id
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.store import TaskQuery, TaskStore
+from a2a_bridge.tasks.store_by_id import StoresById, new_task_id
 from agents.core.types import Target
 from tests.contracts.stored_tasks import HANDLE, Clock, at, ended, keep, story, task
 
@@ -21,15 +21,15 @@ def other() -> TaskStore:
 
 
 @pytest.fixture
-def chosen(memory: TaskStore, other: TaskStore) -> ChosenStores:
-    return ChosenStores(memory, {"memory": memory, "journal": other})
+def chosen(memory: TaskStore, other: TaskStore) -> StoresById:
+    return StoresById(memory, {"memory": memory, "journal": other})
 
 
 def new_id(kind: str = "") -> str:
     return new_task_id(Target(1, 1, HANDLE, task_store=kind))
 
 
-async def test_an_id_says_where_its_task_is(chosen: ChosenStores, memory: TaskStore, other: TaskStore) -> None:
+async def test_an_id_says_where_its_task_is(chosen: StoresById, memory: TaskStore, other: TaskStore) -> None:
     for kind, store, without in (("", memory, other), ("memory", memory, other), ("journal", other, memory)):
         made = task(new_id(kind))
         assert len(made.id) <= 64
@@ -42,12 +42,12 @@ async def test_an_id_says_where_its_task_is(chosen: ChosenStores, memory: TaskSt
         assert await chosen.find(made.id, caller_id=1) is None
 
 
-async def test_an_id_of_no_kind_is_looked_for_in_the_hubs_own(chosen: ChosenStores) -> None:
+async def test_an_id_of_no_kind_is_looked_for_in_the_hubs_own(chosen: StoresById) -> None:
     for task_id in ("", "task-", "task-redis-x", "other"):
         assert await chosen.find(task_id, caller_id=1) is None
 
 
-async def test_a_list_is_one_of_all_stores_the_newest_first(chosen: ChosenStores) -> None:
+async def test_a_list_is_one_of_all_stores_the_newest_first(chosen: StoresById) -> None:
     for number in range(10):
         made = msgspec.structs.replace(ended(), id=new_id("journal" if number % 3 else ""), updated_at=at(number))
         await chosen.put(made)
@@ -65,11 +65,11 @@ async def test_a_list_is_one_of_all_stores_the_newest_first(chosen: ChosenStores
 
 async def test_a_list_shows_what_is_found_alone(memory: TaskStore, other: TaskStore) -> None:
     """After the hub's own store was changed, tasks of the former one are not found, and not listed or counted."""
-    before = ChosenStores(other, {"memory": memory, "journal": other})
+    before = StoresById(other, {"memory": memory, "journal": other})
     ids = [new_id(kind) for kind in ("", "memory", "journal")]
     for number, task_id in enumerate(ids):
         await before.put(msgspec.structs.replace(ended(), id=task_id, updated_at=at(number)))
-    now = ChosenStores(memory, {"memory": memory, "journal": other})
+    now = StoresById(memory, {"memory": memory, "journal": other})
     for stores, shown in ((before, ids[::-1]), (now, ids[:0:-1])):
         page = await stores.page(_after(None))
         assert [one.id for one in page.tasks] == shown

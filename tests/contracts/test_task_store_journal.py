@@ -16,7 +16,7 @@ from a2a_bridge.tasks import journal
 from a2a_bridge.tasks.journal import JournalTaskStore
 from a2a_bridge.tasks.pieces import plain_end
 from a2a_bridge.tasks.record import State, Task, after
-from a2a_bridge.tasks.redis import Line, spent
+from a2a_bridge.tasks.redis import IndexEntry, spent
 from a2a_bridge.tasks.store import TaskQuery
 from accounts.models import User
 from agents.core.errors import Unavailable
@@ -25,8 +25,8 @@ from agents.core.ledger.work import Settle
 from agents.core.types import SettledTurn
 from agents.models import Turn
 from kit.async_db import db_call
-from kit.iso import iso
-from tests.contracts.house import COMPLETED, HOME, admitted, ask, published
+from kit.clock import iso
+from tests.contracts.rows import COMPLETED, HOME, admitted, ask, published
 from tests.contracts.stored_tasks import HANDLE, at, chunk, ended, keep, make_callers, state, story, task
 from tests.contracts.test_task_store_redis import written_before
 
@@ -136,7 +136,7 @@ async def test_a_task_that_may_wait_for_an_approval_is_not_given_up(store: Journ
 def test_redis_gives_up_no_task_that_may_wait_for_an_approval() -> None:
     ages = {"young": timedelta(minutes=74), "old": timedelta(minutes=76)}
     lines = [
-        Line(iso(datetime.now(UTC) - age), State.INPUT_REQUIRED, HANDLE, "c", 2**52, 1, name)
+        IndexEntry(iso(datetime.now(UTC) - age), State.INPUT_REQUIRED, HANDLE, "c", 2**52, 1, name)
         for name, age in ages.items()
     ]
     assert [one.id for one in spent(lines, most=0, most_bytes=0)] == ["old"]
@@ -289,7 +289,7 @@ async def test_a_journal_whose_database_is_locked_says_so_and_is_there_again_aft
     store: JournalTaskStore,
 ) -> None:
     if connection.vendor == "postgresql":
-        pytest.skip("PostgreSQL locks rows, and nobody else holds these")
+        pytest.skip("PostgreSQL locks rows, and no other transaction holds these")
     made = await keep(store, task())
 
     def hold() -> None:
@@ -321,14 +321,14 @@ def _settled_with(store: JournalTaskStore, made: Task, events: Any) -> SettledTu
 
 
 async def test_the_end_of_a_task_is_in_the_journal_with_the_end_of_its_turn(store: JournalTaskStore) -> None:
-    """Whatever happens to the process after the commit: nobody had to be told first."""
+    """The end is durable by the commit alone, whatever happens to the process afterwards."""
     made, end = await keep(store, task(), story(end=None)), story()[4:]
     await in_database(lambda: _settled_with(store, after(made, end), end))
     assert await store.find("task-1", caller_id=1) == after(task(), story())
     assert await store.events_after(made, 0) == story()
 
 
-async def test_a_task_nobody_was_told_of_is_written_whole_with_its_end(store: JournalTaskStore) -> None:
+async def test_an_unannounced_task_is_written_whole_with_its_end(store: JournalTaskStore) -> None:
     await in_database(lambda: _settled_with(store, after(task(), story()), story()))
     assert await store.find("task-1", caller_id=1) == after(task(), story())
     assert await store.events_after(task(), 0) == story()

@@ -14,7 +14,7 @@ from a2a_bridge.tasks.redis import RedisTaskStore
 from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S, TaskQuery
 from agents.core.errors import Unavailable
 from agents.transcript.pieces import Part
-from lab.homes import GrownHomes
+from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
 from tests.contracts.stored_tasks import HANDLE, chunk, ended, keep, state, story, task
 from tests.listening import listening
@@ -26,15 +26,15 @@ Server = Any  # redis.asyncio.Redis says its answers may be awaitable or not
 
 
 @pytest.fixture
-async def server(grown_homes: GrownHomes) -> AsyncIterator[Server]:
-    async with redis.asyncio.Redis.from_url(grown_homes.servers.redis_url(501)) as client:
+async def server(distributed_storages: DistributedStorages) -> AsyncIterator[Server]:
+    async with redis.asyncio.Redis.from_url(distributed_storages.servers.redis_url(501)) as client:
         await client.flushdb()
         yield client
 
 
 @pytest.fixture
-async def store(grown_homes: GrownHomes) -> AsyncIterator[RedisTaskStore]:
-    kept = RedisTaskStore(grown_homes.servers.redis_url(501), tasks_a_caller=10, bytes_a_caller=100_000)
+async def store(distributed_storages: DistributedStorages) -> AsyncIterator[RedisTaskStore]:
+    kept = RedisTaskStore(distributed_storages.servers.redis_url(501), tasks_a_caller=10, bytes_a_caller=100_000)
     yield kept
     await kept.close()
 
@@ -56,7 +56,7 @@ def written_before(**members: Any) -> bytes:
     return msgspec.json.encode(old | members)
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
 class TestWithRedis:
     async def test_tasks_expire(self, server: Server, store: RedisTaskStore) -> None:

@@ -15,11 +15,11 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents.models import Turn
 from hub.limits import CallerRate
-from hub.wiring import House, build
+from hub.wiring import HubServices, build_services
 from kit.asgi import HttpRequest
 from kit.async_db import db_call
 from lab.waiting import eventually
-from tests.contracts.house import Published, ask, beating, published, user
+from tests.contracts.rows import Published, ask, live_process, published, user
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 V1_MESSAGE = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
@@ -38,14 +38,14 @@ WAYS: dict[str, tuple[str, str, Any]] = {
 class Hub:
     """A hub without sockets, one agent, and one caller."""
 
-    house: House
+    hub_services: HubServices
     agent: Published
     token: str
 
     @property
     def trips(self) -> int:
         """How many pieces of work its ledger took."""
-        return int(self.house.counts.batches.sum)
+        return int(self.hub_services.counts.batches.sum)
 
     async def post(self, body: bytes, *, version: str = "", rest: str = "", **changed: str) -> tuple[int, Any]:
         """The status and the JSON of an answer; of a stream its last frame. `changed`: headers, the `handle`."""
@@ -64,9 +64,9 @@ class Hub:
 
         request = HttpRequest(scope, receive)
         if rest:
-            await self.house.http_json(request, handle, rest, send)
+            await self.hub_services.http_json(request, handle, rest, send)
         else:
-            await self.house.bridge(request, handle, send)
+            await self.hub_services.bridge(request, handle, send)
         text = b"".join(message.get("body", b"") for message in sent).strip()
         return sent[0]["status"], msgspec.json.decode(text.rpartition(b"data: ")[2])
 
@@ -87,15 +87,15 @@ def rows() -> list[tuple[str | None, str]]:
 
 @pytest.fixture
 async def hub() -> AsyncIterator[Hub]:
-    house = build()
+    hub_services = build_services()
 
     def prepare() -> tuple[Published, str]:
-        beating(house.process_id)
+        live_process(hub_services.process_id)
         return published(), mint(user("alice"), Credential.Kind.SESSION, "test").token
 
-    yield Hub(house, *await db_call(prepare)())
-    await house.dispatcher.drain(0)
-    house.ledger.close()
+    yield Hub(hub_services, *await db_call(prepare)())
+    await hub_services.dispatcher.drain(0)
+    hub_services.ledger.close()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -108,7 +108,7 @@ async def test_a_plain_send_takes_two_trips(hub: Hub, way: str) -> None:
 
 
 async def test_a_send_over_the_rate_takes_one_and_no_claim(hub: Hub) -> None:
-    hub.house.dispatcher._limits = CallerRate(1)
+    hub.hub_services.dispatcher._limits = CallerRate(1)
     await hub.ask("hub")
     status, answer = await hub.ask("hub")
     assert status == 200
@@ -119,7 +119,7 @@ async def test_a_send_over_the_rate_takes_one_and_no_claim(hub: Hub) -> None:
 
 
 async def test_a_draining_hub_takes_no_send_of_a_caller_it_finds(hub: Hub) -> None:
-    await hub.house.dispatcher.drain(0)
+    await hub.hub_services.dispatcher.drain(0)
     assert (await hub.ask("hub"))[0] == 503
     assert (await hub.post(rpc("SendMessage", V1_MESSAGE), authorization="Bearer cw_sess_no"))[0] == 401
     assert await db_call(rows)() == []
@@ -157,4 +157,4 @@ async def test_a_caller_cut_off_while_it_is_found_leaves_nothing_open(hub: Hub) 
         await asking
     await eventually(is_over, "nothing is open")
     one = await db_call(ask)(hub.agent, "bob")
-    assert (await hub.house.ledger.admit(one)).ask is one
+    assert (await hub.hub_services.ledger.admit(one)).ask is one

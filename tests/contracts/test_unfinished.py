@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from agents.links.channel.registering import unfinished_of
+from agents.links.channel.registration import unfinished_of
 from agents.models import Turn
 from agents.models.choices import Failure, Interruption
 from kit.clock import db_now
-from tests.contracts.house import Published, published, user
+from tests.contracts.rows import Published, published, user
 
 pytestmark = pytest.mark.django_db
 

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from kit.waits import Waiters, within
+from kit.waits import Waiters, wait_within
 
 
 async def test_what_never_waits_is_done_without_a_timer() -> None:
     async def work() -> int:
         return 7
 
-    assert await within(work(), 0) == 7
+    assert await wait_within(work(), 0) == 7
 
 
 async def test_what_waits_is_done_in_time_or_cancelled() -> None:
@@ -28,9 +28,9 @@ async def test_what_waits_is_done_in_time_or_cancelled() -> None:
             raise
         return "done"
 
-    assert await within(work(0.01), 5) == "done"
+    assert await wait_within(work(0.01), 5) == "done"
     with pytest.raises(TimeoutError):
-        await within(work(30), 0.05)
+        await wait_within(work(30), 0.05)
     assert seen == ["cancelled", "tidied up"]
 
 
@@ -42,7 +42,7 @@ async def test_a_failure_is_the_callers(turns: int) -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        await within(work(), 5)
+        await wait_within(work(), 5)
 
 
 async def test_who_is_cancelled_meanwhile_cancels_it() -> None:
@@ -54,7 +54,7 @@ async def test_who_is_cancelled_meanwhile_cancels_it() -> None:
         finally:
             left.set()
 
-    waiting = asyncio.ensure_future(within(work(), 30))
+    waiting = asyncio.ensure_future(wait_within(work(), 30))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -70,7 +70,7 @@ async def test_one_that_was_cancelled_may_still_return() -> None:
             return "kept"
         return "slept"
 
-    waiting = asyncio.ensure_future(within(work(), 30))
+    waiting = asyncio.ensure_future(wait_within(work(), 30))
     await asyncio.sleep(0)
     waiting.cancel()
     assert await waiting == "kept"

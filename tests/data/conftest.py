@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.data.house import OTHERS_WORD, WORD, owner_of_everything
+from tests.data.rows import OTHERS_WORD, WORD, owner_of_everything
 from tests.native.conftest import (  # noqa: F401
     _no_collected_files,
     alice,
@@ -10,11 +10,11 @@ from tests.native.conftest import (  # noqa: F401
     carol,
     staff,
 )
-from tests.native.house import Person
+from tests.native.rows import Person
 
 
 @pytest.fixture
-def estate(bob: Person) -> Person:  # noqa: F811  that fixture
-    """Somebody with everything; bob dealt with them, and so did carol, who has everything too."""
+def full_account(bob: Person) -> Person:  # noqa: F811  that fixture
+    """A user with rows in every table, whom bob and carol dealt with; carol has rows in every table too."""
     owner_of_everything(OTHERS_WORD, bob)
     return owner_of_everything(WORD, bob)

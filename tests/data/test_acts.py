@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 
-from accounts.acts import READ
+from accounts.audit_log import READ
 from agents.models import Agent, Turn
-from tests.native.house import Person, api, browser, make_agent, make_session, make_turn, person
+from tests.native.rows import Person, api, browser, make_agent, make_session, make_turn, person
 from tests.native.test_admin import AGENTS, CREDENTIALS, SETTINGS, TURNS, act, text
 
 pytestmark = pytest.mark.django_db
@@ -74,7 +74,7 @@ def test_an_owner_reads_their_own_unnoted(alice: Person, bob: Person) -> None:
     assert acts() == []
 
 
-def test_staff_read_the_record_and_nobody_changes_it(alice: Person, staff: Person) -> None:
+def test_staff_read_the_record_and_no_user_changes_it(alice: Person, staff: Person) -> None:
     act(browser(staff.session), CREDENTIALS, "revoke", *alice.user.credentials.all()[:1])
     entry = LogEntry.objects.get()
     client = browser(staff.session)

@@ -17,8 +17,8 @@ import pytest
 from lab import ROOT
 from lab.agents import Echo, online
 from lab.callers import inbound, reply_text, send
-from lab.homes import GrownHomes, Home, MakeHome, embedded_home, manage
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import DistributedStorages, HubStorage, MakeStorage, embedded_storage, manage
 from lab.servers import package
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -77,7 +77,7 @@ async def back_up(hub: HubProcess, agent: Echo, token: str, command: str, folder
     assert await asking > 0
 
 
-async def pause(home: Home) -> None:
+async def pause(home: HubStorage) -> None:
     """As the how-to says, before the hub starts on a copy."""
     words = shlex.split(line_of(".venv/bin/python manage.py pause_sending"))
     assert await asyncio.to_thread(manage, home.env, *words[2:]) == "sending is paused\n"
@@ -95,9 +95,9 @@ async def check_restored(hub: HubProcess, agent: Echo, alice: str, owner: str) -
 
 
 async def test_a_copy_taken_from_a_running_sqlite_hub_starts_a_hub(
-    make_home: MakeHome, start_hub: StartHub, tmp_path: Path
+    make_storage: MakeStorage, start_hub: StartHub, tmp_path: Path
 ) -> None:
-    home = make_home("embedded")
+    home = make_storage("embedded")
     hub = start_hub(home)
     alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
     command = line_of(".venv/bin/python -c").replace(".venv/bin/python", sys.executable)
@@ -115,16 +115,16 @@ async def test_a_copy_taken_from_a_running_sqlite_hub_starts_a_hub(
             assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         shutil.move(copy, restored / "hub.sqlite3")
         shutil.copy2(home.folder / "secret_key", restored / "secret_key")
-        moved = embedded_home(restored)
+        moved = embedded_storage(restored)
         await pause(moved)
         await check_restored(start_hub(moved), agent, alice, owner)
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 async def test_a_dump_of_a_running_postgresql_hub_starts_a_hub(
-    make_home: MakeHome, grown_homes: GrownHomes, start_hub: StartHub, tmp_path: Path
+    make_storage: MakeStorage, distributed_storages: DistributedStorages, start_hub: StartHub, tmp_path: Path
 ) -> None:
-    home = make_home("grown")
+    home = make_storage("grown")
     hub = start_hub(home)
     alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
     async with online(hub, Echo) as agent:
@@ -135,20 +135,20 @@ async def test_a_dump_of_a_running_postgresql_hub_starts_a_hub(
         assert (tmp_path / "hub-backup" / "hub.sql").stat().st_mode & 0o077 == 0
         hub.kill9()
         empty = "hub_restored"
-        servers = grown_homes.servers.postgres_url("postgres")
+        servers = distributed_storages.servers.postgres_url("postgres")
         await shell(f"psql -q '{servers}' -c 'CREATE DATABASE {empty}'", tmp_path)
-        url = grown_homes.servers.postgres_url(empty)
+        url = distributed_storages.servers.postgres_url(empty)
         await shell(line_of("psql"), tmp_path, HOME=str(tmp_path), DATABASE_URL=url)
-        moved = Home("grown", {**home.env, "DATABASE_URL": url})
+        moved = HubStorage("grown", {**home.env, "DATABASE_URL": url})
         await pause(moved)
         await check_restored(start_hub(moved), agent, alice, owner)
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 async def test_a_dump_is_restored_as_the_runbook_says(
-    make_home: MakeHome, grown_homes: GrownHomes, start_hub: StartHub, tmp_path: Path
+    make_storage: MakeStorage, distributed_storages: DistributedStorages, start_hub: StartHub, tmp_path: Path
 ) -> None:
-    home, servers = make_home("grown"), grown_homes.servers
+    home, servers = make_storage("grown"), distributed_storages.servers
     hub = start_hub(home)
     alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
     reached = {"PGHOST": "127.0.0.1", "PGPORT": str(servers.postgres_port), "PGUSER": "postgres"}
@@ -162,5 +162,5 @@ async def test_a_dump_is_restored_as_the_runbook_says(
         restored = "hub_from_runbook"
         restore = said("createdb").replace("hub_restored", restored)  # the other test's, on the same server
         await shell(restore, tmp_path, **reached)
-        moved = Home("grown", {**home.env, "DATABASE_URL": servers.postgres_url(restored)})
+        moved = HubStorage("grown", {**home.env, "DATABASE_URL": servers.postgres_url(restored)})
         await check_restored(start_hub(moved), agent, alice, owner)

@@ -19,27 +19,27 @@ from django.utils import timezone
 
 from accounts.models import Credential, User
 from accounts.oauth.github import Profile
-from accounts.oauth.people import admit
+from accounts.oauth.provider_accounts import sign_in_github_user
 from agents.jobs import reap
 from agents.models import Agent, Blob, Event, Halt, OpMessage, QueuedAsk, Turn
 from hub import jobs
-from hub.account_data.closing import LastAdministrator, close
-from hub.account_data.erasing import erase
-from hub.account_data.exporting import pieces
+from hub.account_data.closure import LastAdministrator, close
+from hub.account_data.erasure import erase
+from hub.account_data.export import pieces
 from kit.sql import advisory_lock
-from tests.data.house import OTHERS_WORD, WORD, places_of
-from tests.native.house import Person, api, browser, make_agent, make_turn, person
+from tests.data.rows import OTHERS_WORD, WORD, places_of
+from tests.native.rows import Person, api, browser, make_agent, make_turn, person
 
 pytestmark = pytest.mark.django_db
 
 ACCOUNT = "/api/v1/me/account"
 
 
-def test_nothing_of_an_erased_account_is_left_in_any_table(estate: Person) -> None:
+def test_nothing_of_an_erased_account_is_left_in_any_table(full_account: Person) -> None:
     before = places_of(WORD)
     assert len(before) >= 40, before
     others = places_of(OTHERS_WORD)
-    close(estate.user.pk)
+    close(full_account.user.pk)
     assert jobs.erase_closed() == 1
     assert places_of(WORD) == set()
     assert places_of(OTHERS_WORD) == others
@@ -61,19 +61,19 @@ def plans_of_turns() -> Iterator[list[str]]:
         yield plans
 
 
-def test_no_export_and_no_erasure_reads_all_turns(estate: Person) -> None:
+def test_no_export_and_no_erasure_reads_all_turns(full_account: Person) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL reads all of a table that is small")
     with plans_of_turns() as plans:
-        list(pieces(estate.user))
-        assert erase(close(estate.user.pk))
+        list(pieces(full_account.user))
+        assert erase(close(full_account.user.pk))
     assert [one for one in plans if "turn_by_caller" in one]
     assert not [one for one in plans if one.startswith("SCAN agents_turn")]
 
 
-def test_others_keep_their_audit_without_a_name(estate: Person, bob: Person) -> None:
-    asked = Turn.objects.get(caller=estate.user)
-    assert erase(close(estate.user.pk))
+def test_others_keep_their_audit_without_a_name(full_account: Person, bob: Person) -> None:
+    asked = Turn.objects.get(caller=full_account.user)
+    assert erase(close(full_account.user.pk))
     asked.refresh_from_db()
     assert asked.caller is not None
     assert asked.caller.login.startswith("erased-")
@@ -82,25 +82,25 @@ def test_others_keep_their_audit_without_a_name(estate: Person, bob: Person) -> 
     assert json.loads(kept.payload)["kept"] == "a plain word"
     told = OpMessage.objects.get(session=asked.session)
     assert (told.author, told.text) == (bob.user, f"{asked.caller.login}, look")
-    assert not Agent.objects.filter(owner=estate.user).exists()
-    assert Blob.objects.count() == 1  # that of the other estate
+    assert not Agent.objects.filter(owner=full_account.user).exists()
+    assert Blob.objects.count() == 1  # that of the other account
 
 
-def test_tokens_die_and_agents_go_at_once(estate: Person, bob: Person) -> None:
-    handle = Agent.objects.get(owner=estate.user).handle
-    close(estate.user.pk)
-    for token in (estate.session, estate.app):
+def test_tokens_die_and_agents_go_at_once(full_account: Person, bob: Person) -> None:
+    handle = Agent.objects.get(owner=full_account.user).handle
+    close(full_account.user.pk)
+    for token in (full_account.session, full_account.app):
         assert api(token).get("/api/v1/me").status_code == 401
     assert api(bob.session).get(f"/api/v1/agents/by-handle/{handle}").status_code == 404
-    assert not Credential.objects.live().filter(user=estate.user).exists()
+    assert not Credential.objects.live().filter(user=full_account.user).exists()
 
 
-def test_login_and_github_id_are_free_at_once(estate: Person) -> None:
-    login, github_id = estate.user.login, estate.user.github_id
+def test_login_and_github_id_are_free_at_once(full_account: Person) -> None:
+    login, github_id = full_account.user.login, full_account.user.github_id
     assert github_id is not None
-    close(estate.user.pk)
-    again = admit(Profile(id=github_id, login=login, avatar_url=None), is_member=lambda org: True)
-    assert again.pk != estate.user.pk
+    close(full_account.user.pk)
+    again = sign_in_github_user(Profile(id=github_id, login=login, avatar_url=None), is_member=lambda org: True)
+    assert again.pk != full_account.user.pk
     assert jobs.erase_closed() == 1
     again.refresh_from_db()
     assert (again.login, again.github_id) == (login, github_id)
@@ -117,7 +117,7 @@ def test_the_last_administrator_stays(alice: Person, staff: Person) -> None:
     close(staff.user.pk)
 
 
-def test_who_was_halted_by_staff_does_not_come_back_as_somebody_new(alice: Person) -> None:
+def test_who_was_halted_by_staff_does_not_come_back_as_a_new_user(alice: Person) -> None:
     halt = Halt.objects.create(kind="caller", user=alice.user, by_staff=True)
     assert api(alice.session).delete(f"{ACCOUNT}?login=alice").status_code == 409
     halt.lifted_at = timezone.now()
@@ -283,14 +283,16 @@ def test_erasing_again_changes_nothing_of_others(alice: Person, staff: Person) -
     assert (entry.object_repr, entry.change_message) == ("", "a list: q=bob")
 
 
-def test_the_command_counts_first_and_changes_nothing(estate: Person, capsys: pytest.CaptureFixture[str]) -> None:
-    before = "".join(pieces(estate.user)).splitlines()[1:]
+def test_the_command_counts_first_and_changes_nothing(
+    full_account: Person, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = "".join(pieces(full_account.user)).splitlines()[1:]
     with pytest.raises(CommandError, match="--yes"):
-        call_command("erase_account", login=estate.user.login)
+        call_command("erase_account", login=full_account.user.login)
     said = re.findall(r"^ +(\d+) (\w+)$", capsys.readouterr().out, re.MULTILINE)
     tables = Counter(json.loads(line)["table"] for line in before[:-1])
     assert {name: int(count) for count, name in said} == tables
-    assert "".join(pieces(estate.user)).splitlines()[1:] == before
+    assert "".join(pieces(full_account.user)).splitlines()[1:] == before
 
 
 def test_the_command_asks_to_be_told_twice(alice: Person, capsys: pytest.CaptureFixture[str]) -> None:

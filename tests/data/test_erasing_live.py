@@ -10,8 +10,8 @@ import pytest
 from lab.agents import Echo, online
 from lab.callers import bearer, call, question, reply_text, send, web
 from lab.channel_agent import ChannelAgent
-from lab.homes import Home
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import HubStorage
 from lab.receivers import receiving
 from lab.waiting import eventually
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 WORD = "canaryword"
 
 
-async def test_an_account_is_gone_from_a_running_hub(home: Home, start_hub: StartHub) -> None:
+async def test_an_account_is_gone_from_a_running_hub(home: HubStorage, start_hub: StartHub) -> None:
     hub = start_hub(home, worker=home.is_grown, TASK_STORE="journal", WEBHOOK_ALLOW_PRIVATE=1)
     alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
     with receiving() as receiver:
@@ -56,7 +56,7 @@ async def rest(hub: HubProcess, method: str, path: str, token: str, **options: A
     return answer.json() if answer.content else None
 
 
-def values(home: Home) -> list[tuple[str, Any]]:
+def values(home: HubStorage) -> list[tuple[str, Any]]:
     """Every value in the database with its table."""
     with closing(_open(home)) as database:
         named = (
@@ -73,7 +73,7 @@ def values(home: Home) -> list[tuple[str, Any]]:
         ]
 
 
-def _open(home: Home) -> Any:
+def _open(home: HubStorage) -> Any:
     if home.is_grown:
         return psycopg.connect(home.env["DATABASE_URL"])
     return sqlite3.connect(home.folder / "hub.sqlite3")

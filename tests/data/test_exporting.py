@@ -13,10 +13,10 @@ from django.utils import timezone
 from accounts.models import Credential, User
 from agents.models import Event
 from agents.transcript import files
-from hub.account_data.exporting import PARTS, SECRET, SLICE_CHARS, pieces, stream
+from hub.account_data.export import PARTS, SECRET, SLICE_CHARS, pieces, stream
 from kit.async_db import db_call
-from tests.data.house import OTHERS_WORD
-from tests.native.house import Person, api, browser, make_agent, make_session, make_turn, person
+from tests.data.rows import OTHERS_WORD
+from tests.native.rows import Person, api, browser, make_agent, make_session, make_turn, person
 
 pytestmark = pytest.mark.django_db
 
@@ -50,10 +50,10 @@ def read(text: str) -> tuple[Any, list[Any], Any]:
     return head, rows, end
 
 
-def test_everything_of_theirs_is_in_an_export_and_nothing_of_others(estate: Person) -> None:
-    text = "".join(pieces(estate.user))
+def test_everything_of_theirs_is_in_an_export_and_nothing_of_others(full_account: Person) -> None:
+    text = "".join(pieces(full_account.user))
     head, rows, end = read(text)
-    assert (head["format"], head["login"]) == ("clawbridge-export", estate.user.login)
+    assert (head["format"], head["login"]) == ("clawbridge-export", full_account.user.login)
     assert end == {"end": True, "rows": len(rows)}
     assert {row["table"] for row in rows} == {part.name for part in PARTS}
     assert OTHERS_WORD not in text
@@ -61,15 +61,19 @@ def test_everything_of_theirs_is_in_an_export_and_nothing_of_others(estate: Pers
     assert file["data"] == other_file["data"] == "Y2FuYXJ5b25l"
 
 
-def test_no_secret_is_in_an_export(estate: Person) -> None:
-    text = "".join(pieces(estate.user))
-    secrets = {one.digest for one in Credential.objects.all()} | {"sealed", estate.session, estate.channel}
+def test_no_secret_is_in_an_export(full_account: Person) -> None:
+    text = "".join(pieces(full_account.user))
+    secrets = {one.digest for one in Credential.objects.all()} | {
+        "sealed",
+        full_account.session,
+        full_account.channel,
+    }
     assert not [one for one in secrets if f'"{one}"' in text]
     assert all(name not in row["row"] for row in read(text)[1] for name in SECRET)
 
 
 def test_every_table_is_exported_or_said_not_to_be() -> None:
-    """A new table: put it into parts.py and erasing.py of hub/account_data, or here with a reason."""
+    """A new table: put it into parts.py and erasing.py of hub/account_data, or here, with why."""
     exported = {part.model for part in PARTS}
     for model in apps.get_models(include_auto_created=True):
         is_left_out = model.__name__ in NOT_EXPORTED and (
@@ -78,15 +82,15 @@ def test_every_table_is_exported_or_said_not_to_be() -> None:
         assert (model in exported) is not is_left_out, model
 
 
-def test_an_export_is_for_sessions_over_rest_and_on_the_page(estate: Person) -> None:
-    answer: Any = api(estate.session).get(EXPORT)
+def test_an_export_is_for_sessions_over_rest_and_on_the_page(full_account: Person) -> None:
+    answer: Any = api(full_account.session).get(EXPORT)
     assert answer.status_code == 200
     assert answer["Content-Type"] == "application/x-ndjson"
-    assert f'filename="{estate.user.login}-' in answer["Content-Disposition"]
-    assert api(estate.app).get(EXPORT).status_code == 403
-    assert api(estate.channel).get(EXPORT).status_code == 401
+    assert f'filename="{full_account.user.login}-' in answer["Content-Disposition"]
+    assert api(full_account.app).get(EXPORT).status_code == 403
+    assert api(full_account.channel).get(EXPORT).status_code == 401
     assert browser(None).get("/account/export").status_code == 302
-    assert browser(estate.session).get("/account/export").status_code == 200
+    assert browser(full_account.session).get("/account/export").status_code == 200
 
 
 async def read_async(user: User) -> str:
@@ -128,8 +132,8 @@ def many_events(owner: User, *, count: int, chars: int) -> None:
         Event.objects.create(session=session, kind="chat", type="note", payload=payload, ts=now)
 
 
-def test_the_command_writes_the_same(estate: Person, capsys: pytest.CaptureFixture[str]) -> None:
-    call_command("export_account", login=estate.user.login.upper())
-    assert read(capsys.readouterr().out)[1:] == read("".join(pieces(estate.user)))[1:]
-    with pytest.raises(CommandError, match="there is no account @nobody"):
-        call_command("export_account", login="nobody")
+def test_the_command_writes_the_same(full_account: Person, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("export_account", login=full_account.user.login.upper())
+    assert read(capsys.readouterr().out)[1:] == read("".join(pieces(full_account.user)))[1:]
+    with pytest.raises(CommandError, match="there is no account @unknown"):
+        call_command("export_account", login="unknown")

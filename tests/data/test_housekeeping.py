@@ -15,10 +15,10 @@ from django.utils import timezone
 from a2a_bridge.models import SendKey
 from agents.models import Turn
 from hub.job_thread import JobThread, housekeepers
-from lab.homes import hub_env
+from lab.hub_storage import hub_env
 from lab.processes import Program, python
 from lab.waiting import until
-from tests.native.house import Person, make_agent, make_turn
+from tests.native.rows import Person, make_agent, make_turn
 
 WITHIN_S = 30
 AT_ONCE = """

@@ -16,18 +16,18 @@ from hub.data_dir import lock
 from hub.database_move import Sum
 from lab.agents import TaskPeer, online
 from lab.callers import bearer, inbound, reply_text, send, web
-from lab.homes import GrownHomes, Home, MakeHome, embedded_home, manage, run_command
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import DistributedStorages, HubStorage, MakeStorage, embedded_storage, manage, run_command
 from lab.receivers import receiving
-from tests.pushes.house import client, heard
+from tests.pushes.client import client, heard
 
-pytestmark = [pytest.mark.slow, pytest.mark.grown, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.distributed, pytest.mark.timeout(300)]
 
 OPTIONS = {"TASK_STORE": "journal", "WEBHOOK_ALLOW_PRIVATE": 1}
 ODD = "né\0te \U0001f980 'quoted' \\N \t tab"
 
 
-def move(home: Home, url: str) -> subprocess.CompletedProcess[str]:
+def move(home: HubStorage, url: str) -> subprocess.CompletedProcess[str]:
     return run_command(home.env, "move_database", "--to", url)
 
 
@@ -39,30 +39,30 @@ def rows_of(url: str, table: str) -> int:
 
 
 @pytest.fixture
-def target(grown_homes: GrownHomes, tmp_path: Path) -> Home:
+def target(distributed_storages: DistributedStorages, tmp_path: Path) -> HubStorage:
     """An empty, migrated PostgreSQL."""
-    return grown_homes.new(tmp_path / "unused")
+    return distributed_storages.new(tmp_path / "unused")
 
 
 @pytest.fixture(scope="module")
-def small(make_home: MakeHome) -> Home:
+def small(make_storage: MakeStorage) -> HubStorage:
     """A SQLite hub with one user; tests copy it."""
-    home = make_home("embedded")
+    home = make_storage("embedded")
     manage(home.env, "mint_token", "--login", "alice", "--kind", "session")
     return home
 
 
 @pytest.fixture
-def small_home(small: Home, tmp_path: Path) -> Home:
+def small_home(small: HubStorage, tmp_path: Path) -> HubStorage:
     """A copy of one's own."""
     shutil.copytree(small.folder, tmp_path / "data")
-    return embedded_home(tmp_path / "data")
+    return embedded_storage(tmp_path / "data")
 
 
 async def test_tokens_agents_and_audit_of_a_grown_hub_go_on_working(
-    make_home: MakeHome, target: Home, start_hub: StartHub
+    make_storage: MakeStorage, target: HubStorage, start_hub: StartHub
 ) -> None:
-    home = make_home("embedded")
+    home = make_storage("embedded")
     hub = start_hub(home, **OPTIONS)
     owner, alice = hub.mint("owner", "session"), hub.mint("alice", "session")
     with receiving() as receiver:
@@ -86,7 +86,7 @@ async def test_tokens_agents_and_audit_of_a_grown_hub_go_on_working(
             assert "DIFFERS" not in done.stdout
             assert "1 texts held NUL" in done.stderr
 
-            moved = Home("grown", {**target.env, "DATA_DIR": home.env["DATA_DIR"]})
+            moved = HubStorage("grown", {**target.env, "DATA_DIR": home.env["DATA_DIR"]})
             grown = start_hub(moved, **OPTIONS)
             await peer.connect(grown.url)
             assert reply_text(await send(grown.url, peer.handle, "still there?", alice)) == "echo: still there?"
@@ -128,7 +128,7 @@ async def post_file(hub: HubProcess, session_id: str, token: str, data: bytes) -
     return answer.json()
 
 
-def audit_rows(home: Home) -> list[str]:
+def audit_rows(home: HubStorage) -> list[str]:
     with closing(sqlite3.connect(home.folder / "hub.sqlite3")) as database:
         return [row[0] for row in database.execute("SELECT question FROM agents_turn ORDER BY id")]
 
@@ -140,7 +140,7 @@ def payload_of_first_event(url: str) -> str:
     return str(found[0])
 
 
-def test_numbers_go_on_after_the_highest_ever_given(small_home: Home, target: Home) -> None:
+def test_numbers_go_on_after_the_highest_ever_given(small_home: HubStorage, target: HubStorage) -> None:
     """A turn remembers the number of a connection that is gone: no new one may get it."""
     home, url = small_home, target.env["DATABASE_URL"]
     with closing(sqlite3.connect(home.folder / "hub.sqlite3")) as database, database:
@@ -155,7 +155,7 @@ def test_numbers_go_on_after_the_highest_ever_given(small_home: Home, target: Ho
     assert (connections, users) == (42, 2)
 
 
-def test_a_second_move_is_refused(small_home: Home, target: Home) -> None:
+def test_a_second_move_is_refused(small_home: HubStorage, target: HubStorage) -> None:
     home, url = small_home, target.env["DATABASE_URL"]
     assert move(home, url).returncode == 0
     again = move(home, url)
@@ -164,7 +164,7 @@ def test_a_second_move_is_refused(small_home: Home, target: Home) -> None:
     assert rows_of(url, "accounts_user") == 1
 
 
-def test_a_running_hub_is_not_moved(small_home: Home, target: Home) -> None:
+def test_a_running_hub_is_not_moved(small_home: HubStorage, target: HubStorage) -> None:
     held = lock(small_home.folder)  # as a running hub holds it
     done = move(small_home, target.env["DATABASE_URL"])
     os.close(held)
@@ -173,7 +173,7 @@ def test_a_running_hub_is_not_moved(small_home: Home, target: Home) -> None:
     assert rows_of(target.env["DATABASE_URL"], "accounts_user") == 0
 
 
-def test_a_failure_leaves_the_target_empty(small_home: Home, target: Home) -> None:
+def test_a_failure_leaves_the_target_empty(small_home: HubStorage, target: HubStorage) -> None:
     """SQLite keeps texts of any length, PostgreSQL does not."""
     home, url = small_home, target.env["DATABASE_URL"]
     with closing(sqlite3.connect(home.folder / "hub.sqlite3")) as database, database:
@@ -192,15 +192,17 @@ def test_a_failure_leaves_the_target_empty(small_home: Home, target: Home) -> No
         ("postgres://postgres@127.0.0.1:1/nothing", "refused"),
     ],
 )
-def test_a_wrong_target_is_one_sentence(small_home: Home, url: str, sentence: str) -> None:
+def test_a_wrong_target_is_one_sentence(small_home: HubStorage, url: str, sentence: str) -> None:
     done = move(small_home, url)
     assert done.returncode == 1
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_target_that_was_not_migrated_is_refused(small_home: Home, grown_homes: GrownHomes) -> None:
-    done = move(small_home, grown_homes.servers.postgres_url("postgres"))
+def test_a_target_that_was_not_migrated_is_refused(
+    small_home: HubStorage, distributed_storages: DistributedStorages
+) -> None:
+    done = move(small_home, distributed_storages.servers.postgres_url("postgres"))
     assert done.returncode == 1
     assert "older release: run `manage.py migrate` there first" in done.stderr
 

@@ -15,15 +15,15 @@ import pytest
 from lab import ROOT
 from lab.agents import Echo, online
 from lab.callers import inbound, reply_text, send
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from lab.processes import Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-RELEASE = "ae5309f"  # that of tests/house/test_migrations.py
+RELEASE = "ae5309f"  # that of tests/repository/test_migrations.py
 ITS_TESTS = ["tests/surfaces/test_hub_dialect.py", "tests/native/test_rest_agents.py"]
-SCHEMA = ["*/migrations/*.py", "kit/gentle_index.py"]  # all that makes it
+SCHEMA = ["*/migrations/*.py", "kit/concurrent_index.py"]  # all that makes it
 
 
 class OldHub(HubProcess):
@@ -54,8 +54,8 @@ def _old_code(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.mark.usefixtures("_old_code")
-async def test_old_code_serves_on_the_new_schema(make_home: MakeHome) -> None:
-    home = make_home("embedded")
+async def test_old_code_serves_on_the_new_schema(make_storage: MakeStorage) -> None:
+    home = make_storage("embedded")
     hub = OldHub.start(home, TASK_STORE="journal")
     try:
         alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
@@ -67,10 +67,10 @@ async def test_old_code_serves_on_the_new_schema(make_home: MakeHome) -> None:
         hub.stop()
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.usefixtures("_old_code")
-async def test_old_and_new_processes_answer_for_each_other(make_home: MakeHome) -> None:
-    hub = MixedHub.start(make_home("grown"), processes=2)
+async def test_old_and_new_processes_answer_for_each_other(make_storage: MakeStorage) -> None:
+    hub = MixedHub.start(make_storage("grown"), processes=2)
     try:
         alice = hub.mint("alice", "session")
         for at in (0, 1):

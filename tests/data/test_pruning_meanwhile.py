@@ -1,4 +1,4 @@
-"""Old rows go while people ask: nobody is refused, and the pruning comes to its end.
+"""Old rows are deleted while users ask: no ask is refused, and the pruning finishes.
 
 The embedded hub prunes itself, some seconds after its start.
 """
@@ -14,8 +14,8 @@ import pytest
 from lab import ROOT
 from lab.agents import Echo, online
 from lab.callers import reply_text, send
-from lab.homes import Home, hub_env
 from lab.hub_process import StartHub
+from lab.hub_storage import HubStorage, hub_env
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -46,7 +46,7 @@ print(Turn.objects.filter(chat_id__startswith="old-").count(), Event.objects.fil
 PROGRAM = "import sys, django; django.setup(); exec(sys.argv[1])"
 
 
-def program(home: Home, text: str) -> subprocess.Popen[str]:
+def program(home: HubStorage, text: str) -> subprocess.Popen[str]:
     env = hub_env(home.env) | {"DJANGO_SETTINGS_MODULE": "hub.settings"}
     command = [sys.executable, "-c", PROGRAM, text]
     return subprocess.Popen(command, env=env, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -58,7 +58,7 @@ async def finished(running: subprocess.Popen[str]) -> str:
     return output
 
 
-def left_of(home: Home) -> tuple[int, int]:
+def left_of(home: HubStorage) -> tuple[int, int]:
     """How many old turns and events are left in SQLite."""
     with closing(sqlite3.connect(home.folder / "hub.sqlite3")) as database:
         [turns] = database.execute("SELECT count(*) FROM agents_turn WHERE chat_id LIKE 'old-%'").fetchone()
@@ -66,7 +66,7 @@ def left_of(home: Home) -> tuple[int, int]:
     return turns, events
 
 
-async def test_asks_go_on_while_old_rows_go(home: Home, start_hub: StartHub) -> None:
+async def test_asks_go_on_while_old_rows_go(home: HubStorage, start_hub: StartHub) -> None:
     hub = start_hub(home)
     async with online(hub, Echo, agent={"dailyBudgetQueries": 100_000}) as agent:
         await finished(program(home, SEED))

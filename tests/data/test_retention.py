@@ -1,4 +1,4 @@
-"""What goes when it is old, and that nobody waits while it goes."""
+"""Old rows are deleted, and no request waits meanwhile."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from accounts.models import LoginAttempt, User
 from agents import jobs
 from agents.models import Event, Session, Turn
 from kit import batches
-from tests.native.house import Person, api, browser, make_agent, make_session, make_turn
+from tests.native.rows import Person, api, browser, make_agent, make_session, make_turn
 from webhooks import jobs as webhook_jobs
 from webhooks.models import Delivery, Subscription
 

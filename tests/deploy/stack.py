@@ -1,4 +1,4 @@
-"""`make run-stack` as somebody who tries it: started, watched by what it prints, ended by Ctrl-C."""
+"""`make run-stack` as a developer uses it: started, observed by its output, ended by Ctrl-C."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from lab import ROOT
-from lab.homes import hub_env
+from lab.hub_storage import hub_env
 from lab.processes import Program, free_port, python
 from lab.waiting import until
 
@@ -84,6 +84,6 @@ def running_stack(folder: Path, path: str = "", **env: str) -> Iterator[Stack]:
 
 
 def _forget(home: Path) -> None:
-    """What root keeps elsewhere, because PostgreSQL runs as nobody."""
+    """What root keeps elsewhere, because PostgreSQL runs as the user `nobody`."""
     if home.is_symlink():
         shutil.rmtree(home.resolve().parent, ignore_errors=True)

@@ -4,7 +4,7 @@ import re
 
 from lab import ROOT
 from tests.deploy.files import document
-from tests.house.test_docs import anchors
+from tests.repository.test_docs import anchors
 
 RULES = document("prometheus/alerts.yaml")["groups"][0]["rules"]
 METRICS = (ROOT / "docs" / "reference" / "metrics.md").read_text()

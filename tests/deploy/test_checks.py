@@ -14,8 +14,8 @@ from hub.checks import TAG
 from hub.checks.settings import filesystem_of
 from hub.models import JobRun
 from lab import ROOT
-from lab.homes import MakeHome, manage, run_command
-from tests.house.tracked import named
+from lab.hub_storage import MakeStorage, manage, run_command
+from tests.repository.tracked import named
 
 ID = re.compile(r"clawbridge\.[EW]\d{3}")
 GOOD = {
@@ -120,9 +120,9 @@ def test_a_worker_that_stopped_is_told(home: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.grown
-def test_what_postgresql_and_redis_would_lose_is_told(make_home: MakeHome) -> None:
-    home = make_home("grown")  # its PostgreSQL runs without fsync, its Redis without maxmemory
+@pytest.mark.distributed
+def test_what_postgresql_and_redis_would_lose_is_told(make_storage: MakeStorage) -> None:
+    home = make_storage("grown")  # its PostgreSQL runs without fsync, its Redis without maxmemory
     env = {**home.env, "PUBLIC_URL": "https://hub.example", "TRUSTED_PROXIES": "127.0.0.1"}
     assert check_deploy(env) == {"E007", "W003", "W008", "W010"}
     away = env | {"DATABASE_URL": "postgres://nobody@127.0.0.1:9/none", "SECRET_KEY": "k" * 20 + "0123456789" * 4}

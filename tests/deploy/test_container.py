@@ -1,4 +1,4 @@
-"""The image and the composition: what is in them runs, as nobody in particular, and names no registry."""
+"""The image and the composition: what is in them runs as an unprivileged user and names no registry."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab import ROOT
-from lab.homes import manage
+from lab.hub_storage import manage
 from tests.deploy.files import DEPLOY, Json, document
 
 LINES = (DEPLOY / "Containerfile").read_text()
@@ -30,7 +30,7 @@ def copied() -> list[str]:
     return [one for line in sources for one in line if not one.startswith(("--", "/"))]
 
 
-def test_the_image_is_built_in_stages_and_runs_as_nobody_in_particular() -> None:
+def test_the_image_is_built_in_stages_and_runs_as_an_unprivileged_user() -> None:
     assert re.findall(r"^FROM (\S+)", LINES, re.MULTILINE) == ["python:3.11-slim"] * 2
     assert re.search(r"^USER [1-9]\d+:[1-9]\d+$", LAST, re.MULTILINE)
     assert "/livez" in re.findall(r"HEALTHCHECK(?:.*\\\n)*.*", LAST)[0]

@@ -13,8 +13,8 @@ import pytest
 from deploy.stack.proxy import proxy
 from lab.agents import Echo, Held, online
 from lab.callers import TLS, bearer, envelope, question, reply_text, rpc_path, send, web
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from lab.processes import free_port
 from tests.deploy.files import DEPLOY
 
@@ -33,7 +33,7 @@ class Front:
 
 @pytest.fixture(scope="module", params=["nginx", "caddy"])
 def front(
-    request: pytest.FixtureRequest, make_home: MakeHome, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, make_storage: MakeStorage, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Front]:
     program = shutil.which(request.param)
     if program is None:
@@ -41,7 +41,7 @@ def front(
     settings = {"GITHUB_CLIENT_ID": "app", "GITHUB_CLIENT_SECRET": "secret", "SIGNIN_RATE_PER_MINUTE": 20}
     address = f"127.0.0.1:{free_port()}"
     hub = HubProcess.start(
-        make_home("embedded"), TRUSTED_PROXIES="127.0.0.1", PUBLIC_URL=f"http://{address}", **settings
+        make_storage("embedded"), TRUSTED_PROXIES="127.0.0.1", PUBLIC_URL=f"http://{address}", **settings
     )
     folder: Path = tmp_path_factory.mktemp("proxy")
     running = proxy(program, folder, address, [hub.url.removeprefix("http://")])

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from hub.watch.endpoints import WatchEndpoints
+from hub.monitoring.endpoints import MonitoringEndpoints
 from kit.asgi import HttpRequest
 from lab.callers import web
 from lab.faults.proxy import proxied
-from lab.homes import GrownHomes, MakeHome
 from lab.hub_process import StartHub
+from lab.hub_storage import DistributedStorages, MakeStorage
 from lab.waiting import eventually
 
 ASKS, WITHIN_S = 8, 1.5
 
 
 @pytest.mark.slow
-@pytest.mark.grown
+@pytest.mark.distributed
 async def test_a_database_that_hangs_makes_the_process_unready_in_time(
-    make_home: MakeHome, grown_homes: GrownHomes, start_hub: StartHub
+    make_storage: MakeStorage, distributed_storages: DistributedStorages, start_hub: StartHub
 ) -> None:
-    home, server = make_home("grown"), grown_homes.servers.postgres_port
+    home, server = make_storage("grown"), distributed_storages.servers.postgres_port
     with proxied(server) as way:
         url = home.env["DATABASE_URL"].replace(f":{server}/", f":{way.port}/")
         hub = start_hub(replace(home, env={**home.env, "DATABASE_URL": url}))
@@ -54,7 +54,7 @@ async def test_a_process_that_cannot_start_is_alive_and_not_ready() -> None:
     async def fail() -> None:
         raise ConnectionError
 
-    watching = WatchEndpoints(CollectorRegistry(), "", fail)
+    watching = MonitoringEndpoints(CollectorRegistry(), "", fail)
     told: list[Any] = []
 
     async def send(message: Any) -> None:

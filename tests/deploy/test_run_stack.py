@@ -13,7 +13,7 @@ from lab.waiting import eventually
 from tests.deploy.stack import Stack, running_stack
 
 LEAVING = ["web 1", "web 2", "beat", "worker", "PostgreSQL", "Redis"]
-pytestmark = [pytest.mark.slow, pytest.mark.grown, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.distributed, pytest.mark.timeout(300)]
 
 
 async def test_both_processes_answer_also_after_one_was_killed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What proxies say of callers is believed from the proxies that the operator named, and from nobody else."""
+"""Forwarded headers are believed from the proxies that the operator named, and from no other client."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from lab.callers import TLS
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from tests.surfaces.test_serving import start_and_fail
 
 START = "/api/v1/auth/oauth/start"
@@ -32,19 +32,19 @@ def forwarded(*values: str) -> Headers:
 
 
 @pytest.fixture(scope="module")
-def behind(make_home: MakeHome) -> Iterator[HubProcess]:
+def behind(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """A hub whose proxies are this machine and 10.0.0.0/24."""
     settings = SETTINGS | {"TRUSTED_PROXIES": "127.0.0.1 10.0.0.0/24", "PUBLIC_URL": "https://hub.example"}
-    hub = HubProcess.start(make_home("embedded"), **settings)
+    hub = HubProcess.start(make_storage("embedded"), **settings)
     yield hub
     hub.stop()
 
 
 @pytest.fixture(scope="module")
-def direct(make_home: MakeHome) -> Iterator[HubProcess]:
-    """A hub whose proxy is elsewhere: whoever calls from here is a caller."""
+def direct(make_storage: MakeStorage) -> Iterator[HubProcess]:
+    """A hub whose proxy is elsewhere: requests from this machine are those of a caller."""
     settings = SETTINGS | {"TRUSTED_PROXIES": "192.0.2.1", "PUBLIC_URL": "https://hub.example"}
-    hub = HubProcess.start(make_home("embedded"), **settings)
+    hub = HubProcess.start(make_storage("embedded"), **settings)
     yield hub
     hub.stop()
 

@@ -23,8 +23,8 @@ from lab.callers import (
     send,
     web,
 )
-from lab.homes import MakeHome, hub_env
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage, hub_env
 from lab.waiting import eventually
 from tests.deploy.collector import Collector, Span, collecting
 
@@ -43,14 +43,16 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(make_home: MakeHome) -> Iterator[Watched]:
+def watched(make_storage: MakeStorage) -> Iterator[Watched]:
     with collecting() as collector:
         env = {
             "METRICS_TOKEN": METRICS_TOKEN,
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
             "OTEL_BSP_SCHEDULE_DELAY": 200,
         }
-        hub = HubProcess.start(make_home("embedded"), LOG_FORMAT="json", LOG_LEVEL="DEBUG", REPLY_WAIT_S=2, **env)
+        hub = HubProcess.start(
+            make_storage("embedded"), LOG_FORMAT="json", LOG_LEVEL="DEBUG", REPLY_WAIT_S=2, **env
+        )
         yield Watched(hub, collector)
         hub.stop()
 
@@ -202,12 +204,14 @@ async def test_what_was_said_and_secrets_are_in_none_of_it(watched: Watched) -> 
         assert canary not in everything
 
 
-def test_without_an_endpoint_no_exporter_is_imported(make_home: MakeHome) -> None:
-    """redis-py imports OpenTelemetry's API where it is installed; what makes and sends spans, nobody does."""
+def test_without_an_endpoint_no_exporter_is_imported(make_storage: MakeStorage) -> None:
+    """redis-py imports OpenTelemetry's API where it is installed; the modules that make and send spans are not
+    imported.
+    """
     script = "import sys, hub.asgi; print(*sys.modules)"
-    env = hub_env(dict(make_home("embedded").env))
+    env = hub_env(dict(make_storage("embedded").env))
     command = [sys.executable, "-c", script]
     shown = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     imported = set(shown.stdout.split())
-    assert "hub.watch.ledger" in imported, shown.stderr
-    assert not {"hub.watch.telemetry", "opentelemetry.exporter", "opentelemetry.sdk.trace.export"} & imported
+    assert "hub.monitoring.ledger" in imported, shown.stderr
+    assert not {"hub.monitoring.telemetry", "opentelemetry.exporter", "opentelemetry.sdk.trace.export"} & imported

@@ -7,15 +7,15 @@ import pytest
 from schemathesis import openapi as schemathesis
 
 from lab.hub_process import HubProcess
-from tests.conftest import MakeHome
+from tests.conftest import MakeStorage
 from tests.descriptions.cases import OPTIONS, WITHIN_S
 from tests.descriptions.seeded import Seeded, seed
 
 
 @pytest.fixture(scope="module")
-def live(make_home: MakeHome) -> Iterator[tuple[Seeded, Any]]:
+def live(make_storage: MakeStorage) -> Iterator[tuple[Seeded, Any]]:
     """The hub, and its description."""
-    hub = HubProcess.start(make_home("embedded"), **OPTIONS)
+    hub = HubProcess.start(make_storage("embedded"), **OPTIONS)
     try:
         url = f"{hub.url}/api/v1/schema"
         yield seed(hub), schemathesis.from_url(url, wait_for_schema=WITHIN_S)

@@ -12,11 +12,11 @@ from lab.hub_process import HubProcess
 from tests.http_json import client
 
 WITHIN_S = 30
-HOOK = "http://127.0.0.1:9/hook"  # nobody listens there
+HOOK = "http://127.0.0.1:9/hook"  # nothing listens there
 CHANGED = {"patchOneAgent", "deleteOneAgent", "postHaltAgent", "deleteHaltAgent"}  # on agents of their own
 ENDED = {"deleteOneSession", "postArchiveSession"}  # these a session
 ASKED = {"postResolvePermission"}  # these one whose agent asks leave
-LEAVE = "leave-1"
+PERMISSION = "leave-1"
 NOT_OFFERED = {  # known, and a 404 whatever is asked
     "deleteOneDesktop",
     "postDesktopSessions",
@@ -110,7 +110,7 @@ def seed(hub: HubProcess) -> Seeded:
         "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],
         "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
-        "request_id": LEAVE,
+        "request_id": PERMISSION,
         "task_id": task_id,
         "config_id": asyncio.run(_have_told(seeded, task_id)),
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
@@ -129,7 +129,7 @@ async def _register(seeded: Seeded, *, asks_leave: bool = False) -> str:
     async with ChannelAgent(seeded.hub.url, seeded.tokens["channelToken"]) as peer:
         assert peer.session_id is not None
         if asks_leave:
-            await peer.send(type="permission_request", requestId=LEAVE, tool="Bash", inputPreview="ls")
+            await peer.send(type="permission_request", requestId=PERMISSION, tool="Bash", inputPreview="ls")
             await peer.send(type="list_agents_request", correlationId="after")
             await peer.heard("list_agents_response")
         return peer.session_id

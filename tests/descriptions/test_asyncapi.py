@@ -13,7 +13,7 @@ from agents.links.channel import frames
 from hub.descriptions.asyncapi import asyncapi, name_of
 from hub.descriptions.described import SOCKETS
 from kit.describe import Socket
-from tests.house.tracked import ROOT
+from tests.repository.tracked import ROOT
 
 Json = dict[str, Any]
 

@@ -22,7 +22,7 @@ from hub.descriptions import openapi as written
 from hub.descriptions.described import OPERATIONS
 from hub.descriptions.openapi import openapi
 from tests.descriptions.seeded import NOT_OFFERED
-from tests.house.tracked import ROOT
+from tests.repository.tracked import ROOT
 
 Json = dict[str, Any]
 METHODS = ("get", "post", "put", "patch", "delete")

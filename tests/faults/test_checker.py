@@ -173,10 +173,10 @@ def test_errors_that_are_none_are_seen() -> None:
     ]
     for fields, broken in cases:
         found = evidence([ask(outcome="refused", **fields)], [])
-        check(answers.errors_say_when_to_come_back(found), broken=broken)
+        check(answers.errors_say_when_to_retry(found), broken=broken)
         for op in ("read", "reread", "peek"):
             found = evidence([], [], **{op: [read(op, **fields)]})
-            check(answers.errors_say_when_to_come_back(found), broken=broken)
+            check(answers.errors_say_when_to_retry(found), broken=broken)
 
 
 def test_answers_lost_in_a_drain_are_seen() -> None:

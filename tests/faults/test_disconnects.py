@@ -28,7 +28,7 @@ async def test_a_caller_who_leaves_a_stream_does_not_stop_the_turn(hub: HubProce
         async with open_stream(hub.urls[-1], agent.handle, "leaving", alice) as answer:
             await answer.next_line()
             prompt = await agent.heard("prompt")
-        await agent.reply(prompt["chatId"], "to nobody")
+        await agent.reply(prompt["chatId"], "to no caller")
         row = await audited(hub, agent, "leaving")
     assert (row["askerLogin"], row["routeId"]) == ("alice", prompt["chatId"])
 
@@ -43,7 +43,7 @@ async def test_a_caller_who_leaves_a_waiting_answer_does_not_stop_the_turn(
         with contextlib.suppress(asyncio.CancelledError):
             await asking
         assert failed_text(await send(hub.url, agent.handle, "too early", bob)).endswith("another caller")
-        await agent.reply(prompt["chatId"], "to nobody")
+        await agent.reply(prompt["chatId"], "to no caller")
         await audited(hub, agent, "leaving")
         assert reply_text(await send(hub.url, agent.handle, "now", bob)) == "echo: now"
 
@@ -64,9 +64,7 @@ async def test_an_agent_that_drops_ends_the_stream_with_a_failed_frame(hub: HubP
             assert [task["status"]["state"] for task in tasks] == ["WORKING", "FAILED"]
 
 
-async def test_an_agent_that_says_goodbye_in_the_middle_fails_the_turn_at_once(
-    hub: HubProcess, alice: str
-) -> None:
+async def test_an_agent_that_closes_in_the_middle_fails_the_turn_at_once(hub: HubProcess, alice: str) -> None:
     async with online(hub, Stall) as agent:
         asking = asyncio.create_task(send(hub.urls[-1], agent.handle, "hello", alice))
         await agent.heard("prompt")

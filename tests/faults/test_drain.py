@@ -22,8 +22,8 @@ from lab.callers import (
     web,
 )
 from lab.channel_agent import ChannelAgent
-from lab.homes import Home, MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import HubStorage, MakeStorage
 from lab.waiting import eventually
 from tests.deploy.collector import collecting
 
@@ -32,7 +32,7 @@ MANY = 120
 
 
 async def status_of_an_ask(hub: HubProcess, handle: str, token: str) -> int:
-    """The HTTP status of one more question; 0 when nobody listens."""
+    """The HTTP status of one more question; 0 when nothing listens."""
     async with web(hub.url) as client:
         try:
             body = envelope("SendMessage", question("one more"))
@@ -43,7 +43,9 @@ async def status_of_an_ask(hub: HubProcess, handle: str, token: str) -> int:
     return response.status_code
 
 
-async def test_a_turn_that_runs_finishes_while_new_questions_get_503(home: Home, start_hub: StartHub) -> None:
+async def test_a_turn_that_runs_finishes_while_new_questions_get_503(
+    home: HubStorage, start_hub: StartHub
+) -> None:
     hub = start_hub(home)
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with online(hub, Held, agent={"queueing": {"max": 1}}) as agent:
@@ -68,7 +70,7 @@ async def test_a_turn_that_runs_finishes_while_new_questions_get_503(home: Home,
 
 
 @pytest.mark.slow
-async def test_the_next_start_after_a_drain_is_clean(home: Home, start_hub: StartHub) -> None:
+async def test_the_next_start_after_a_drain_is_clean(home: HubStorage, start_hub: StartHub) -> None:
     hub = start_hub(home)
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with online(hub, Held) as agent:
@@ -87,7 +89,9 @@ async def test_the_next_start_after_a_drain_is_clean(home: Home, start_hub: Star
 
 
 @pytest.mark.slow
-async def test_a_turn_that_outlasts_the_drain_fails_and_the_hub_leaves(home: Home, start_hub: StartHub) -> None:
+async def test_a_turn_that_outlasts_the_drain_fails_and_the_hub_leaves(
+    home: HubStorage, start_hub: StartHub
+) -> None:
     hub = start_hub(home, DRAIN_S=1)
     alice = hub.mint("alice", "session")
     async with online(hub, Stall) as agent, open_stream(hub.url, agent.handle, "hello", alice) as answer:
@@ -104,7 +108,7 @@ async def test_a_turn_that_outlasts_the_drain_fails_and_the_hub_leaves(home: Hom
     assert log["recent"][0]["deniedReason"]
 
 
-async def test_an_idle_hub_sends_its_agents_away_and_leaves(home: Home, start_hub: StartHub) -> None:
+async def test_an_idle_hub_sends_its_agents_away_and_leaves(home: HubStorage, start_hub: StartHub) -> None:
     hub = start_hub(home)
     async with online(hub, Echo) as agent:
         hub.terminate()
@@ -114,9 +118,9 @@ async def test_an_idle_hub_sends_its_agents_away_and_leaves(home: Home, start_hu
         assert await hub.exit_code() == 0
 
 
-async def test_a_step_of_leaving_that_fails_keeps_no_other(make_home: MakeHome, start_hub: StartHub) -> None:
+async def test_a_step_of_leaving_that_fails_keeps_no_other(make_storage: MakeStorage, start_hub: StartHub) -> None:
     """The database keeps the process' row; its last spans, which go after that, are sent all the same."""
-    home = make_home("embedded")
+    home = make_storage("embedded")
     with collecting() as collector:
         env = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": 60_000}
         hub = start_hub(home, **env)
@@ -134,10 +138,10 @@ async def test_a_step_of_leaving_that_fails_keeps_no_other(make_home: MakeHome, 
 
 
 async def test_agents_of_a_process_that_drains_are_not_all_sent_away_at_once(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
     """They come back after a second: at most about a third of them in any one. Real speed, on one home."""
-    hub = start_hub(make_home("embedded"), TEST_TIME_SCALE=1)
+    hub = start_hub(make_storage("embedded"), TEST_TIME_SCALE=1)
     left: list[float] = []
 
     async def stay(agent: ChannelAgent) -> None:

@@ -1,4 +1,4 @@
-"""kill -9 of a hub whose tasks are in the database: they are there afterwards, as far as anybody was told."""
+"""kill -9 of a hub whose tasks are in the database: they are there afterwards, as far as any caller was told."""
 
 import asyncio
 
@@ -7,8 +7,8 @@ import pytest
 
 from lab.agents import TaskPeer, online
 from lab.callers import web
-from lab.homes import MakeHome
 from lab.hub_process import StartHub
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.v1.caller import Caller, Event, message, texts
 
@@ -19,10 +19,10 @@ PIECES = [f"piece {number}" for number in range(40)]
 
 
 async def test_a_task_whose_hub_died_is_failed_with_what_was_told_of_it(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
     """The stream is cut anywhere: what came before is there again, each frame once, and nothing is made up."""
-    hub = start_hub(make_home("embedded"), TASK_STORE="journal")
+    hub = start_hub(make_storage("embedded"), TASK_STORE="journal")
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
         kept = await caller.send("hello")
@@ -62,9 +62,9 @@ async def test_a_task_whose_hub_died_is_failed_with_what_was_told_of_it(
 
 
 async def test_an_ask_that_waited_for_its_agent_has_failed_and_what_was_in_memory_is_gone(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_home("embedded"), TASK_STORE="journal")
+    hub = start_hub(make_storage("embedded"), TASK_STORE="journal")
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with (
         online(hub, TaskPeer, agent={"queueing": {"max": 2}}) as agent,

@@ -9,8 +9,8 @@ import pytest
 
 from lab.agents import Echo, Stall, online
 from lab.callers import Json, failed_text, inbound, reply_text, send
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually, on_hub
 
 WITHIN_S = on_hub(35.0, at_least_s=12.0)
@@ -46,11 +46,11 @@ async def swallow(asking: Awaitable[Json]) -> Json | None:
         return None
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 async def test_when_the_callers_process_dies_the_agent_serves_others_again(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_home("grown"), processes=2, worker=True)
+    hub = start_hub(make_storage("grown"), processes=2, worker=True)
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with online(hub, Stall, at=0, only_first=True) as agent:
         asking = asyncio.create_task(swallow(send(hub.urls[1], agent.handle, "lost", alice)))
@@ -62,11 +62,11 @@ async def test_when_the_callers_process_dies_the_agent_serves_others_again(
         await check_nothing_open(hub, hub.urls[0], agent)
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 async def test_when_the_agents_process_dies_its_caller_is_told_and_others_are_served(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_home("grown"), processes=2, worker=True)
+    hub = start_hub(make_storage("grown"), processes=2, worker=True)
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with online(hub, Stall, at=0, only_first=True) as agent:
         asking = asyncio.create_task(send(hub.urls[1], agent.handle, "lost", alice))
@@ -82,9 +82,9 @@ async def test_when_the_agents_process_dies_its_caller_is_told_and_others_are_se
 
 
 async def test_when_the_only_process_dies_the_next_start_is_clean(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_home("embedded"))
+    hub = start_hub(make_storage("embedded"))
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with online(hub, Stall, only_first=True, agent={"dailyBudgetQueries": 2}) as agent:
         asking = asyncio.create_task(swallow(send(hub.url, agent.handle, "lost", alice)))
@@ -102,9 +102,9 @@ async def test_when_the_only_process_dies_the_next_start_is_clean(
 
 
 async def test_answers_given_before_a_kill_are_in_the_audit_after_it(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_home("embedded"))
+    hub = start_hub(make_storage("embedded"))
     alice = hub.mint("alice", "session")
     async with online(hub, Echo) as agent:
         for number in range(5):

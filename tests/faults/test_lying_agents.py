@@ -19,7 +19,7 @@ async def check_refused(agent: ChannelAgent, errors_before: int) -> None:
 
 
 @pytest.mark.parametrize("liar_at", [0, -1])
-async def test_a_reply_under_anothers_chat_id_reaches_nobody(hub: HubProcess, alice: str, liar_at: int) -> None:
+async def test_a_reply_under_anothers_chat_id_is_dropped(hub: HubProcess, alice: str, liar_at: int) -> None:
     async with online(hub, Stall) as honest, online(hub, Echo, at=liar_at) as liar:
         asking = asyncio.create_task(send(hub.urls[-1], honest.handle, "hello", alice))
         chat_id = (await honest.heard("prompt"))["chatId"]
@@ -31,7 +31,7 @@ async def test_a_reply_under_anothers_chat_id_reaches_nobody(hub: HubProcess, al
         assert reply_text(await asking) == "the truth"
 
 
-async def test_a_lie_of_the_same_owner_under_a_second_session_reaches_nobody(hub: HubProcess, alice: str) -> None:
+async def test_a_lie_of_the_same_owner_under_a_second_session_is_dropped(hub: HubProcess, alice: str) -> None:
     async with (
         online(hub, Stall) as honest,
         ChannelAgent(hub.urls[-1], hub.mint("owner", "channel")) as sibling,
@@ -45,7 +45,7 @@ async def test_a_lie_of_the_same_owner_under_a_second_session_reaches_nobody(hub
 
 
 @pytest.mark.parametrize("liar_at", [0, -1])
-async def test_a_status_and_an_artifact_under_anothers_chat_id_reach_nobody(
+async def test_a_status_and_an_artifact_under_anothers_chat_id_are_dropped(
     hub: HubProcess, alice: str, liar_at: int
 ) -> None:
     async with online(hub, TaskPeer) as honest, online(hub, TaskPeer, at=liar_at) as liar:
@@ -78,7 +78,7 @@ async def test_what_is_malformed_is_refused_and_the_reply_goes_on(hub: HubProces
         assert reply_text(await asking) == "the reply"
 
 
-async def test_a_flood_of_notes_fails_its_turn_and_nobody_elses(hub: HubProcess, alice: str, bob: str) -> None:
+async def test_a_flood_of_notes_fails_its_turn_and_no_others(hub: HubProcess, alice: str, bob: str) -> None:
     async with online(hub, TaskPeer, at=-1) as agent:
         asking = asyncio.create_task(send(hub.url, agent.handle, "hold | say too much", alice))
         chat_id = (await agent.heard("prompt"))["chatId"]
@@ -109,8 +109,8 @@ async def test_of_two_answers_the_first_stands(hub: HubProcess, alice: str) -> N
 
 
 @pytest.mark.slow
-async def test_a_reply_after_the_end_changes_nothing(impatient_hub: HubProcess) -> None:
-    hub, alice = impatient_hub, impatient_hub.mint("alice", "session")
+async def test_a_reply_after_the_end_changes_nothing(short_wait_hub: HubProcess) -> None:
+    hub, alice = short_wait_hub, short_wait_hub.mint("alice", "session")
     async with online(hub, Stall, only_first=True) as agent:
         task = await send(hub.url, agent.handle, "stall", alice)
         assert failed_text(task) == "agent did not reply within 2s"
@@ -119,7 +119,7 @@ async def test_a_reply_after_the_end_changes_nothing(impatient_hub: HubProcess) 
         assert (await get_task(hub.url, agent.handle, task["id"], alice))["result"] == task
 
 
-async def test_a_reply_on_an_evicted_socket_reaches_nobody(hub: HubProcess, alice: str) -> None:
+async def test_a_reply_on_an_evicted_socket_is_dropped(hub: HubProcess, alice: str) -> None:
     async with online(hub, SpeaksWhenEvicted) as old:
         asking = asyncio.create_task(send(hub.urls[-1], old.handle, "hello", alice))
         await old.heard("prompt")

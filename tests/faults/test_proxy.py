@@ -79,12 +79,12 @@ async def test_a_delay_is_added_to_each_direction_and_does_not_narrow_the_way(ec
             assert time.monotonic() - began < 10 * DELAY_S
 
 
-async def test_silence_lets_nothing_pass_and_tells_nobody_and_afterwards_all_arrives(echo_port: int) -> None:
+async def test_silence_lets_nothing_pass_and_tells_no_one_and_afterwards_all_arrives(echo_port: int) -> None:
     with proxied(echo_port) as proxy:
         async with Client.through(proxy) as client:
             proxy.silence()
             client.writer.write(b"hello?")
-            async with Client.through(proxy) as late:  # the kernel takes it, and nobody answers
+            async with Client.through(proxy) as late:  # the kernel accepts it, and no program answers
                 late.writer.write(b"and me")
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(client.reader.readexactly(1), SILENCE_S)
@@ -93,7 +93,7 @@ async def test_silence_lets_nothing_pass_and_tells_nobody_and_afterwards_all_arr
                 assert await late.reader.readexactly(6) == b"and me"
 
 
-async def test_nobody_behind_it_is_an_end_and_not_a_hang(unused_tcp_port: int) -> None:
+async def test_no_server_behind_it_is_an_end_and_not_a_hang(unused_tcp_port: int) -> None:
     with proxied(unused_tcp_port) as proxy:
         async with Client.through(proxy) as client:
             assert await asyncio.wait_for(client.reader.read(), 5) == b""

@@ -48,7 +48,7 @@ async def test_who_cannot_connect_in_time_has_sent_nothing(unused_tcp_port: int)
     address = ("127.0.0.1", unused_tcp_port)
     with socket.create_server(address, backlog=0), socket.create_connection(address):
         async with web(f"http://127.0.0.1:{unused_tcp_port}") as client:
-            client.timeout = httpx.Timeout(30, connect=0.3)  # the kernel takes one, and nobody takes it over
+            client.timeout = httpx.Timeout(30, connect=0.3)  # the kernel accepts one, and no program does
             answer = await ask(client, "v1", QUESTION)
     assert answer.outcome == "unsent"
     assert "Timeout" in answer.text

@@ -40,7 +40,7 @@ def test_every_fault_has_rows_that_it_must_fill() -> None:
 async def test_a_fault_that_fails_is_a_violation_and_the_run_goes_on(tmp_path: Path) -> None:
     async def fail(scene: Scene) -> None:
         scene.saw("something", True)
-        raise TimeoutError("nobody came")
+        raise TimeoutError("no agent came")
 
     with closing(OpLog(tmp_path / "operations.jsonl")) as log:
         stack = Stack(tmp_path, log)
@@ -52,7 +52,7 @@ async def test_a_fault_that_fails_is_a_violation_and_the_run_goes_on(tmp_path: P
     assert (done, scene.done) == (1, 8)
     seen = [(row.name, row.says, len(row.violations)) for row in rows]
     assert seen == [("F1", "something", 0), ("F1", DONE, 1)]
-    assert "nobody came" in rows[1].violations[0]
+    assert "no agent came" in rows[1].violations[0]
 
 
 def test_a_fault_done_again_goes_on_with_the_next_number(tmp_path: Path) -> None:

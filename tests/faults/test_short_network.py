@@ -16,7 +16,7 @@ from lab.faults.run import Todo, run
 from lab.faults.table import TABLE, chosen
 from lab.waiting import SCALE
 
-pytestmark = [pytest.mark.slow, pytest.mark.grown]
+pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 
 CLOCKS = {"F11", "F12"}
 NETWORK = {"F4", "F5", "F8", "F13", "F14", "F17", "F18"}
@@ -79,7 +79,7 @@ async def _check_network(wanted: Done, *, scale: float) -> None:
 async def _check(todo: Todo, *, scale: float = 1) -> None:
     said: list[str] = []
     with tempfile.TemporaryDirectory(prefix="hub-faults-") as folder:
-        Path(folder).chmod(0o755)  # PostgreSQL runs as somebody else when we are root
+        Path(folder).chmod(0o755)  # PostgreSQL runs as another user when we are root
         outcome = await run(todo, Path(folder), asks=0, say=said.append, scale=scale)
     assert outcome.asks > 100, said
     assert not outcome.violations, f"{as_markdown(outcome.rows)}\n{examples(outcome.rows)}"

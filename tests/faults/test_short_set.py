@@ -11,7 +11,7 @@ from lab.faults.table import chosen
 from lab.waiting import SCALE
 from tests.faults.test_short_network import HERE as ELSEWHERE
 
-pytestmark = [pytest.mark.slow, pytest.mark.grown]
+pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 
 
 QUICK = "F1=1,F3,F7,F9=2,I13"  # one of each kind: a web process, Redis, PostgreSQL, agents, tokens
@@ -34,7 +34,7 @@ async def test_no_invariant_breaks_in_the_short_set() -> None:
 async def _check(todo: Todo, *, scale: float) -> None:
     said: list[str] = []
     with tempfile.TemporaryDirectory(prefix="hub-faults-") as folder:
-        Path(folder).chmod(0o755)  # PostgreSQL runs as somebody else when we are root
+        Path(folder).chmod(0o755)  # PostgreSQL runs as another user when we are root
         outcome = await run(todo, Path(folder), asks=0, say=said.append, scale=scale)
     assert outcome.asks > 100, said
     assert not outcome.violations, f"{as_markdown(outcome.rows)}\n{examples(outcome.rows)}"

@@ -1,4 +1,4 @@
-"""Clients that are slow on purpose: they are hung up on, and hurt nobody meanwhile."""
+"""Clients that are slow on purpose: they are disconnected, and other clients are served meanwhile."""
 
 import asyncio
 import signal
@@ -15,8 +15,8 @@ import pytest
 from hub.http_protocol import HEAD_WITHIN_S
 from lab.agents import Echo, online
 from lab.callers import bearer, envelope, question, rpc_path, web
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
 from lab.waiting import on_hub
 
 SLOW = 200
@@ -132,12 +132,14 @@ async def upload(hub: HubProcess, session_id: str | None, token: str) -> str:
 
 
 @pytest.mark.slow
-async def test_two_hundred_slow_clients_do_not_hurt_the_others(make_home: MakeHome, start_hub: StartHub) -> None:
+async def test_two_hundred_slow_clients_do_not_hurt_the_others(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
     """Asks with and without them, in turns within one run; the medians of the rounds are compared.
 
     Real speed: a hub that hangs up on them sooner would be busy with those who come back.
     """
-    hub = start_hub(make_home("embedded"), TEST_TIME_SCALE=1)
+    hub = start_hub(make_storage("embedded"), TEST_TIME_SCALE=1)
     alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
     calm: list[float] = []
     busy: list[float] = []
@@ -221,9 +223,11 @@ async def test_a_head_without_end_is_refused(embedded_hub: HubProcess) -> None:
 
 
 @pytest.mark.slow
-async def test_nobody_is_hung_up_on_because_the_hub_stood_still(make_home: MakeHome, start_hub: StartHub) -> None:
+async def test_no_client_is_hung_up_on_because_the_hub_stood_still(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
     """As when its machine is moved, or a laptop sleeps. The server is the same on either home."""
-    hub = start_hub(make_home("embedded"))
+    hub = start_hub(make_storage("embedded"))
     async with connection(hub.url) as client:
         await asyncio.sleep(0.3)  # the hub has it
         hub.programs[0].send_signal(signal.SIGSTOP)

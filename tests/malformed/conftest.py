@@ -7,16 +7,16 @@ import pytest
 from lab.agents import TaskPeer, online
 from lab.callers import web
 from lab.hub_process import HubProcess
-from tests.malformed.way import Way
+from tests.malformed.bindings import BindingClient
 
 
 @pytest.fixture(params=["JSON-RPC", "HTTP+JSON"])
-async def way(embedded_hub: HubProcess, request: pytest.FixtureRequest) -> AsyncIterator[Way]:
+async def way(embedded_hub: HubProcess, request: pytest.FixtureRequest) -> AsyncIterator[BindingClient]:
     async with online(embedded_hub, TaskPeer) as agent, web(embedded_hub.url) as client:
-        yield Way(request.param, agent, embedded_hub.mint("alice", "session"), client)
+        yield BindingClient(request.param, agent, embedded_hub.mint("alice", "session"), client)
 
 
 @pytest.fixture
-async def rpc(embedded_hub: HubProcess) -> AsyncIterator[Way]:
+async def rpc(embedded_hub: HubProcess) -> AsyncIterator[BindingClient]:
     async with online(embedded_hub, TaskPeer) as agent, web(embedded_hub.url) as client:
-        yield Way("JSON-RPC", agent, embedded_hub.mint("alice", "session"), client)
+        yield BindingClient("JSON-RPC", agent, embedded_hub.mint("alice", "session"), client)

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from tests.malformed.sound import Sound, all_sound, mark, shown
+from tests.malformed.valid_requests import ValidRequest, all_valid, mark, shown
 
 Headers = list[tuple[str, str]]
 Path = tuple[Any, ...]
@@ -24,7 +24,7 @@ class Case:
 
     number: int
     name: str
-    sound: Sound
+    sound: ValidRequest
     verb: str
     target: str
     headers: Headers
@@ -98,8 +98,8 @@ class Mutations:
 
     def draw(self, *, each: int) -> Iterator[Case]:
         """Cases of every kind; `each`: how many of the JSON of one method in one binding."""
-        for place in range(len(all_sound(0, ""))):
-            takes_body = all_sound(0, "")[place].verb == "POST"
+        for place in range(len(all_valid(0, ""))):
+            takes_body = all_valid(0, "")[place].verb == "POST"
             for _ in range(each if takes_body else 0):
                 yield self._json(self._new(place))
             for change in BYTES if takes_body else ():
@@ -115,7 +115,7 @@ class Mutations:
     def _new(self, place: int) -> Case:
         """A sound case."""
         number = next(self._numbers)
-        sound = all_sound(number, self._task_id)[place]
+        sound = all_valid(number, self._task_id)[place]
         target, body = self._base, b""
         if sound.binding == "HTTP+JSON":
             target += f"/{sound.path}" + ("" if sound.verb == "POST" else f"?{urlencode(sound.params)}")
@@ -129,7 +129,7 @@ class Mutations:
             number=number, name=name, sound=sound, verb=sound.verb, target=target, headers=headers, body=body
         )
 
-    def _document(self, sound: Sound) -> Any:
+    def _document(self, sound: ValidRequest) -> Any:
         if sound.binding == "HTTP+JSON":
             return copy.deepcopy(sound.params)
         return {"jsonrpc": "2.0", "id": 7, "method": sound.name, "params": copy.deepcopy(sound.params)}
@@ -252,12 +252,12 @@ def take(value: Any, path: Path) -> Any:
     return at(value, path[:-1]).pop(path[-1])
 
 
-def at_params(sound: Sound) -> Path:
+def at_params(sound: ValidRequest) -> Path:
     """Where the params are."""
     return ("params",) if sound.binding == "JSON-RPC" else ()
 
 
-def is_strict(sound: Sound, path: Path, value: Any) -> bool:
+def is_strict(sound: ValidRequest, path: Path, value: Any) -> bool:
     """Whether that value there must be refused."""
     if sound.binding == "JSON-RPC":
         if path[0] != "params":

@@ -15,7 +15,7 @@ from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.malformed.mutations import Case, Mutations
 from tests.malformed.raw_http import Connection
-from tests.malformed.sound import mark
+from tests.malformed.valid_requests import mark
 from tests.malformed.verdicts import is_served
 from tests.tenancy.tables import Tables, snapshot
 

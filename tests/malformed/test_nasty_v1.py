@@ -9,50 +9,50 @@ from typing import Any
 import pytest
 
 from lab.callers import question
-from tests.malformed.way import Way, message, sending
+from tests.malformed.bindings import BindingClient, message, sending
 
 MIB = 1024 * 1024
 
 
 @pytest.mark.parametrize("body", ["[]", "[{}]", f"[{sending()}]", '"x"', "5", "null", "true"])
-async def test_row_1_a_batch_or_a_bare_value_is_one_error(way: Way, body: str) -> None:
+async def test_row_1_a_batch_or_a_bare_value_is_one_error(way: BindingClient, body: str) -> None:
     await way.refuse(body, "INVALID_REQUEST", None, over_http="INVALID_PARAMS")
 
 
 @pytest.mark.parametrize("body", ["", " ", "{", "HALF", "x"])
-async def test_row_2_an_empty_or_truncated_body_is_a_parse_error(way: Way, body: str) -> None:
+async def test_row_2_an_empty_or_truncated_body_is_a_parse_error(way: BindingClient, body: str) -> None:
     whole = way.wrap(json.dumps(message()))
     await way.refuse(body.replace("HALF", whole[: len(whole) // 2]), "PARSE_ERROR", None)
 
 
 @pytest.mark.parametrize("literal", [b'"\xff\xfe"', b'"\xc3"', b'"\xed\xa0\x80"', b"NaN", b"Infinity"])
-async def test_row_3_bad_utf8_and_nan_are_parse_errors(way: Way, literal: bytes) -> None:
+async def test_row_3_bad_utf8_and_nan_are_parse_errors(way: BindingClient, literal: bytes) -> None:
     body = way.wrap(json.dumps(message(contextId="C"))).encode()
     await way.refuse(body.replace(b'"C"', literal), "PARSE_ERROR", None)
 
 
-async def test_row_4_a_byte_order_mark_is_accepted(way: Way) -> None:
+async def test_row_4_a_byte_order_mark_is_accepted(way: BindingClient) -> None:
     answer = await way.post(b"\xef\xbb\xbf" + way.wrap(json.dumps(message())).encode())
     assert way.result(answer)["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
-async def test_row_5_a_request_without_id_is_not_executed(rpc: Way) -> None:
+async def test_row_5_a_request_without_id_is_not_executed(rpc: BindingClient) -> None:
     await rpc.refuse(sending(id=...), "INVALID_REQUEST", None)
 
 
-async def test_row_6_a_null_id_is_served_and_echoed(rpc: Way) -> None:
+async def test_row_6_a_null_id_is_served_and_echoed(rpc: BindingClient) -> None:
     answer = (await rpc.post(sending(id=None))).json()
     assert answer["id"] is None
     assert answer["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
 @pytest.mark.parametrize("rpc_id", ["true", "1.5", "{}", "[]", "9" * 5000, "1e400", "1e5"])
-async def test_row_7_an_id_of_another_type_is_refused(rpc: Way, rpc_id: str) -> None:
+async def test_row_7_an_id_of_another_type_is_refused(rpc: BindingClient, rpc_id: str) -> None:
     await rpc.refuse(sending(id="ID").replace('"ID"', rpc_id), "INVALID_REQUEST", None)
 
 
 @pytest.mark.parametrize("rpc_id", [1, "1", 0, "", -5, 2**53, "ünï"])
-async def test_row_8_an_id_comes_back_with_its_type_in_every_frame(rpc: Way, rpc_id: int | str) -> None:
+async def test_row_8_an_id_comes_back_with_its_type_in_every_frame(rpc: BindingClient, rpc_id: int | str) -> None:
     unary = (await rpc.post(sending(id=rpc_id))).json()
     refused = (await rpc.post(sending(id=rpc_id, method="NoSuchMethod"))).json()
     stream = (await rpc.post(sending(id=rpc_id, method="SendStreamingMessage"))).text
@@ -63,43 +63,43 @@ async def test_row_8_an_id_comes_back_with_its_type_in_every_frame(rpc: Way, rpc
 
 
 @pytest.mark.parametrize("version", [..., "1.0", 2.0, 2, None, "2"])
-async def test_row_9_another_jsonrpc_version_is_refused_with_the_id(rpc: Way, version: Any) -> None:
+async def test_row_9_another_jsonrpc_version_is_refused_with_the_id(rpc: BindingClient, version: Any) -> None:
     await rpc.refuse(sending(jsonrpc=version), "INVALID_REQUEST")
 
 
 @pytest.mark.parametrize("method", [..., None, 5, ["SendMessage"], {}])
-async def test_row_10_a_method_that_is_no_string_is_an_invalid_request(rpc: Way, method: Any) -> None:
+async def test_row_10_a_method_that_is_no_string_is_an_invalid_request(rpc: BindingClient, method: Any) -> None:
     await rpc.refuse(sending(method=method), "INVALID_REQUEST")
 
 
 @pytest.mark.parametrize("method", ["", "NoSuchMethod", "rpc.x", "sendMessage", "message/send", "tasks/get"])
-async def test_row_10_a_method_of_another_dialect_or_none_is_not_found(rpc: Way, method: str) -> None:
+async def test_row_10_a_method_of_another_dialect_or_none_is_not_found(rpc: BindingClient, method: str) -> None:
     await rpc.refuse(sending(method=method), "METHOD_NOT_FOUND")
 
 
 @pytest.mark.parametrize("params", [[], [question("x")], "x", None, ..., 5])
 @pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage", "GetTask", "CancelTask"])
-async def test_row_11_params_must_be_an_object(rpc: Way, method: str, params: Any) -> None:
+async def test_row_11_params_must_be_an_object(rpc: BindingClient, method: str, params: Any) -> None:
     await rpc.refuse(sending(method=method, params=params), "INVALID_PARAMS")
 
 
-async def test_row_11_listing_needs_no_params(rpc: Way) -> None:
+async def test_row_11_listing_needs_no_params(rpc: BindingClient) -> None:
     for params in (..., None, {}):
         assert rpc.result(await rpc.post(sending(method="ListTasks", params=params)))["tasks"] == []
 
 
 @pytest.mark.parametrize("params", [[], ["x"], "x", 5, {"tenant": 5}])
-async def test_row_11_the_cards_params_are_an_object_too(rpc: Way, params: Any) -> None:
+async def test_row_11_the_cards_params_are_an_object_too(rpc: BindingClient, params: Any) -> None:
     await rpc.refuse(sending(method="GetExtendedAgentCard", params=params), "INVALID_PARAMS")
 
 
 @pytest.mark.parametrize("params", [..., None, {}, {"tenant": "x"}])
-async def test_row_11_the_card_needs_no_params(rpc: Way, params: Any) -> None:
+async def test_row_11_the_card_needs_no_params(rpc: BindingClient, params: Any) -> None:
     assert rpc.result(await rpc.post(sending(method="GetExtendedAgentCard", params=params)))["skills"]
 
 
 @pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
-async def test_row_12_another_media_type_is_415(way: Way, media_type: str) -> None:
+async def test_row_12_another_media_type_is_415(way: BindingClient, media_type: str) -> None:
     answer = await way.post(way.wrap(json.dumps(message())), Content_Type=media_type)
     assert answer.status_code == 415
     way.refused(answer, "CONTENT_TYPE_NOT_SUPPORTED", 415, None)
@@ -109,17 +109,17 @@ async def test_row_12_another_media_type_is_415(way: Way, media_type: str) -> No
 @pytest.mark.parametrize(
     "media_type", ["application/json; charset=utf-8", "Application/JSON", "application/a2a+json"]
 )
-async def test_row_12_json_is_accepted_by_all_its_names(way: Way, media_type: str) -> None:
+async def test_row_12_json_is_accepted_by_all_its_names(way: BindingClient, media_type: str) -> None:
     assert way.result(await way.post(way.wrap(json.dumps(message())), Content_Type=media_type))["task"]
 
 
-async def test_row_13_a_body_over_the_limit_is_413(way: Way) -> None:
+async def test_row_13_a_body_over_the_limit_is_413(way: BindingClient) -> None:
     answer = await way.post(way.wrap(json.dumps(message())) + " " * MIB)
     assert answer.status_code == 413
     way.refused(answer, "INVALID_REQUEST", 413, None)
 
 
-async def test_row_14_a_key_named_twice_is_refused(way: Way) -> None:
+async def test_row_14_a_key_named_twice_is_refused(way: BindingClient) -> None:
     body = way.wrap(json.dumps(message()))
     await way.refuse(body.replace('"text": "hello"', '"text": "a", "text": "b"'), "INVALID_REQUEST", None)
     await way.refuse(body[:-1] + f",{body[1:]}", "INVALID_REQUEST", None)
@@ -127,17 +127,17 @@ async def test_row_14_a_key_named_twice_is_refused(way: Way) -> None:
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 @pytest.mark.parametrize("levels", [65, 200, 50_000])
-async def test_row_15_deep_nesting_is_refused(way: Way, opening: str, levels: int) -> None:
+async def test_row_15_deep_nesting_is_refused(way: BindingClient, opening: str, levels: int) -> None:
     nested = opening * levels + "1" + {"[": "]"}.get(opening, "}") * levels
     await way.refuse(way.wrap(f'{{"message":{nested}}}'), "INVALID_REQUEST", None)
 
 
 @pytest.mark.parametrize("escape", ["\\u0000", "a\\u0000b", "\\ud800", "\\udc00\\ud800", "\\ud83dx"])
-async def test_row_16_nul_and_lone_surrogates_are_refused(way: Way, escape: str) -> None:
+async def test_row_16_nul_and_lone_surrogates_are_refused(way: BindingClient, escape: str) -> None:
     for one in (message(), message(contextId="hello", metadata={"hello": 1})):
         await way.refuse(way.wrap(json.dumps(one)).replace('"hello"', f'"{escape}"'), "INVALID_PARAMS")
 
 
-async def test_row_16_a_pair_of_surrogates_is_a_character(way: Way) -> None:
+async def test_row_16_a_pair_of_surrogates_is_a_character(way: BindingClient) -> None:
     answer = await way.post(way.wrap(json.dumps(message())).replace('"hello"', '"\\ud83e\\udd80"'))
     assert way.result(answer)["task"]["artifacts"][0]["parts"] == [{"text": "echo: 🦀"}]

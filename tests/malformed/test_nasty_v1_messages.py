@@ -13,13 +13,13 @@ from lab.callers import Json, rpc_path
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.http_json import V1
-from tests.malformed.way import Way, message
+from tests.malformed.bindings import BindingClient, message
 
 NO_TASK = "TASK_NOT_FOUND"
 
 
 @pytest.mark.parametrize("parts", [[], ..., None, "hello", {}, {"text": "x"}])
-async def test_row_17_a_message_without_parts_is_refused(way: Way, parts: Any) -> None:
+async def test_row_17_a_message_without_parts_is_refused(way: BindingClient, parts: Any) -> None:
     await way.refuse_message(parts=parts)
 
 
@@ -27,7 +27,7 @@ BAD_PARTS = [{}, {"video": "x"}, {"kind": "text"}, {"text": "a", "data": {}}, {"
 
 
 @pytest.mark.parametrize("part", BAD_PARTS, ids=json.dumps)
-async def test_row_17_a_part_holds_exactly_one_content(way: Way, part: Json) -> None:
+async def test_row_17_a_part_holds_exactly_one_content(way: BindingClient, part: Json) -> None:
     await way.refuse_message("message.parts[1]", parts=[{"text": "hello"}, part])
 
 
@@ -42,42 +42,44 @@ WRONG = [
 
 
 @pytest.mark.parametrize("part", WRONG, ids=json.dumps)
-async def test_row_18_a_content_of_the_wrong_type_is_refused(way: Way, part: Json) -> None:
+async def test_row_18_a_content_of_the_wrong_type_is_refused(way: BindingClient, part: Json) -> None:
     seen = await way.post(way.wrap(json.dumps(message(parts=[{"text": "hello"}, part]))))
     assert "error" in seen.json(), seen.text
     assert way.agent.prompts == []
 
 
 @pytest.mark.parametrize("metadata", ["x", 5, []])
-async def test_row_18_metadata_must_be_an_object(way: Way, metadata: Any) -> None:
+async def test_row_18_metadata_must_be_an_object(way: BindingClient, metadata: Any) -> None:
     await way.refuse_message(metadata=metadata)
     answer = await way.post(way.wrap(json.dumps(message() | {"metadata": metadata})))
     way.refused(answer, "INVALID_PARAMS")
 
 
 @pytest.mark.parametrize("role", ["ROLE_AGENT", "user", "agent", "", None, ..., {}, 2, 0, True, "1"])
-async def test_row_19_only_a_user_asks(way: Way, role: Any) -> None:
+async def test_row_19_only_a_user_asks(way: BindingClient, role: Any) -> None:
     await way.refuse_message(role=role)
 
 
-async def test_row_19_a_role_may_be_its_number(way: Way) -> None:
+async def test_row_19_a_role_may_be_its_number(way: BindingClient) -> None:
     assert (await way.ask(message(role=1)))["history"][0]["role"] == "ROLE_USER"
 
 
 @pytest.mark.parametrize("message_id", ["", ..., None, 5, "m" * 10_000])
-async def test_row_20_a_message_needs_a_fair_id(way: Way, message_id: Any) -> None:
+async def test_row_20_a_message_needs_a_fair_id(way: BindingClient, message_id: Any) -> None:
     await way.refuse_message(messageId=message_id)
 
 
 @pytest.mark.parametrize("version", ["99.0", "abc", "0.5", "1.7", "1.0, 1.0", "0.3,1.0"])
-async def test_row_21_another_version_is_refused(way: Way, version: str) -> None:
+async def test_row_21_another_version_is_refused(way: BindingClient, version: str) -> None:
     answer = await way.post(way.wrap(json.dumps(message())), A2A_Version=version)
     way.refused(answer, "VERSION_NOT_SUPPORTED")
     assert way.agent.prompts == []
 
 
 @pytest.mark.parametrize(("versions", "is_good"), [(["1.0", "1.0"], True), (["1.0", "0.3"], False)])
-async def test_row_21_a_repeated_version_must_be_the_same(way: Way, versions: list[str], is_good: bool) -> None:
+async def test_row_21_a_repeated_version_must_be_the_same(
+    way: BindingClient, versions: list[str], is_good: bool
+) -> None:
     headers = [(name, value) for name, value in way.headers.items() if name not in V1]
     named = [*headers, *(("A2A-Version", version) for version in versions)]
     path = rpc_path(way.agent.handle) + ("" if way.is_rpc else "/message:send")
@@ -86,11 +88,11 @@ async def test_row_21_a_repeated_version_must_be_the_same(way: Way, versions: li
     assert len(way.agent.prompts) == is_good
 
 
-async def test_row_21_a_patch_of_1_0_is_1_0(way: Way) -> None:
+async def test_row_21_a_patch_of_1_0_is_1_0(way: BindingClient) -> None:
     assert way.result(await way.post(way.wrap(json.dumps(message())), A2A_Version="1.0.1"))["task"]
 
 
-async def test_row_22_an_identical_message_joins_while_it_is_answered_and_is_new_later(way: Way) -> None:
+async def test_row_22_an_identical_message_joins_while_it_is_answered_and_is_new_later(way: BindingClient) -> None:
     asked = message(messageId="same", parts=[{"text": "hold | reply done"}])
     both = [asyncio.create_task(way.ask(asked)) for _ in range(2)]
     await way.agent.heard("prompt")
@@ -102,7 +104,7 @@ async def test_row_22_an_identical_message_joins_while_it_is_answered_and_is_new
     assert len({first["id"], later["id"], other["id"]}) == 3
 
 
-async def test_row_23_of_two_messages_to_a_waiting_task_one_goes_on(way: Way) -> None:
+async def test_row_23_of_two_messages_to_a_waiting_task_one_goes_on(way: BindingClient) -> None:
     asked = await way.ask(message(parts=[{"text": "ask which?"}]))
     texts = ["hold | reply one", "hold | reply two"]
     both = [
@@ -118,13 +120,13 @@ async def test_row_23_of_two_messages_to_a_waiting_task_one_goes_on(way: Way) ->
     assert len(way.agent.prompts) == 2
 
 
-async def test_row_23_a_cancel_that_comes_late_is_refused(way: Way) -> None:
+async def test_row_23_a_cancel_that_comes_late_is_refused(way: BindingClient) -> None:
     done = await way.ask(message())
     way.refused(await way.call("CancelTask", {"id": done["id"]}), "TASK_NOT_CANCELABLE")
     assert way.result(await way.call("GetTask", {"id": done["id"]})) == done
 
 
-async def test_row_23_of_two_cancels_at_once_each_is_answered_and_the_task_ends_once(way: Way) -> None:
+async def test_row_23_of_two_cancels_at_once_each_is_answered_and_the_task_ends_once(way: BindingClient) -> None:
     asked = await way.ask(message(parts=[{"text": "ask which?"}]))
     both = await asyncio.gather(*(way.call("CancelTask", {"id": asked["id"]}) for _ in range(2)))
     canceled = [answer for answer in both if "error" not in answer.json()]
@@ -140,10 +142,12 @@ TASK_IDS = ["..x", "task-" + "x" * 10_000, "task-\u00fc", "task-' OR 1=1 --", "*
 
 
 @pytest.mark.parametrize("task_id", TASK_IDS, ids=lambda task_id: task_id[:12])
-async def test_row_24_an_odd_task_id_is_simply_not_found(way: Way, embedded_hub: HubProcess, task_id: str) -> None:
+async def test_row_24_an_odd_task_id_is_simply_not_found(
+    way: BindingClient, embedded_hub: HubProcess, task_id: str
+) -> None:
     mine = await way.ask(message(parts=[{"text": "ask which?"}]))
     binding = "JSON-RPC" if way.is_rpc else "HTTP+JSON"
-    bob = Way(binding, way.agent, embedded_hub.mint("bob", "session"), way.client)
+    bob = BindingClient(binding, way.agent, embedded_hub.mint("bob", "session"), way.client)
     for method in ("GetTask", "CancelTask", "SubscribeToTask"):
         foreign = await bob.call(method, {"id": mine["id"]})
         way.refused(foreign, NO_TASK, 404)
@@ -153,7 +157,7 @@ async def test_row_24_an_odd_task_id_is_simply_not_found(way: Way, embedded_hub:
     way.refused(told, NO_TASK, 404)
 
 
-async def test_row_25_a_caller_who_drops_a_stream_does_not_stop_the_task(way: Way) -> None:
+async def test_row_25_a_caller_who_drops_a_stream_does_not_stop_the_task(way: BindingClient) -> None:
     asked = message(parts=[{"text": "hold | reply done"}])
     body = way.wrap(json.dumps(asked), "SendStreamingMessage")
     path = rpc_path(way.agent.handle) + ("" if way.is_rpc else "/message:stream")
@@ -173,7 +177,7 @@ async def test_row_25_a_caller_who_drops_a_stream_does_not_stop_the_task(way: Wa
     await eventually(ended, "the task completes")
 
 
-async def test_a_history_length_may_be_text_but_never_a_fraction(way: Way) -> None:
+async def test_a_history_length_may_be_text_but_never_a_fraction(way: BindingClient) -> None:
     task = await way.ask(message())
     for length in ("0", 0):
         assert "history" not in way.result(await way.call("GetTask", {"id": task["id"], "historyLength": length}))
@@ -183,5 +187,5 @@ async def test_a_history_length_may_be_text_but_never_a_fraction(way: Way) -> No
 
 
 @pytest.mark.parametrize("status", ["WORKING", "working", "TASK_STATE_NOPE", "99"])
-async def test_tasks_are_not_listed_by_a_state_that_is_none(way: Way, status: str) -> None:
+async def test_tasks_are_not_listed_by_a_state_that_is_none(way: BindingClient, status: str) -> None:
     way.refused(await way.call("ListTasks", {"status": status}), "INVALID_PARAMS")

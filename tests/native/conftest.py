@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agents.transcript import announcing
-from tests.native.house import Person, person
+from agents.transcript import announcements
+from tests.native.rows import Person, person
 from tests.native.transcripts import Told
 
 
@@ -24,7 +24,7 @@ def alice(db: None) -> Person:
 
 @pytest.fixture
 def bob(db: None) -> Person:
-    """Somebody else."""
+    """Another user."""
     return person("bob")
 
 
@@ -36,20 +36,20 @@ def staff(db: None) -> Person:
 
 @pytest.fixture
 def carol(db: None) -> Person:
-    """Somebody sessions are lent to."""
+    """A user with whom sessions are shared."""
     return person("carol")
 
 
 @pytest.fixture
 def dave(db: None) -> Person:
-    """Somebody whose login is known."""
+    """A user whose login is known."""
     return person("dave")
 
 
 @pytest.fixture
 def told() -> Iterator[Told]:
     """What is announced during the test."""
-    collector, before = Told(), list(announcing._carriers)
-    announcing.carry_by(collector)
+    collector, before = Told(), list(announcements._carriers)
+    announcements.set_carrier(collector)
     yield collector
-    announcing._carriers[:] = before
+    announcements._carriers[:] = before

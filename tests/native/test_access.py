@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from agents.models import Agent, AgentGrant, CallerBlock, Turn
-from tests.native.house import (
+from tests.native.rows import (
     Person,
     api,
     browser,
@@ -38,14 +38,14 @@ def limited(owner: Person, *allowed: Person, slug: str = "helper", **fields: Any
     return agent
 
 
-def patch(someone: Person, agent: Agent, **body: Any) -> Any:
+def patch(person: Person, agent: Agent, **body: Any) -> Any:
     """As escaped JSON, which can say what UTF-8 cannot."""
-    client = api(someone.session)
+    client = api(person.session)
     return client.patch(f"{AGENTS}/{agent.pk}", json.dumps(body), content_type="application/json")
 
 
-def listed(someone: Person, query: str = "") -> list[str]:
-    return names(api(someone.session).get(f"{AGENTS}{query}").json()["items"])
+def listed(person: Person, query: str = "") -> list[str]:
+    return names(api(person.session).get(f"{AGENTS}{query}").json()["items"])
 
 
 def card(client: Client, handle: str) -> Any:
@@ -90,7 +90,7 @@ def test_a_patch_sets_whom_it_names_and_leaves_the_rest(alice: Person, bob: Pers
         ("access", None),
         ("allowedLogins", "bob"),
         ("allowedLogins", None),
-        ("allowedLogins", ["bob", "nobody"]),
+        ("allowedLogins", ["bob", "unknown"]),
         ("allowedLogins", ["b\0b"]),
         ("allowedLogins", ["\ud800"]),
         ("allowedLogins", [["bob"]]),
@@ -107,8 +107,8 @@ def test_bad_access_is_refused_and_changes_nothing(alice: Person, bob: Person, f
 
 
 def test_an_unknown_login_is_named(alice: Person) -> None:
-    answer = patch(alice, make_agent(alice.user), allowedLogins=["nobody"])
-    assert answer.json()["message"] == "allowedLogins: nobody here is called nobody"
+    answer = patch(alice, make_agent(alice.user), allowedLogins=["unknown"])
+    assert answer.json()["message"] == "allowedLogins: no user has the login unknown"
 
 
 def test_the_directory_holds_what_one_may_ask(alice: Person, bob: Person, carol: Person) -> None:
@@ -209,7 +209,7 @@ def test_a_block_is_made_listed_and_lifted_and_again_is_fine(alice: Person, bob:
     assert not CallerBlock.objects.exists()
 
 
-def test_nobody_lifts_a_block_of_somebody_else(alice: Person, bob: Person) -> None:
+def test_no_user_lifts_a_block_of_another_user(alice: Person, bob: Person) -> None:
     api(alice.session).post(BLOCKS, {"login": "bob"}, format="json")
     assert api(bob.session).delete(f"{BLOCKS}/bob").json()["removed"] == 0
     assert CallerBlock.objects.count() == 1
@@ -217,7 +217,7 @@ def test_nobody_lifts_a_block_of_somebody_else(alice: Person, bob: Person) -> No
 
 @pytest.mark.parametrize(
     ("login", "status"),
-    [("nobody", 404), ("", 400), (None, 400), ("b\0b", 400), (["bob"], 400), ("alice", 400), ("x" * 65, 400)],
+    [("unknown", 404), ("", 400), (None, 400), ("b\0b", 400), (["bob"], 400), ("alice", 400), ("x" * 65, 400)],
 )
 def test_who_cannot_be_blocked(alice: Person, login: Any, status: int) -> None:
     answer = api(alice.session).post(BLOCKS, {"login": login}, format="json")
@@ -225,7 +225,7 @@ def test_who_cannot_be_blocked(alice: Person, login: Any, status: int) -> None:
     assert {"error", "message"} == set(answer.json())
 
 
-@pytest.mark.parametrize("login", ["nobody", "%00", "%ED%A0%80", "a%2Fb"])
+@pytest.mark.parametrize("login", ["unknown", "%00", "%ED%A0%80", "a%2Fb"])
 def test_lifting_a_block_that_cannot_be_is_no_fault(alice: Person, login: str) -> None:
     assert api(alice.session).delete(f"{BLOCKS}/{login}").status_code in (200, 404)
 
@@ -253,7 +253,7 @@ def test_an_owner_sets_access_in_the_admin(alice: Person, bob: Person, carol: Pe
     assert client.post(url, chosen).status_code == 302
     agent.refresh_from_db()
     assert (agent.access, {grant.user for grant in agent.grants.all()}) == ("limited", {bob.user, carol.user})
-    assert client.post(url, {**chosen, "access": "private", "allowed_logins": "nobody"}).status_code == 200
+    assert client.post(url, {**chosen, "access": "private", "allowed_logins": "unknown"}).status_code == 200
     assert client.post(url, {**chosen, "access": "private", "allowed_logins": ""}).status_code == 302
     agent.refresh_from_db()
     assert (agent.access, agent.grants.count()) == ("private", 0)
@@ -269,7 +269,7 @@ def test_a_new_agent_gets_its_access_in_the_admin(alice: Person, bob: Person) ->
 
 def test_an_owner_blocks_and_unblocks_in_the_admin(alice: Person, bob: Person) -> None:
     client = browser(alice.session)
-    for login, status in (("bob", 302), ("bob", 302), ("alice", 200), ("nobody", 200)):
+    for login, status in (("bob", 302), ("bob", 302), ("alice", 200), ("unknown", 200)):
         assert client.post(f"{BLOCK_ADMIN}add/", {"caller": login}).status_code == status
     made = CallerBlock.objects.get()
     assert (made.owner, made.caller) == (alice.user, bob.user)

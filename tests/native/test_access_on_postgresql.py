@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.homes import GrownHomes
+from lab.hub_storage import DistributedStorages
 from tests.nested import pass_on_postgresql
 
 PARTS = {  # each under 20 s; a Redis number of its own
@@ -13,9 +13,11 @@ PARTS = {  # each under 20 s; a Redis number of its own
 
 
 @pytest.mark.deep
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
-def test_access_and_administration_are_the_same_on_postgresql(grown_homes: GrownHomes, part: str) -> None:
+def test_access_and_administration_are_the_same_on_postgresql(
+    distributed_storages: DistributedStorages, part: str
+) -> None:
     redis, names = PARTS[part]
-    pass_on_postgresql(grown_homes, redis, *(f"tests/native/{name}" for name in names))
+    pass_on_postgresql(distributed_storages, redis, *(f"tests/native/{name}" for name in names))

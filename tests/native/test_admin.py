@@ -14,10 +14,10 @@ from django.utils import timezone
 from accounts.admin_site import site
 from accounts.authn import COOKIE
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
-from agents.core.publishing import budgets_of
+from agents.core.publishing import load_caller_budgets
 from agents.models import Agent, CallerBlock, Halt, RemoteServer, Turn
-from tests.native.house import Person, browser, connect, make_agent, make_session, make_turn, spend
-from tests.webhooks.house import happen, subscribed
+from tests.native.rows import Person, browser, connect, make_agent, make_session, make_turn, spend
+from tests.webhooks.subscriptions import happen, subscribed
 
 AGENTS = "/admin/agents/agent/"
 TURNS = "/admin/agents/turn/"
@@ -60,7 +60,7 @@ def test_the_admin_is_found_without_its_slash(db: None) -> None:
     assert browser().get("/admin")["Location"] == "/admin/"
 
 
-def test_the_admin_opens_for_everybody_signed_in_and_not_suspended(alice: Person) -> None:
+def test_the_admin_opens_for_every_user_signed_in_and_not_suspended(alice: Person) -> None:
     client = browser(alice.session)
     assert "Administration" in text(client, "/admin/")
     assert client.get("/admin/login/")["Location"] == "/admin/"
@@ -118,7 +118,7 @@ def test_owners_see_their_own_rows_and_staff_see_all(alice: Person, bob: Person,
         assert hers in text(browser(staff.session), path)
 
 
-def test_a_row_of_somebody_else_is_as_absent_as_one_that_is_not(alice: Person, bob: Person) -> None:
+def test_a_row_of_another_user_is_as_absent_as_one_that_is_not(alice: Person, bob: Person) -> None:
     agent = make_agent(bob.user)
     turn = make_turn(agent, alice.user)
     credential = Credential.objects.get(prefix=bob.session[:14])
@@ -132,7 +132,7 @@ def test_a_row_of_somebody_else_is_as_absent_as_one_that_is_not(alice: Person, b
             assert theirs.status_code in (302, 403)
 
 
-def test_no_page_of_any_table_tells_a_row_of_somebody_else_from_none(
+def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     alice: Person, bob: Person, staff: Person
 ) -> None:
     agent = make_agent(bob.user)
@@ -164,7 +164,7 @@ def test_no_page_of_any_table_tells_a_row_of_somebody_else_from_none(
             assert there in (302, 403, 404), path
 
 
-def test_an_owner_cannot_act_on_rows_of_somebody_else(alice: Person, bob: Person) -> None:
+def test_an_owner_cannot_act_on_rows_of_another_user(alice: Person, bob: Person) -> None:
     agent = make_agent(bob.user)
     client = browser(alice.session)
     act(client, AGENTS, "unpublish", agent)
@@ -267,13 +267,13 @@ def test_the_form_keeps_the_budgets_of_callers(alice: Person, bob: Person) -> No
     url = f"{AGENTS}{agent.pk}/change/"
     filled = {**SETTINGS, "caller_budget": "5", "caller_budgets": "BOB 7\n"}
     assert client.post(url, filled).status_code == 302
-    assert budgets_of([agent.pk])[agent.pk] == {"bob": 7}
+    assert load_caller_budgets([agent.pk])[agent.pk] == {"bob": 7}
     assert "bob 7" in text(client, url)
     refused = client.post(url, {**filled, "caller_budgets": "bob seven"})
     assert "Want a login, a space and a number" in refused.content.decode()
-    assert budgets_of([agent.pk])[agent.pk] == {"bob": 7}
+    assert load_caller_budgets([agent.pk])[agent.pk] == {"bob": 7}
     assert client.post(url, SETTINGS).status_code == 302
-    assert budgets_of([agent.pk])[agent.pk] == {}
+    assert load_caller_budgets([agent.pk])[agent.pk] == {}
 
 
 def test_a_new_agent_is_published_from_a_session_of_ones_own(alice: Person, bob: Person) -> None:
@@ -331,8 +331,8 @@ def test_a_new_agents_session_is_said_to_be_online(alice: Person) -> None:
     assert "@notes (box), online" in text(browser(alice.session), f"{AGENTS}add/")
 
 
-def test_saving_a_draft_says_that_nobody_can_ask_it_yet(alice: Person) -> None:
-    client, note = browser(alice.session), "nobody can ask it yet"
+def test_saving_a_draft_says_that_it_cannot_be_asked_yet(alice: Person) -> None:
+    client, note = browser(alice.session), "it cannot be asked yet"
     body = {**SETTINGS, "session": make_session(alice.user, "notes").pk, "slug": ""}
     assert note in client.post(f"{AGENTS}add/", body, follow=True).content.decode()
     url = f"{AGENTS}{Agent.objects.get().pk}/change/"

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from agents.models import CallerBlock
-from tests.native.house import Person, browser, connect, make_agent, make_turn, spend
+from tests.native.rows import Person, browser, connect, make_agent, make_turn, spend
 
 ADDRESS = "/agents/alice/helper"
 
@@ -95,7 +95,7 @@ def test_busy_it_may_be_tried(alice: Person, bob: Person) -> None:
     connect(agent.session)
     make_turn(agent, alice.user, None)
     text, may_ask = advice(bob)
-    assert "somebody else" in text
+    assert "another caller" in text
     assert may_ask
     assert advice(alice) == ("It is online and free. Ask away.", True)
 

@@ -11,7 +11,7 @@ from agents.models.agent import MAX_NAMED_CALLERS
 from agents.models.remote import REMOTE_LINK
 from kit.clock import db_now
 from tests.native.desk import FIELDS
-from tests.native.house import Person, api, browser, connect, make_agent
+from tests.native.rows import Person, api, browser, connect, make_agent
 
 pytestmark = pytest.mark.django_db
 AGENTS = "/api/v1/agents"
@@ -50,7 +50,7 @@ def test_the_owner_sets_both_over_rest(alice: Person, bob: Person) -> None:
     [
         ("callerBudgetQueries", -1),
         ("callerBudgetQueries", 100_001),
-        ("callerBudgets", {"nobody": 1}),
+        ("callerBudgets", {"unknown": 1}),
         ("callerBudgets", {"bob": -1}),
         ("callerBudgets", {"bob": None}),
         ("callerBudgets", ["bob"]),
@@ -70,7 +70,7 @@ def test_the_desk_sets_both(alice: Person, bob: Person) -> None:
     agent.refresh_from_db()
     assert (agent.caller_budget, budgets(agent)) == (5, {"bob": 7})
     assert "bob 7" in client.get(url).content.decode()
-    for bad in ("bob", "bob x", "bob 100001", "nobody 3", "bob ٣"):
+    for bad in ("bob", "bob x", "bob 100001", "unknown 3", "bob ٣"):
         assert client.post(url, FIELDS | {"caller_budgets": bad}).status_code == 400
     for field, line in (("caller_budgets", "bob 7\n"), ("allowed_logins", "bob\n")):
         refused = client.post(url, FIELDS | {field: line * (MAX_NAMED_CALLERS + 1)})

@@ -8,7 +8,7 @@ from django.test import Client
 from a2a_bridge.catalog import CATALOG, PAGE
 from accounts.models import User
 from agents.models import Agent, Session
-from tests.native.house import Person
+from tests.native.rows import Person
 
 ROOT = "/.well-known/ai-catalog.json"
 

@@ -9,7 +9,7 @@ import pytest
 
 from agents.models import Share
 from tests.native.desk import FIELDS, HOSTILE, text
-from tests.native.house import Person, browser, connect, make_agent, make_session, make_turn, spend
+from tests.native.rows import Person, browser, connect, make_agent, make_session, make_turn, spend
 
 
 class Marks(HTMLParser):
@@ -41,7 +41,7 @@ def test_a_visitor_signs_in_first_and_comes_back(db: None, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/desk/states", "/desk/connect/1/state"])
-def test_a_script_of_somebody_signed_out_is_told_so(db: None, path: str) -> None:
+def test_a_script_of_a_signed_out_visitor_is_told_so(db: None, path: str) -> None:
     answer = browser().get(path)
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
 
@@ -55,7 +55,7 @@ PATHS = ["", "/delete", "/audit", "/audit.csv", "/audit/asks.svg", "/audit/laten
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_agent_of_somebody_else_a_deleted_and_an_absent_one_are_the_same_404(
+def test_another_owners_agent_a_deleted_and_an_absent_one_are_the_same_404(
     alice: Person, bob: Person, path: str
 ) -> None:
     agent, gone = make_agent(alice.user, "there"), make_agent(bob.user, "gone")
@@ -69,7 +69,7 @@ def test_an_agent_of_somebody_else_a_deleted_and_an_absent_one_are_the_same_404(
 
 
 @pytest.mark.parametrize("path", ["", "/delete", "/audit"])
-def test_nobody_changes_the_agent_of_somebody_else(alice: Person, bob: Person, path: str) -> None:
+def test_no_user_changes_the_agent_of_another_user(alice: Person, bob: Person, path: str) -> None:
     agent = make_agent(alice.user)
     client = browser(bob.session)
     for body in (FIELDS, {"action": "unpublish"}, {"action": "block", "login": "bob"}, {}):

@@ -19,7 +19,7 @@ from agents.models import CallerBlock
 from agents.models.choices import Failure, Interruption
 from agents.web.desk import figures
 from agents.web.desk.figures import window_of
-from tests.native.house import Person, browser, make_agent, make_turn, person
+from tests.native.rows import Person, browser, make_agent, make_turn, person
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)
 
@@ -66,7 +66,7 @@ def test_asks_are_counted_on_the_day_they_have_in_the_zone(alice: Person, bob: P
     make_turn(agent, bob.user, "denied", reason="busy", repeats=4, asked_at=window.starts[2])
     make_turn(agent, bob.user, None, asked_at=NOON)
     make_turn(agent, bob.user, asked_at=window.since - timedelta(seconds=1))
-    turns, cut_at = figures.asked_in(agent, window)
+    turns, cut_at = figures.asks_in_window(agent, window)
     counted = [(day.answered, day.failed, day.refused, day.open) for day in figures.by_day(turns, window)]
     assert (counted, cut_at) == ([(1, 0, 0, 0), (1, 1, 0, 0), (0, 0, 4, 1)], None)
     reasons = {(one.outcome, one.reason): one.count for one in figures.by_reason(turns)}
@@ -80,7 +80,7 @@ def test_percentiles_are_nearest_ranks_of_answers(alice: Person, bob: Person) ->
         make_turn(agent, bob.user, asked_at=NOON, latency_ms=size * 10)
     make_turn(agent, bob.user, asked_at=NOON - timedelta(days=1), latency_ms=7)
     make_turn(agent, bob.user, "failed", asked_at=NOON, latency_ms=60_000)
-    found = figures.latencies(figures.asked_in(agent, window)[0], window)
+    found = figures.latencies(figures.asks_in_window(agent, window)[0], window)
     assert found.days[0] == figures.Latency(1, 7, 7, 7)
     assert found.days[1] == figures.Latency(100, 500, 950, 990)
     assert (found.all.count, found.all.p50, found.all.p99) == (101, 500, 990)
@@ -100,9 +100,9 @@ def test_no_more_asks_are_read_than_the_bound(alice: Person, bob: Person, monkey
 # The page.
 
 
-def test_the_page_of_an_agent_nobody_asked_says_so(alice: Person) -> None:
+def test_the_page_of_an_agent_without_asks_says_so(alice: Person) -> None:
     agent = make_agent(alice.user)
-    assert "Nobody asked in these days" in page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    assert "No questions in these days" in page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
 
 
 def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Person) -> None:
@@ -115,7 +115,7 @@ def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Perso
     assert listed(page) == ["gone?", "now?", "why?"]
     assert "<dt>Asks</dt><dd>5</dd>" in page
     assert "<dt>Half within</dt><dd>42 ms</dd>" in page
-    assert "it answered somebody else, 3 times" in page
+    assert "it answered another caller, 3 times" in page
     assert "an account that is gone" in page
     assert re.search(r"<strong>@bob</strong>\s*<p class=\"hint\">4 asks", page)
 
@@ -129,7 +129,7 @@ def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Perso
         ({"outcome": "open"}, ["o"]),
         ({"asker": "@BOB"}, ["o", "c"]),
         ({"asker": "carol", "outcome": "failed"}, ["f"]),
-        ({"asker": "nobody"}, []),
+        ({"asker": "unknown"}, []),
         ({"outcome": "\0", "asker": "\0"}, ["o", "f", "d", "c"]),
         ({"outcome": "x' OR 1=1", "asker": "x" * 5000}, ["o", "f", "d", "c"]),
         ({"days": "9" * 5000, "tz": "../../etc/passwd", "page": "9" * 5000}, ["o", "f", "d", "c"]),
@@ -196,8 +196,8 @@ def test_a_caller_is_blocked_from_the_page_and_unblocked(alice: Person, bob: Per
     assert not CallerBlock.objects.exists()
 
 
-@pytest.mark.parametrize("login", ["", "nobody", "alice", "\0", "x" * 5000, "<b>"])
-def test_who_is_nobody_or_oneself_is_not_blocked(alice: Person, login: str) -> None:
+@pytest.mark.parametrize("login", ["", "unknown", "alice", "\0", "x" * 5000, "<b>"])
+def test_who_is_unknown_or_oneself_is_not_blocked(alice: Person, login: str) -> None:
     agent = make_agent(alice.user)
     path = f"/desk/agents/{agent.pk}/audit"
     client = browser(alice.session)

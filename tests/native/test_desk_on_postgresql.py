@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.homes import GrownHomes
+from lab.hub_storage import DistributedStorages
 from tests.nested import pass_on_postgresql
 
 AGAIN = [
@@ -14,7 +14,7 @@ AGAIN = [
 
 
 @pytest.mark.deep
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
-def test_the_desk_is_the_same_on_postgresql(grown_homes: GrownHomes) -> None:
-    pass_on_postgresql(grown_homes, 507, *AGAIN)
+def test_the_desk_is_the_same_on_postgresql(distributed_storages: DistributedStorages) -> None:
+    pass_on_postgresql(distributed_storages, 507, *AGAIN)

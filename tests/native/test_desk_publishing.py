@@ -7,7 +7,7 @@ import pytest
 
 from agents.models import Agent, AgentGrant
 from tests.native.desk import FIELDS, HOSTILE, text
-from tests.native.house import Person, browser, make_agent, make_session
+from tests.native.rows import Person, browser, make_agent, make_session
 
 
 def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Person) -> None:
@@ -76,8 +76,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"status": "open"}, "id_status", "valid choice"),
     ({"access": "\0"}, "id_access", "valid choice"),
     ({"suggested_prompts": "\n".join("abcdefg")}, "id_suggested_prompts", "At most 6"),
-    ({"allowed_logins": "nobody-here"}, "id_allowed_logins", "nobody here is called"),
-    ({"allowed_logins": "<script>"}, "id_allowed_logins", "nobody here is called &lt;script&gt;"),
+    ({"allowed_logins": "unknown-here"}, "id_allowed_logins", "no user has the login"),
+    ({"allowed_logins": "<script>"}, "id_allowed_logins", "no user has the login &lt;script&gt;"),
 ]
 
 
@@ -146,7 +146,7 @@ def test_what_a_card_says_is_typed_as_lines_and_comes_back_as_them(alice: Person
     assert (agent.skills, agent.input_modes, agent.output_modes, agent.max_body_bytes) == ([], [], [], None)
 
 
-def test_a_session_of_somebody_else_is_no_choice(alice: Person, bob: Person) -> None:
+def test_a_session_of_another_user_is_no_choice(alice: Person, bob: Person) -> None:
     session = make_session(bob.user, "foreign")
     client = browser(alice.session)
     assert "@foreign" not in text(client, f"/desk/publish?session={session.public_id}")

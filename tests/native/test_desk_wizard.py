@@ -9,7 +9,7 @@ from accounts.models import Credential
 from agents.models import Agent, Connection
 from connect import packing
 from tests.native.desk import FIELDS, text
-from tests.native.house import Person, browser, connect, make_session
+from tests.native.rows import Person, browser, connect, make_session
 
 
 def test_the_wizard_shows_the_token_once_with_all_there_is_to_copy(alice: Person, settings: Any) -> None:
@@ -64,7 +64,7 @@ def test_the_wizard_knows_when_the_agent_has_come_and_where_to_go_next(alice: Pe
     assert client.get(f"{path}/state").json()["href"] == f"/desk/agents/{agent.pk}"
 
 
-def test_a_token_of_somebody_else_a_revoked_one_and_a_session_are_the_same_404(alice: Person, bob: Person) -> None:
+def test_a_token_of_another_user_a_revoked_one_and_a_session_are_the_same_404(alice: Person, bob: Person) -> None:
     browser(alice.session).post("/desk/connect", {"name": "hers"})
     hers = Credential.objects.latest("pk")
     browser(bob.session).post("/desk/connect", {"name": "his"})

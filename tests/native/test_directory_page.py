@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import AgentGrant
-from agents.web.standing import RECENT, standings_of, typical_latencies
-from tests.native.house import Person, browser, connect, make_agent, make_turn, person, spend
+from agents.web.availability import RECENT, load_availability, typical_latencies
+from tests.native.rows import Person, browser, connect, make_agent, make_turn, person, spend
 
 
 def listed(query: dict[str, str] | None = None, visitor: Person | None = None) -> list[str]:
@@ -67,7 +67,7 @@ def test_filters_for_the_connected_and_ones_own(alice: Person, bob: Person) -> N
     assert listed({"online": "1"}) == ["alice/awake"]
     assert listed({"mine": "1"}, bob) == ["bob/gone"]
     assert listed({"mine": "1", "online": "1"}, alice) == ["alice/awake"]
-    assert len(listed({"mine": "1"})) == 3, "nobody is signed in: there is no mine"
+    assert len(listed({"mine": "1"})) == 3, "without a user there is no `mine`"
 
 
 def test_pages_keep_the_search_and_their_order(alice: Person) -> None:
@@ -101,7 +101,7 @@ def test_an_entry_says_how_the_agent_is(alice: Person, bob: Person) -> None:
     assert 'class="state on"' in shown
     make_turn(agent, bob.user, None)
     assert 'class="state busy"' in page()
-    assert 'class="state on"' in page(visitor=bob), "a question of one's own is in nobody's way"
+    assert 'class="state on"' in page(visitor=bob), "a question of one's own does not make the agent busy"
 
 
 def test_an_empty_directory_says_what_to_do(alice: Person) -> None:
@@ -109,7 +109,7 @@ def test_an_empty_directory_says_what_to_do(alice: Person) -> None:
     assert "/signin" in page()
     assert "Connect an agent" in page(visitor=alice)
     make_agent(alice.user)
-    assert "Nothing matches" in page({"q": "nobody"})
+    assert "Nothing matches" in page({"q": "unknown"})
     assert "None is online now" in page({"online": "1"})
     assert "You have published no agent" in page({"mine": "1"}, person("carol"))
 
@@ -146,7 +146,9 @@ def test_a_held_session_is_busy_for_others_until_its_claim_runs_out(alice: Perso
     turn = make_turn(agent, bob.user, None)
 
     def states() -> list[Any]:
-        return [standings_of([agent], visitor)[agent.pk].state for visitor in (None, alice.user.pk, bob.user.pk)]
+        return [
+            load_availability([agent], visitor)[agent.pk].state for visitor in (None, alice.user.pk, bob.user.pk)
+        ]
 
     assert states() == ["busy", "busy", "online"]
     turn.claim_until = timezone.now() - timedelta(seconds=1)

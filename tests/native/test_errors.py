@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from accounts import error_pages
 from accounts.authn import COOKIE
 from accounts.models import Credential
-from tests.native.house import Person, api, browser, make_agent, make_session
+from tests.native.rows import Person, api, browser, make_agent, make_session
 
 AGENTS = "/api/v1/agents"
 OURS = "http://127.0.0.1:8787"
@@ -115,7 +115,7 @@ def test_without_a_token_the_challenge_is_bearer(db: None) -> None:
 @pytest.mark.parametrize(
     "header", ["Basic abc", "Bearer", "Bearer ", "Bearer cw_pat_1", "Bearer \xff", "nonsense"]
 )
-def test_a_token_nobody_minted_is_a_401(db: None, header: str) -> None:
+def test_an_unknown_token_is_a_401(db: None, header: str) -> None:
     assert_error(Client().get(AGENTS, headers={"authorization": header}), 401, "unauthorized")
 
 

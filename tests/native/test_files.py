@@ -15,10 +15,10 @@ from django.utils import timezone
 from agents import jobs
 from agents.models import Attachment, Blob, File, Process, Session, Share
 from agents.transcript import files, mentions
-from agents.transcript.announcing import carry_by
+from agents.transcript.announcements import set_carrier
 from agents.transcript.files import clean_mime, clean_name
 from hub.celery import app
-from tests.native.house import Person, api, make_session, person
+from tests.native.rows import Person, api, make_session, person
 from tests.native.test_rest_agents import token_of
 
 FIELDS = {
@@ -372,7 +372,7 @@ def test_a_readable_file_is_copied_into_the_session_and_its_own_stay(alice: Pers
     here, there = make_session(alice.user, "here"), make_session(bob.user, "there")
     lend(there, alice, "viewer")
     own, theirs = stored(alice, here, b"own"), stored(bob, there)
-    ids = mentions.clone_into(here.pk, [own.pk, theirs.pk], alice.user.pk)
+    ids = mentions.clone_mentioned_files(here.pk, [own.pk, theirs.pk], alice.user.pk)
     copy = File.objects.get(pk=ids[theirs.pk])
     assert ids == {own.pk: own.pk, theirs.pk: copy.pk}
     assert (copy.session, copy.uploader, copy.filename, copy.mime) == (here, alice.user, "day.txt", "text/plain")
@@ -393,14 +393,14 @@ def test_an_unreadable_file_refuses_them_all(alice: Person, bob: Person, session
         bob.user.save()
     wanted = {"absent": 999_999, "zero": 0, "huge": 2**70}.get(why, theirs.pk)
     with pytest.raises(mentions.Unreadable) as refused:
-        mentions.clone_into(session.pk, [fine.pk, wanted], alice.user.pk)
+        mentions.clone_mentioned_files(session.pk, [fine.pk, wanted], alice.user.pk)
     assert refused.value.file_ids == {wanted}
     assert live(session) == []
 
 
 def test_a_prompt_names_fifty_files_at_most(alice: Person, session: Session) -> None:
     with pytest.raises(mentions.TooManyFiles):
-        mentions.clone_into(session.pk, range(1, 52), alice.user.pk)
+        mentions.clone_mentioned_files(session.pk, range(1, 52), alice.user.pk)
 
 
 # Agents, by their channel token.
@@ -525,9 +525,9 @@ def test_celery_knows_every_job_that_beat_sends() -> None:
 def carried() -> Iterator[list[dict[str, Any]]]:
     """The frames that were handed over for the operators of any session, in order."""
     frames: list[dict[str, Any]] = []
-    carry_by(lambda addressed: frames.extend(json.loads(bytes(live.frame)) for _, live in addressed))
+    set_carrier(lambda addressed: frames.extend(json.loads(bytes(live.frame)) for _, live in addressed))
     yield frames
-    carry_by(lambda addressed: None)
+    set_carrier(lambda addressed: None)
 
 
 def test_operators_are_told_of_files_that_come_and_go_once_it_is_committed(

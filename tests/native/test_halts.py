@@ -4,7 +4,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from agents.models import Halt
-from tests.native.house import Person, browser, make_agent
+from tests.native.rows import Person, browser, make_agent
 
 pytestmark = pytest.mark.django_db
 
@@ -51,7 +51,7 @@ def test_staff_lift_halts_in_the_admin_and_the_rows_stay(alice: Person, staff: P
 
 @pytest.mark.parametrize("command", ["halt", "resume"])
 def test_a_command_names_whom_it_does_not_know(alice: Person, command: str) -> None:
-    for option, name, said in (("agent", "alice/nope", "no such agent"), ("owner", "nobody", "no such user")):
+    for option, name, said in (("agent", "alice/nope", "no such agent"), ("owner", "unknown", "no such user")):
         with pytest.raises(CommandError) as refused:
             call_command(command, f"--{option}", name)
         assert str(refused.value) == f"{said}: {name}"

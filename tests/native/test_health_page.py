@@ -13,9 +13,9 @@ from agents.core.errors import Denied
 from agents.models import Connection, Process
 from agents.models.choices import Failure
 from hub import logs
-from tests.native.house import Person, browser, connect, make_agent, make_turn
+from tests.native.rows import Person, browser, connect, make_agent, make_turn
 from tests.pushes.rows import config_of, push_of
-from tests.webhooks.house import happen, make_due, subscribed
+from tests.webhooks.subscriptions import happen, make_due, subscribed
 from webhooks.models import Delivery
 from webhooks.queues import pause_sending
 
@@ -122,14 +122,14 @@ def test_it_counts_what_was_logged_but_never_says_it(staff: Person) -> None:
     logger.addHandler(counts)
     try:
         logger.error("hub.broke_down")
-        logger.error("a secret of somebody: %s", "whsec_x")
+        logger.error("a secret of a user: %s", "whsec_x")
         logger.warning("hub.warned")
     finally:
         logger.removeHandler(counts)
     page = read(staff)
     assert count_of(page, "hub.broke_down") >= 1
     assert count_of(page, "hub.counted") >= 1
-    assert "secret of somebody" not in page
+    assert "secret of a user" not in page
     assert "hub.warned" not in page
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hub.account_limits import ACCOUNTS_A_PAGE, LIMITS, USES
-from tests.house.tracked import ROOT
-from tests.native.house import Person, browser, make_agent, make_session, person
+from tests.native.rows import Person, browser, make_agent, make_session, person
+from tests.repository.tracked import ROOT
 
 pytestmark = pytest.mark.django_db
 

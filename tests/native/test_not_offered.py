@@ -10,8 +10,8 @@ from websockets.exceptions import InvalidStatus
 
 from lab.callers import bearer
 from lab.hub_process import HubProcess
-from tests.native.house import Person, api, make_agent, make_session, names
-from tests.native.transcripts import ask_leave
+from tests.native.rows import Person, api, make_agent, make_session, names
+from tests.native.transcripts import request_permission
 
 NOT_HERE = {"error": "not_implemented", "message": "this hub does not manage desktops"}
 
@@ -72,7 +72,7 @@ def test_a_session_may_be_patched_to_what_it_is(alice: Person, body: Any, status
         ("get", "screenshot"),
     ],
 )
-def test_nobody_steers_a_program_from_here(alice: Person, method: str, path: str) -> None:
+def test_no_user_steers_a_program_from_here(alice: Person, method: str, path: str) -> None:
     session = make_session(alice.user)
     answer = getattr(api(alice.session), method)(f"/api/v1/sessions/{session.public_id}/{path}")
     assert (answer.status_code, answer.json()) == (404, NOT_HERE)
@@ -89,10 +89,10 @@ def test_an_agent_has_no_threads(alice: Person, bob: Person) -> None:
 def test_requests_for_leave_come_pending_first_then_newest_first(alice: Person, bob: Person) -> None:
     session = make_session(alice.user)
     decided = {"resolved_at": timezone.now(), "resolver": bob.user, "message": "fine"}
-    ask_leave(session, request_id="old", status="allowed", **decided)
-    ask_leave(session, request_id="waiting")
-    ask_leave(session, request_id="new", status="expired", resolved_at=timezone.now())
-    ask_leave(session, request_id="waits too")
+    request_permission(session, request_id="old", status="allowed", **decided)
+    request_permission(session, request_id="waiting")
+    request_permission(session, request_id="new", status="expired", resolved_at=timezone.now())
+    request_permission(session, request_id="waits too")
     path = f"/api/v1/sessions/{session.public_id}/permissions"
     body = api(alice.session).get(path).json()
     assert names(body["items"], "requestId") == ["waits too", "waiting", "new", "old"]

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from accounts.oauth.signup import Signup, read_signup
-from tests.native.house import browser
+from tests.native.rows import browser
 
 START = "/api/v1/auth/oauth/start"
 
@@ -33,7 +33,7 @@ def test_the_way_leads_to_the_enterprise_server_that_is_set(settings: Any) -> No
 
 def test_the_development_form_is_closed_where_github_is_configured(settings: Any) -> None:
     settings.DEV_LOGIN = True
-    answer = browser().post("/signin", {"login": "anybody"})
+    answer = browser().post("/signin", {"login": "any-user"})
     assert "Sign in with GitHub" in answer.content.decode()
     assert "cw_session" not in answer.cookies
 

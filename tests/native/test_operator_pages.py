@@ -12,11 +12,11 @@ from django.test import Client
 
 from accounts.middleware import PAGE_POLICY
 from agents.models import Session, Share
-from agents.transcript.access import visible_sessions
-from agents.transcript.reading import Before, Moment, history
-from operators.showing import row_of
+from agents.transcript.access import sessions_visible_to
+from agents.transcript.timeline import Before, Moment, history
+from operators.transcript_rows import row_of
 from tests.browser.vectors import VECTORS
-from tests.native.house import Person, browser, make_agent, make_session
+from tests.native.rows import Person, browser, make_agent, make_session
 from tests.native.transcripts import ROLES, add_events, add_file, add_messages, ago, lend
 
 pytestmark = pytest.mark.django_db
@@ -39,8 +39,8 @@ def shown(client: Client, path: str) -> str:
 def test_others_sessions_are_as_absent_as_those_that_are_not(alice: Person, bob: Person, part: str) -> None:
     session = make_session(alice.user)
     bodies = []
-    for nobodys in (session.public_id, uuid.uuid4()):
-        answer = browser(bob.session).get(home(nobodys) + part)
+    for absent in (session.public_id, uuid.uuid4()):
+        answer = browser(bob.session).get(home(absent) + part)
         assert answer.status_code == 404
         bodies.append(re.sub(r'value="[^"]*"', "", answer.content.decode()))
     assert bodies[0] == bodies[1]
@@ -55,7 +55,7 @@ def test_who_is_not_signed_in_signs_in_and_comes_back(alice: Person) -> None:
     assert browser().get(home(session) + "/rows").status_code == 404
 
 
-def test_a_program_with_a_token_is_nobody_in_person(alice: Person) -> None:
+def test_a_program_with_a_token_is_no_browser_session(alice: Person) -> None:
     session = make_session(alice.user)
     assert Client().get(home(session), headers={"Authorization": f"Bearer {alice.app}"}).status_code == 302
 
@@ -197,14 +197,14 @@ def test_an_owner_shares_and_takes_back(alice: Person, bob: Person) -> None:
     )
     assert Share.objects.get().role == "prompter"
     assert "@bob no longer sees" in post(alice, session, "unshare", login="bob").content.decode()
-    assert not visible_sessions(bob.user.pk).exists()
+    assert not sessions_visible_to(bob.user.pk).exists()
 
 
 @pytest.mark.parametrize(
     "fields",
     [
         {},
-        {"login": "nobody"},
+        {"login": "unknown"},
         {"login": "bob", "role": "owner"},
         {"login": "alice"},
         {"login": "b\0b"},
@@ -240,7 +240,7 @@ def test_deleting_says_what_goes_and_takes_it(alice: Person) -> None:
 
 @pytest.mark.parametrize("verb", ["share", "unshare", "archive", "delete"])
 @pytest.mark.parametrize("role", [*ROLES, None])
-def test_nobody_else_does(alice: Person, bob: Person, verb: str, role: str | None) -> None:
+def test_no_other_user_does(alice: Person, bob: Person, verb: str, role: str | None) -> None:
     session = make_session(alice.user)
     if role:
         lend(session, bob.user, role)

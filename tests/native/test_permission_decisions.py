@@ -4,7 +4,7 @@ import pytest
 
 from agents.models import PermissionRequest, Session, Share
 from agents.transcript import permissions
-from tests.native.house import Person, api, make_session, person
+from tests.native.rows import Person, api, make_session, person
 
 
 @pytest.fixture

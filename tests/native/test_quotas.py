@@ -8,17 +8,17 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from accounts.oauth import codes
-from accounts.oauth.asked import Asked
+from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.oauth.errors import InvalidGrant
 from accounts.oauth.models import LoginCode
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
-from agents.core.registration import MayNotConnect, Registration, register
+from agents.core.registration import MayNotConnect, Registration, register_connection
 from agents.models import Agent, Event, Session
-from agents.transcript.storage import MEBIBYTE, StorageMeter, events_bytes, files_bytes
+from agents.transcript.storage import MEBIBYTE, StorageMeter, count_event_bytes, count_file_bytes
 from kit.async_db import db_call
 from kit.clock import db_now
-from tests.native.house import Person, api, browser, connect, make_agent, make_session, person
+from tests.native.rows import Person, api, browser, connect, make_agent, make_session, person
 
 pytestmark = pytest.mark.django_db
 VERIFIER = "v" * 43
@@ -87,7 +87,9 @@ def test_one_token_too_many_is_refused_everywhere(alice: Person, settings: Any) 
 
 def test_a_code_is_spent_by_a_try_that_finds_no_room(alice: Person, settings: Any) -> None:
     challenge = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
-    asked = Asked(redirect_uri="", state="", code_challenge=challenge, machine_id="", app_name="an app")
+    asked = AuthorizationRequest(
+        redirect_uri="", state="", code_challenge=challenge, machine_id="", app_name="an app"
+    )
     code = codes.issue(alice.user, LoginCode.Purpose.APP, asked)
     settings.TOKENS_PER_OWNER = 1
     with pytest.raises(QuotaExceeded):
@@ -109,13 +111,13 @@ def test_sessions_and_connections_are_counted_when_an_agent_registers(alice: Per
     settings.SESSIONS_PER_OWNER, settings.SOCKETS_PER_OWNER = 2, 1
     known, other = make_session(alice.user, "known"), make_session(alice.user, "other")
     with pytest.raises(MayNotConnect, match="2 sessions") as refused:
-        register(registration(alice), process_id="p")
+        register_connection(registration(alice), process_id="p")
     assert refused.value.code == "quota_exceeded"
     connect(other)
     process = other.connection.process_id
     with pytest.raises(MayNotConnect, match="1 agents connected"):
-        register(registration(alice, str(known.public_id)), process_id=process)
-    register(registration(alice, str(other.public_id)), process_id=process)  # it takes its own place
+        register_connection(registration(alice, str(known.public_id)), process_id=process)
+    register_connection(registration(alice, str(other.public_id)), process_id=process)  # it takes its own place
     assert Session.objects.count() == 2
 
 
@@ -130,8 +132,8 @@ def test_a_file_that_does_not_fit_is_refused(alice: Person, bob: Person, setting
 
     assert upload(400_000).status_code == 201
     check_refused(upload(100_000), "over 1 MiB")
-    assert (files_bytes(alice.user.pk), events_bytes(alice.user.pk)) == (400_000, 600_004)
-    assert files_bytes(bob.user.pk) == events_bytes(bob.user.pk) == 0
+    assert (count_file_bytes(alice.user.pk), count_event_bytes(alice.user.pk)) == (400_000, 600_004)
+    assert count_file_bytes(bob.user.pk) == count_event_bytes(bob.user.pk) == 0
 
 
 @pytest.mark.django_db(transaction=True)

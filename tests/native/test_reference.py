@@ -18,9 +18,9 @@ from a2a_bridge.versions import DIALECTS
 from accounts.middleware import PAGE_POLICY
 from agents.links.channel import frames
 from agents.models.choices import Failure
-from agents.transcript.announcing import FROM_LIVE
-from tests.house.test_docs import error_codes, read_variables
-from tests.native.house import Person, browser, connect, make_agent
+from agents.transcript.announcements import FROM_LIVE
+from tests.native.rows import Person, browser, connect, make_agent
+from tests.repository.test_docs import error_codes, read_variables
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_the_wanted_agent_comes_first_if_the_visitor_may_ask_it(alice: Person, b
 
 
 @pytest.mark.parametrize("wanted", ["\0", "\ud800", "'", "x" * 5000, "alice/one\n", "%00", "/"])
-def test_a_hostile_address_finds_nobody(db: None, wanted: str) -> None:
+def test_a_hostile_address_finds_no_agent(db: None, wanted: str) -> None:
     answer = Client().get("/demos/a2a/", {"agent": wanted.encode(errors="surrogatepass")})
     assert answer.status_code == 200
 

@@ -15,7 +15,7 @@ from accounts.models import Credential, User
 from agents.api.admin_figures import first_id, since
 from agents.api.urls import admin_urlpatterns
 from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Session, Share
-from tests.native.house import Person, api, connect, make_agent, make_session, make_turn, names, person
+from tests.native.rows import Person, api, connect, make_agent, make_session, make_turn, names, person
 from webhooks.models import Delivery, Subscription
 
 ADMIN = "/api/v1/admin"
@@ -26,8 +26,8 @@ LISTS = ["stats/users/active", "sessions", "shares", "agents", "tokens", "users"
 DAY = timedelta(days=1)
 
 
-def get(someone: Person, path: str) -> Any:
-    answer = api(someone.session).get(f"{ADMIN}/{path}")
+def get(person: Person, path: str) -> Any:
+    answer = api(person.session).get(f"{ADMIN}/{path}")
     assert answer.status_code == 200, answer.content
     return answer.json()
 
@@ -246,7 +246,7 @@ def test_the_most_active_users_come_first(alice: Person, bob: Person, staff: Per
     assert get(staff, "stats/users/active?limit=5000")["limit"] == 50
 
 
-def test_sessions_of_everybody_show_what_hangs_on_them(alice: Person, bob: Person, staff: Person) -> None:
+def test_sessions_of_all_users_show_what_hangs_on_them(alice: Person, bob: Person, staff: Person) -> None:
     agent = make_agent(alice.user)
     connect(agent.session)
     Share.objects.create(session=agent.session, user=bob.user, role="viewer", shared_by=alice.user)
@@ -296,14 +296,14 @@ def test_a_timeline_merges_events_and_permission_requests_oldest_first(alice: Pe
 
 
 @pytest.mark.parametrize("payload", ["not JSON", '{"a":NaN}', '{"a":' + "9" * 5000 + "}", "[" * 3000])
-def test_a_payload_nobody_can_read_is_shown_as_text(alice: Person, staff: Person, payload: str) -> None:
+def test_an_unreadable_payload_is_shown_as_text(alice: Person, staff: Person, payload: str) -> None:
     session = make_session(alice.user)
     make_events(session, timedelta(0), payload=payload)
     [item] = get(staff, f"sessions/{session.public_id}/timeline")["items"]
     assert item["data"]["payload"] == {"text": payload}
 
 
-def test_shares_of_everybody_are_listed(alice: Person, bob: Person, staff: Person) -> None:
+def test_shares_of_all_users_are_listed(alice: Person, bob: Person, staff: Person) -> None:
     session = make_session(alice.user)
     share = Share.objects.create(session=session, user=bob.user, role="approver", shared_by=alice.user)
     body = get(staff, "shares")
@@ -315,7 +315,7 @@ def test_shares_of_everybody_are_listed(alice: Person, bob: Person, staff: Perso
     assert body == {"items": [shown], "total": 1}
 
 
-def test_agents_of_everybody_are_listed_drafts_and_deleted_too(alice: Person, bob: Person, staff: Person) -> None:
+def test_agents_of_all_users_are_listed_drafts_and_deleted_too(alice: Person, bob: Person, staff: Person) -> None:
     online = make_agent(alice.user, "open", access="private")
     connect(online.session)
     make_agent(bob.user, "draft", "draft")
@@ -333,7 +333,7 @@ def test_agents_of_everybody_are_listed_drafts_and_deleted_too(alice: Person, bo
     assert [item["deletedAt"] is None for item in body["items"]] == [False, True, True]
 
 
-def test_tokens_of_everybody_are_listed_without_their_text(alice: Person, staff: Person) -> None:
+def test_tokens_of_all_users_are_listed_without_their_text(alice: Person, staff: Person) -> None:
     Credential.objects.filter(prefix=alice.app[:14]).revoke()
     body = get(staff, "tokens")
     assert (body["total"], body["returned"]) == (4, 4)

@@ -11,8 +11,8 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents.core import publishing
 from agents.models import Agent
-from tests.native.house import Person, api, browser, connect, make_agent, make_session, names
-from tests.webhooks.house import happen, subscribed
+from tests.native.rows import Person, api, browser, connect, make_agent, make_session, names
+from tests.webhooks.subscriptions import happen, subscribed
 from webhooks.models import Delivery
 
 AGENTS = "/api/v1/agents"
@@ -108,7 +108,7 @@ def test_a_slug_not_written_as_one_is_refused(alice: Person, slug: str) -> None:
     assert answer.json()["message"].startswith("slug: ")
 
 
-def test_a_session_of_somebody_else_is_as_absent_as_one_that_is_not(alice: Person, bob: Person) -> None:
+def test_a_session_of_another_user_is_as_absent_as_one_that_is_not(alice: Person, bob: Person) -> None:
     theirs = publish(alice, make_session(bob.user))
     absent = api(alice.session).post(AGENTS, {"sessionId": str(uuid.uuid4()), "name": "x"}, format="json")
     assert theirs.status_code == absent.status_code == 404
@@ -170,8 +170,8 @@ def test_of_two_who_publish_one_session_at_once_one_wins(alice: Person) -> None:
     def race(slug: str) -> None:
         barrier.wait()
         try:
-            won.append(publishing.publish(alice.user, session, {"name": "x"}, slug=slug))
-        except publishing.Taken as taken:
+            won.append(publishing.publish_agent(alice.user, session, {"name": "x"}, slug=slug))
+        except publishing.HandleTaken as taken:
             lost.append(taken)
         finally:
             connections.close_all()
@@ -264,7 +264,7 @@ def test_the_slug_and_the_session_are_fixed_at_publishing(alice: Person) -> None
         assert "fixed at publishing" in answer.json()["message"]
 
 
-def test_a_deleted_agent_is_gone_for_everybody_and_its_handle_is_free(alice: Person) -> None:
+def test_a_deleted_agent_is_gone_for_all_users_and_its_handle_is_free(alice: Person) -> None:
     agent = make_agent(alice.user)
     answer = api(alice.session).delete(f"{AGENTS}/{agent.pk}")
     assert (answer.status_code, answer.content) == (204, b"")

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import Agent, Session
-from tests.native.house import Person, api, connect, make_agent, make_turn, names, spend
+from tests.native.rows import Person, api, connect, make_agent, make_turn, names, spend
 from tests.native.test_rest_agents import AGENTS, FIELDS, OWNERS_FIELDS
 
 
@@ -150,7 +150,7 @@ def test_inbound_sums_the_window_and_shows_the_newest_first(alice: Person, bob: 
     assert body["recent"][4]["ts"].endswith("Z")
 
 
-def test_inbound_of_an_agent_nobody_asked_is_all_zeros(alice: Person) -> None:
+def test_inbound_of_an_agent_without_asks_is_all_zeros(alice: Person) -> None:
     body = api(alice.session).get(f"{AGENTS}/{make_agent(alice.user).pk}/inbound").json()
     assert body["summary"] == {"total": 0, "ok": 0, "denied": 0, "avgLatencyMs": None, "distinctAskers": 0}
     assert (body["topAskers"], body["recent"]) == ([], [])

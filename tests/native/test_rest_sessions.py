@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from agents.core import presence
 from agents.models import Process, Session
-from kit.iso import iso
-from tests.native.house import Person, api, connect, make_agent, make_session, names
+from kit.clock import iso
+from tests.native.rows import Person, api, connect, make_agent, make_session, names
 from tests.native.test_rest_agents import ALLOWED, CALLERS, token_of
 
 SESSIONS = "/api/v1/sessions"
@@ -108,7 +108,7 @@ def test_when_a_session_was_seen_moves_while_it_is_connected(alice: Person) -> N
     for beat_at in (then + timedelta(minutes=30), then + timedelta(minutes=40)):
         Process.objects.update(beat_at=beat_at)
         assert api(alice.session).get(path).json()["lastSeenAt"] == iso(beat_at)
-    presence.forget(Process.objects.all())
+    presence.remove_processes(Process.objects.all())
     assert api(alice.session).get(path).json()["lastSeenAt"] == iso(then + timedelta(minutes=40))
 
 
@@ -144,6 +144,6 @@ def test_a_session_is_visible_to_its_owner_alone(alice: Person, bob: Person, cal
 
 @pytest.mark.parametrize("path", ["/api/v1/me", SESSIONS, "/api/v1/agents"])
 @pytest.mark.parametrize("caller", ["anonymous", "revoked", "channel", "suspended"])
-def test_every_door_asks_for_a_live_operators_token(alice: Person, bob: Person, path: str, caller: str) -> None:
+def test_every_path_asks_for_a_live_operators_token(alice: Person, bob: Person, path: str, caller: str) -> None:
     assert api(alice.session).get(path).status_code == 200
     assert api(token_of(caller, alice, bob)).get(path).status_code == 401

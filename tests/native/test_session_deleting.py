@@ -8,22 +8,22 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.core.registration import Registration, register
+from agents.core.registration import Registration, register_connection
 from agents.models import Agent, Attachment, Blob, Connection, Event, File, Process, Session, Turn
-from agents.transcript import deleting
-from agents.transcript.announcing import Dismiss, Oust
-from agents.transcript.deleting import delete_sessions
-from tests.native.house import Person, api, connect, make_agent, make_session, make_turn, names, spend
+from agents.transcript import session_deletion
+from agents.transcript.announcements import CloseAgent, RecheckAccess
+from agents.transcript.session_deletion import delete_sessions
+from tests.native.rows import Person, api, connect, make_agent, make_session, make_turn, names, spend
 from tests.native.transcripts import (
     Told,
     add_events,
     add_file,
     add_messages,
     ago,
-    ask_leave,
     attach,
     lend,
     post_escaped,
+    request_permission,
     use_tokens,
 )
 
@@ -68,7 +68,7 @@ def test_an_archived_session_comes_back_with_its_agent(alice: Person) -> None:
     session = make_session(alice.user)
     post(alice, f"{session.public_id}/archive")
     Process.objects.create(id="p", host="here", pid=1)
-    register(registration(alice, session), process_id="p")
+    register_connection(registration(alice, session), process_id="p")
     (shown,) = api(alice.session).get(SESSIONS).json()["items"]
     assert (shown["id"], shown["archivedAt"]) == (str(session.public_id), None)
 
@@ -93,7 +93,7 @@ def test_deleting_tells_in_numbers_what_went(alice: Person, bob: Person, carol: 
     add_file(session, b"both")
     add_file(session, b"gone", deleted_at=ago(1))
     shared = add_file(other, b"both")
-    ask_leave(session)
+    request_permission(session)
     use_tokens(session, 4)
     spend(agent, 2)
     make_turn(agent, bob.user, released_at=timezone.now())
@@ -145,7 +145,7 @@ def test_an_ask_from_a_deleted_session_stays_in_the_log_of_the_asked(alice: Pers
 def test_many_rows_go_in_batches_and_only_those_of_the_session(
     alice: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deleting, "ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(session_deletion, "ROWS_AT_ONCE", 10)
     session, other = make_session(alice.user), make_session(alice.user, "other")
     add_events(session, 35)
     kept = add_events(other, 2)
@@ -175,8 +175,8 @@ def test_its_agent_and_those_who_watch_are_told(alice: Person, bob: Person, told
     watching = Attachment.objects.get()
     delete(alice, session)
     assert told.addressed == [
-        (connected.process_id, Dismiss(connected.pk, "session_deleted")),
-        (watching.process_id, Oust(session.pk, bob.user.pk)),
+        (connected.process_id, CloseAgent(connected.pk, "session_deleted")),
+        (watching.process_id, RecheckAccess(session.pk, bob.user.pk)),
     ]
 
 

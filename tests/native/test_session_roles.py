@@ -1,4 +1,6 @@
-"""Every call on a session, by everyone: its owner, those it is lent to in each role, strangers and dead tokens."""
+"""Every call on a session, by every kind of caller: its owner, those it is lent to in each role, strangers and
+dead tokens.
+"""
 
 import uuid
 from typing import Any
@@ -8,7 +10,7 @@ import pytest
 from accounts.models import Credential
 from agents.models import Session
 from agents.transcript.access import Role
-from tests.native.house import Person, api, make_session
+from tests.native.rows import Person, api, make_session
 from tests.native.transcripts import ROLES, lend
 
 USAGE = {

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agents.models import Session, Share
-from agents.transcript.announcing import Oust
-from tests.native.house import Person, api, connect, make_agent, make_session, names
+from agents.transcript.announcements import RecheckAccess
+from tests.native.rows import Person, api, connect, make_agent, make_session, names
 from tests.native.transcripts import ROLES, Told, ago, attach, lend, post_escaped
 
 SESSIONS = "/api/v1/sessions"
@@ -48,9 +48,9 @@ def test_sharing_again_changes_the_role(alice: Person, bob: Person) -> None:
 
 
 def test_a_login_the_hub_does_not_know_is_named(alice: Person) -> None:
-    answer = share(alice, make_session(alice.user), "nobody", "viewer")
+    answer = share(alice, make_session(alice.user), "unknown", "viewer")
     assert answer.status_code == 404
-    assert answer.json() == {"error": "not_found", "message": "nobody here has the login nobody"}
+    assert answer.json() == {"error": "not_found", "message": "no user has the login unknown"}
 
 
 def test_one_does_not_share_with_oneself(alice: Person) -> None:
@@ -83,8 +83,8 @@ def test_taking_back_tells_how_many_there_were(alice: Person, bob: Person) -> No
     assert api(bob.session).get(f"{SESSIONS}/{session.public_id}").status_code == 404
 
 
-@pytest.mark.parametrize("login", ["nobody", "%00", "a%0Ab"])
-def test_taking_back_from_nobody_is_fine(alice: Person, login: str) -> None:
+@pytest.mark.parametrize("login", ["unknown", "%00", "a%0Ab"])
+def test_taking_back_from_an_unknown_user_is_fine(alice: Person, login: str) -> None:
     answer = unshare(alice, make_session(alice.user), login)
     assert (answer.status_code, answer.json()["removed"]) == (200, 0)
 
@@ -93,7 +93,7 @@ def test_taking_back_from_nobody_is_fine(alice: Person, login: str) -> None:
 def test_who_loses_something_stops_watching(alice: Person, bob: Person, told: Told) -> None:
     session = make_session(alice.user)
     watching = attach(session, bob.user)
-    expected = (watching.process_id, Oust(session.pk, bob.user.pk))
+    expected = (watching.process_id, RecheckAccess(session.pk, bob.user.pk))
     share(alice, session, "bob", "viewer")
     share(alice, session, "bob", "approver")
     assert told.addressed == []

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.authn import COOKIE
 from accounts.models import Credential, User
-from tests.native.house import Person, browser, connect, make_agent, spend
+from tests.native.rows import Person, browser, connect, make_agent, spend
 
 
 @pytest.fixture(autouse=True)
@@ -172,7 +172,7 @@ def test_the_front_page_lists_six_those_online_first_and_leads_to_the_directory(
 def test_no_page_holds_inline_script_or_style(alice: Person) -> None:
     make_agent(alice.user)
     client = browser(alice.session)
-    agents = ["/agents", "/agents/alice/helper", "/agents/alice/nobody"]
+    agents = ["/agents", "/agents/alice/helper", "/agents/alice/unknown"]
     for path in ("/", "/signin", "/nothing", "/account", "/demos/a2a/", "/webhooks", *agents):
         page = client.get(path).content.decode()
         assert not re.search(

@@ -17,11 +17,11 @@ from django.utils import timezone
 from joserfc import jws
 from joserfc.jwk import KeySet
 
-from a2a_bridge.cards.parts import Today
+from a2a_bridge.cards.parts import UsageToday
 from a2a_bridge.dialects.v1 import card as strict
 from accounts import sealing, signing
 from accounts.models import SigningKey
-from tests.native.house import Person, make_agent
+from tests.native.rows import Person, make_agent
 
 PUBLIC_URL = "https://hub.example"
 
@@ -123,8 +123,8 @@ def test_the_extended_card_tells_a_caller_more(alice: Person) -> None:
     found = strict.find_extended_card(agent.pk, alice.user.pk, PUBLIC_URL, reply_wait_s=60.0)
     assert found is not None
     assert found["signatures"]
-    public = strict.strict_card(agent, Today(), PUBLIC_URL)
-    card = strict.extended_card(agent, Today(queries=12, online=True), PUBLIC_URL, reply_wait_s=60.0)
+    public = strict.strict_card(agent, UsageToday(), PUBLIC_URL)
+    card = strict.extended_card(agent, UsageToday(queries=12, online=True), PUBLIC_URL, reply_wait_s=60.0)
     mine, theirs = (one["capabilities"].pop("extensions")[0]["params"] for one in (card, public))
     assert card == public
     assert mine == theirs | {
@@ -137,7 +137,7 @@ def test_the_extended_card_tells_a_caller_more(alice: Person) -> None:
         "agentStyle": "task-generating",
     }
     agent.wait_s = None
-    shown = strict.extended_card(agent, Today(queries=3), PUBLIC_URL, reply_wait_s=60.0)
+    shown = strict.extended_card(agent, UsageToday(queries=3), PUBLIC_URL, reply_wait_s=60.0)
     params = shown["capabilities"]["extensions"][0]["params"]
     assert (params["waitS"], params["budgetLeft"]) == (60, 7)
     agent.soft_delete()

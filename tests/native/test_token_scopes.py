@@ -14,7 +14,7 @@ from rest_framework.permissions import AllowAny
 
 from accounts.models import Credential, User
 from accounts.rest import BySession, Unlimited
-from tests.native.house import Person, api, browser, make_agent
+from tests.native.rows import Person, api, browser, make_agent
 
 pytestmark = pytest.mark.django_db
 
@@ -151,7 +151,7 @@ def test_the_account_page_makes_and_replaces(alice: Person, bob: Person) -> None
     made = Credential.objects.get(name="narrow")
     assert (made.scopes, made.only_agent) == ("ask read", "bob/helper")
     assert made.expires_at is not None
-    for wrong in ({"expires_days": "many"}, {"agent": "nobody"}, {"scope": ["publish"]}, {"kind": "channel"}):
+    for wrong in ({"expires_days": "many"}, {"agent": "unknown"}, {"scope": ["publish"]}, {"kind": "channel"}):
         assert page.post("/account", form | wrong).status_code == 400
     assert browser(bob.session).post(f"/account/rotate/{made.pk}").status_code == 302
     assert Credential.objects.filter(name="narrow").count() == 1

@@ -9,7 +9,7 @@ from django.utils import timezone
 from agents import jobs
 from agents.models import Session, TokenUsage
 from agents.transcript.storage import MEBIBYTE, USAGE_ROW_BYTES
-from tests.native.house import Person, api, make_session, names
+from tests.native.rows import Person, api, make_session, names
 from tests.native.transcripts import lend, post_escaped, use_tokens
 
 USAGE = "/api/v1/token-usage"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents.models import Session
-from tests.native.house import Person, api, make_session, names
+from tests.native.rows import Person, api, make_session, names
 from tests.native.transcripts import add_events, add_file, add_messages, ago
 
 

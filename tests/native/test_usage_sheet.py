@@ -7,10 +7,10 @@ from html import escape
 import pytest
 from markdown_it import MarkdownIt
 
-from a2a_bridge.cards.parts import ISOLATED_NOTE, Today, merged_card
+from a2a_bridge.cards.parts import ISOLATED_NOTE, UsageToday, merged_card
 from a2a_bridge.cards.usage_sheet import usage_sheet
 from a2a_bridge.dialects.v1.card import strict_card
-from tests.native.house import Person, api, browser, connect, make_agent, spend
+from tests.native.rows import Person, api, browser, connect, make_agent, spend
 
 pytestmark = pytest.mark.django_db
 PATH = "/api/a2a/v1/agents/alice/helper/usage.md"
@@ -59,7 +59,7 @@ def test_it_says_how_to_ask(alice: Person) -> None:
 
 def test_texts_of_the_owner_are_quoted(alice: Person) -> None:
     agent = make_agent(alice.user, name="a\n# b", description=HOSTILE, skills=[SKILL])
-    sheet = usage_sheet(agent, Today(), "https://hub.example", reply_wait_s=60)
+    sheet = usage_sheet(agent, UsageToday(), "https://hub.example", reply_wait_s=60)
     titles = [line for line in sheet.splitlines() if line.startswith("#")]
     assert len(titles) == 8
     assert sheet.count("\n## Limits") == 1
@@ -72,7 +72,7 @@ def test_markup_of_the_owner_shows_as_text_outside_of_the_quotes(alice: Person, 
     example = f"\\{text} &#33; *a* _b_ `c` | d"
     skill = {"id": "s", "name": text, "description": text, "examples": [example]}
     agent = make_agent(alice.user, name=text, tagline="fine", skills=[skill])
-    before = usage_sheet(agent, Today(), "https://hub.example", reply_wait_s=60).partition("## Addresses")[0]
+    before = usage_sheet(agent, UsageToday(), "https://hub.example", reply_wait_s=60).partition("## Addresses")[0]
     page = MarkdownIt().render(before)
     assert not re.search("<(img|a|em|strong) ?", page.replace(ISOLATED_NOTE, ""))
     assert page.count(escape(text)) == 4
@@ -88,4 +88,4 @@ def test_who_sees_the_card_sees_it_and_the_cards_name_it(alice: Person, bob: Per
     mine = api(alice.session).get(PATH)
     assert (mine.status_code, mine["Cache-Control"]) == (200, "private, no-store")
     for card in (merged_card, strict_card):
-        assert card(agent, Today(), "https://hub.example")["documentationUrl"] == f"https://hub.example{PATH}"
+        assert card(agent, UsageToday(), "https://hub.example")["documentationUrl"] == f"https://hub.example{PATH}"

@@ -23,7 +23,7 @@ from agents.models import (
     Share,
     TokenUsage,
 )
-from agents.transcript.announcing import Addressed
+from agents.transcript.announcements import AddressedMessage
 
 ROLES = ["viewer", "prompter", "approver"]
 _numbers = itertools.count(1)
@@ -64,7 +64,7 @@ def add_file(session: Session, data: bytes = b"bytes", **fields: Any) -> File:
     return File.objects.create(session=session, blob=blob, sha256=digest, size=len(data), **values)
 
 
-def ask_leave(session: Session, **fields: Any) -> PermissionRequest:
+def request_permission(session: Session, **fields: Any) -> PermissionRequest:
     values = {"request_id": f"r{next(_numbers)}", "tool": "Bash", "input_preview": "ls", "expires_at": ago(-10)}
     return PermissionRequest.objects.create(session=session, **{**values, **fields})
 
@@ -89,9 +89,9 @@ class Told:
     """Collects what is announced after commits."""
 
     def __init__(self) -> None:
-        self.addressed: list[Addressed] = []
+        self.addressed: list[AddressedMessage] = []
 
-    def __call__(self, addressed: Sequence[Addressed]) -> None:
+    def __call__(self, addressed: Sequence[AddressedMessage]) -> None:
         self.addressed += addressed
 
     def of(self, kind: type) -> list[Any]:

@@ -19,9 +19,9 @@ async def on_rest(hub: HubProcess, method: str, path: str, body: Any = None) -> 
 
 
 async def test_08_without_a_published_agent_there_is_no_endpoint(hub: HubProcess, alice: str) -> None:
-    caller = Caller(hub.url, "nobody/nothing", alice)
+    caller = Caller(hub.url, "unknown/nothing", alice)
     async with web(hub.url) as client:
-        assert (await client.get(f"{rpc_path('nobody/nothing')}/.well-known/agent-card.json")).status_code == 404
+        assert (await client.get(f"{rpc_path('unknown/nothing')}/.well-known/agent-card.json")).status_code == 404
     response = await caller.post("message/send", {"message": {}})
     assert (response.status_code, response.json()["error"]["code"]) == (404, -32012)
 

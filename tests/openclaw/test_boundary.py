@@ -1,4 +1,4 @@
-"""Behaviours 17 to 23: what is decided before anybody is asked."""
+"""Behaviours 17 to 23: what is decided before an agent is asked."""
 
 import json
 from typing import Any

@@ -74,7 +74,7 @@ async def test_07_an_agent_that_is_not_running_is_a_failed_task(hub: HubProcess,
     async with online(hub, TaskPeer) as agent:
         await agent.leave()
         caller = Caller(hub.url, agent.handle, alice)
-        answer = await caller.send("anybody?")
-        *_, last = await caller.stream("anybody?")
+        answer = await caller.send("hello?")
+        *_, last = await caller.stream("hello?")
     assert (answer["kind"], state_of(answer), words_of(answer)) == ("task", "failed", "agent channel offline")
     assert (last["kind"], last["final"], words_of(last)) == ("status-update", True, "agent channel offline")

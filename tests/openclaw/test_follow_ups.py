@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lab.agents import Held, TaskPeer, online
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
 from tests.openclaw.caller import Caller, artifacts_of, message, state_of, text, texts, told, words_of
 from tests.openclaw.test_boundary import FILE
 
@@ -133,7 +133,7 @@ async def test_44_a_task_that_asks_is_canceled_at_once(hub: HubProcess, alice: s
         assert await caller.cancel(asking["id"]) == canceled
 
 
-async def test_44_a_task_nobody_knows_cannot_be_canceled(hub: HubProcess, alice: str, bob: str) -> None:
+async def test_44_an_unknown_task_cannot_be_canceled(hub: HubProcess, alice: str, bob: str) -> None:
     async with online(hub, TaskPeer) as agent:
         asking = await Caller(hub.url, agent.handle, alice).send("ask which?")
         other = Caller(hub.url, agent.handle, bob)
@@ -143,9 +143,11 @@ async def test_44_a_task_nobody_knows_cannot_be_canceled(hub: HubProcess, alice:
 
 
 @pytest.mark.slow
-@pytest.mark.grown
-async def test_44_a_task_whose_process_died_cannot_be_canceled(start_hub: StartHub, make_home: MakeHome) -> None:
-    hub = start_hub(make_home("grown"), processes=2)
+@pytest.mark.distributed
+async def test_44_a_task_whose_process_died_cannot_be_canceled(
+    start_hub: StartHub, make_storage: MakeStorage
+) -> None:
+    hub = start_hub(make_storage("grown"), processes=2)
     alice = hub.mint("alice", "session")
     async with online(hub, TaskPeer, at=1) as agent:
         task = await Caller(hub.urls[0], agent.handle, alice).begin("hold")
@@ -159,7 +161,7 @@ async def test_44_a_task_whose_process_died_cannot_be_canceled(start_hub: StartH
     assert took_s < GIVES_UP_AFTER_S
 
 
-async def test_45_the_agent_hears_of_a_cancel_before_anybody_is_told_of_it(hub: HubProcess, alice: str) -> None:
+async def test_45_the_agent_hears_of_a_cancel_before_a_caller_is_told_of_it(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         async with caller.open(

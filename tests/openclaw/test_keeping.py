@@ -5,8 +5,8 @@ from pathlib import Path
 
 from hub.data_dir import DataDirInUse, lock
 from lab.agents import TaskPeer, online
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
 from tests.openclaw.caller import Caller, artifacts_of, state_of, texts
 
 
@@ -15,8 +15,8 @@ def restart(hub: HubProcess) -> None:
     hub.serve(0)
 
 
-async def test_49_a_memory_is_empty_after_a_restart(start_hub: StartHub, make_home: MakeHome) -> None:
-    hub = start_hub(make_home("embedded"))
+async def test_49_a_memory_is_empty_after_a_restart(start_hub: StartHub, make_storage: MakeStorage) -> None:
+    hub = start_hub(make_storage("embedded"))
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
         task = await caller.send("note hm | say done")
@@ -26,8 +26,8 @@ async def test_49_a_memory_is_empty_after_a_restart(start_hub: StartHub, make_ho
     assert (await caller.streamed_error("tasks/resubscribe", {"id": task["id"]}))["code"] == -32001
 
 
-async def test_50_a_journal_keeps_tasks_over_a_restart(start_hub: StartHub, make_home: MakeHome) -> None:
-    hub = start_hub(make_home("embedded"))
+async def test_50_a_journal_keeps_tasks_over_a_restart(start_hub: StartHub, make_storage: MakeStorage) -> None:
+    hub = start_hub(make_storage("embedded"))
     async with online(hub, TaskPeer, agent={"taskStore": "journal"}) as agent:
         caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
         tasks = [
@@ -40,8 +40,8 @@ async def test_50_a_journal_keeps_tasks_over_a_restart(start_hub: StartHub, make
         assert await caller.streamed("tasks/resubscribe", {"id": task["id"]}) == [task]
 
 
-async def test_53_a_task_that_asks_goes_on_after_a_restart(start_hub: StartHub, make_home: MakeHome) -> None:
-    hub = start_hub(make_home("embedded"), TASK_STORE="journal")
+async def test_53_a_task_that_asks_goes_on_after_a_restart(start_hub: StartHub, make_storage: MakeStorage) -> None:
+    hub = start_hub(make_storage("embedded"), TASK_STORE="journal")
     alice, channel = hub.mint("alice", "session"), hub.mint("owner", "channel")
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
@@ -60,9 +60,9 @@ async def test_53_a_task_that_asks_goes_on_after_a_restart(start_hub: StartHub, 
 
 
 async def test_54_a_folder_is_one_hubs_and_free_again_when_it_died(
-    start_hub: StartHub, make_home: MakeHome
+    start_hub: StartHub, make_storage: MakeStorage
 ) -> None:
-    home = make_home("embedded")
+    home = make_storage("embedded")
     hub = start_hub(home)
     refused = ""
     try:

@@ -69,7 +69,7 @@ def _archive(*, session: str) -> None:
     Session.objects.filter(public_id=session).update(archived_at=timezone.now())
 
 
-def _ask_leave(*, session: str, request_id: str) -> None:
+def _request_permission(*, session: str, request_id: str) -> None:
     from django.utils import timezone  # noqa: PLC0415
 
     from agents.models import PermissionRequest, Session  # noqa: PLC0415

@@ -11,7 +11,7 @@ from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.channel.house import sql
+from tests.channel.agents import sql
 from tests.operators.operator import Operator, prompt
 from tests.operators.rows import put, share
 
@@ -98,7 +98,7 @@ async def test_unsubscribed_means_silence(hub: HubProcess) -> None:
         assert quiet.of("event") == []
 
 
-async def test_everybody_sees_the_prompt_its_author_too_and_the_reply_grow(hub: HubProcess, alice: str) -> None:
+async def test_all_sees_the_prompt_its_author_too_and_the_reply_grow(hub: HubProcess, alice: str) -> None:
     async with Chunker(hub.url, hub.mint("owner", "channel"), pieces=["one ", "two"]) as agent:
         share(hub, agent.session_id, alice="viewer")
         async with (

@@ -11,10 +11,10 @@ from websockets.exceptions import ConnectionClosed
 from lab.agents import Echo, Held
 from lab.callers import Json
 from lab.channel_agent import ChannelAgent
-from lab.homes import Home, MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import HubStorage, MakeStorage
 from lab.waiting import eventually
-from tests.channel.house import Agent, hook
+from tests.channel.agents import Agent, hook
 from tests.operators.operator import Operator, dial, prompt
 from tests.operators.rows import put
 from tests.operators.test_peers import peers
@@ -79,7 +79,9 @@ async def test_a_cookie_counts_from_the_hubs_own_pages(hub: HubProcess, alice: s
 
 
 @pytest.mark.parametrize("how", ["revoke", "suspend"])
-async def test_a_revoked_token_or_suspended_user_is_closed(home: Home, start_hub: StartHub, how: str) -> None:
+async def test_a_revoked_token_or_suspended_user_is_closed(
+    home: HubStorage, start_hub: StartHub, how: str
+) -> None:
     hub = start_hub(home)
     async with (
         ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent,
@@ -94,7 +96,7 @@ async def test_a_revoked_token_or_suspended_user_is_closed(home: Home, start_hub
         assert (await other.answer("unsubscribe", sessionId="x"))["type"] == "error"
 
 
-async def test_a_drain_closes_with_1012_after_the_last_reply(home: Home, start_hub: StartHub) -> None:
+async def test_a_drain_closes_with_1012_after_the_last_reply(home: HubStorage, start_hub: StartHub) -> None:
     hub = start_hub(home)
     owner = hub.mint("owner", "session")
     async with Held(hub.url, hub.mint("owner", "channel")) as agent, Operator(hub.url, owner) as operator:
@@ -115,8 +117,8 @@ async def test_a_drain_closes_with_1012_after_the_last_reply(home: Home, start_h
         assert await hub.exit_code() == 0
 
 
-async def test_a_killed_process_leaves_nobody_attached(make_home: MakeHome, start_hub: StartHub) -> None:
-    hub = start_hub(make_home("embedded"))
+async def test_a_killed_process_leaves_no_one_attached(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    hub = start_hub(make_storage("embedded"))
     async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         async with Operator(hub.url, hub.mint("owner", "session")) as operator:
             await operator.subscribe(agent.session_id)
@@ -128,7 +130,7 @@ async def test_a_killed_process_leaves_nobody_attached(make_home: MakeHome, star
             assert (await operator.heard("presence"))["joined"] == "owner"
 
 
-async def test_who_does_not_read_is_closed_and_holds_nobody_up(embedded_hub: HubProcess) -> None:
+async def test_who_does_not_read_is_closed_and_blocks_no_others(embedded_hub: HubProcess) -> None:
     hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
     async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
         slow = await dial(at(hub), owner, max_queue=1)

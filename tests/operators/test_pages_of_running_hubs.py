@@ -5,14 +5,14 @@ import pytest
 from accounts.authn import COOKIE
 from lab.agents import Echo, online
 from lab.callers import web
-from lab.homes import Home
 from lab.hub_process import StartHub
+from lab.hub_storage import HubStorage
 from tests.operators.operator import post
 
 pytestmark = pytest.mark.slow
 
 
-async def test_pages_answer_on_either_database(home: Home, start_hub: StartHub) -> None:
+async def test_pages_answer_on_either_database(home: HubStorage, start_hub: StartHub) -> None:
     hub = start_hub(home)
     owner, chief = hub.mint("owner", "session"), hub.mint("chief", "session", admin=True)
     async with online(hub, Echo) as echo:

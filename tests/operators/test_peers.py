@@ -72,8 +72,8 @@ async def test_a_tell_does_not_wait(hub: HubProcess) -> None:
         assert (await agent.heard("prompt"))["chatId"] == response.json()["chatId"]
 
 
-async def test_a_timeout_is_an_answer(impatient_hub: HubProcess) -> None:
-    hub = impatient_hub
+async def test_a_timeout_is_an_answer(short_wait_hub: HubProcess) -> None:
+    hub = short_wait_hub
     async with Stall(hub.url, hub.mint("owner", "channel")) as agent:
         response = await route(hub, hub.mint("owner", "session"), name_of(agent), "hi")
         body = response.json()
@@ -112,7 +112,7 @@ async def test_a_route_takes_the_role_prompter(hub: HubProcess, alice: str) -> N
         assert told[2].json()["reply"] == "echo: hi"
 
 
-async def test_whom_nobody_reaches_is_said_at_once(hub: HubProcess, alice: str) -> None:
+async def test_an_offline_peer_is_reported_at_once(hub: HubProcess, alice: str) -> None:
     owner = hub.mint("owner", "session")
     async with Held(hub.url, hub.mint("owner", "channel")) as agent:
         share(hub, agent.session_id, alice="prompter")
@@ -172,10 +172,10 @@ async def test_a_probe_of_all_reaches_who_is_online(hub: HubProcess) -> None:
         await first.heard("prompt")
         await second.heard("prompt")
 
-    async def nobody() -> bool:
+    async def none_online() -> bool:
         return await probe(hub, dora, None) == []
 
-    await eventually(nobody, "both are offline")
+    await eventually(none_online, "both are offline")
 
 
 BAD_BODIES: list[tuple[str, Any, str]] = [

@@ -136,12 +136,12 @@ async def test_a_named_session_is_reached_when_no_agent_has_that_name(hub: HubPr
 
 async def test_an_agent_not_open_to_the_caller_is_absent(hub: HubProcess, alice: str) -> None:
     async with Echo(hub.url, hub.mint("alice", "channel")) as mine:
-        message = refused(await prompt(hub, alice, mine.session_id, "@owner/nobody hi"), 404, "agent_not_found")
+        message = refused(await prompt(hub, alice, mine.session_id, "@owner/unknown hi"), 404, "agent_not_found")
         async with online(hub, Echo, agent={"status": "draft"}) as draft:
             told = refused(
                 await prompt(hub, alice, mine.session_id, f"@{draft.handle} hi"), 404, "agent_not_found"
             )
-        assert told.replace(draft.handle, "owner/nobody") == message
+        assert told.replace(draft.handle, "owner/unknown") == message
 
 
 @pytest.mark.parametrize("text", ["@owner hi", "@owner/x", "see @owner/x hi", "@/x hi"])
@@ -164,8 +164,8 @@ async def test_the_budget_of_a_named_agent_is_spent(hub: HubProcess, alice: str)
         assert (await prompt(hub, owner, agent.session_id, "one's own costs nothing")).status_code == 200
 
 
-async def test_over_the_rate_says_when_to_come_back(start_hub: object, make_home: object) -> None:
-    hub: HubProcess = start_hub(make_home("embedded"), CALLER_RATE_PER_MINUTE=1)  # type: ignore[operator]
+async def test_over_the_rate_says_when_to_come_back(start_hub: object, make_storage: object) -> None:
+    hub: HubProcess = start_hub(make_storage("embedded"), CALLER_RATE_PER_MINUTE=1)  # type: ignore[operator]
     owner = hub.mint("owner", "session")
     async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
         assert (await prompt(hub, owner, agent.session_id, "one")).status_code == 200

@@ -9,8 +9,8 @@ import pytest
 
 from lab.agents import Echo, Held
 from lab.callers import bearer, web
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.operators.operator import post, prompt, refused, route
 from tests.operators.rows import put, share
@@ -92,8 +92,8 @@ async def test_a_cookie_counts_from_the_hubs_own_pages(embedded_hub: HubProcess)
             refused(foreign, 403, "forbidden_origin")
 
 
-async def test_apps_at_home_elsewhere_may_read(start_hub: StartHub, make_home: MakeHome) -> None:
-    hub = start_hub(make_home("embedded"), APP_ORIGINS="https://app.example")
+async def test_apps_at_home_elsewhere_may_read(start_hub: StartHub, make_storage: MakeStorage) -> None:
+    hub = start_hub(make_storage("embedded"), APP_ORIGINS="https://app.example")
     for origin, allowed in {"https://app.example": "https://app.example", "https://evil.example": None}.items():
         response = await post(hub.url, "/peers/probe", hub.mint("bob", "session"), {}, headers={"Origin": origin})
         assert response.headers.get("access-control-allow-origin") == allowed
@@ -103,8 +103,10 @@ async def test_apps_at_home_elsewhere_may_read(start_hub: StartHub, make_home: M
         assert response.headers.get("access-control-allow-origin") == allowed
 
 
-async def test_a_waiting_ask_ends_when_its_token_is_revoked(start_hub: StartHub, make_home: MakeHome) -> None:
-    hub = start_hub(make_home("embedded"))
+async def test_a_waiting_ask_ends_when_its_token_is_revoked(
+    start_hub: StartHub, make_storage: MakeStorage
+) -> None:
+    hub = start_hub(make_storage("embedded"))
     async with Held(hub.url, hub.mint("owner", "channel")) as agent, web(hub.url) as client:
         share(hub, agent.session_id, alice="prompter")
         request = client.build_request(
@@ -120,8 +122,8 @@ async def test_a_waiting_ask_ends_when_its_token_is_revoked(start_hub: StartHub,
         refused(await asking, 401, "unauthorized")
 
 
-async def test_the_room_is_closed_while_the_hub_drains(start_hub: StartHub, make_home: MakeHome) -> None:
-    hub = start_hub(make_home("embedded"))
+async def test_the_room_is_closed_while_the_hub_drains(start_hub: StartHub, make_storage: MakeStorage) -> None:
+    hub = start_hub(make_storage("embedded"))
     owner = hub.mint("owner", "session")
     async with Held(hub.url, hub.mint("owner", "channel")) as agent:
         assert (await prompt(hub, owner, agent.session_id, "keeps it open")).status_code == 200

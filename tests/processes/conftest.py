@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 
 
 @pytest.fixture(scope="package")
-def worked_hub(make_home: MakeHome) -> Iterator[HubProcess]:
+def worked_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """Two web processes and a Celery worker on PostgreSQL and Redis; webhooks may go to this machine."""
     hub = HubProcess.start(
-        make_home("grown"), processes=2, worker=True, WEBHOOK_ALLOW_PRIVATE="1", REPLY_WAIT_S=30
+        make_storage("grown"), processes=2, worker=True, WEBHOOK_ALLOW_PRIVATE="1", REPLY_WAIT_S=30
     )
     yield hub
     hub.stop()

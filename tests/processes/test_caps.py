@@ -11,8 +11,8 @@ import pytest
 from lab.agents import Echo, online
 from lab.callers import bearer, reply_text, send, web
 from lab.channel_agent import dial
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from tests.conftest import HOMES
 from tests.operators.operator import Operator
 
@@ -28,9 +28,9 @@ AT_ONCE = 12
 
 
 @pytest.fixture(params=HOMES, scope="module")
-def hub(request: pytest.FixtureRequest, make_home: MakeHome) -> Iterator[HubProcess]:
-    """With little room for anybody, on each home; grown up it is two processes."""
-    home = make_home(request.param)
+def hub(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[HubProcess]:
+    """A hub with low limits, on each kind of storage; with PostgreSQL it is two processes."""
+    home = make_storage(request.param)
     started = HubProcess.start(home, processes=2 if home.is_grown else 1, **LIMITS)
     yield started
     started.stop()
@@ -65,7 +65,7 @@ async def test_limits_hold_against_races(hub: HubProcess) -> None:
     assert Counter(minted) == {201: 4, 429: AT_ONCE - 4}
 
 
-async def test_an_owner_who_is_full_hurts_nobody_else(hub: HubProcess) -> None:
+async def test_an_owner_who_is_full_hurts_no_other_user(hub: HubProcess) -> None:
     """Their events are refused, their questions answered; others notice nothing."""
     owner, alice = hub.mint("owner", "session"), hub.mint("alice", "session")
     async with online(hub, Echo) as agent:

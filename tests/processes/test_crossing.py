@@ -8,16 +8,16 @@ import pytest
 
 from lab.agents import Echo, Slow, TaskPeer, online
 from lab.callers import bearer, envelope, failed_text, inbound, question, rpc_path, send, web
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
 from lab.receivers import receiving
 from tests.http_json import Client
 from tests.openclaw.caller import Caller as OlderCaller
 from tests.openclaw.caller import message as older_message
-from tests.pushes.house import CREATE, heard, states
+from tests.pushes.client import CREATE, heard, states
 from tests.v1.caller import Caller, message, reply_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.grown]
+pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 REPEATS = 1_000
 AT_ONCE = 40
 RATE = 20
@@ -155,8 +155,8 @@ async def test_a_thousand_sends_with_one_key_are_one_ask(two_process_hub: HubPro
     assert log["agent"]["queriesToday"] == log["summary"]["total"] == 1
 
 
-async def test_a_callers_rate_holds_over_processes(make_home: MakeHome, start_hub: StartHub) -> None:
-    hub = start_hub(make_home("grown"), processes=2, CALLER_RATE_PER_MINUTE=RATE)
+async def test_a_callers_rate_holds_over_processes(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    hub = start_hub(make_storage("grown"), processes=2, CALLER_RATE_PER_MINUTE=RATE)
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with (
         online(hub, Echo, at=0, agent={"concurrencyCap": 20}) as agent,

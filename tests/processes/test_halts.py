@@ -1,4 +1,4 @@
-"""The kill switch: within a second everywhere, whoever holds the socket or waits; and back again."""
+"""The kill switch: within a second in every process, and back again."""
 
 import asyncio
 import json
@@ -10,8 +10,8 @@ import pytest
 from lab.agents import Echo, Held, Stall, online
 from lab.callers import Json, bearer, call, failed_text, question, reply_text, send, web
 from lab.channel_agent import dial
-from lab.homes import manage
 from lab.hub_process import HubProcess
+from lab.hub_storage import manage
 from tests.operators.operator import Operator
 from tests.v1.caller import Caller, message
 
@@ -138,7 +138,7 @@ async def test_an_owner_does_not_lift_what_staff_halted(hub: HubProcess, alice: 
         await rest(hub, "POST", f"/agents/{agent.agent['id']}/halt", owner)
         await rest(hub, "DELETE", f"/agents/{agent.agent['id']}/halt", owner)
         assert failed_text(await send(hub.url, agent.handle, "?", alice)).endswith("is halted")
-        for token in (alice, bob):  # and nobody else halts it, or learns that it is there
+        for token in (alice, bob):  # and no other user halts it, or learns that it is there
             path = f"/api/v1/agents/{agent.agent['id']}/halt"
             assert (await client.post(path, json={}, headers=bearer(token))).status_code == 404
             assert (await client.post("/api/v1/admin/halts", json={}, headers=bearer(token))).status_code == 403
@@ -154,7 +154,7 @@ async def test_an_owner_does_not_lift_what_staff_halted(hub: HubProcess, alice: 
     "body",
     [
         {},
-        {"kind": "everybody", "name": "alice"},
+        {"kind": "all-users", "name": "alice"},
         {"kind": "caller", "name": "no\0body"},
         {"kind": "agent", "name": ["a"]},
         {"kind": "caller", "name": "\ud800"},

@@ -12,7 +12,7 @@ from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.v1.caller import Caller, message, reply_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.grown]
+pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 ROUNDS = 25
 Answer = TypeVar("Answer")
 
@@ -23,7 +23,7 @@ def callers(hub: HubProcess, handle: str) -> list[Caller]:
 
 
 async def joining(caller: Caller, sending: Coroutine[None, None, Answer]) -> "asyncio.Task[Answer]":
-    """Send again, and return once it has joined: until then nobody is shown the task of a send that waits."""
+    """Send again, and return once it has joined: until then the task of a send that waits is not shown."""
 
     async def shown() -> Json | None:
         tasks: list[Json] = (await caller.call("ListTasks", {}))["tasks"]

@@ -1,4 +1,6 @@
-"""What locks the same rows locks them in one order: PostgreSQL never has to fail somebody to break a circle."""
+"""What locks the same rows locks them in one order: PostgreSQL never has to fail a transaction to break a
+deadlock.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -10,9 +12,9 @@ import pytest
 from lab.agents import Echo, TaskPeer, online, publish
 from lab.callers import bearer, envelope, question, rpc_path, web
 from lab.hub_process import HubProcess
-from tests.pushes.house import CREATE, client
+from tests.pushes.client import CREATE, client
 
-pytestmark = [pytest.mark.slow, pytest.mark.grown]
+pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 
 LEAVING = [f"leaving-{number}" for number in range(6)]
 ASKS_AT_ONCE = 4

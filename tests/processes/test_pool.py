@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack
 from lab.agents import Echo, online
 from lab.callers import bearer, reply_text, send, web
 from lab.channel_agent import ChannelAgent
-from lab.homes import MakeHome
 from lab.hub_process import StartHub
-from tests.native.test_file_door import CAP, break_off, unread, upload
+from lab.hub_storage import MakeStorage
+from tests.native.test_file_transfer import CAP, break_off, unread, upload
 
 ACCOUNTS = 10
 EXPORTS = 40
@@ -19,9 +19,9 @@ SOON_S = 3.0
 
 
 async def test_exports_and_silent_servers_leave_connections_to_others(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_home("grown"), REMOTE_ALLOW_PRIVATE=1)
+    hub = start_hub(make_storage("grown"), REMOTE_ALLOW_PRIVATE=1)
     tokens = hub.mint_sessions(f"busy{number}" for number in range(ACCOUNTS))
     alice = hub.mint("alice", "session")
     never = asyncio.Event()

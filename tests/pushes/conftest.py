@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.native.house import Person, person
+from tests.native.rows import Person, person
 
 
 @pytest.fixture(autouse=True)

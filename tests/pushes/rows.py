@@ -8,7 +8,7 @@ from a2a_bridge.pushes.configs import seal
 from a2a_bridge.pushes.queue import PUSHES
 from a2a_bridge.requests import PushTarget
 from kit.clock import db_now
-from tests.native.house import Person
+from tests.native.rows import Person
 from webhooks.sending import Sender, client
 
 

@@ -1,4 +1,6 @@
-"""Whoever is killed, and whichever process keeps the address: the end of a task is told, once and last."""
+"""With any process killed, and the address stored by any process: the end of a task is sent once, as the last
+event.
+"""
 
 import sqlite3
 import threading
@@ -8,15 +10,15 @@ import psycopg
 import pytest
 
 from lab.agents import Stall, TaskPeer, online
-from lab.homes import Home, MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import HubStorage, MakeStorage
 from lab.receivers import Received, receiving
-from tests.pushes.house import SETTINGS, client, heard, states
+from tests.pushes.client import SETTINGS, client, heard, states
 
 pytestmark = pytest.mark.slow
 
 
-def end_leases(home: Home) -> None:
+def end_leases(home: HubStorage) -> None:
     """A minute passes for what was being sent."""
     if home.is_grown:
         with psycopg.connect(home.env["DATABASE_URL"]) as postgres:
@@ -41,7 +43,9 @@ def start_sender(hub: HubProcess) -> None:
         hub._start_worker()
 
 
-async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(home: Home, start_hub: StartHub) -> None:
+async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(
+    home: HubStorage, start_hub: StartHub
+) -> None:
     hub = start_hub(home, worker=home.is_grown, **SETTINGS)
     alive = threading.Event()
 
@@ -62,7 +66,7 @@ async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(home: 
     assert states(told) == ["WORKING", "WORKING", "reply-1", "COMPLETED"]
 
 
-async def test_a_task_whose_process_died_is_told_as_failed(home: Home, start_hub: StartHub) -> None:
+async def test_a_task_whose_process_died_is_told_as_failed(home: HubStorage, start_hub: StartHub) -> None:
     hub = start_hub(home, worker=home.is_grown, **SETTINGS)
     with receiving() as receiver:
         async with online(hub, Stall) as peer:
@@ -77,9 +81,11 @@ async def test_a_task_whose_process_died_is_told_as_failed(home: Home, start_hub
     assert part["text"] == "the hub stopped before the agent answered"
 
 
-@pytest.mark.grown
-async def test_another_process_than_the_tasks_keeps_the_address(make_home: MakeHome, start_hub: StartHub) -> None:
-    hub = start_hub(make_home("grown"), processes=2, worker=True, **SETTINGS)
+@pytest.mark.distributed
+async def test_another_process_than_the_tasks_keeps_the_address(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_storage("grown"), processes=2, worker=True, **SETTINGS)
     with receiving() as receiver:
         async with online(hub, TaskPeer) as peer:
             task = await client(hub, peer).asked("hold | note soon | reply done")

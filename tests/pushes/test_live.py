@@ -9,10 +9,10 @@ import pytest
 from joserfc.errors import JoseError
 
 from lab.agents import TaskPeer, online
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from lab.receivers import Received, receiving
-from tests.pushes.house import (
+from tests.pushes.client import (
     CREATE,
     DELETE,
     GET,
@@ -32,14 +32,14 @@ ROUND = "note reading | text a1 one | last a1 two | say all | say  done"
 
 
 @pytest.fixture(scope="module")
-def hub(make_home: MakeHome) -> Iterator[HubProcess]:
+def hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """One process on SQLite that may send on this machine."""
-    started = HubProcess.start(make_home("embedded"), **SETTINGS)
+    started = HubProcess.start(make_storage("embedded"), **SETTINGS)
     yield started
     started.stop()
 
 
-async def test_whoever_asks_is_told_from_the_start_to_the_end(hub: HubProcess) -> None:
+async def test_a_caller_who_asks_is_told_from_the_start_to_the_end(hub: HubProcess) -> None:
     push = {"token": "tok-1", "authentication": {"scheme": "Bearer", "credentials": "cred-1"}}
     with receiving() as receiver:
         async with online(hub, TaskPeer) as peer:
@@ -137,7 +137,7 @@ async def test_a_refused_ask_is_told_as_failed(hub: HubProcess) -> None:
     with receiving() as receiver:
         async with online(hub, TaskPeer) as peer:
             caller = client(hub, peer)
-        task = await caller.asked("anybody?", {"url": receiver.url})
+        task = await caller.asked("hello?", {"url": receiver.url})
         assert task["status"]["state"] == "TASK_STATE_FAILED"
         assert states(await heard(receiver, 1)) == ["FAILED"]
 
@@ -159,7 +159,7 @@ async def test_a_receiver_that_fails_is_tried_again_and_hears_all_in_order(hub: 
     assert receiver.received[0].headers[SIGNATURE] != receiver.received[1].headers[SIGNATURE]
 
 
-async def test_a_receiver_that_does_not_answer_delays_nobody_else(hub: HubProcess) -> None:
+async def test_a_receiver_that_does_not_answer_delays_no_other_user(hub: HubProcess) -> None:
     let_go = threading.Event()
     with receiving(lambda _: 204 if let_go.wait(20) else 500) as slow, receiving() as quick:
         async with online(hub, TaskPeer) as peer:
@@ -180,7 +180,7 @@ async def test_a_deleted_address_hears_no_more(hub: HubProcess) -> None:
             task = await caller.asked("hold | reply done", {"url": receiver.url, "id": "a"})
             await heard(receiver, 1)
             await caller.add(task, other.url, id="b")
-            for _ in range(2):  # whoever repeats it is not told that it is gone
+            for _ in range(2):  # repeating it does not tell that it is gone
                 assert await caller.call(DELETE, {"taskId": task["id"], "id": "a"}) == {}
             peer.release.set()
             await heard(other, 2)
@@ -256,7 +256,7 @@ async def test_an_address_of_no_task_is_refused_by_the_name_of_what_is_missing(h
         ({"authentication": {"scheme": "Bearer", "credentials": "x\ny"}}, "authentication.credentials"),
     ],
 )
-async def test_what_cannot_be_sent_is_refused_before_anybody_is_asked(
+async def test_what_cannot_be_sent_is_refused_before_an_agent_is_asked(
     hub: HubProcess, push: dict[str, object], field: str
 ) -> None:
     with receiving() as receiver:
@@ -292,7 +292,7 @@ INSIDE = [
 ]
 
 
-async def test_by_default_nobody_is_sent_inside(embedded_hub: HubProcess) -> None:
+async def test_by_default_nothing_is_sent_inside(embedded_hub: HubProcess) -> None:
     async with online(embedded_hub, TaskPeer) as peer:
         caller = client(embedded_hub, peer)
         task = await caller.asked("reply one")

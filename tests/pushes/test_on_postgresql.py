@@ -2,11 +2,11 @@
 
 import pytest
 
-from lab.homes import GrownHomes
+from lab.hub_storage import DistributedStorages
 from tests.nested import pass_on_postgresql
 
 
-@pytest.mark.grown
+@pytest.mark.distributed
 @pytest.mark.slow
-def test_pushes_keep_their_contract_on_postgresql(grown_homes: GrownHomes) -> None:
-    pass_on_postgresql(grown_homes, 506, "-m", "deliveries", "tests/pushes")
+def test_pushes_keep_their_contract_on_postgresql(distributed_storages: DistributedStorages) -> None:
+    pass_on_postgresql(distributed_storages, 506, "-m", "deliveries", "tests/pushes")

@@ -13,8 +13,8 @@ from joserfc.jwk import ECKey
 from accounts.signing import public_keys
 from lab import ROOT
 from lab.receivers import Received, Receiver, receiving
-from tests.native.house import Person
-from tests.pushes.house import SIGNATURE
+from tests.native.rows import Person
+from tests.pushes.client import SIGNATURE
 from tests.pushes.rows import config_of, push_of, send_due
 
 pytestmark = pytest.mark.django_db

@@ -8,9 +8,9 @@ import pytest
 from django.db import connection, transaction
 
 from a2a_bridge.models import Push, PushConfig
-from a2a_bridge.pushes import configs, sweeping
+from a2a_bridge.pushes import configs, missed_ends
+from a2a_bridge.pushes.push_rows import queue_pushes
 from a2a_bridge.pushes.queue import PUSHES, RETRY_AFTER_S
-from a2a_bridge.pushes.telling import telling
 from a2a_bridge.requests import PushTarget
 from a2a_bridge.tasks.pieces import end_of
 from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after
@@ -19,8 +19,8 @@ from agents.models import Turn
 from agents.models.choices import Outcome
 from kit import sql
 from lab.receivers import receiving
-from tests.native.house import Person, make_agent, make_turn
-from tests.pushes.house import bodies, states
+from tests.native.rows import Person, make_agent, make_turn
+from tests.pushes.client import bodies, states
 from tests.pushes.rows import config_of, make_due, push_of, send_due
 from webhooks.sending import Outcome as Attempt
 from webhooks.sending import SendLimits, lease, settle
@@ -42,7 +42,7 @@ def ending(task: Task, text: str = "done") -> tuple[Task, list[TaskEvent]]:
 
 def tell(task: Task, *events: TaskEvent) -> None:
     with transaction.atomic():
-        sql.rows_of_each(telling(task, events))
+        sql.rows_of_each(queue_pushes(task, events))
 
 
 def queued(config: PushConfig) -> list[int]:
@@ -50,7 +50,7 @@ def queued(config: PushConfig) -> list[int]:
 
 
 def leased() -> list[int]:
-    """What somebody begins to send now, by event."""
+    """What a sender begins to send now, by event."""
     return [one.delivery.seq for one in lease(SendLimits(each_receiver=1), PUSHES)]  # type: ignore[attr-defined]
 
 
@@ -155,7 +155,7 @@ def test_the_failure_of_a_dead_process_is_told_once_and_last(alice: Person) -> N
         for outcome in ("completed", "denied", None)
     ]
     push_of(config, seq=7)
-    assert [sweeping.sweep(), sweeping.sweep()] == [1, 0]
+    assert [missed_ends.sweep(), missed_ends.sweep()] == [1, 0]
     assert queued(config) == [7, 8]
     assert [queued(one) for one in others] == [[], [], []]
     last = Push.objects.get(seq=8)
@@ -174,7 +174,7 @@ def test_configs_go_with_their_tasks_once_nothing_waits(alice: Person) -> None:
     config_of(alice, ended_seq=1, touched_at=half_an_hour)
     config_of(alice, touched_at=two_days)
     kept = [config_of(alice, touched_at=half_an_hour), config_of(alice, ended_seq=1), waiting]
-    assert sweeping.forget() == 2
+    assert missed_ends.forget() == 2
     assert set(PushConfig.objects.values_list("pk", flat=True)) > {one.pk for one in kept}
     alice.user.delete()
     assert (PushConfig.objects.count(), Push.objects.count()) == (0, 0)
@@ -206,7 +206,7 @@ def test_a_config_kept_while_a_turn_ends_is_seen_by_the_end_or_sees_it(alice: Pe
     with transaction.atomic():
         Turn.objects.filter(pk=turn.pk).update(outcome="completed", settled_at=turn.asked_at)
         ended, events = ending(task)
-        sql.rows_of_each(telling(ended, events))
+        sql.rows_of_each(queue_pushes(ended, events))
         keeping.start()
         keeping.join(0.5)
         assert keeping.is_alive(), "it waits for the end to be durable"

@@ -42,7 +42,7 @@ async def ask_until_spent(client: httpx.AsyncClient, handle: str, token: str) ->
     return seen
 
 
-def check_nobody_overlapped(spans: list[tuple[float, float, str]]) -> None:
+def check_no_overlap(spans: list[tuple[float, float, str]]) -> None:
     """No two callers were served at one time."""
     for (_, ended, one), (began, _, other) in pairwise(sorted(spans)):
         assert ended <= began or one == other, f"{one} and {other} were served at once"
@@ -82,7 +82,7 @@ async def test_two_hundred_callers_spend_a_budget_of_fifty_exactly(hub: HubProce
     assert log["summary"]["ok"] == BUDGET
     assert log["agent"]["queriesToday"] == BUDGET
     assert len({asker for _, _, asker in agent.spans}) > 1
-    check_nobody_overlapped(agent.spans)
+    check_no_overlap(agent.spans)
 
 
 async def test_of_callers_who_ask_at_one_moment_one_wins_the_claim(hub: HubProcess) -> None:

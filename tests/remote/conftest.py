@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.native.house import Person, person
-from tests.remote.house import Caller
+from tests.native.rows import Person, person
+from tests.remote.caller import Caller
 
 
 @pytest.fixture

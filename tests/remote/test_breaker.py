@@ -7,10 +7,10 @@ import pytest
 from agents.core.errors import Denied, Offline
 from agents.models import Agent
 from agents.models.choices import Outcome
-from agents.models.reachable import is_online
+from agents.models.presence import is_online
 from kit.async_db import db_call
 from lab.waiting import eventually
-from tests.remote.house import Caller, server_of
+from tests.remote.caller import Caller, server_of
 from tests.remote.servers import SSE_HEAD, Asked, as_http, frame, raw_server
 
 SAID = {"message": {"role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
@@ -99,7 +99,7 @@ async def test_what_an_agent_declines_is_no_failure_of_its_server(caller: Caller
         assert await _is_online(agent)
 
 
-async def test_nobody_there_counts_too(caller: Caller) -> None:
+async def test_no_server_there_counts_too(caller: Caller) -> None:
     async with raw_server(Moody().answer) as far:
         agent = await caller.publish(far.card_url)
     for _ in range(5):

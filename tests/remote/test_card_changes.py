@@ -22,12 +22,12 @@ from agents.links.remote.publishing import look_again, move
 from agents.links.remote.server_state import open_breaker_at_once
 from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
 from agents.models.choices import Outcome
-from agents.models.reachable import is_online
+from agents.models.presence import is_online
 from kit.async_db import db_call
 from lab.waiting import eventually
-from tests.native.house import Person, api, browser, make_session, person
+from tests.native.rows import Person, api, browser, make_session, person
+from tests.remote.caller import Caller, publish_far, server_of
 from tests.remote.cards import serving_card
-from tests.remote.house import Caller, publish_far, server_of
 from tests.remote.servers import Asked, Changing, Json, card_03, card_10, offering, raw_server
 
 HERE = "https://far.example/card.json"

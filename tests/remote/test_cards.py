@@ -12,7 +12,7 @@ from agents.links.remote.publishing import look_again
 from kit.async_db import db_call
 from kit.safe_http import NotSent, Rules, StreamingHttp
 from lab.receivers import Canary
-from tests.remote.house import Caller, server_of
+from tests.remote.caller import Caller, server_of
 from tests.remote.servers import Asked, as_http, in_full, raw_server
 
 HERE = "https://far.example/.well-known/agent-card.json"

@@ -10,10 +10,10 @@ import pytest
 from kit.ids import unguessable
 from lab.agents import Echo
 from lab.callers import Json, bearer, inbound, send, web
-from lab.homes import Home
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import HubStorage
 from lab.waiting import eventually
-from tests.remote.house import far_body
+from tests.remote.caller import far_body
 from tests.remote.servers import Remote, Seen, sdk_server
 
 ENV = {"REMOTE_ALLOW_PRIVATE": 1, "REMOTE_RETRY_S": 1}
@@ -34,7 +34,7 @@ def words(task: Json) -> str:
     return json.dumps(task)
 
 
-async def test_every_surface_and_process_reaches_it(home: Home, start_hub: StartHub) -> None:
+async def test_every_surface_and_process_reaches_it(home: HubStorage, start_hub: StartHub) -> None:
     processes = 1 if home.name == "embedded" else 2
     hub = start_hub(home, processes=processes, **ENV)
     async with sdk_server() as far:
@@ -58,7 +58,7 @@ async def test_every_surface_and_process_reaches_it(home: Home, start_hub: Start
         assert all(one["ok"] for one in log["recent"])
 
 
-async def test_a_breaker_that_opens_in_one_process_is_open_in_all(home: Home, start_hub: StartHub) -> None:
+async def test_a_breaker_that_opens_in_one_process_is_open_in_all(home: HubStorage, start_hub: StartHub) -> None:
     processes = 1 if home.name == "embedded" else 2
     hub = start_hub(home, processes=processes, **ENV | {"REMOTE_RETRY_S": 600})
     async with sdk_server() as far:
@@ -78,8 +78,8 @@ async def test_a_breaker_that_opens_in_one_process_is_open_in_all(home: Home, st
 
 
 @pytest.mark.slow
-async def test_what_a_dead_process_was_asking_ends(make_home: Any, start_hub: StartHub) -> None:
-    hub = start_hub(make_home("embedded"), **ENV)
+async def test_what_a_dead_process_was_asking_ends(make_storage: Any, start_hub: StartHub) -> None:
+    hub = start_hub(make_storage("embedded"), **ENV)
     async with sdk_server() as far:
         agent = await publish(hub, far)
         asking = asyncio.create_task(_ask_and_break(hub))
@@ -125,7 +125,9 @@ def message(text: str, **ids: str) -> Json:
 
 
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
-async def test_a_task_continues_and_ends_through_the_hub(home: Home, start_hub: StartHub, binding: str) -> None:
+async def test_a_task_continues_and_ends_through_the_hub(
+    home: HubStorage, start_hub: StartHub, binding: str
+) -> None:
     hub = start_hub(home, processes=1 if home.name == "embedded" else 2, **ENV)
     alice = hub.mint("alice", "session")
     async with sdk_server(binding) as far:
@@ -145,7 +147,7 @@ async def test_a_task_continues_and_ends_through_the_hub(home: Home, start_hub: 
         assert '"raw": "YWJj"' in words(filed["artifacts"])
 
 
-async def test_a_cancel_goes_through_the_hub(home: Home, start_hub: StartHub) -> None:
+async def test_a_cancel_goes_through_the_hub(home: HubStorage, start_hub: StartHub) -> None:
     hub = start_hub(home, processes=1 if home.name == "embedded" else 2, **ENV)
     alice = hub.mint("alice", "session")
     async with sdk_server() as far:
@@ -159,10 +161,10 @@ async def test_a_cancel_goes_through_the_hub(home: Home, start_hub: StartHub) ->
         assert far.seen.canceled == far.seen.tasks
 
 
-async def test_a_hub_asks_a_hub(make_home: Any, start_hub: StartHub) -> None:
+async def test_a_hub_asks_a_hub(make_storage: Any, start_hub: StartHub) -> None:
     """Hub to hub by the card as it is published, with a token of the far one."""
-    far = start_hub(make_home("embedded"))
-    near = start_hub(make_home("embedded"), **ENV)
+    far = start_hub(make_storage("embedded"))
+    near = start_hub(make_storage("embedded"), **ENV)
     async with Echo(far.url, far.mint("owner", "channel")) as agent:
         await publish_session(far, agent.session_id)
         card = f"{far.url}/api/a2a/v1/agents/owner/echo/agent-card.json"

@@ -9,7 +9,7 @@ import pytest
 
 from agents.models.choices import Outcome
 from agents.transcript.pieces import ArtifactPiece, Part
-from tests.remote.house import Caller
+from tests.remote.caller import Caller
 from tests.remote.servers import SSE_HEAD, Answer, Asked, as_http, frame, in_full, raw_server
 
 TASK = {"id": "t1", "contextId": "c1"}

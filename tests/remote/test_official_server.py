@@ -7,7 +7,7 @@ from agents.models import Agent, DailyUsage, RemoteName
 from agents.models.choices import Outcome
 from agents.transcript.pieces import ArtifactPiece, Part, StatusNote
 from lab.waiting import eventually
-from tests.remote.house import Caller, turn_of
+from tests.remote.caller import Caller, turn_of
 from tests.remote.servers import sdk_server
 
 WAYS = [("JSONRPC", True), ("JSONRPC", False), ("HTTP+JSON", True), ("HTTP+JSON", False)]

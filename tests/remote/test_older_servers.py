@@ -8,7 +8,7 @@ import pytest
 from agents.models.choices import Outcome
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, StatusNote
 from lab.waiting import eventually
-from tests.remote.house import Caller
+from tests.remote.caller import Caller
 from tests.remote.servers import SSE_HEAD, Asked, Remote, card_03, frame, in_full, raw_server
 
 

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from agents.core.registration import Registration, register
+from agents.core.registration import Registration, register_connection
 from agents.links.remote.access import auth_of
 from agents.links.remote.server_state import write_reachable
 from agents.models import Agent, Connection, Process, RemoteServer, Session
 from hub.wiring import CARD_LOOKUPS_AT_ONCE, concurrency_limits
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, SLOTS_KEY, RequestSlots
-from tests.native.house import Person, api, browser, make_agent, make_session, person
+from tests.native.rows import Person, api, browser, make_agent, make_session, person
+from tests.remote.caller import far_body, publish_far
 from tests.remote.cards import serving_card
-from tests.remote.house import far_body, publish_far
 from tests.remote.servers import card_03
 
 SECRET = "s3cret-word"
@@ -232,7 +232,7 @@ def test_no_socket_becomes_a_remote_server(alice: Person, url: str) -> None:
         pid=1,
         channel_version="1",
     )
-    registered = register(wanted, process_id="p")
+    registered = register_connection(wanted, process_id="p")
     assert registered.public_id != session_id
     assert registered.routing_name != "far"
     assert not Connection.objects.filter(session__public_id=session_id).exists()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lab.callers import bearer, rpc_path, send
 from lab.hub_process import HubProcess
-from tests.conftest import MakeHome
+from tests.conftest import MakeStorage
 from tests.remote.scripts import WAYS, Seen, Way, hear, play, scripted_server
 from tests.remote.servers import Json
 
@@ -68,9 +68,9 @@ class Relay:
 
 
 @pytest.fixture(scope="module")
-def relay(make_home: MakeHome) -> Iterator[Relay]:
+def relay(make_storage: MakeStorage) -> Iterator[Relay]:
     """One server and one hub for all tests; the server runs while a test waits for an answer."""
-    hub = HubProcess.start(make_home("embedded"), REMOTE_ALLOW_PRIVATE=1)
+    hub = HubProcess.start(make_storage("embedded"), REMOTE_ALLOW_PRIVATE=1)
     try:
         with asyncio.Runner() as runner:
             server = scripted_server()

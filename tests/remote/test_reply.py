@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.core.post import Chunk, Said
+from agents.core.post import Chunk, ExtraPiece
 from agents.core.waiting import text_of
 from agents.links.remote.events import read_event
 from agents.links.remote.reply import Reply, TooLarge
@@ -20,7 +20,7 @@ class Told:
         self.pieces: list[Piece] = []
         self.reply = Reply("chat", self._take)
 
-    def _take(self, message: Chunk | Said) -> None:
+    def _take(self, message: Chunk | ExtraPiece) -> None:
         assert message.seq == len(self.pieces)
         self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
 

@@ -8,12 +8,12 @@ from agents import jobs
 from agents.links.remote.server_state import open_breaker
 from agents.models import Agent, RemoteServer, Session
 from agents.models.choices import CHANNEL_LINK, Outcome
-from agents.models.reachable import is_online, online
+from agents.models.presence import is_online, online
 from agents.models.remote import REMOTE_LINK
 from kit.async_db import db_call
-from tests.native.house import Person, make_agent, make_session
+from tests.native.rows import Person, make_agent, make_session
+from tests.remote.caller import Caller
 from tests.remote.cards import serving_card
-from tests.remote.house import Caller
 
 name_links = import_module("agents.migrations.0019_session_link").name_links
 

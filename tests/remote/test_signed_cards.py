@@ -25,12 +25,12 @@ from agents.links.remote.signatures import (
     read_keys_text,
 )
 from agents.models import RemoteServer
-from agents.models.reachable import is_online
+from agents.models.presence import is_online
 from kit.async_db import db_call
 from lab.waiting import eventually
-from tests.native.house import Person, api, browser
+from tests.native.rows import Person, api, browser
+from tests.remote.caller import Caller, publish_far, server_of
 from tests.remote.cards import serving_card
-from tests.remote.house import Caller, publish_far, server_of
 from tests.remote.servers import Changing, Json, card_03, card_10, offering, raw_server
 
 KEY, OTHER = ECKey.generate_key("P-256"), ECKey.generate_key("P-256")

@@ -59,7 +59,7 @@ async def test_a_certificate_of_another_name_gets_nothing(tmp_path: Path) -> Non
         assert len(receiver.received) == 1
 
 
-async def test_nobody_there_and_nobody_answers_are_told_apart() -> None:
+async def test_refused_and_silent_connections_are_told_apart() -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/"

@@ -17,9 +17,9 @@ from agents.links.remote.client import CALLER_HEADER, CALLER_JWT_TYP
 from agents.models import RemoteServer
 from kit.async_db import db_call
 from lab import ROOT
-from tests.native.house import Person, api, browser
+from tests.native.rows import Person, api, browser
+from tests.remote.caller import Caller, publish_far, server_of
 from tests.remote.cards import serving_card
-from tests.remote.house import Caller, publish_far, server_of
 from tests.remote.servers import Asked, Json, as_http, card_03, card_10, in_full, raw_server, sdk_server
 
 PAGE = (ROOT / "docs" / "howto" / "publish-a-remote-agent.md").read_text()

@@ -11,7 +11,7 @@ from typing import Any
 
 from lab.callers import rpc_path
 from tests.sdks.environments import ENVIRONMENTS
-from tests.sdks.sights import Sight
+from tests.sdks.observations import Observation
 
 PROGRAMS = Path(__file__).parent / "programs"
 LINE_WITHIN_S = 30
@@ -23,10 +23,10 @@ class Run:
     """A program at work; `sights` is everything it has said so far."""
 
     process: Process
-    sights: list[Sight] = field(default_factory=list)
+    sights: list[Observation] = field(default_factory=list)
     has_ended: bool = False
 
-    async def saw(self, step: str) -> Sight:
+    async def saw(self, step: str) -> Observation:
         """Read on to the next thing seen at that step; fails when it ends before."""
         while (sight := await self._next()) is not None:
             if sight.step == step:
@@ -42,10 +42,10 @@ class Run:
         assert await self.process.wait() == 0, complaints
         return self
 
-    def at(self, step: str) -> list[Sight]:
+    def at(self, step: str) -> list[Observation]:
         return [sight for sight in self.sights if sight.step == step]
 
-    def one(self, step: str) -> Sight:
+    def one(self, step: str) -> Observation:
         """What was seen at that step, once; fails with everything seen otherwise."""
         found = self.at(step)
         assert len(found) == 1, f"{step} came {len(found)} times: {self.sights}"
@@ -55,14 +55,14 @@ class Run:
         assert not self.at("raised"), self.sights
         return self
 
-    async def _next(self) -> Sight | None:
+    async def _next(self) -> Observation | None:
         assert self.process.stdout is not None
         async with asyncio.timeout(LINE_WITHIN_S):
             line = await self.process.stdout.readline()
         if not line:
             self.has_ended = True
             return None
-        self.sights.append(Sight(**json.loads(line)))
+        self.sights.append(Observation(**json.loads(line)))
         return self.sights[-1]
 
 

@@ -9,7 +9,7 @@ from lab.agents import Slow, TaskPeer, online
 from lab.hub_process import HubProcess
 from tests.sdks.clients import CLIENTS, SdkClient
 from tests.sdks.conftest import is_here
-from tests.sdks.sights import ENDED
+from tests.sdks.observations import ENDED
 
 LONGER_THAN_A_READ_TIMEOUT_S = 6.5
 FIRST_REPLY_03 = "assistant-output-0001"
@@ -40,7 +40,7 @@ async def test_the_card_is_found_where_the_bridge_page_says(
     assert run.has_not_raised().one("card").value["name"] == "rust expert"
 
 
-async def test_a_card_of_nobody_is_refused(hub: HubProcess, alice: str, client: SdkClient) -> None:
+async def test_a_card_of_no_user_is_refused(hub: HubProcess, alice: str, client: SdkClient) -> None:
     run = await client.watch(hub.url, "owner/never-was", alice, "card")
     assert "404" in run.one("raised").value["message"]
 
@@ -176,7 +176,7 @@ async def test_an_agent_that_is_gone_is_a_failed_task(hub: HubProcess, alice: st
     assert (answer.state, answer.text) == ("failed", "agent channel offline")
 
 
-async def test_a_token_of_nobody_is_refused(hub: HubProcess, client: SdkClient) -> None:
+async def test_a_token_of_no_user_is_refused(hub: HubProcess, client: SdkClient) -> None:
     async with online(hub, TaskPeer) as agent:
         for scenario in ("send", "stream"):
             run = await client.watch(hub.url, agent.handle, "cw_sess_" + "0" * 32, scenario)

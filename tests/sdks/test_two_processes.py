@@ -9,7 +9,7 @@ from tests.sdks.conftest import ready
 
 PYTHON_BY_RPC, _, _, JS_BY_HTTP = VERSION_1
 
-pytestmark = [pytest.mark.slow, pytest.mark.grown]
+pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 
 
 @pytest.fixture(params=[PYTHON_BY_RPC, JS_BY_HTTP, *VERSION_03], ids=str)

@@ -52,7 +52,7 @@ async def test_tasks_are_listed_page_by_page(hub: HubProcess, alice: str, client
     assert [task["id"] for task in whole["tasks"]] == [second, first]
     assert [task["artifacts"][0]["parts"][0]["text"] for task in whole["tasks"]] == ["ferris", "ferris"]
     assert not any(task.get("artifacts") for task in (*newest["tasks"], *oldest["tasks"]))
-    run.one("raised")  # a page token of nobody
+    run.one("raised")  # a page token that no list gave
 
 
 async def test_push_addresses_come_and_go(hub: HubProcess, alice: str, client_1: SdkClient) -> None:

@@ -89,7 +89,7 @@ class CommandLine(Pkce):
         self.landed: list[dict[str, str]] = []
         outer = self
 
-        class Door(BaseHTTPRequestHandler):
+        class RequestHandler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 parts = urlsplit(self.path)
                 if parts.path == "/callback":
@@ -101,7 +101,7 @@ class CommandLine(Pkce):
             def log_message(self, format: str, *args: Any) -> None:
                 return
 
-        self._server = HTTPServer(("127.0.0.1", 0), Door)
+        self._server = HTTPServer(("127.0.0.1", 0), RequestHandler)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.redirect_uri = f"http://localhost:{self._server.server_port}/callback"
 

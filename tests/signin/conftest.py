@@ -7,8 +7,8 @@ import pytest
 
 from accounts import throttle
 from accounts.oauth import oidc as oidc_leg
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from tests.github import GitHub
 from tests.oidc import Oidc
 from tests.signin.clients import Browser, CommandLine
@@ -32,9 +32,9 @@ def github(_github: GitHub) -> GitHub:
 
 
 @pytest.fixture(scope="session")
-def signin_hub(make_home: MakeHome, _github: GitHub) -> Iterator[HubProcess]:
-    """One process on SQLite where anybody of GitHub may join. DEV_LOGIN is asked for, and off all the same."""
-    hub = HubProcess.start(make_home("embedded"), **_github.settings, **PLENTY, DEV_LOGIN=1, LOG_LEVEL="DEBUG")
+def signin_hub(make_storage: MakeStorage, _github: GitHub) -> Iterator[HubProcess]:
+    """One process on SQLite where every GitHub account may join. DEV_LOGIN is asked for, and off all the same."""
+    hub = HubProcess.start(make_storage("embedded"), **_github.settings, **PLENTY, DEV_LOGIN=1, LOG_LEVEL="DEBUG")
     yield hub
     hub.stop()
 
@@ -55,13 +55,13 @@ def make_browser(github: GitHub) -> Iterator[Callable[[HubProcess], Browser]]:
 
 @pytest.fixture
 def browser(signin_hub: HubProcess, make_browser: Callable[[HubProcess], Browser]) -> Browser:
-    """Somebody's browser."""
+    """The browser of a user."""
     return make_browser(signin_hub)
 
 
 @pytest.fixture
 def other_browser(signin_hub: HubProcess, make_browser: Callable[[HubProcess], Browser]) -> Browser:
-    """Somebody else's."""
+    """The browser of another user."""
     return make_browser(signin_hub)
 
 

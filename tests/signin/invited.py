@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from accounts import invitations
 from accounts.models import User
 from tests.authenticator import Authenticator
-from tests.native.house import browser
+from tests.native.rows import browser
 
 COOKIE, GOOD = "cw_session", "nine lives of a lobster"
 CHOSEN = {"password": GOOD, "again": GOOD}

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from lab.callers import Json, bearer
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from tests.github import GitHub
 from tests.signin.clients import Browser, Pkce, program, refused
 from tests.signin.conftest import PLENTY
@@ -138,9 +138,9 @@ AT_HOME = "https://app.example"
 
 
 @pytest.fixture(scope="module")
-def hosting_hub(make_home: MakeHome, _github: GitHub) -> Iterator[HubProcess]:
+def hosting_hub(make_storage: MakeStorage, _github: GitHub) -> Iterator[HubProcess]:
     """A hub that knows an app at home elsewhere."""
-    hub = HubProcess.start(make_home("embedded"), **_github.settings, **PLENTY, APP_ORIGINS=AT_HOME)
+    hub = HubProcess.start(make_storage("embedded"), **_github.settings, **PLENTY, APP_ORIGINS=AT_HOME)
     yield hub
     hub.stop()
 
@@ -228,7 +228,7 @@ def test_a_device_gets_its_token_once_its_user_typed_the_code(browser: Browser) 
     assert (set(body), body["token_type"]) == ({"access_token", "token_type"}, "Bearer")
     assert status(browser.hub, body["access_token"]) == 200
     refused(device.poll(), "invalid_grant")
-    assert status(browser.hub, body["access_token"]) == 401  # asked twice: somebody else may hold it
+    assert status(browser.hub, body["access_token"]) == 401  # exchanged twice: a thief may hold it
 
 
 def test_a_device_that_is_turned_away_is_told_so(browser: Browser) -> None:

@@ -14,8 +14,8 @@ from websockets.asyncio.client import connect as open_socket
 
 from lab.callers import bearer, envelope, question
 from lab.channel_agent import dial
-from lab.homes import MakeHome, manage, run_command
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage, manage, run_command
 from tests.github import CLIENT_SECRET, GitHub
 from tests.signin.clients import Browser, CommandLine, Pkce, program, refused
 from tests.signin.test_apps import Device, allow, app_start, exchange
@@ -291,7 +291,7 @@ REST = [
 ]
 
 
-def test_a_channel_token_is_nobody_on_rest(signin_hub: HubProcess) -> None:
+def test_a_channel_token_is_refused_on_rest(signin_hub: HubProcess) -> None:
     token = signin_hub.mint("alice", "channel")
     with program(signin_hub.url, token) as client:
         for verb, path in [*REST, ("POST", "/auth/apps/mint"), ("POST", "/auth/logout")]:
@@ -299,7 +299,7 @@ def test_a_channel_token_is_nobody_on_rest(signin_hub: HubProcess) -> None:
 
 
 @pytest.mark.parametrize("kind", ["session", "app"])
-async def test_a_session_or_app_token_is_nobody_on_the_channel(signin_hub: HubProcess, kind: str) -> None:
+async def test_a_session_or_app_token_is_refused_on_the_channel(signin_hub: HubProcess, kind: str) -> None:
     socket = await dial(signin_hub.url.replace("http", "ws") + "/channel", signin_hub.mint("alice", kind))
     assert "auth_failed" in await socket.recv()
     await socket.wait_closed()
@@ -349,9 +349,9 @@ def test_a_cookie_from_another_origin_writes_nothing(
 
 
 def test_starts_exchanges_and_codes_are_limited_per_address(
-    start_hub: StartHub, make_home: MakeHome, github: GitHub
+    start_hub: StartHub, make_storage: MakeStorage, github: GitHub
 ) -> None:
-    hub = start_hub(make_home("embedded"), **github.settings, SIGNIN_RATE_PER_MINUTE=20)
+    hub = start_hub(make_storage("embedded"), **github.settings, SIGNIN_RATE_PER_MINUTE=20)
     with program(hub.url) as client:
         starts = [client.get(START).status_code for _ in range(25)]
         assert starts == [302] * 20 + [429] * 5
@@ -367,9 +367,9 @@ def test_starts_exchanges_and_codes_are_limited_per_address(
 
 
 @pytest.mark.slow
-@pytest.mark.grown
-def test_two_processes_count_together(start_hub: StartHub, make_home: MakeHome, github: GitHub) -> None:
-    hub = start_hub(make_home("grown"), processes=2, **github.settings, SIGNIN_RATE_PER_MINUTE=20)
+@pytest.mark.distributed
+def test_two_processes_count_together(start_hub: StartHub, make_storage: MakeStorage, github: GitHub) -> None:
+    hub = start_hub(make_storage("grown"), processes=2, **github.settings, SIGNIN_RATE_PER_MINUTE=20)
     answers = []
     for turn in range(24):
         with program(hub.urls[turn % 2]) as client:
@@ -378,10 +378,10 @@ def test_two_processes_count_together(start_hub: StartHub, make_home: MakeHome, 
 
 
 def test_behind_a_proxy_each_caller_counts_for_themselves(
-    start_hub: StartHub, make_home: MakeHome, github: GitHub
+    start_hub: StartHub, make_storage: MakeStorage, github: GitHub
 ) -> None:
     hub = start_hub(
-        make_home("embedded"), **github.settings, SIGNIN_RATE_PER_MINUTE=20, TRUSTED_PROXIES="127.0.0.1"
+        make_storage("embedded"), **github.settings, SIGNIN_RATE_PER_MINUTE=20, TRUSTED_PROXIES="127.0.0.1"
     )
 
     def start(forwarded: str) -> int:
@@ -394,8 +394,8 @@ def test_behind_a_proxy_each_caller_counts_for_themselves(
     assert [start(f"2001:db8::{n}") for n in range(1, 22)] == [302] * 20 + [429]  # one /64 is one caller
 
 
-def test_a_rate_below_twenty_a_minute_is_refused(make_home: MakeHome) -> None:
-    done = run_command(dict(make_home("embedded").env) | {"SIGNIN_RATE_PER_MINUTE": "19"}, "check")
+def test_a_rate_below_twenty_a_minute_is_refused(make_storage: MakeStorage) -> None:
+    done = run_command(dict(make_storage("embedded").env) | {"SIGNIN_RATE_PER_MINUTE": "19"}, "check")
     assert done.returncode != 0
     assert "SIGNIN_RATE_PER_MINUTE" in done.stderr
 
@@ -467,10 +467,14 @@ def test_no_token_is_ever_in_a_log_a_page_or_a_url(browser: Browser, make_cli: M
 # The deployment.
 
 
-def test_the_deploy_check_is_clean_in_the_production_settings(make_home: MakeHome, github: GitHub) -> None:
+def test_the_deploy_check_is_clean_in_the_production_settings(make_storage: MakeStorage, github: GitHub) -> None:
     served = {"PUBLIC_URL": "https://hub.example", "TRUSTED_PROXIES": "127.0.0.1"}
     manage(
-        dict(make_home("embedded").env) | github.settings | served, "check", "--deploy", "--fail-level", "WARNING"
+        dict(make_storage("embedded").env) | github.settings | served,
+        "check",
+        "--deploy",
+        "--fail-level",
+        "WARNING",
     )
 
 

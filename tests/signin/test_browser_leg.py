@@ -108,7 +108,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
-def test_a_lying_profile_lets_nobody_in(browser: Browser, github: GitHub, lie: object) -> None:
+def test_a_lying_profile_is_refused(browser: Browser, github: GitHub, lie: object) -> None:
     github.instead["/api/v3/user"] = lambda exchange: exchange.answer(200, lie)
     assert browser.sign_in("ann").status_code == 502
     assert browser.session is None
@@ -128,7 +128,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("path", ["/login/oauth/access_token", "/api/v3/user"])
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
-def test_a_failing_github_lets_nobody_in(browser: Browser, github: GitHub, path: str, failure: object) -> None:
+def test_a_failing_github_is_refused(browser: Browser, github: GitHub, path: str, failure: object) -> None:
     github.instead[path] = failure  # type: ignore[assignment]
     answer = browser.sign_in("ann")
     assert answer.status_code in (400, 502)
@@ -198,7 +198,7 @@ def test_the_account_page_mints_what_a_program_asks_with(browser: Browser) -> No
         assert (refused.status_code, "what it is for" in refused.text) == (400, True)
 
 
-def test_nobody_revokes_what_is_somebody_elses(browser: Browser, other_browser: Browser) -> None:
+def test_no_user_revokes_what_is_another_users(browser: Browser, other_browser: Browser) -> None:
     browser.sign_in("ann")
     with program(browser.hub.url, browser.session) as client:
         token = client.post("/api/v1/tokens/channel", json={"name": "mine"}).json()

@@ -8,8 +8,8 @@ import httpx
 from lab.agents import Echo, publish
 from lab.callers import bearer
 from lab.channel_agent import dial
-from lab.homes import MakeHome
 from lab.hub_process import StartHub
+from lab.hub_storage import MakeStorage
 from tests.github import GitHub
 from tests.signin.clients import Browser, CommandLine, program, refused
 
@@ -78,8 +78,8 @@ def test_a_new_login_from_the_same_machine_replaces_the_old_one(browser: Browser
     assert [live(one) for one in (old, elsewhere, others, new)] == [False, True, True, True]
 
 
-def test_without_github_both_legs_say_so(start_hub: StartHub, make_home: MakeHome, github: GitHub) -> None:
-    hub = start_hub(make_home("embedded"))
+def test_without_github_both_legs_say_so(start_hub: StartHub, make_storage: MakeStorage, github: GitHub) -> None:
+    hub = start_hub(make_storage("embedded"))
     cli = CommandLine(hub)
     try:
         with program(hub.url) as client:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts import invitations, throttle
 from accounts.models import Credential, Invitation, ProviderIdentity, User
 from accounts.tokens import digest
-from tests.native.house import Person, browser, person
+from tests.native.rows import Person, browser, person
 from tests.signin.invited import CHOSEN, COOKIE, GOOD, invite, path_of, sign_in_by_password
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("https_hub")]
@@ -194,7 +194,7 @@ def test_a_wrong_password_an_absent_and_a_suspended_user_look_the_same() -> None
     User.objects.filter(login="sue").update(is_active=False)
     person("tokens-only")
     shown = set()
-    for login, password in (("ann", "x"), ("sue", GOOD), ("nobody", GOOD), ("tokens-only", ""), ("a b", GOOD)):
+    for login, password in (("ann", "x"), ("sue", GOOD), ("unknown", GOOD), ("tokens-only", ""), ("a b", GOOD)):
         answer = sign_in_by_password(browser(), login, password)
         assert COOKIE not in answer.cookies
         page = re.sub(r'value="[^"]*"', "", answer.content.decode())

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from lab.homes import manage
+from lab.hub_storage import manage
 
 OLD_INSERT = """
 INSERT INTO accounts_credential (user_id, kind, name, prefix, digest, user_agent, created_at)

@@ -17,12 +17,12 @@ from django.core.management import CommandError, call_command
 from accounts.models import ProviderIdentity, User
 from accounts.oauth.errors import LoginTaken
 from accounts.oauth.github import Profile
-from accounts.oauth.people import admit
+from accounts.oauth.provider_accounts import sign_in_github_user
 from accounts.oauth.providers import Provider, read_providers
 from accounts.oauth.signup import read_signup
 from lab.processes import free_port
 from tests.github import Exchange
-from tests.native.house import browser, person
+from tests.native.rows import browser, person
 from tests.oidc import CLIENT_ID, COOKIE, START, Oidc, me, other_key, sign_in_by_oidc
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +62,7 @@ def test_who_calls_themselves_like_a_user_does_not_become_that_user(oidc: Oidc, 
     assert (held.user.login, held.user.provider_identities.count()) == ("Root", 0)
 
 
-def test_the_same_subject_of_another_issuer_is_somebody_else(oidc: Oidc, settings: Any) -> None:
+def test_the_same_subject_of_another_issuer_is_another_user(oidc: Oidc, settings: Any) -> None:
     sign_in_by_oidc(browser())
     other = Oidc()
     other.start()
@@ -147,7 +147,7 @@ def test_an_operator_links_a_subject_to_an_account(oidc: Oidc, settings: Any) ->
     with pytest.raises(CommandError, match="belongs to @root already"):
         call_command("link_oidc", **options)
     with pytest.raises(CommandError, match="no account"):
-        call_command("link_oidc", **(options | {"login": "nobody"}))
+        call_command("link_oidc", **(options | {"login": "unknown"}))
 
 
 def test_who_is_suspended_does_not_get_in(oidc: Oidc) -> None:
@@ -188,7 +188,7 @@ def test_providers_that_cannot_be_are_refused(wrong: tuple[str, str, str, str]) 
 def test_the_login_of_an_oidc_user_is_not_given_to_github_either(oidc: Oidc) -> None:
     sign_in_by_oidc(browser())
     with pytest.raises(LoginTaken):
-        admit(Profile(id=5, login="Ann"), is_member=lambda org: False)
+        sign_in_github_user(Profile(id=5, login="Ann"), is_member=lambda org: False)
 
 
 def test_the_state_travels_and_nothing_else_of_the_attempt(oidc: Oidc) -> None:

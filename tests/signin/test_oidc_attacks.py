@@ -11,7 +11,7 @@ from joserfc.jwk import OctKey
 from accounts.models import User
 from accounts.oauth.providers import Provider
 from accounts.oauth.signup import read_signup
-from tests.native.house import browser
+from tests.native.rows import browser
 from tests.oidc import CLIENT_SECRET, COOKIE, GONE, PAGE, START, Oidc, other_key, sign_in_by_oidc
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
-def test_an_id_token_that_does_not_hold_lets_nobody_in(oidc: Oidc, lie: dict[str, Any]) -> None:
+def test_an_id_token_that_does_not_hold_is_refused(oidc: Oidc, lie: dict[str, Any]) -> None:
     oidc.lies |= lie
     answer = sign_in_by_oidc(browser())
     assert answer.status_code == 502
@@ -44,7 +44,7 @@ def test_an_id_token_that_does_not_hold_lets_nobody_in(oidc: Oidc, lie: dict[str
     assert not User.objects.exists()
 
 
-def test_a_key_that_is_not_the_providers_lets_nobody_in(oidc: Oidc) -> None:
+def test_a_key_that_is_not_the_providers_is_refused(oidc: Oidc) -> None:
     oidc.key = other_key()
     assert sign_in_by_oidc(browser()).status_code == 502
     oidc.header, oidc.key = {"alg": "HS256", "kid": "one"}, OctKey.import_key(CLIENT_SECRET)
@@ -99,7 +99,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token", "/jwks", "/userinfo"])
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
-def test_a_failing_provider_lets_nobody_in(oidc: Oidc, path: str, failure: Any) -> None:
+def test_a_failing_provider_is_refused(oidc: Oidc, path: str, failure: Any) -> None:
     oidc.instead[path] = failure
     answer = sign_in_by_oidc(browser())
     assert answer.status_code in (400, 502)

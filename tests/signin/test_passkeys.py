@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts import invitations
 from accounts.models import LoginAttempt, Passkey, User
 from tests.authenticator import PRESENT, Authenticator
-from tests.native.house import browser
+from tests.native.rows import browser
 from tests.signin.invited import COOKIE, begin_passkey, invite, make_passkey, options_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("https_hub")]
@@ -74,7 +74,7 @@ SIGNED_WRONG: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize(("changed", "lies"), SIGNED_WRONG.values(), ids=SIGNED_WRONG)
-def test_a_signature_that_does_not_hold_lets_nobody_in(changed: dict[str, Any], lies: dict[str, str]) -> None:
+def test_a_signature_that_does_not_hold_is_refused(changed: dict[str, Any], lies: dict[str, str]) -> None:
     device = make_passkey(device=Authenticator(count=4))
     for name, value in changed.items():
         setattr(device, name, value)
@@ -84,7 +84,7 @@ def test_a_signature_that_does_not_hold_lets_nobody_in(changed: dict[str, Any], 
     assert (answer.status_code, COOKIE in answer.cookies) == (400, False)
 
 
-def test_nobody_signs_in_with_anothers_or_a_forgotten_passkey() -> None:
+def test_no_user_signs_in_with_anothers_or_a_forgotten_passkey() -> None:
     device = make_passkey()
     stranger = Authenticator(credential_id=device.credential_id)
     client = browser()

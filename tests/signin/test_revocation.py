@@ -1,4 +1,4 @@
-"""What is revoked or suspended stops within two seconds, in every process, whoever holds the socket."""
+"""What is revoked or suspended stops within two seconds, in every process, also for open sockets."""
 
 import asyncio
 import time

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.homes import MakeHome, manage
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage, manage
 from lab.processes import ProgramError
 from tests.github import GitHub
 from tests.signin.clients import Browser, CommandLine, program, refused
@@ -19,7 +19,7 @@ SignIn = Callable[[str], Browser]
 
 @pytest.fixture
 def sign_in(signin_hub: HubProcess, make_browser: MakeBrowser) -> SignIn:
-    """A new browser that went through GitHub as somebody."""
+    """A new browser that signed in as a GitHub user."""
 
     def go(login: str, hub: HubProcess | None = None) -> Browser:
         browser = make_browser(hub or signin_hub)
@@ -30,10 +30,10 @@ def sign_in(signin_hub: HubProcess, make_browser: MakeBrowser) -> SignIn:
 
 
 @pytest.fixture(scope="module")
-def listed_hub(make_home: MakeHome, _github: GitHub) -> Iterator[HubProcess]:
+def listed_hub(make_storage: MakeStorage, _github: GitHub) -> Iterator[HubProcess]:
     """A hub for named people and one organisation."""
     settings = _github.settings | PLENTY | {"SIGNUP": "Named, org:acme"}
-    hub = HubProcess.start(make_home("embedded"), **settings)
+    hub = HubProcess.start(make_storage("embedded"), **settings)
     yield hub
     hub.stop()
 
@@ -45,10 +45,10 @@ def me(browser: Browser) -> dict[str, object]:
     return person
 
 
-def test_a_closed_hub_lets_nobody_new_in_and_keeps_whom_it_has(
-    start_hub: StartHub, make_home: MakeHome, github: GitHub, make_browser: MakeBrowser
+def test_a_closed_hub_accepts_no_new_users_and_keeps_whom_it_has(
+    start_hub: StartHub, make_storage: MakeStorage, github: GitHub, make_browser: MakeBrowser
 ) -> None:
-    home = make_home("embedded")
+    home = make_storage("embedded")
     hub = start_hub(home, **github.settings, **PLENTY)
     assert make_browser(hub).sign_in("early").status_code == 302
     hub.stop()
@@ -57,7 +57,7 @@ def test_a_closed_hub_lets_nobody_new_in_and_keeps_whom_it_has(
     late = make_browser(hub)
     answer = late.sign_in("late")
     assert answer.status_code == 403
-    assert "lets nobody new in" in answer.text
+    assert "accepts no new users" in answer.text
     assert late.session is None
     cli = CommandLine(hub)
     try:
@@ -88,7 +88,7 @@ def test_only_an_active_member_of_the_organisation_may_join(
     assert asked["scope"] == "read:org"
 
 
-def test_a_lie_about_another_organisation_lets_nobody_in(
+def test_a_lie_about_another_organisation_is_refused(
     listed_hub: HubProcess, make_browser: MakeBrowser, github: GitHub
 ) -> None:
     lie = {"state": "active", "organization": {"login": "evil"}}
@@ -106,7 +106,7 @@ def test_a_renamed_login_keeps_its_account(sign_in: SignIn, github: GitHub) -> N
 def test_a_reused_login_is_another_account_and_handles_stay(sign_in: SignIn, github: GitHub) -> None:
     first = sign_in("kim")
     before = me(first)
-    github.people["kim"] = 999_001  # GitHub gave the name to somebody else
+    github.people["kim"] = 999_001  # GitHub gave the name to another user
     second = sign_in("kim")
     after = me(second)
     assert after["id"] != before["id"]
@@ -164,7 +164,7 @@ def test_a_login_a_local_account_holds_is_refused_until_an_operator_settles_it(
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--login", "nobody", "--github-id", "1"), ("--login", "nobody", "--rename", "x"), ("--login", "nobody")],
+    [("--login", "unknown", "--github-id", "1"), ("--login", "unknown", "--rename", "x"), ("--login", "unknown")],
 )
 def test_the_command_says_what_it_cannot_do(signin_hub: HubProcess, arguments: tuple[str, ...]) -> None:
     with pytest.raises(ProgramError, match=r"no account|required"):

@@ -6,20 +6,20 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from lab.homes import MakeHome, manage
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage, manage
 from tests.github import GitHub
 from tests.signin.clients import Browser, CommandLine, program
 from tests.signin.conftest import PLENTY
 from tests.signin.test_apps import Device
 
-pytestmark = [pytest.mark.slow, pytest.mark.grown]
+pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 MakeBrowser = Callable[[HubProcess], Browser]
 
 
 @pytest.fixture(scope="module")
-def grown_hub(make_home: MakeHome, _github: GitHub) -> Iterator[HubProcess]:
-    hub = HubProcess.start(make_home("grown"), processes=2, **_github.settings, **PLENTY)
+def grown_hub(make_storage: MakeStorage, _github: GitHub) -> Iterator[HubProcess]:
+    hub = HubProcess.start(make_storage("grown"), processes=2, **_github.settings, **PLENTY)
     yield hub
     hub.stop()
 

@@ -132,7 +132,7 @@ async def test_a_limited_token_asks_only_where_it_may(embedded_hub: HubProcess) 
             assert all(a.status_code == 200 or a.json()["error"]["code"] == -32017 for a in answers)
         for text, status in ((asks, 404), (reads, 403), (one, 403)):
             body = {"prompt": "hi", "mode": "ask"}
-            routed = await client.post("/api/v1/peers/nobody%2Fnothing/route", json=body, headers=bearer(text))
+            routed = await client.post("/api/v1/peers/unknown%2Fnothing/route", json=body, headers=bearer(text))
             assert routed.status_code == status, routed.text
         for text, code in ((asks, "auth_failed"), (reads, "auth_failed"), (one, "auth_failed")):
             async with Operator(hub.url, text) as operator:

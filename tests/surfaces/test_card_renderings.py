@@ -167,7 +167,7 @@ async def test_unpublishing_bites_on_the_next_request_whatever_copy_is_held(hub:
             assert (await get(hub, agent.handle, **held)).status_code == 404
 
 
-async def test_a_card_that_is_not_for_all_is_kept_by_nobody(hub: HubProcess, alice: str) -> None:
+async def test_a_card_that_is_not_for_all_is_kept_by_no_cache(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent:
         await patch(hub, agent.agent["id"], access="limited", allowedLogins=["alice"])
         for headers in ({}, {"A2A_Version": "1.0"}):

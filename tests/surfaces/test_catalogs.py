@@ -1,4 +1,6 @@
-"""The catalogs of a running hub, and the keys at its root: found by nobody's help, about public agents alone."""
+"""The catalogs of a running hub, and the keys at its root: reachable without a token, about public agents
+alone.
+"""
 
 import re
 from typing import Any

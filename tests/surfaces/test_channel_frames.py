@@ -90,7 +90,7 @@ async def test_a_frame_over_the_cap_closes_its_connection_cleanly_and_the_agent_
 @pytest.mark.parametrize(
     ("chunks", "chunk_bytes"), [(1, 64 * KIB + 1), (1001, 1), (20, 60 * KIB)], ids=["wide", "many", "long"]
 )
-async def test_a_flood_of_chunks_fails_its_turn_and_nobody_elses(
+async def test_a_flood_of_chunks_fails_its_turn_and_no_others(
     hub: HubProcess, chunks: int, chunk_bytes: int
 ) -> None:
     alice = hub.mint("alice", "session")
@@ -137,8 +137,8 @@ async def report(
         return await client.post("/api/channel/event", json=event, headers=bearer(token))
 
 
-async def test_stop_frees_the_claim_of_a_turn_that_ran_out(impatient_hub: HubProcess) -> None:
-    hub = impatient_hub
+async def test_stop_frees_the_claim_of_a_turn_that_ran_out(short_wait_hub: HubProcess) -> None:
+    hub = short_wait_hub
     alice, bob, token = hub.mint("alice", "session"), hub.mint("bob", "session"), hub.mint("owner", "channel")
     async with online(hub, Stall, only_first=True) as agent:
         assert failed_text(await send(hub.url, agent.handle, "stall", alice)) == "agent did not reply within 2s"
@@ -150,8 +150,8 @@ async def test_stop_frees_the_claim_of_a_turn_that_ran_out(impatient_hub: HubPro
 
 
 @pytest.mark.slow
-async def test_a_late_reply_frees_the_claim_and_does_not_revive_the_task(impatient_hub: HubProcess) -> None:
-    hub = impatient_hub
+async def test_a_late_reply_frees_the_claim_and_does_not_revive_the_task(short_wait_hub: HubProcess) -> None:
+    hub = short_wait_hub
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with online(hub, Stall, only_first=True) as agent:
         assert failed_text(await send(hub.url, agent.handle, "stall", alice)) == "agent did not reply within 2s"

@@ -138,7 +138,7 @@ async def test_an_unknown_session_id_gets_a_session_of_its_own(hub: HubProcess) 
             assert CANONICAL.fullmatch(agent.session_id or "")
 
 
-async def test_somebody_elses_session_is_never_bound(hub: HubProcess, alice: str) -> None:
+async def test_another_users_session_is_never_bound(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent:
         async with ChannelAgent(hub.url, hub.mint("bob", "channel"), session_id=agent.session_id) as stranger:
             assert stranger.session_id != agent.session_id

@@ -5,8 +5,8 @@ import re
 
 from lab.agents import Echo, Held, Stall, gone, online
 from lab.callers import Json, failed_text, get_task, inbound, reply_text, send, stream
-from lab.homes import Home
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import HubStorage
 
 OFFLINE = "agent channel offline"
 BUSY = "agent is processing a turn for another caller"
@@ -63,12 +63,12 @@ async def test_a_caller_may_hold_as_many_turns_as_the_cap_and_no_more(hub: HubPr
         assert reply_text(await send(hub.url, agent.handle, "third", alice)) == "echo: third"
 
 
-async def test_an_agent_that_says_nothing_fails_after_the_wait(impatient_hub: HubProcess) -> None:
-    alice = impatient_hub.mint("alice", "session")
-    async with online(impatient_hub, Stall) as agent:
-        task = await send(impatient_hub.url, agent.handle, "hello", alice)
+async def test_an_agent_that_says_nothing_fails_after_the_wait(short_wait_hub: HubProcess) -> None:
+    alice = short_wait_hub.mint("alice", "session")
+    async with online(short_wait_hub, Stall) as agent:
+        task = await send(short_wait_hub.url, agent.handle, "hello", alice)
         assert failed_text(task) == "agent did not reply within 2s"
-        await check_readable(impatient_hub, agent.handle, alice, task)
+        await check_readable(short_wait_hub, agent.handle, alice, task)
 
 
 async def test_a_refused_stream_is_one_failed_frame(hub: HubProcess, alice: str) -> None:
@@ -80,7 +80,7 @@ async def test_a_refused_stream_is_one_failed_frame(hub: HubProcess, alice: str)
     await check_readable(hub, agent.handle, alice, tasks[0])
 
 
-async def test_a_caller_over_the_rate_is_told_when_to_come_back(home: Home, start_hub: StartHub) -> None:
+async def test_a_caller_over_the_rate_is_told_when_to_come_back(home: HubStorage, start_hub: StartHub) -> None:
     hub = start_hub(home, CALLER_RATE_PER_MINUTE=2)
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with online(hub, Echo) as agent:

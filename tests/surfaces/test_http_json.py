@@ -13,7 +13,7 @@ from lab.agents import Echo, Held, TaskPeer, online
 from lab.callers import Json, bearer, call, question, rpc_path, web
 from lab.hub_process import HubProcess, StartHub
 from lab.waiting import eventually
-from tests.conftest import MakeHome
+from tests.conftest import MakeStorage
 from tests.http_json import V1, Client, client, refusal
 
 
@@ -196,9 +196,9 @@ async def test_anothers_task_is_as_absent_as_one_that_never_was(
     async with client(embedded_hub.url, agent.handle, embedded_hub.mint("bob", "session")) as bob:
         for verb, suffix in (("GET", ""), ("POST", ":cancel"), ("POST", ":subscribe"), ("GET", ":subscribe")):
             theirs = await bob.call(verb, f"tasks/{task['id']}{suffix}")
-            nobodys = await bob.call(verb, f"tasks/task-{'0' * 32}{suffix}")
+            absent = await bob.call(verb, f"tasks/task-{'0' * 32}{suffix}")
             refusal(theirs, 404, "TASK_NOT_FOUND")
-            assert theirs.content == nobodys.content
+            assert theirs.content == absent.content
         assert (await bob.get("tasks"))["totalSize"] == 0
 
 
@@ -233,7 +233,7 @@ async def test_another_verb_is_405_and_told_which(alice: Client, address: Any) -
 
 
 @pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: address.path)
-async def test_nobody_comes_in_without_a_live_token(alice: Client, address: Any) -> None:
+async def test_no_user_comes_in_without_a_live_token(alice: Client, address: Any) -> None:
     path = address.path.format(id="x", taskId="x")
     for verb in address.operations:
         for token in (None, "Bearer nonsense", "Basic x"):
@@ -245,7 +245,7 @@ async def test_nobody_comes_in_without_a_live_token(alice: Client, address: Any)
 @pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: address.path)
 async def test_an_agent_that_is_not_there_is_404_before_all_else(embedded_hub: HubProcess, address: Any) -> None:
     path = address.path.format(id="x", taskId="x")
-    async with client(embedded_hub.url, "nobody/nothing", "") as one:
+    async with client(embedded_hub.url, "unknown/nothing", "") as one:
         for verb in ("PUT", *address.operations):
             refusal(await one.call(verb, path, headers={"Content-Type": "x"}), 404, "AGENT_NOT_FOUND")
 
@@ -330,8 +330,8 @@ async def test_revoking_the_token_ends_a_waiting_answer(embedded_hub: HubProcess
         refusal(await carol.call("GET", "tasks"), 401, "UNAUTHENTICATED")
 
 
-async def test_streams_beyond_a_callers_share_are_429(make_home: MakeHome, start_hub: StartHub) -> None:
-    async with held(start_hub(make_home("embedded"), STREAMS_PER_CALLER=1)) as (peer, alice):
+async def test_streams_beyond_a_callers_share_are_429(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    async with held(start_hub(make_storage("embedded"), STREAMS_PER_CALLER=1)) as (peer, alice):
         async with alice.stream("POST", "message:stream", question("hello")):
             await peer.heard("prompt")
             answer = await alice.call("POST", "message:stream", json=question("another"))

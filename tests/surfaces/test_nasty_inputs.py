@@ -18,7 +18,7 @@ PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, NO_TASK = -32700, -3260
 
 
 class Target:
-    """An agent's endpoint, and whoever asks it."""
+    """An agent's endpoint, and a caller's token."""
 
     def __init__(self, url: str, agent: Echo, token: str, client: httpx.AsyncClient) -> None:
         self.url, self.agent, self.token, self.client = url, agent, token, client

@@ -15,8 +15,8 @@ from hub import env
 from lab import ROOT
 from lab.agents import Echo, online
 from lab.callers import Json, bearer, web
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from tests.v1.caller import message, reply_of
 
 PREFIX = "/at/the/hub"
@@ -26,8 +26,8 @@ MOST_PAGES = 150
 
 
 @pytest.fixture(scope="module")
-def hub_below(make_home: MakeHome) -> Iterator[HubProcess]:
-    hub = HubProcess.start(make_home("embedded"), PUBLIC_URL=PUBLIC_URL, DEV_LOGIN="1")
+def hub_below(make_storage: MakeStorage) -> Iterator[HubProcess]:
+    hub = HubProcess.start(make_storage("embedded"), PUBLIC_URL=PUBLIC_URL, DEV_LOGIN="1")
     yield hub
     hub.stop()
 

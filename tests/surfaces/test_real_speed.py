@@ -11,8 +11,8 @@ import pytest
 from lab.agents import Slow, Stall, online
 from lab.callers import bearer, envelope, failed_text, open_stream, question, reply_text, rpc_path, send
 from lab.channel_agent import ChannelAgent, dial
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from tests.faults.test_slow_clients import connection
 
 GIVES_UP_AFTER_S = 5  # clients in use, when they read nothing
@@ -21,9 +21,9 @@ SLACK_S = 3.0  # looked at once a second, on a busy machine
 
 
 @pytest.fixture(scope="module")
-def real_hub(make_home: MakeHome) -> Iterator[HubProcess]:
+def real_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """One process on SQLite, at real speed."""
-    hub = HubProcess.start(make_home("embedded"), TEST_TIME_SCALE=1)
+    hub = HubProcess.start(make_storage("embedded"), TEST_TIME_SCALE=1)
     yield hub
     hub.stop()
 

@@ -13,8 +13,8 @@ import pytest
 
 from lab.agents import Echo, Stall, online
 from lab.callers import bearer, envelope, question, rpc_path, web
-from lab.homes import MakeHome, manage, run_command
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage, manage, run_command
 from lab.processes import ProgramError, free_port
 from lab.waiting import eventually
 
@@ -26,8 +26,10 @@ def start_and_fail(tmp_path: Path, **env: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-async def test_the_curl_that_the_demo_prints_gets_its_answer(make_home: MakeHome, start_hub: StartHub) -> None:
-    hub = start_hub(make_home("embedded"), DEMO=1, DEV_LOGIN=1)
+async def test_the_curl_that_the_demo_prints_gets_its_answer(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_storage("embedded"), DEMO=1, DEV_LOGIN=1)
     said = hub.programs[0].output
     command = said[said.index("curl ") :].replace("\\\n", " ").strip()
     _, _, url, *arguments = shlex.split(command)
@@ -40,9 +42,9 @@ async def test_the_curl_that_the_demo_prints_gets_its_answer(make_home: MakeHome
 
 
 async def test_the_demo_is_online_again_after_a_restart_and_its_old_token_is_gone(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_home("embedded"), DEMO=1, DEV_LOGIN=1)
+    hub = start_hub(make_storage("embedded"), DEMO=1, DEV_LOGIN=1)
     old = next(word for word in hub.programs[0].output.split() if word.startswith("cw_sess_"))
     hub.terminate()
     assert await hub.exit_code() == 0
@@ -59,7 +61,7 @@ async def test_the_demo_is_online_again_after_a_restart_and_its_old_token_is_gon
 @pytest.mark.parametrize(
     ("env", "sentence"),
     [
-        ({"DEV_LOGIN": "1", "PUBLIC_URL": "https://hub.example"}, "DEV_LOGIN=1 lets anybody become anybody"),
+        ({"DEV_LOGIN": "1", "PUBLIC_URL": "https://hub.example"}, "DEV_LOGIN=1 signs visitors in as any user"),
         ({"PORT": "eighty"}, "want a whole number"),
         ({"PUBLIC_URL": "hub.example/path"}, "want an address"),
         ({"HOST": "0.0.0.0"}, "set PUBLIC_URL"),
@@ -117,8 +119,8 @@ def test_mint_token_refuses_what_is_no_login(embedded_hub: HubProcess, login: st
         manage(embedded_hub.home.env, "mint_token", "--login", login, "--kind", "app", "--json")
 
 
-async def test_a_draining_hub_says_it_is_not_ready(make_home: MakeHome, start_hub: StartHub) -> None:
-    hub = start_hub(make_home("embedded"), DRAIN_S=5)
+async def test_a_draining_hub_says_it_is_not_ready(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    hub = start_hub(make_storage("embedded"), DRAIN_S=5)
     token = hub.mint("alice", "session")
     async with online(hub, Stall) as agent, web(hub.url) as client:
         assert (await client.get("/readyz")).status_code == 200
@@ -136,8 +138,8 @@ async def test_a_draining_hub_says_it_is_not_ready(make_home: MakeHome, start_hu
     assert await hub.exit_code() == 0
 
 
-async def test_a_second_signal_ends_the_drain(make_home: MakeHome, start_hub: StartHub) -> None:
-    hub = start_hub(make_home("embedded"), DRAIN_S=60)
+async def test_a_second_signal_ends_the_drain(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    hub = start_hub(make_storage("embedded"), DRAIN_S=60)
     token = hub.mint("alice", "session")
     async with online(hub, Stall) as agent, web(hub.url) as client:
         body = envelope("SendMessage", question("hold"))
@@ -177,9 +179,9 @@ async def test_a_version_not_spoken_here_is_refused_as_such(embedded_hub: HubPro
 
 
 async def test_streams_beyond_a_callers_share_get_429_and_ask_nothing(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_home("embedded"), STREAMS_PER_CALLER=1)
+    hub = start_hub(make_storage("embedded"), STREAMS_PER_CALLER=1)
     token = hub.mint("alice", "session")
     body = envelope("SendStreamingMessage", question("hold"))
     async with online(hub, Stall) as agent, web(hub.url) as client:

@@ -10,20 +10,20 @@ from contextlib import closing
 import pytest
 
 from lab.agents import TaskPeer, online
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
 from tests.v1.caller import Caller, Event, message, reply_of, texts
 
-HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.grown])]
+HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.distributed])]
 LONG = "note reading | say one | text made chapter | hold | more made two | say two | note almost | say three"
 
 Shown = list[tuple[str, object]]
 
 
 @pytest.fixture(params=HOMES, scope="module")
-def journal_hub(request: pytest.FixtureRequest, make_home: MakeHome) -> Iterator[HubProcess]:
+def journal_hub(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[HubProcess]:
     """The grown one has two processes."""
-    home = make_home(request.param)
+    home = make_storage(request.param)
     serving = HubProcess.start(home, processes=2 if home.is_grown else 1, TASK_STORE="journal")
     yield serving
     serving.stop()
@@ -83,10 +83,10 @@ async def test_a_stream_that_broke_goes_on_with_what_was_missed(journal_hub: Hub
 
 
 async def test_a_stream_tells_what_is_kept_however_long_the_database_is_busy(
-    make_home: MakeHome, start_hub: StartHub
+    make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
     """A last note and the end of the turn are written by two threads: whichever is first, it is one note."""
-    hub = start_hub(make_home("embedded"), TASK_STORE="journal")
+    hub = start_hub(make_storage("embedded"), TASK_STORE="journal")
     async with online(hub, TaskPeer) as agent:
         caller, streams = Caller(hub.url, agent.handle, hub.mint("alice", "session")), []
         for count in range(1, 16):
@@ -143,14 +143,14 @@ async def test_lists_go_on_page_by_page_and_take_any_context(journal_hub: HubPro
             if not (page_token := page["nextPageToken"]):
                 break
         assert sorted(listed) == sorted(sent)
-        for wanted in ({"contextId": "nobody's'; --"}, {"statusTimestampAfter": "9999-12-31T23:59:59Z"}):
+        for wanted in ({"contextId": "no-one's'; --"}, {"statusTimestampAfter": "9999-12-31T23:59:59Z"}):
             assert (await caller.call("ListTasks", wanted))["totalSize"] == 0
         since = {"statusTimestampAfter": "0001-01-01T00:00:00Z", "status": "TASK_STATE_COMPLETED"}
         assert (await caller.call("ListTasks", since))["totalSize"] == 5
 
 
-async def test_tasks_are_there_after_a_restart(make_home: MakeHome, start_hub: StartHub) -> None:
-    hub = start_hub(make_home("embedded"), TASK_STORE="journal")
+async def test_tasks_are_there_after_a_restart(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    hub = start_hub(make_storage("embedded"), TASK_STORE="journal")
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
         agent.release.set()

@@ -10,7 +10,8 @@ HIDING = {May.MINE}
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who calls. `token`: the name of theirs in the world; `rank` in the sessions of the main estate's owner.
+    """Who calls. `token`: the name of theirs in the world; `rank` in the sessions of the owner of the main set of
+    rows.
 
     `may_read`: the canaries they may meet. `scope`, `only_agent`: what a limited token is for.
     """
@@ -43,7 +44,7 @@ CALLERS = {
     "a revoked token": Caller(token="revoked", is_live=False),
     "an expired token": Caller(token="expired", is_live=False),
     "a suspended approver": Caller(token="sue", is_live=False),
-    "nobody": Caller(token="", is_live=False),
+    "anonymous": Caller(token="", is_live=False),
 }
 LIMITED = {  # tokens of the owner's login: test_limited_tokens.py
     "a token that only reads": Caller(token="olga reads", rank=4, kind="app", may_read=ALL, scope="read"),
@@ -58,14 +59,14 @@ ONE_OF_EACH_KIND = (
     "a guest of the limited agent",
     "one of the staff",
     "a revoked token",
-    "nobody",
+    "anonymous",
 )
 ABSENT = "absent"
 
 
 def verdict(rule: Rule, caller: Caller) -> int | str | None:
     """The status a refusal has, `ABSENT` when the answer is that of an absent object, None when the caller may."""
-    if rule.may in (May.ANYBODY, May.SEES_CARD):
+    if rule.may in (May.ANY_CALLER, May.SEES_CARD):
         return None
     if rule.may is May.BROWSER:
         return None if caller.is_live and caller.kind == "session" else 302

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.homes import MakeHome
+from lab.hub_storage import MakeStorage
 from lab.waiting import until
-from tests.channel.house import sql
+from tests.channel.agents import sql
 from tests.tenancy.callers import CALLERS, ONE_OF_EACH_KIND
 from tests.tenancy.world import World, world
 
-GROWN = [pytest.mark.slow, pytest.mark.grown]
+GROWN = [pytest.mark.slow, pytest.mark.distributed]
 HOMES = [
     pytest.param(("embedded", 1, CALLERS), id="embedded"),
     pytest.param(("grown", 2, ONE_OF_EACH_KIND), id="grown", marks=GROWN),
@@ -25,10 +25,10 @@ SELECT (SELECT count(*) FROM agents_turn WHERE outcome IS NULL), (SELECT count(*
 
 
 @pytest.fixture(scope="package", params=HOMES)
-def tenants(request: pytest.FixtureRequest, make_home: MakeHome) -> Iterator[World]:
+def tenants(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[World]:
     """A hub with two tenants and everything of theirs."""
     home, processes, callers = request.param
-    with world(make_home(home), callers, processes=processes) as made:
+    with world(make_storage(home), callers, processes=processes) as made:
         yield made
 
 

@@ -1,8 +1,8 @@
 """Two tenants' worldly goods, as rows; run as a program of its own against a hub's database.
 
-What is said in here, but by stan, carries a canary that names who may read it: `canary-viewer` whoever the session
-is shared with, `canary-approver` approvers, `canary-guest` whom the limited agent answers, `canary-owner` the
-owner alone.
+What is said in here, but by stan, carries a canary that names who may read it: `canary-viewer` every user whom the
+session is shared with, `canary-approver` approvers, `canary-guest` whom the limited agent answers, `canary-owner`
+the owner alone.
 """
 
 import hashlib
@@ -49,8 +49,8 @@ def canary(owner: User, who: str) -> str:
     return f"{'canary' if owner.login in ('olga', 'gus') else 'mine'}-{who}"
 
 
-def people() -> dict[str, str]:
-    """Everybody's tokens by caller."""
+def make_users() -> dict[str, str]:
+    """The tokens of all callers, by caller."""
     users = {
         name: get_or_create_local_user(name) for name in ("olga", "gus", "stan", "gwen", "root", "zoe", *SHAREES)
     }
@@ -73,7 +73,7 @@ def people() -> dict[str, str]:
     return tokens
 
 
-def estate(owner: User, name: str, *, has_webhook: bool) -> Names:
+def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     """A session with everything in it, and its owner's tokens and webhook, by the names used in addresses."""
     channel = mint(owner, Kind.CHANNEL, canary(owner, "owner")).credential
     last_came_with = Credential.objects.filter(user=owner, kind=Kind.CHANNEL).earliest("pk")
@@ -91,7 +91,7 @@ def estate(owner: User, name: str, *, has_webhook: bool) -> Names:
 
 
 def hidden(owner: User, guest: User) -> Names:
-    """Agents that not everybody may ask, by kind: the second halves of their handles, and their ids."""
+    """Agents with limited access, by kind: the second halves of their handles, and their ids."""
     names: Names = {}
     for kind in ("limited", "private", "draft"):
         who = "guest" if kind == "limited" else "owner"
@@ -185,15 +185,15 @@ def _webhook(owner: User) -> Names:
 
 @transaction.atomic
 def main(spares: list[bool]) -> dict[str, Any]:
-    """Everything. `spares`: of each further estate of the owner's, whether it has a webhook."""
-    tokens = people()
+    """Everything. `spares`: of each further set of the owner's rows, whether it has a webhook."""
+    tokens = make_users()
     owner, gone, other, guest = (User.objects.get(login=name) for name in ("olga", "gus", "stan", "gwen"))
     made = {
         "tokens": tokens,
-        "main": estate(owner, "main", has_webhook=True) | hidden(owner, guest),
-        "gone": estate(gone, "gone", has_webhook=True),
-        "other": estate(other, "other", has_webhook=True),
-        "spares": [estate(owner, f"s{n}", has_webhook=one) for n, one in enumerate(spares)],
+        "main": owner_rows(owner, "main", has_webhook=True) | hidden(owner, guest),
+        "gone": owner_rows(gone, "gone", has_webhook=True),
+        "other": owner_rows(other, "other", has_webhook=True),
+        "spares": [owner_rows(owner, f"s{n}", has_webhook=one) for n, one in enumerate(spares)],
     }
     User.objects.filter(login__in=["gus", "sue"]).update(is_active=False)
     made["user_ids"] = dict(User.objects.values_list("login", "pk"))

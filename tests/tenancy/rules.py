@@ -10,9 +10,12 @@ from typing import Any
 
 
 class May(StrEnum):
-    """The least that a caller must be. Whoever may not even see the object gets what an absent one gets."""
+    """The least that a caller must be.
 
-    ANYBODY = "anybody, signed in or not"
+    A caller who may not even see the object gets the answer for an absent one.
+    """
+
+    ANY_CALLER = "every caller, signed in or not"
     SIGNED_IN = "any live session or app token; about one's own things only"
     BY_SESSION = "a live session token: no app's"
     STAFF = "the staff; a 403 for other users"
@@ -20,12 +23,12 @@ class May(StrEnum):
     PROMPTER = "prompter of the session"
     APPROVER = "approver of the session"
     OWNER = "owner of the session; a 403 for those it is shared with"
-    MINE = "the owner; absent for everybody else"
+    MINE = "the owner; absent for all others"
     AGENT = "the session's own channel token; absent for other channel tokens, a 401 for operators"
     AGENT_OR_OWNER = "the owner, or the session's own channel token"
-    SEES_AGENT = "whoever the agent's access lets see it, and its owner"
-    SEES_CARD = "of a public agent anybody; of another one whoever may ask it"
-    ASKS_AGENT = "whoever the agent's access lets ask it and is not blocked"
+    SEES_AGENT = "users to whom the agent's access shows it, and its owner"
+    SEES_CARD = "of a public agent every caller; of another one users who may ask it"
+    ASKS_AGENT = "users whom the agent's access lets ask it and who are not blocked"
     BROWSER = "a browser that is signed in; others are sent to /signin"
     OWN_PAGE = "the owner's browser, or one with the role; for others as if it were not there"
     BY_HAND = "what a test of its own shows"
@@ -36,7 +39,7 @@ class Rule:
     """Who may, and a request that would succeed for them. `{names}` stand for what `rows.py` made.
 
     `asks`: it is refused to whom the owner blocks. `by_session`: no app token will do. `writes`: it changes what
-    it names, so each caller gets an estate of their own. `names` that mean something else in it.
+    it names, so each caller gets a set of rows of their own. `names` that mean something else in it.
     """
 
     may: May
@@ -63,12 +66,12 @@ USAGE = {
 NOT_OFFERED = Rule(may=May.VIEWER, body={}, ok=(404,))
 NO_DESKTOP = Rule(may=May.SIGNED_IN, body={}, ok=(404,))
 ADMIN = Rule(may=May.STAFF)
-WHOEVER = Rule(may=May.ANYBODY)
+PUBLIC = Rule(may=May.ANY_CALLER)
 OWN_PAGE = Rule(may=May.OWN_PAGE)
 
 SESSIONS: dict[str, Rule] = {
     f"GET {V}/sessions": Rule(may=May.SIGNED_IN),
-    f"POST {V}/sessions/prune": Rule(may=May.SIGNED_IN, body={"dryRun": False, "routingName": "@nobody"}),
+    f"POST {V}/sessions/prune": Rule(may=May.SIGNED_IN, body={"dryRun": False, "routingName": "@unknown"}),
     f"POST {V}/sessions/preflight": Rule(may=May.SIGNED_IN, body={}, ok=(404,)),
     f"GET {S}": Rule(may=May.VIEWER),
     f"PATCH {S}": Rule(may=May.OWNER, body={"autoStart": False}),
@@ -108,7 +111,7 @@ SESSIONS: dict[str, Rule] = {
 ASKING: dict[str, Rule] = {
     f"POST {S}/prompt": Rule(may=May.PROMPTER, body={"text": "hi"}, asks=True),
     f"POST {V}/peers/{{peer}}/route": Rule(may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True),
-    f"POST {V}/peers/probe": Rule(may=May.SIGNED_IN, body={"prompt": "hi", "peers": ["nobody/nothing"]}),
+    f"POST {V}/peers/probe": Rule(may=May.SIGNED_IN, body={"prompt": "hi", "peers": ["unknown/nothing"]}),
     f"GET {V}/peers": Rule(may=May.SIGNED_IN),
 }
 
@@ -148,15 +151,15 @@ ACCOUNTS: dict[str, Rule] = {
     f"POST {V}/auth-sessions/{{prefix}}/revoke": Rule(may=May.MINE, by_session=True, writes=True),
     f"POST {V}/auth/apps/mint": Rule(may=May.BY_SESSION, body={"name": "new"}, ok=(201,)),
     f"POST {V}/auth/logout": Rule(may=May.BY_HAND, test="test_logging_out_twice_is_fine"),
-    f"GET {V}/auth/oauth/start": Rule(may=May.ANYBODY, ok=(503,)),
-    f"GET {V}/auth/oauth/callback": Rule(may=May.ANYBODY, ok=(400, 503)),
-    f"POST {V}/auth/oauth/token": Rule(may=May.ANYBODY, body={}, ok=(400, 503)),
-    f"GET {V}/auth/oidc/{{number}}/start": Rule(may=May.ANYBODY, ok=(404,), names={"number": "9"}),
-    f"GET {V}/auth/oidc/{{number}}/callback": Rule(may=May.ANYBODY, ok=(404,), names={"number": "9"}),
-    f"GET {V}/auth/spa/start": Rule(may=May.ANYBODY, ok=(400,)),
-    f"POST {V}/auth/spa/exchange": Rule(may=May.ANYBODY, body={}, ok=(400,)),
-    f"POST {V}/auth/device/code": Rule(may=May.ANYBODY, body={"app_name": "tv", "machine_id": "m"}),
-    f"POST {V}/auth/device/token": Rule(may=May.ANYBODY, body={"device_code": "x"}, ok=(400,)),
+    f"GET {V}/auth/oauth/start": Rule(may=May.ANY_CALLER, ok=(503,)),
+    f"GET {V}/auth/oauth/callback": Rule(may=May.ANY_CALLER, ok=(400, 503)),
+    f"POST {V}/auth/oauth/token": Rule(may=May.ANY_CALLER, body={}, ok=(400, 503)),
+    f"GET {V}/auth/oidc/{{number}}/start": Rule(may=May.ANY_CALLER, ok=(404,), names={"number": "9"}),
+    f"GET {V}/auth/oidc/{{number}}/callback": Rule(may=May.ANY_CALLER, ok=(404,), names={"number": "9"}),
+    f"GET {V}/auth/spa/start": Rule(may=May.ANY_CALLER, ok=(400,)),
+    f"POST {V}/auth/spa/exchange": Rule(may=May.ANY_CALLER, body={}, ok=(400,)),
+    f"POST {V}/auth/device/code": Rule(may=May.ANY_CALLER, body={"app_name": "tv", "machine_id": "m"}),
+    f"POST {V}/auth/device/token": Rule(may=May.ANY_CALLER, body={"device_code": "x"}, ok=(400,)),
 }
 
 ADMINISTRATION: dict[str, Rule] = {
@@ -167,7 +170,7 @@ ADMINISTRATION: dict[str, Rule] = {
     f"GET {V}/admin/sessions/{{public_id}}": ADMIN,
     f"GET {V}/admin/sessions/{{public_id}}/timeline": ADMIN,
     f"GET {V}/admin/halts": ADMIN,
-    f"POST {V}/admin/halts": Rule(may=May.STAFF, body={"kind": "caller", "name": "nobody-here"}, ok=(404,)),
+    f"POST {V}/admin/halts": Rule(may=May.STAFF, body={"kind": "caller", "name": "unknown-here"}, ok=(404,)),
     f"DELETE {V}/admin/halts/{{halt_id}}": Rule(may=May.STAFF, ok=(404,), names={"halt_id": "999999"}),
     f"GET {V}/admin/shares": ADMIN,
     f"GET {V}/admin/agents": ADMIN,
@@ -208,9 +211,9 @@ BRIDGE: dict[str, Rule] = {
     "GET /api/a2a/v1/agents/{owner}/{slug}/.well-known/agent.json": CARD,
     "GET /api/a2a/v1/agents/{owner}/{slug}/v1/.well-known/agent-card.json": CARD,
     "GET /api/a2a/v1/agents/{owner}/{slug}/usage.md": CARD,
-    "GET /.well-known/ai-catalog.json": WHOEVER,
-    "GET /.well-known/ard.json": WHOEVER,
-    "GET /.well-known/jwks.json": WHOEVER,
+    "GET /.well-known/ai-catalog.json": PUBLIC,
+    "GET /.well-known/ard.json": PUBLIC,
+    "GET /.well-known/jwks.json": PUBLIC,
     "POST /api/a2a/v1/agents/{owner}/{slug}": Rule(may=May.BY_HAND, test="test_who_asks_over_the_bridge"),
     "METHOD hub SendMessage": ASKED,
     "METHOD hub SendStreamingMessage": ASKED,
@@ -235,32 +238,32 @@ BRIDGE: dict[str, Rule] = {
 }
 
 PAGES: dict[str, Rule] = {
-    "GET /livez": WHOEVER,
-    "GET /readyz": WHOEVER,
-    "GET /metrics": WHOEVER,  # from this machine: tests/deploy
-    "GET /api/v1/schema": WHOEVER,
-    "GET /api/ws-docs/json": WHOEVER,
-    "GET /api/ws-docs/yaml": WHOEVER,
-    "PAGE /": WHOEVER,
-    "PAGE /docs": WHOEVER,
-    "PAGE /agents": WHOEVER,
+    "GET /livez": PUBLIC,
+    "GET /readyz": PUBLIC,
+    "GET /metrics": PUBLIC,  # from this machine: tests/deploy
+    "GET /api/v1/schema": PUBLIC,
+    "GET /api/ws-docs/json": PUBLIC,
+    "GET /api/ws-docs/yaml": PUBLIC,
+    "PAGE /": PUBLIC,
+    "PAGE /docs": PUBLIC,
+    "PAGE /agents": PUBLIC,
     "PAGE /agents/{owner}/{slug}": CARD,
     "PAGE /agents/{owner}/{slug}/standing": CARD,
-    "PAGE /demos/a2a": Rule(may=May.ANYBODY, ok=(302,)),
-    "PAGE /demos/a2a/": WHOEVER,
-    "PAGE /llms.txt": WHOEVER,
-    "PAGE /.well-known/agent-card.json": Rule(may=May.ANYBODY, ok=(404,)),
-    "PAGE /extensions/agent-info/v1": WHOEVER,
-    "PAGE /signin": Rule(may=May.ANYBODY, ok=(200, 302, 503)),
+    "PAGE /demos/a2a": Rule(may=May.ANY_CALLER, ok=(302,)),
+    "PAGE /demos/a2a/": PUBLIC,
+    "PAGE /llms.txt": PUBLIC,
+    "PAGE /.well-known/agent-card.json": Rule(may=May.ANY_CALLER, ok=(404,)),
+    "PAGE /extensions/agent-info/v1": PUBLIC,
+    "PAGE /signin": Rule(may=May.ANY_CALLER, ok=(200, 302, 503)),
     "PAGE /signin/password": Rule(may=May.BY_HAND, test="test_forms_need_the_token_of_our_pages"),
     "PAGE /signin/passkey": Rule(may=May.BY_HAND, test="test_forms_need_the_token_of_our_pages"),
     "PAGE /signin/passkey/options": Rule(may=May.BY_HAND, test="test_forms_need_the_token_of_our_pages"),
     "PAGE /join/{token}": Rule(may=May.BY_HAND, test="test_used_expired_revoked_and_absent_links_look_the_same"),
     "PAGE /invitations": Rule(may=May.BY_HAND, test="test_the_page_is_for_the_staff_alone"),
     "PAGE /invitations/{invitation_id}/revoke": Rule(may=May.BY_HAND, test="test_the_page_is_for_the_staff_alone"),
-    "PAGE /connect.pyz": WHOEVER,
+    "PAGE /connect.pyz": PUBLIC,
     "PAGE /signout": Rule(may=May.BY_HAND, test="test_signing_out_ends_the_session_on_the_hub"),
-    "PAGE /consent": Rule(may=May.ANYBODY, ok=(302, 400)),
+    "PAGE /consent": Rule(may=May.ANY_CALLER, ok=(302, 400)),
     "PAGE /device": Rule(may=May.BROWSER),
     "PAGE /account": Rule(may=May.BROWSER),
     "PAGE /desk": Rule(may=May.BROWSER),
@@ -300,7 +303,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /account/revoke/{credential_id}": Rule(
         may=May.BY_HAND, test="test_the_account_page_revokes_ones_own_only"
     ),
-    "PAGE /admin": Rule(may=May.ANYBODY, ok=(302,)),
+    "PAGE /admin": Rule(may=May.ANY_CALLER, ok=(302,)),
     "PAGE /admin/…": Rule(may=May.BY_HAND, test="test_the_desk_shows_ones_own_rows_only"),
 }
 
@@ -315,9 +318,9 @@ FRAMES: dict[str, Rule] = {
         writes=True,
     ),
     "/cli route": Rule(may=May.PROMPTER, body={"peer": "{peer}", "prompt": "hi", "mode": "tell"}, asks=True),
-    "/channel register": Rule(may=May.BY_HAND, test="test_nobody_registers_as_somebody_elses_session"),
+    "/channel register": Rule(may=May.BY_HAND, test="test_no_user_registers_as_another_users_session"),
     "/channel pong": Rule(may=May.BY_HAND, test="test_only_channel_tokens_open_the_agents_socket"),
-    "/channel chat_event": Rule(may=May.BY_HAND, test="test_nobody_answers_what_another_agent_was_asked"),
+    "/channel chat_event": Rule(may=May.BY_HAND, test="test_no_user_answers_what_another_agent_was_asked"),
     "/channel tail_event": Rule(may=May.BY_HAND, test="test_only_channel_tokens_open_the_agents_socket"),
     "/channel list_agents_request": Rule(may=May.BY_HAND, test="test_an_agent_lists_what_its_owner_may_ask"),
     "/channel list_peers_request": Rule(may=May.BY_HAND, test="test_an_agent_lists_what_its_owner_may_ask"),

@@ -23,7 +23,7 @@ NOT_LOOKED_AT = {
     "accounts_devicegrant",
     "django_content_type",
     "auth_permission",
-    "accounts_signingkey",  # the hub's own; made by whoever is first to see a signed card
+    "accounts_signingkey",  # the hub's own; made by the first request for a signed card
 }
 TOUCHED = {"last_used_at", "last_seen_at", "attempts", "next_attempt_at", "last_status", "last_error"}
 TOUCHED |= {

@@ -1,11 +1,11 @@
-"""Agents that not everybody may ask, and the bridge: by each caller, on every surface that names a handle."""
+"""Agents with limited access, and the bridge: by each caller, on every surface that names a handle."""
 
 import httpx
 import pytest
 
 from lab.callers import bearer, envelope
 from lab.waiting import until
-from tests.tenancy.spoken import LIST, READ, SEND, SPOKEN, Spoken
+from tests.tenancy.dialect_requests import DIALECT_REQUESTS, LIST, READ, SEND, DialectRequest
 from tests.tenancy.tables import snapshot
 from tests.tenancy.test_matrix import CANARY, changed
 from tests.tenancy.world import World
@@ -15,8 +15,8 @@ EVERY_KIND = pytest.mark.parametrize("kind", SEES)
 
 
 def handle_of(tenants: World, kind: str) -> str:
-    """A hidden agent's handle; a handle nobody has for `absent`."""
-    return f"olga/{tenants.main.get(f'{kind} slug', 'nobody-has-it')}"
+    """A hidden agent's handle; a handle that no agent has for `absent`."""
+    return f"olga/{tenants.main.get(f'{kind} slug', 'unknown-has-it')}"
 
 
 def get(tenants: World, path: str, caller: str) -> httpx.Response:
@@ -26,7 +26,7 @@ def get(tenants: World, path: str, caller: str) -> httpx.Response:
 
 
 def ask(
-    tenants: World, handle: str, caller: str, spoken: Spoken = SEND, task_id: str = "task-none"
+    tenants: World, handle: str, caller: str, spoken: DialectRequest = SEND, task_id: str = "task-none"
 ) -> httpx.Response:
     """One call over the bridge, made again while the agent is busy with another caller's."""
     token = tenants.tokens.get(caller)
@@ -49,25 +49,25 @@ def bare(answer: httpx.Response, handle: str) -> tuple[int, str]:
 @EVERY_KIND
 @pytest.mark.parametrize("path", ["/api/v1/agents/by-handle/{}", "/api/a2a/v1/agents/{}/agent-card.json"])
 def test_who_sees_an_agent_that_is_not_public(tenants: World, kind: str, path: str) -> None:
-    handle, nobody = handle_of(tenants, kind), handle_of(tenants, "absent")
+    handle, absent_handle = handle_of(tenants, kind), handle_of(tenants, "absent")
     is_card = "card" in path
     for caller in [*tenants.operators, *tenants.refused]:
         answer = get(tenants, path.format(handle), caller)
         if caller in SEES[kind] and not (is_card and kind == "draft"):
             assert answer.status_code == 200, (caller, answer.text)
             continue
-        absent = get(tenants, path.format(nobody), caller)
-        assert bare(answer, handle) == bare(absent, nobody), caller
+        absent = get(tenants, path.format(absent_handle), caller)
+        assert bare(answer, handle) == bare(absent, absent_handle), caller
         assert answer.status_code == (401 if caller in tenants.refused and not is_card else 404), caller
 
 
 @EVERY_KIND
 @pytest.mark.parametrize("path", ["/agents/{}", "/agents/{}/standing"])
 def test_who_visits_the_page_of_an_agent_that_is_not_public(tenants: World, kind: str, path: str) -> None:
-    handle, nobody = handle_of(tenants, kind), handle_of(tenants, "absent")
+    handle, absent_handle = handle_of(tenants, kind), handle_of(tenants, "absent")
     for caller in [*tenants.operators, *tenants.refused]:
         statuses = {}
-        for name in (handle, nobody):
+        for name in (handle, absent_handle):
             token = tenants.tokens.get(caller)
             headers = {"Cookie": f"cw_session={token}"} if token else {}
             answer = tenants.web.get(path.format(name), headers=headers)
@@ -76,7 +76,7 @@ def test_who_visits_the_page_of_an_agent_that_is_not_public(tenants: World, kind
                 set(CANARY.findall(answer.text)) <= ({"canary-guest"} if caller == "gwen" else set())
                 or caller == "olga"
             )
-        assert statuses[nobody] == 404
+        assert statuses[absent_handle] == 404
         may = caller in SEES[kind] - {"olga app"} and kind != "draft"
         assert statuses[handle] == (200 if may else 404), caller
 
@@ -93,24 +93,24 @@ def test_lists_hold_only_what_their_reader_may_ask(tenants: World) -> None:
         assert "olga/pub-main" in handles
 
 
-@pytest.mark.parametrize("spoken", SPOKEN, ids=str)
+@pytest.mark.parametrize("spoken", DIALECT_REQUESTS, ids=str)
 @EVERY_KIND
-def test_who_reaches_an_agent_by_any_method(tenants: World, kind: str, spoken: Spoken) -> None:
+def test_who_reaches_an_agent_by_any_method(tenants: World, kind: str, spoken: DialectRequest) -> None:
     assert get(tenants, "/.well-known/jwks.json", "").status_code == 200  # the first card would make the hub's key
-    handle, nobody, before = handle_of(tenants, kind), handle_of(tenants, "absent"), snapshot(tenants.hub)
+    handle, absent_handle, before = handle_of(tenants, kind), handle_of(tenants, "absent"), snapshot(tenants.hub)
     for caller in [*tenants.operators, *tenants.refused]:
         answer = ask(tenants, handle, caller, spoken)
         if caller in SEES[kind] and kind != "draft":
             assert answer.status_code == 200, (caller, answer.text)
             assert not spoken.asks or "agent channel offline" in answer.text, (caller, answer.text)
             continue
-        assert bare(answer, handle) == bare(ask(tenants, nobody, caller, spoken), nobody), caller
+        assert bare(answer, handle) == bare(ask(tenants, absent_handle, caller, spoken), absent_handle), caller
         assert answer.status_code == 404, (caller, answer.text)
     changed(before, snapshot(tenants.hub))
 
 
-@pytest.mark.parametrize("spoken", [one for one in SPOKEN if one.asks], ids=str)
-def test_who_asks_over_the_bridge(tenants: World, spoken: Spoken) -> None:
+@pytest.mark.parametrize("spoken", [one for one in DIALECT_REQUESTS if one.asks], ids=str)
+def test_who_asks_over_the_bridge(tenants: World, spoken: DialectRequest) -> None:
     for caller in tenants.operators:
         answer = ask(tenants, "olga/pub-main", caller, spoken)
         assert answer.status_code == 200
@@ -121,15 +121,15 @@ def test_who_asks_over_the_bridge(tenants: World, spoken: Spoken) -> None:
 
 
 def test_an_agent_of_the_suspended_is_gone_for_all(tenants: World) -> None:
-    nobody = handle_of(tenants, "absent")
+    absent_handle = handle_of(tenants, "absent")
     for caller in tenants.operators:
         assert bare(ask(tenants, "gus/pub-gone", caller), "gus/pub-gone") == bare(
-            ask(tenants, nobody, caller), nobody
+            ask(tenants, absent_handle, caller), absent_handle
         )
 
 
-@pytest.mark.parametrize("spoken", [one for one in SPOKEN if one.names_a_task], ids=str)
-def test_a_task_is_its_callers_alone(tenants: World, spoken: Spoken) -> None:
+@pytest.mark.parametrize("spoken", [one for one in DIALECT_REQUESTS if one.names_a_task], ids=str)
+def test_a_task_is_its_callers_alone(tenants: World, spoken: DialectRequest) -> None:
     task = ask(tenants, "olga/pub-main", "gwen").json()["result"]["id"]
     for caller in [one for one in tenants.operators if one != "gwen"]:
         answers = [ask(tenants, "olga/pub-main", caller, spoken, one) for one in (task, "task-none")]

@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 from lab.agents import Held
 from lab.channel_agent import ChannelAgent, dial
 from lab.waiting import eventually
-from tests.channel.house import Agent
+from tests.channel.agents import Agent
 from tests.operators.operator import route
 from tests.tenancy.callers import CALLERS
 from tests.tenancy.tables import Tables, snapshot
@@ -26,7 +26,7 @@ HIDDEN = ("limited", "private", "draft")
 
 @asynccontextmanager
 async def agent_of(tenants: World, login: str) -> AsyncIterator[Agent]:
-    """A fresh agent of somebody."""
+    """A new agent of an owner."""
     async with Agent(tenants.hub.url, tenants.tokens[f"{login} channel"], cwd=f"/work/{login}-agent") as agent:
         yield agent
 
@@ -44,7 +44,7 @@ async def test_only_channel_tokens_open_the_agents_socket(tenants: World, one: s
 
 
 @pytest.mark.parametrize("login", OWNERS)
-async def test_nobody_registers_as_somebody_elses_session(tenants: World, login: str) -> None:
+async def test_no_user_registers_as_another_users_session(tenants: World, login: str) -> None:
     owner = tenants.user_ids[login]
     before = snapshot(tenants.hub, but_of=owner)
     for names in (tenants.main, tenants.gone, tenants.absent):
@@ -60,7 +60,7 @@ async def test_nobody_registers_as_somebody_elses_session(tenants: World, login:
     assert answered.json()["reply"] == "echo: still there?"
 
 
-async def test_nobody_answers_what_another_agent_was_asked(tenants: World) -> None:
+async def test_no_user_answers_what_another_agent_was_asked(tenants: World) -> None:
     hub, names = tenants.hub, tenants.spare("reply")
     async with Held(hub.url, tenants.tokens["olga channel"], session_id=names["public_id"]) as honest:
         asking = asyncio.create_task(route(hub, tenants.tokens["olga"], names["peer"], "who?"))
@@ -94,13 +94,13 @@ async def test_an_agent_reaches_what_its_owner_may_ask(tenants: World, login: st
     async with agent_of(tenants, login) as agent:
         for name in [f"olga/{tenants.main[f'{kind} slug']}" for kind in HIDDEN] + ["gus/pub-gone"]:
             told = (await agent.dispatch(name)).replace(name, "<it>")
-            absent = (await agent.dispatch("olga/nobody")).replace("olga/nobody", "<it>")
+            absent = (await agent.dispatch("olga/unknown")).replace("olga/unknown", "<it>")
             may = login == "gwen" and "limited" in name
             assert (told == absent) != may, (name, told)
             assert told.startswith("error: ")
-        peer, nobody = tenants.main["peer"], "olga/nobody"
-        told, absent = (await agent.route(peer)), (await agent.route(nobody)).replace(nobody, peer)
-        probed, missed = await agent.probe([peer]), await agent.probe([nobody])
+        peer, unknown = tenants.main["peer"], "olga/unknown"
+        told, absent = (await agent.route(peer)), (await agent.route(unknown)).replace(unknown, peer)
+        probed, missed = await agent.probe([peer]), await agent.probe([unknown])
         if login == "pia":
             assert told == "echo: hello?"
             assert "echo: hello?" in probed.values()
@@ -112,7 +112,7 @@ async def test_an_agent_reaches_what_its_owner_may_ask(tenants: World, login: st
             assert [told, *probed.values()] == [lacking, lacking]
         else:
             assert told == absent
-            assert list(probed.values()) == [text.replace(nobody, peer) for text in missed.values()]
+            assert list(probed.values()) == [text.replace(unknown, peer) for text in missed.values()]
     if login != "pia":
         after = snapshot(tenants.hub, but_of=tenants.user_ids[login])
         changed(before | OWN_AFFAIRS, after | OWN_AFFAIRS)

@@ -63,7 +63,7 @@ async def test_each_caller_gets_what_the_rule_says(tenants: World, name: str) ->
 
 
 @EVERY_FRAME
-async def test_whoever_may_is_served(tenants: World, name: str) -> None:
+async def test_a_caller_who_may_is_served(tenants: World, name: str) -> None:
     rule = FRAMES[name]
     for one, caller in tenants.callers.items():
         if verdict(rule, caller) is None:
@@ -85,7 +85,7 @@ async def test_what_belongs_to_the_suspended_is_absent(tenants: World, name: str
     changed(before, snapshot(tenants.hub))
 
 
-async def test_nobody_decides_anothers_request_through_their_own_session(tenants: World) -> None:
+async def test_no_user_decides_anothers_request_through_their_own_session(tenants: World) -> None:
     before = snapshot(tenants.hub)
     theirs = tenants.other | {"request_id": tenants.main["request_id"]}
     said = await answer(tenants, "/cli approval", CALLERS["another tenant"], theirs)

@@ -48,13 +48,13 @@ def told(answer: httpx.Response, task_id: str) -> tuple[int, str]:
 @pytest.mark.parametrize(("verb", "path"), CALLS, ids=[" ".join(one) for one in CALLS])
 @EVERY_KIND
 def test_who_reaches_an_agent_over_http_json(tenants: World, kind: str, verb: str, path: str) -> None:
-    handle, nobody, before = handle_of(tenants, kind), handle_of(tenants, "absent"), snapshot(tenants.hub)
+    handle, absent, before = handle_of(tenants, kind), handle_of(tenants, "absent"), snapshot(tenants.hub)
     for caller in [*tenants.operators, *tenants.refused]:
         answer = call(tenants, handle, caller, verb, path)
         if caller in SEES[kind] and kind != "draft":
             assert "AGENT_NOT_FOUND" not in answer.text, (caller, answer.text)
             continue
-        assert bare(answer, handle) == bare(call(tenants, nobody, caller, verb, path), nobody), caller
+        assert bare(answer, handle) == bare(call(tenants, absent, caller, verb, path), absent), caller
         assert answer.status_code == 404, (caller, answer.text)
     changed(before, snapshot(tenants.hub))
 
@@ -79,8 +79,8 @@ def test_what_is_below_a_task_is_its_callers_alone(tenants: World, verb: str, pa
     before = snapshot(tenants.hub)
     for caller in [one for one in tenants.operators if one != "gwen"]:
         theirs = call(tenants, PUBLIC, caller, verb, path, task_id)
-        nobodys = call(tenants, PUBLIC, caller, verb, path)
-        assert told(theirs, task_id) == told(nobodys, "task-none"), caller
+        absent = call(tenants, PUBLIC, caller, verb, path)
+        assert told(theirs, task_id) == told(absent, "task-none"), caller
         assert theirs.status_code == 404, (caller, theirs.text)
         assert "TASK_NOT_FOUND" in theirs.text
     for caller in tenants.refused:

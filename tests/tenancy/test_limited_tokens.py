@@ -8,8 +8,8 @@ from websockets.exceptions import ConnectionClosed
 
 from lab.channel_agent import dial
 from tests.tenancy.callers import CALLERS, LIMITED, Caller, verdict
+from tests.tenancy.dialect_requests import DIALECT_REQUESTS
 from tests.tenancy.rules import ASKING, BRIDGE, PAGES, REST, May
-from tests.tenancy.spoken import SPOKEN
 from tests.tenancy.tables import snapshot
 from tests.tenancy.test_agents import ask, get, handle_of
 from tests.tenancy.test_http_json import CALLS, call
@@ -35,7 +35,7 @@ def scope_of(name: str) -> str:
 def expected(name: str, caller: Caller) -> int | str | None:
     """A status, `REFUSED`, or None where the token does what an app token without limits does."""
     by_app = verdict(REST[name], AN_APP)
-    if REST[name].may is May.ANYBODY or name == NEEDS_NO_SCOPE or by_app == 401:
+    if REST[name].may is May.ANY_CALLER or name == NEEDS_NO_SCOPE or by_app == 401:
         return by_app
     if name in MAKES_TOKENS or by_app == 403:
         return 403  # it takes the staff, a session, or a token without limits
@@ -59,10 +59,10 @@ def test_each_address_takes_a_limited_token_for_its_scope_alone(tenants: World, 
         assert not CANARY.search(answer.text), (name, answer.text)
     changed(before, snapshot(tenants.hub))
     for name in [name for name in ADDRESSES if said[name] is None]:
-        assert not REST[name].writes, "it would need an estate of its own"
+        assert not REST[name].writes, "it would need a set of rows of its own"
         answer = patiently(tenants, name, REST[name], caller, tenants.main)
         assert answer.status_code in REST[name].ok, (name, answer.text)
-    opened = {name for name in ADDRESSES if said[name] is None and REST[name].may is not May.ANYBODY}
+    opened = {name for name in ADDRESSES if said[name] is None and REST[name].may is not May.ANY_CALLER}
     assert NEEDS_NO_SCOPE in opened
     assert {scope_of(name) for name in opened - {NEEDS_NO_SCOPE}} == ({caller.scope} - {""})
 
@@ -72,7 +72,7 @@ def test_which_agents_a_limited_token_asks(tenants: World, one: str) -> None:
     caller, before = LIMITED[one], snapshot(tenants.hub)
     may = {PUBLIC: caller.scope != "read", handle_of(tenants, "private"): caller.scope == "ask"}
     for handle in [handle for handle in may if not may[handle]]:
-        for spoken in SPOKEN:
+        for spoken in DIALECT_REQUESTS:
             answer = ask(tenants, handle, caller.token, spoken)
             assert (answer.status_code, answer.json()["error"]["code"]) == (403, -32017), (spoken, answer.text)
         for verb, path in CALLS:

@@ -22,7 +22,7 @@ CANARY = re.compile(r"canary-\w+")
 VOLATILE = {"content-length", "set-cookie", "traceparent"}  # the cookie is that of forms
 TIMES = {"date", "expires"}  # in whole seconds: two answers may be of two
 NOT_AN_OBJECT = {"metric", "desktop", "login", "owner"}
-NOBODYS = {May.ANYBODY, May.STAFF, May.AGENT}  # of a suspended owner no agent has a live token
+WITHOUT_STRANGER = {May.ANY_CALLER, May.STAFF, May.AGENT}  # of a suspended owner no agent has a live token
 
 
 def objects_of(name: str) -> set[str]:
@@ -31,13 +31,13 @@ def objects_of(name: str) -> set[str]:
     return set(NAMED.findall(f"{name} {rule.query} {rule.body}")) - NOT_AN_OBJECT
 
 
-def is_somebodys(name: str) -> bool:
+def has_owner(name: str) -> bool:
     """Whether a rule names what may belong to the suspended."""
-    return ASKED[name].may not in NOBODYS and bool(objects_of(name))
+    return ASKED[name].may not in WITHOUT_STRANGER and bool(objects_of(name))
 
 
 @EVERY_RULE
-def test_whoever_may_not_is_refused_and_changes_nothing(tenants: World, name: str) -> None:
+def test_a_caller_who_may_not_is_refused_and_changes_nothing(tenants: World, name: str) -> None:
     rule, before = ASKED[name], snapshot(tenants.hub)
     for one, caller in tenants.callers.items():
         expected = verdict(rule, caller)
@@ -55,7 +55,7 @@ def test_whoever_may_not_is_refused_and_changes_nothing(tenants: World, name: st
 
 
 @EVERY_RULE
-def test_whoever_may_is_served_and_reads_no_more_than_they_may(tenants: World, name: str) -> None:
+def test_a_caller_who_may_is_served_and_reads_no_more_than_they_may(tenants: World, name: str) -> None:
     rule = ASKED[name]
     for one, caller in tenants.callers.items():
         if verdict(rule, caller) is not None:
@@ -71,7 +71,7 @@ def test_whoever_may_is_served_and_reads_no_more_than_they_may(tenants: World, n
             changed(before, snapshot(tenants.hub, but_of=tenants.user_ids[caller.token]))
 
 
-@pytest.mark.parametrize("name", [name for name in RESTS if is_somebodys(name)])
+@pytest.mark.parametrize("name", [name for name in RESTS if has_owner(name)])
 def test_what_belongs_to_the_suspended_is_absent_for_all(tenants: World, name: str) -> None:
     rule, before = ASKED[name], snapshot(tenants.hub)
     for caller in ("anna", "olga", "stan"):

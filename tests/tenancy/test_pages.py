@@ -1,4 +1,4 @@
-"""The pages that belong to somebody: the account page and the owner's desk, by others' cookies."""
+"""The pages of one user: the account page and the owner's desk, requested with other users' cookies."""
 
 import itertools
 import re
@@ -90,7 +90,7 @@ def bare(answer: httpx.Response, path: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("posts", [False, True], ids=["read", "post"])
 @pytest.mark.parametrize("name", sorted(OWN_PAGES))
-def test_the_pages_of_somebodys_things_are_not_there_for_others(tenants: World, name: str, *, posts: bool) -> None:
+def test_the_pages_of_a_users_things_are_not_there_for_others(tenants: World, name: str, *, posts: bool) -> None:
     mine, absent = tenants.main, tenants.absent
     before = snapshot(tenants.hub)
     for caller in tenants.callers.values():

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lab import ROOT
+from tests.tenancy.routes import served
 from tests.tenancy.rules import ACCOUNTS, REST, RULES, May
-from tests.tenancy.served import served
 
 TESTS = ROOT / "tests"
 

@@ -15,8 +15,8 @@ import httpx
 from lab import ROOT
 from lab.agents import Echo
 from lab.callers import TLS, bearer
-from lab.homes import Home, hub_env
 from lab.hub_process import HubProcess
+from lab.hub_storage import HubStorage, hub_env
 from tests.tenancy.callers import CALLERS, Caller, those_who_may
 from tests.tenancy.rules import RULES, Rule
 
@@ -27,8 +27,8 @@ ABSENT = {
     "public_id": "00000000-0000-4000-8000-000000000000",
     "spare_id": "00000000-0000-4000-8000-000000000000",
     "request_id": "r-0",
-    "slug": "nobody",
-    "peer": "olga/nobody",
+    "slug": "unknown",
+    "peer": "olga/unknown",
     "prefix": "0" * 16,
     **dict.fromkeys(
         ("agent_id", "token_id", "credential_id", "file_id", "webhook_id", "delivery_id"), 999_999_999
@@ -72,11 +72,11 @@ class World:
 
     @property
     def absent(self) -> Names:
-        """The main estate's names with nothing behind them."""
+        """The names of the main set, without rows behind them."""
         return self.main | ABSENT
 
     def spare(self, name: str) -> Names:
-        """An estate of olga's that nobody used before, with a webhook where the rule is about one."""
+        """A set of olga's rows that no test used before, with a webhook where the rule is about one."""
         needed = "webhook_id" in name
         index = next(index for index, one in enumerate(self.spares) if ("webhook_id" in one) == needed)
         return self.spares.pop(index)
@@ -109,7 +109,7 @@ def fill(wanted: Any, names: Names) -> Any:
 
 
 @contextmanager
-def world(home: Home, callers: Iterable[str] = CALLERS, *, processes: int = 1) -> Iterator[World]:
+def world(home: HubStorage, callers: Iterable[str] = CALLERS, *, processes: int = 1) -> Iterator[World]:
     """A hub with everything in it, until the block ends. `callers`: who calls, of `CALLERS`."""
     hub = HubProcess.start(home, processes=processes, **OPTIONS)
     try:
@@ -122,7 +122,7 @@ def world(home: Home, callers: Iterable[str] = CALLERS, *, processes: int = 1) -
 
 
 def _seed(hub: HubProcess, callers: set[str]) -> dict[str, Any]:
-    """Everything, and a spare estate for each caller of each rule that writes; a webhook where one is needed."""
+    """All rows, and a spare set for each caller of each rule that writes; a webhook where one is needed."""
     writing = {name: rule for name, rule in RULES.items() if rule.writes}
     spares = ["webhook_id" in name for name, rule in writing.items() for _ in callers & set(those_who_may(rule))]
     spares += [False] * FURTHER_SPARES

@@ -68,7 +68,7 @@ def test_a_step_has_a_span_of_its_own_in_the_same_trace() -> None:
         assert trace.trace_id(step) == TRACE
 
 
-def test_without_a_parent_a_trace_begins_that_nobody_samples() -> None:
+def test_without_a_parent_a_trace_begins_that_is_not_sampled() -> None:
     begun = {trace.follow("") for _ in range(10)}
     assert len({trace.trace_id(one) for one in begun}) == 10
     assert all(trace.read([one]) == one and one.endswith("-00") for one in begun)

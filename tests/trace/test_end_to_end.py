@@ -10,21 +10,21 @@ import pytest
 from kit import trace
 from lab.agents import TaskPeer, online
 from lab.callers import bearer, envelope, rpc_path, web
-from lab.homes import MakeHome
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from lab.receivers import receiving
-from tests.channel.house import agent, rows
+from tests.channel.agents import agent, rows
 from tests.conftest import HOMES
-from tests.pushes.house import client, heard
+from tests.pushes.client import client, heard
 from tests.v1.caller import message
 
 
 @pytest.fixture(scope="module", params=HOMES)
-def hub(request: pytest.FixtureRequest, make_home: MakeHome) -> Iterator[HubProcess]:
+def hub(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[HubProcess]:
     """A hub of each kind that may send on this machine."""
     grown = request.param == "grown"
     started = HubProcess.start(
-        make_home(request.param), processes=2 if grown else 1, worker=grown, WEBHOOK_ALLOW_PRIVATE=1
+        make_storage(request.param), processes=2 if grown else 1, worker=grown, WEBHOOK_ALLOW_PRIVATE=1
     )
     yield started
     started.stop()

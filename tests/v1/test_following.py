@@ -23,7 +23,7 @@ async def test_a_subscriber_sees_the_task_and_then_what_happens(hub: HubProcess,
     assert seqs == list(range(seqs[0], seqs[0] + len(seqs)))
 
 
-async def test_subscribers_see_the_same_frames_and_one_that_leaves_disturbs_nobody(
+async def test_subscribers_see_the_same_frames_and_one_that_leaves_disturbs_no_other(
     hub: HubProcess, alice: str
 ) -> None:
     async with online(hub, TaskPeer) as agent:
@@ -114,7 +114,7 @@ async def test_only_the_callers_own_task_is_replayed_and_nothing_is_asked(
         mine, theirs = Caller(hub.url, agent.handle, alice), Caller(hub.url, agent.handle, bob)
         task_id = (await mine.stream("hi"))[0].content["id"]
         asked = len(agent.prompts)
-        for seen in (f"{task_id}.1", "task-nobody.1", "rubbish", f"{task_id}.x", f"{task_id}.99999999999"):
+        for seen in (f"{task_id}.1", "task-unknown.1", "rubbish", f"{task_id}.x", f"{task_id}.99999999999"):
             error = await theirs.refusal("SendStreamingMessage", {"message": message("hi")}, Last_Event_ID=seen)
             assert error["code"] == -32001
         assert len(agent.prompts) == asked

@@ -1,17 +1,17 @@
-"""Streams end with the client that reads them, or at their age: nobody holds one open for good."""
+"""Streams end with the client that reads them, or at their maximum age: no client holds one open for ever."""
 
 import asyncio
 
 from lab.agents import TaskPeer, online
-from lab.homes import MakeHome
 from lab.hub_process import StartHub
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.v1.caller import Caller
 
 
-async def test_a_client_that_leaves_frees_its_streams(make_home: MakeHome, start_hub: StartHub) -> None:
+async def test_a_client_that_leaves_frees_its_streams(make_storage: MakeStorage, start_hub: StartHub) -> None:
     """The task asks for something, and might for a day: nothing but the client's leaving ends the stream."""
-    hub = start_hub(make_home("embedded"), STREAMS_PER_CALLER=2)
+    hub = start_hub(make_storage("embedded"), STREAMS_PER_CALLER=2)
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
         asking = {"id": (await caller.send("ask which?"))["id"]}
@@ -29,8 +29,10 @@ async def test_a_client_that_leaves_frees_its_streams(make_home: MakeHome, start
         await eventually(has_room, "a stream may be opened again", within_s=10)
 
 
-async def test_a_stream_ends_at_its_age_and_its_task_goes_on(make_home: MakeHome, start_hub: StartHub) -> None:
-    hub = start_hub(make_home("embedded"), STREAM_MAX_AGE_S=1)
+async def test_a_stream_ends_at_its_age_and_its_task_goes_on(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_storage("embedded"), STREAM_MAX_AGE_S=1)
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
         asking = {"id": (await caller.send("ask which?"))["id"]}

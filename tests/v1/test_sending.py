@@ -177,7 +177,7 @@ BROKEN: list[tuple[Json, int, str]] = [
     ({"parts": [{"raw": "no base64!", "mediaType": "image/png"}]}, -32602, "message.parts[0].raw"),
     ({"parts": [{"text": "hi"}, {"text": "<b>", "mediaType": "text/html"}]}, -32005, ""),
     ({"parts": [{"data": {}, "mediaType": "application/xml"}]}, -32005, ""),
-    ({"taskId": "task-nobody-has"}, -32001, ""),
+    ({"taskId": "task-unknown"}, -32001, ""),
 ]
 
 

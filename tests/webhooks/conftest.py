@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.native.house import Person, person
+from tests.native.rows import Person, person
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def alice(db: None) -> Person:
 
 @pytest.fixture
 def bob(db: None) -> Person:
-    """Somebody else."""
+    """Another user."""
     return person("bob")
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from tests.native.house import Person, browser
-from tests.webhooks.house import fresh, happen, lease_all, subscribed
+from tests.native.rows import Person, browser
+from tests.webhooks.subscriptions import fresh, happen, lease_all, subscribed
 from webhooks.models import Delivery
 
 pytestmark = pytest.mark.django_db

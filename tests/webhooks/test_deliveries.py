@@ -14,8 +14,8 @@ from django.db import connection
 from kit.clock import db_now
 from lab.receivers import receiving
 from lab.waiting import until
-from tests.native.house import Person
-from tests.webhooks.house import check_signed, deliver, fresh, happen, make_due, only_delivery, subscribed
+from tests.native.rows import Person
+from tests.webhooks.subscriptions import check_signed, deliver, fresh, happen, make_due, only_delivery, subscribed
 from webhooks import jobs
 from webhooks.models import UNHEALTHY_AFTER, Delivery, Subscription
 from webhooks.queues import EACH_SUBSCRIPTION, RETRY_AFTER_S, SECRET_PREFIX
@@ -31,7 +31,7 @@ from webhooks.sending import (
     send_again,
     settle,
 )
-from webhooks.subscribing import OVERLAP, roll_secret, send_test, unsubscribe
+from webhooks.subscription_changes import OVERLAP, roll_secret, send_test, unsubscribe
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 FAILED = Outcome(500)
@@ -225,7 +225,7 @@ def test_two_senders_never_take_the_same(alice: Person, bob: Person) -> None:
     assert set(Delivery.objects.values_list("attempts", flat=True)) == {1}
 
 
-def test_nobody_takes_more_than_a_share(alice: Person, bob: Person) -> None:
+def test_no_user_takes_more_than_a_share(alice: Person, bob: Person) -> None:
     crowd = [subscribed(alice.user).subscription for _ in range(6)]
     for _ in range(300):
         happen(alice.user)

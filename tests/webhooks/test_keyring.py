@@ -9,10 +9,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from accounts.sealing import Unreadable
-from tests.native.house import Person
-from tests.webhooks.house import fresh, subscribed
+from tests.native.rows import Person
+from tests.webhooks.subscriptions import fresh, subscribed
 from webhooks.queues import SECRET_PREFIX, new_signing_secret, seal_secret, unseal_secret
-from webhooks.subscribing import roll_secret
+from webhooks.subscription_changes import roll_secret
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 SEALED = "sealed anew: secrets of 2 webhooks, credentials for 0 remote servers, 0 push configs\n"

@@ -1,4 +1,6 @@
-"""Webhooks of running hubs: asked for over real HTTP, delivered to real receivers, whoever is killed meanwhile."""
+"""Webhooks of running hubs: asked for over real HTTP, delivered to real receivers, with any process killed
+meanwhile.
+"""
 
 import sqlite3
 import threading
@@ -12,11 +14,11 @@ import psycopg
 import pytest
 
 from lab.callers import bearer
-from lab.homes import Home, MakeHome, manage
 from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import HubStorage, MakeStorage, manage
 from lab.receivers import Received, receiving
 from lab.waiting import until
-from tests.webhooks.house import check_signed
+from tests.webhooks.subscriptions import check_signed
 
 pytestmark = pytest.mark.slow
 SETTINGS = {"WEBHOOK_ALLOW_PRIVATE": 1}
@@ -54,21 +56,21 @@ class Desk:
 
 
 @pytest.fixture
-def desk(home: Home, start_hub: StartHub) -> Iterator[Desk]:
+def desk(home: HubStorage, start_hub: StartHub) -> Iterator[Desk]:
     """A hub of each kind, the grown one with its worker."""
     yield from open_desk(start_hub(home, worker=home.is_grown, **SETTINGS))
 
 
 @pytest.fixture
-def real_desk(home: Home, start_hub: StartHub) -> Iterator[Desk]:
+def real_desk(home: HubStorage, start_hub: StartHub) -> Iterator[Desk]:
     """The same at real speed, where the schedule looks every 5 s: what comes sooner was woken."""
     yield from open_desk(start_hub(home, worker=home.is_grown, TEST_TIME_SCALE=1, **SETTINGS))
 
 
 @pytest.fixture
-def embedded_desk(make_home: MakeHome, start_hub: StartHub) -> Iterator[Desk]:
+def embedded_desk(make_storage: MakeStorage, start_hub: StartHub) -> Iterator[Desk]:
     """A hub that is one process."""
-    yield from open_desk(start_hub(make_home("embedded"), **SETTINGS))
+    yield from open_desk(start_hub(make_storage("embedded"), **SETTINGS))
 
 
 def open_desk(hub: HubProcess) -> Iterator[Desk]:
@@ -92,7 +94,7 @@ def start_sender(desk: Desk) -> None:
         desk.hub._start_worker()
 
 
-def end_leases(home: Home) -> None:
+def end_leases(home: HubStorage) -> None:
     """A minute passes for what was being sent."""
     if home.is_grown:
         with psycopg.connect(home.env["DATABASE_URL"]) as postgres:
@@ -125,7 +127,7 @@ def test_a_test_arrives_within_seconds_and_its_signatures_are_good(real_desk: De
         assert desk.call("GET", f"/{webhook['id']}")["lastDeliveryAt"] is not None
 
 
-def test_whoever_is_killed_while_sending_no_event_is_lost(desk: Desk) -> None:
+def test_whichever_process_is_killed_while_sending_no_event_is_lost(desk: Desk) -> None:
     alive = threading.Event()
 
     def answer(_: Received) -> int:
@@ -166,8 +168,8 @@ def test_secrets_can_be_sealed_anew_while_the_hub_runs(embedded_desk: Desk) -> N
         check_signed(receiver.heard(1)[0], webhook["signingSecret"])
 
 
-def test_inside_is_refused_unless_the_operator_allows_it(make_home: MakeHome, start_hub: StartHub) -> None:
-    for one in open_desk(start_hub(make_home("embedded"))):
+def test_inside_is_refused_unless_the_operator_allows_it(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    for one in open_desk(start_hub(make_storage("embedded"))):
         with receiving() as receiver:
             body = {"url": receiver.url, "events": ["*"]}
             answer = one.http.post("/api/v1/webhooks", json=body)

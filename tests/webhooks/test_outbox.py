@@ -1,4 +1,4 @@
-"""Whoever wants to hear of something gets a row, in the transaction that caused it."""
+"""Each subscription to an event gets a row, in the transaction that caused the event."""
 
 import json
 import threading
@@ -10,12 +10,12 @@ import pytest
 from django.db import connection, transaction
 
 from kit.clock import db_now
-from tests.native.house import Person
-from tests.webhooks.house import fresh, happen, happening, only_delivery, subscribed
+from tests.native.rows import Person
+from tests.webhooks.subscriptions import fresh, happen, happening, only_delivery, subscribed
 from webhooks import outbox
 from webhooks.models import Delivery
 from webhooks.outbox import record
-from webhooks.subscribing import unsubscribe
+from webhooks.subscription_changes import unsubscribe
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 NAMES = ("chat.event", "tail.event")
@@ -111,7 +111,7 @@ def test_hundreds_are_queued_too(alice: Person) -> None:
     assert Delivery.objects.count() == 450
 
 
-def test_where_nobody_listens_it_costs_one_query(
+def test_without_subscriptions_it_costs_one_query(
     alice: Person, bob: Person, django_assert_num_queries: Any
 ) -> None:
     subscribed(bob.user)
@@ -141,7 +141,7 @@ def test_whatever_the_payload_holds_is_queued(alice: Person, given: Any, told: A
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_transaction_that_fails_tells_nobody_and_wakes_nobody(alice: Person) -> None:
+def test_a_transaction_that_fails_queues_and_wakes_nothing(alice: Person) -> None:
     woken: list[int] = []
     outbox.on_queued(waker := lambda: woken.append(Delivery.objects.count()))
     try:

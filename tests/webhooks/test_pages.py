@@ -1,4 +1,4 @@
-"""The pages of webhooks: forms that work without scripts, and nobody sees another's."""
+"""The pages of webhooks: forms that work without scripts; no user sees another's webhooks."""
 
 import html
 import re
@@ -8,8 +8,8 @@ import pytest
 
 from accounts.middleware import PAGE_POLICY
 from kit.clock import db_now
-from tests.native.house import Person, browser
-from tests.webhooks.house import happen, lease_all, subscribed
+from tests.native.rows import Person, browser
+from tests.webhooks.subscriptions import happen, lease_all, subscribed
 from webhooks import pages
 from webhooks.catalog import CATALOG, TEST
 from webhooks.models import Delivery, Subscription

@@ -6,9 +6,9 @@ from django.db import IntegrityError, transaction
 
 from kit.clock import db_now
 from lab.receivers import receiving
-from tests.native.house import Person
+from tests.native.rows import Person
 from tests.pushes.rows import config_of, push_of, send_due
-from tests.webhooks.house import deliver, happen, only_delivery, subscribed
+from tests.webhooks.subscriptions import deliver, happen, only_delivery, subscribed
 from webhooks.models import SendingPause
 from webhooks.queues import find_pause, pause_sending
 

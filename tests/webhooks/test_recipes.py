@@ -10,9 +10,9 @@ import pytest
 
 from lab import ROOT
 from lab.receivers import Received, receiving
-from tests.native.house import Person
-from tests.webhooks.house import deliver, happen, subscribed
-from webhooks.subscribing import roll_secret
+from tests.native.rows import Person
+from tests.webhooks.subscriptions import deliver, happen, subscribed
+from webhooks.subscription_changes import roll_secret
 
 pytestmark = pytest.mark.django_db
 PAGE = (ROOT / "docs" / "howto" / "receive-webhooks.md").read_text()

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kit.iso import iso
-from tests.native.house import Person, api, browser
-from tests.webhooks.house import NOWHERE, fresh, happen, lease_all, only_delivery, subscribed
+from kit.clock import iso
+from tests.native.rows import Person, api, browser
+from tests.webhooks.subscriptions import NOWHERE, fresh, happen, lease_all, only_delivery, subscribed
 from webhooks.catalog import CATALOG
 from webhooks.models import Delivery, Subscription
 from webhooks.queues import unseal_secret
@@ -245,7 +245,7 @@ def test_a_delivery_of_another_webhook_is_absent(alice: Person) -> None:
 
 
 @pytest.mark.parametrize("kind", ["channel", None])
-def test_nobody_enters_without_a_callers_token(
+def test_no_user_enters_without_a_callers_token(
     alice: Person, kind: str | None, calls: list[tuple[str, str]]
 ) -> None:
     for method, path in [*calls, ("get", WEBHOOKS), ("post", WEBHOOKS), ("get", f"{WEBHOOKS}/events")]:

@@ -1,4 +1,4 @@
-"""Nobody sends the hub where it should not go: no address, no name and no answer leads there."""
+"""The hub sends no request to a forbidden address, whatever the URL, the name or the answer says."""
 
 import contextlib
 import socket
@@ -338,7 +338,7 @@ def test_a_name_that_is_never_answered_ends_at_the_deadline() -> None:
     late.set()
 
 
-def test_whoever_gives_an_address_hears_in_time_that_its_name_is_never_answered() -> None:
+def test_the_user_who_gives_an_address_hears_in_time_that_its_name_is_never_answered() -> None:
     late = threading.Event()
 
     def resolve(host: str, port: int) -> Sequence[str]:
@@ -353,7 +353,7 @@ def test_whoever_gives_an_address_hears_in_time_that_its_name_is_never_answered(
     assert CHECK_WITHIN_S < 5 < TOTAL_S  # clients in use give up after 5 s
 
 
-def test_nobody_there_and_nonsense_are_failures() -> None:
+def test_no_server_there_and_nonsense_are_failures() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with pytest.raises(Unanswered, match="connection"):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from a2a_bridge.dialects.dialect import Dialect, Operation
 from a2a_bridge.dialects.v03 import params, shapes
 from a2a_bridge.dialects.v03.described import DESCRIPTION
-from a2a_bridge.errors import UNSUPPORTED_OPERATION, OtherContext, OutOfReach, TaskEnded
+from a2a_bridge.errors import UNSUPPORTED_OPERATION, AgentUnreachable, OtherContext, TaskEnded
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.record import Task
 from kit.jsonrpc import INVALID_REQUEST, RpcError
@@ -13,7 +13,7 @@ from kit.jsonrpc import INVALID_REQUEST, RpcError
 CODES: Mapping[type[RpcError], int] = {
     OtherContext: INVALID_REQUEST,
     TaskEnded: INVALID_REQUEST,
-    OutOfReach: UNSUPPORTED_OPERATION,
+    AgentUnreachable: UNSUPPORTED_OPERATION,
 }
 
 

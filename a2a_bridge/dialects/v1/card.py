@@ -6,7 +6,7 @@ specification keeps some of them, the official SDKs keep none. A card without an
 
 import rfc8785
 
-from a2a_bridge.cards.parts import BEARER, Json, Today, common, info, interfaces, read_today
+from a2a_bridge.cards.parts import BEARER, Json, UsageToday, common, info, interfaces, read_today
 from a2a_bridge.versions import EXTENSION_PATH
 from accounts.signing import NoKey, sign
 from agents.core.admission import CallerSpending
@@ -18,20 +18,21 @@ JWKS_PATH = "/.well-known/jwks.json"
 ROLE = "ask"  # what a token is needed for; an empty list would be dropped by some who verify
 
 
-def strict_card(agent: Agent, today: Today, public_url: str) -> Json:
+def strict_card(agent: Agent, today: UsageToday, public_url: str) -> Json:
     """A public card of A2A 1.0, unsigned."""
     return _card(agent, info(agent, today), public_url)
 
 
 def extended_card(
     agent: Agent,
-    today: Today,
+    today: UsageToday,
     public_url: str,
     *,
     reply_wait_s: float,
     caller: CallerSpending | None = None,
 ) -> Json:
-    """The card for an authenticated caller, unsigned: with what is left today and how patient the hub is.
+    """The card for an authenticated caller, unsigned: with what is left today and how long the hub waits for a
+    reply.
 
     `caller`: what the caller spent of a budget of their own, if they have one.
     `replyWaitS`: seconds for those who wait for the answer; `waitS`: for those who stream, or come back for it.
@@ -54,7 +55,7 @@ def find_extended_card(
     """The extended card of a published agent as it stands now for a caller, signed; None when there is no such
     agent any more.
 
-    Reads the database. Whether the caller may see the agent is for whoever calls this to know.
+    Reads the database. The calling function checks whether the caller may see the agent.
     """
     agent: Agent | None = Agent.objects.published().filter(pk=agent_id).first()
     if agent is None:

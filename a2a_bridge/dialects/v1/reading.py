@@ -44,7 +44,7 @@ from a2a_bridge.requests import (
 from a2a_bridge.tasks.record import Message, Role, State
 from agents.transcript.pieces import Part
 from kit.asgi import media_type_of
-from kit.iso import iso
+from kit.clock import iso
 from kit.jsonrpc import RpcError
 
 MAX_PAGE = 100

@@ -7,16 +7,16 @@ from django.db import DataError
 from msgspec.structs import replace
 
 from accounts.models import Credential
-from agents.core.admission import AdmissionState, admit
-from agents.core.errors import Denied, FileGone, Unavailable, Waits
+from agents.core.admission import AdmissionState, decide_ask
+from agents.core.errors import Denied, FileGone, MustWait, Unavailable
 from agents.core.ledger import statements
 from agents.core.ledger.batch_events import (
     EXPECT_NO_WEBHOOKS,
     LISTENERS,
     Announcement,
     BatchEvents,
+    clone_files_for_target,
     files_are_there,
-    hand_files_over,
     write_events,
 )
 from agents.core.ledger.database import Answer, Database, thread_database
@@ -26,7 +26,7 @@ from agents.core.ledger.statements import CallerSpendingRow, EndingRow, Moment, 
 from agents.core.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.core.types import Ask, OpenTurn
 from agents.models.choices import NO_CONNECTION, Failure, Outcome
-from agents.transcript.announcing import Addressed
+from agents.transcript.announcements import AddressedMessage
 from kit import sql
 
 DIVISION_BY_ZERO = "22012"  # see `agents.core.ledger.texts.checked`
@@ -37,7 +37,7 @@ class Committed:
     """A committed batch: results in the order of the work, and messages to send to processes now."""
 
     results: Sequence[Result]
-    messages: Sequence[Addressed]
+    messages: Sequence[AddressedMessage]
 
 
 def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Committed:
@@ -107,13 +107,13 @@ class _Batch:
         match work:
             case Admit():
                 self._admits[i], ask = work, work.ask
-                self._leaves_lines = self._leaves_lines or work.in_line
+                self._leaves_lines = self._leaves_lines or work.in_queue
             case Settle():
                 self._ends.add(i, work)
                 ask = work.turn.ask
             case Deny():
                 self._denies.append(work)
-                ask, self._leaves_lines = work.ask, self._leaves_lines or work.in_line
+                ask, self._leaves_lines = work.ask, self._leaves_lines or work.in_queue
             case Withdraw():
                 self._withdraws.append(work)
                 ask, self._leaves_lines = work.ask, True
@@ -152,7 +152,7 @@ class _Batch:
         self._write_events()
 
     def announcement(self) -> Announcement | None:
-        """What to tell now that the batch is committed, if an operator may watch."""
+        """The messages to send after the commit, if an operator may watch."""
         return self._events.announcement(self._watchers, self._moment) if self._watchers else None
 
     def run(self) -> None:
@@ -174,7 +174,7 @@ class _Batch:
         # One of the sessions that asked may be deleted while its question is out.
         held = statements.hold_sessions(database, self._sources) if self._sources else None
         ends = self._ends.send(self._moment) if self._ends.settles else None
-        if gives_back := self._ends.gives_back:  # admission must read what these ends give back
+        if returns_budget := self._ends.returns_budget:  # admission must read what these ends give back
             self._take_answers(listeners, held, ends)
         if self._releases:
             self._release()
@@ -184,13 +184,13 @@ class _Batch:
             self._skip_written()
         asks = [work.ask for work in self._admits.values()] if self._admits else []
         reader = StateReader(database, asks, self._moment) if asks else None
-        if not gives_back:  # else one more round trip
+        if not returns_budget:  # else one more round trip
             self._take_answers(listeners, held, ends)
         if late_sessions:
             self._keep_late_replies(late_sessions)
         refused = self._admit(reader.read()) if reader else []
         if self._leaves_lines:
-            self._leave_lines()
+            self._leave_queues()
         refused += [(work.ask, work.denied) for work in self._denies] if self._denies else []
         if refused:
             write_refusals(database, refused, self._moment)
@@ -203,7 +203,7 @@ class _Batch:
     def _write_events(self) -> None:
         self._watchers = write_events(self._database, self._events, self._moment)
         if self._ends.settles:
-            self._ends.write_also()
+            self._ends.write_extras()
 
     def _take_answers(self, listeners: Answer, held: Answer | None, ends: Answer | None) -> None:
         is_watched, webhooks_listen = listeners.fetchall()[0]
@@ -245,7 +245,7 @@ class _Batch:
         ]
         if unsent:
             for chat_id, agent_id, day in statements.settle(self._database, unsent, self._moment).fetchall():
-                statements.give_back(self._database, agent_id, day, chat_id)
+                statements.return_budget(self._database, agent_id, day, chat_id)
         return written
 
     def _skip_written(self) -> None:
@@ -263,8 +263,8 @@ class _Batch:
         for i, work in self._admits.items():
             ask = work.ask
             there = not ask.files or files_are_there(self._database, ask)
-            refusal = admit(ask, state, in_line=work.in_line) if there else FileGone()
-            if ask.message_key and (refusal is None or isinstance(refusal, Waits)):
+            refusal = decide_ask(ask, state, in_queue=work.in_queue) if there else FileGone()
+            if ask.message_key and (refusal is None or isinstance(refusal, MustWait)):
                 key = ask.target.session_id, ask.caller_id, ask.message_key
                 state.open_asks[key] = ask.chat_id, ask.task_id, self._home  # another of this batch joins it
             if refusal is None:
@@ -276,7 +276,7 @@ class _Batch:
             self.results[i] = refusal
             if isinstance(refusal, Denied):
                 refused.append((ask, refusal))
-            elif isinstance(refusal, Waits) and refusal.is_new:
+            elif isinstance(refusal, MustWait) and refusal.is_new:
                 queued.append(statements.queued_row(ask, refusal.wait_s, self._home, self._moment))
         if queued:
             self._database.insert(statements.INSERT_QUEUED, queued)
@@ -302,7 +302,7 @@ class _Batch:
             isolated=asked.isolated,
             link=asked.link,
         )
-        return hand_files_over(self._database, turn) if ask.files else turn
+        return clone_files_for_target(self._database, turn) if ask.files else turn
 
     def _write_turns(self) -> None:
         """Write admitted asks, and count them: for agents, and for callers who have a budget of their own."""
@@ -315,17 +315,17 @@ class _Batch:
             counted = [CallerSpendingRow(*key, self._moment.day, times) for key, times in own]
             self._database.insert(statements.SPEND_OF_CALLERS, counted)
 
-    def _leave_lines(self) -> None:
+    def _leave_queues(self) -> None:
         """Delete the queue rows of asks that were decided or withdrawn.
 
         In a retried batch a new ask may have one too, from a commit whose answer was lost.
         """
         decided: list[Admit | Deny] = [*self._skipped, *self._denies]
-        decided += [work for i, work in self._admits.items() if not isinstance(self.results[i], Waits)]
-        left = [work.ask.chat_id for work in decided if work.in_line or (self._is_retry and work.ask.queues)]
+        decided += [work for i, work in self._admits.items() if not isinstance(self.results[i], MustWait)]
+        left = [work.ask.chat_id for work in decided if work.in_queue or (self._is_retry and work.ask.queues)]
         left += [work.ask.chat_id for work in self._withdraws if work.ask.queues]
         if left:
-            statements.delete_places(self._database, left)
+            statements.delete_positions(self._database, left)
 
 
 def _without_gone_source(ask: Ask, there: Collection[int]) -> Ask:

@@ -17,12 +17,12 @@ from agents.core.ledger.texts import Statement, statement
 from agents.core.types import Ask, Ending, OpenTurn, Source
 from agents.models import File
 from agents.models.choices import Outcome
-from agents.transcript.announcing import Addressed, Live, encode, seen_event
-from agents.transcript.happenings import Scene, scenes
-from agents.transcript.mentions import MAX_FILES, clone_into, mentions, readable, rewrite
+from agents.transcript.announcements import AddressedMessage, LiveFrame, encode, seen_event
+from agents.transcript.mentions import MAX_FILES, clone_mentioned_files, mentions, readable, rewrite
 from agents.transcript.recording import NewEvent, payload_of
+from agents.transcript.webhook_events import SessionAudience, load_session_audiences
 from webhooks import outbox
-from webhooks.outbox import Happening
+from webhooks.outbox import OutboxEvent
 
 MAX_FILES_LOOKED_UP = 500  # of the numbers a reply of a mebibyte can name
 # While a batch is written, an operator can attach on PostgreSQL: any session may be watched by its commit.
@@ -41,7 +41,7 @@ FROM agents_attachment a JOIN agents_session s ON s.id = a.session_id WHERE a.se
 class Announcement:
     """Messages to send once the batch is committed, and which processes watch which session."""
 
-    messages: Sequence[Addressed] = ()
+    messages: Sequence[AddressedMessage] = ()
     watchers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     public_ids: Mapping[int, str] = field(default_factory=dict)
 
@@ -59,7 +59,7 @@ class BatchEvents:
     is_subscribed: bool = False
 
     def admitted(self, turn: OpenTurn) -> None:
-        """The question goes to the transcript of the session asked, and of the one it was asked from."""
+        """Add the question to the transcripts of the asked session and of the asking session."""
         ask = turn.ask
         members = {"text": turn.text, "authorLogin": ask.caller_login, "chatId": ask.chat_id}
         self._add(ask, ask.target.session_id, "prompt", source="operator", surface=ask.surface, **members)
@@ -69,7 +69,7 @@ class BatchEvents:
             self._add_happening(ask, "agent.dispatched", question=turn.text)
 
     def settled(self, turn: OpenTurn, ending: Ending) -> None:
-        """The reply goes to the same transcripts; a failure to that of the asking session alone."""
+        """Add the reply to the same transcripts; a failure to that of the asking session alone."""
         ok = ending.outcome is Outcome.COMPLETED
         if self.is_subscribed:
             self._add_happening(
@@ -91,7 +91,7 @@ class BatchEvents:
             self._add(ask, ask.source.session_id, "reply", **reply, **_peer(ask))
 
     def denied(self, ask: Ask, denied: Denied) -> None:
-        """A refusal is for the agent's owner to hear."""
+        """Add the webhook event of a refusal, for the agent's owner."""
         if self.is_subscribed:
             self._add_happening(ask, "agent.denied", question=ask.question, ok=False, deniedReason=denied.reason)
 
@@ -111,11 +111,11 @@ class BatchEvents:
         for session_id, process_id, public_id in watchers.fetchall():
             processes[session_id] = (*processes.get(session_id, ()), process_id)
             public_ids[session_id] = str(UUID(str(public_id)))
-        messages: list[Addressed] = []
+        messages: list[AddressedMessage] = []
         for one in self.events:
             for process_id in processes.get(one.session_id, ()):
                 seen = seen_event(public_ids[one.session_id], one.kind, one.type, one.payload, moment.now)
-                messages.append((process_id, Live(one.session_id, Raw(encode(seen)))))
+                messages.append((process_id, LiveFrame(one.session_id, Raw(encode(seen)))))
         return Announcement(messages, processes, public_ids)
 
     def _add(self, ask: Ask | None, session_id: int, type_: str, **members: Any) -> None:
@@ -147,15 +147,15 @@ def write_events(database: Database, events: BatchEvents, moment: Moment) -> Ans
         database.insert(INSERT_EVENTS, rows)
     if events.is_subscribed:
         with database.for_django():
-            outbox.record(_happenings(events, ids, scenes(events.session_ids), moment.now))
+            outbox.record(_happenings(events, ids, load_session_audiences(events.session_ids), moment.now))
     if not events.is_watched:
         return None
     return database.send_after_commit(_WATCHERS, {"ids": database.list_of(events.session_ids)})
 
 
 def _happenings(
-    events: BatchEvents, ids: Sequence[int], known: Mapping[int, Scene], now: datetime
-) -> list[Happening]:
+    events: BatchEvents, ids: Sequence[int], known: Mapping[int, SessionAudience], now: datetime
+) -> list[OutboxEvent]:
     heard = [
         known[one.session_id].event(event_id, one.kind, one.type, one.payload, now, one.traceparent)
         for event_id, one in zip(ids, events.events, strict=True)
@@ -177,7 +177,7 @@ def files_are_there(database: Database, ask: Ask) -> bool:
         return readable(ask.files, ask.caller_id).keys() >= set(ask.files)
 
 
-def hand_files_over(database: Database, turn: OpenTurn) -> OpenTurn:
+def clone_files_for_target(database: Database, turn: OpenTurn) -> OpenTurn:
     """The question with the ids its files have in the session that is asked.
 
     Raises:
@@ -185,11 +185,11 @@ def hand_files_over(database: Database, turn: OpenTurn) -> OpenTurn:
     """
     ask = turn.ask
     with database.for_django():
-        ids = clone_into(ask.target.session_id, ask.files, ask.caller_id)
+        ids = clone_mentioned_files(ask.target.session_id, ask.files, ask.caller_id)
     return replace(turn, text=rewrite(turn.text, ids))
 
 
-def hand_files_back(database: Database, ask: Ask, source: Source, ending: Ending) -> Ending:
+def clone_files_for_source(database: Database, ask: Ask, source: Source, ending: Ending) -> Ending:
     """The reply with the ids its files have where it was asked from.
 
     Only files of the answering session go, its owner's and those its caller brought: whatever else the agent can
@@ -210,5 +210,5 @@ def _with_files_of_source(ask: Ask, source_id: int, ending: Ending) -> Ending:
     if not owners:
         return ending
     first = [number for number in named if number in owners][:MAX_FILES]
-    ids = clone_into(source_id, first, owners[first[0]])
+    ids = clone_mentioned_files(source_id, first, owners[first[0]])
     return replace(ending, text=rewrite(ending.text, ids))

@@ -60,7 +60,7 @@ class Database(ABC):
 
     @abstractmethod
     def send_after_commit(self, statement: Statement, values: Values) -> Answer:
-        """Read what was committed before this transaction, and by it. Its rows are there after the commit."""
+        """Send a query that also sees this transaction's writes; its rows are available after the commit."""
 
     @abstractmethod
     def send_queries(self, queries: Sequence[sql.Query]) -> None:

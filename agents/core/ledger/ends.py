@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from agents.core.errors import Denied
 from agents.core.ledger import statements
-from agents.core.ledger.batch_events import BatchEvents, hand_files_back
+from agents.core.ledger.batch_events import BatchEvents, clone_files_for_source
 from agents.core.ledger.database import Answer, Database
 from agents.core.ledger.statements import INSERT_TURNS, EndingRow, Moment, TurnRow, turn_row
 from agents.core.ledger.texts import statement, table
@@ -35,12 +35,12 @@ _REPEAT_REFUSAL = statement("UPDATE agents_turn SET repeats = repeats + :times W
 class Ends:
     """`settles` by their place in the batch; their results go to `results`, and what is to be told to `events`.
 
-    `gives_back`: one of them uncounts its ask.
+    `returns_budget`: one of them uncounts its ask.
     """
 
     def __init__(self, database: Database, events: BatchEvents, results: list[Result]) -> None:
         self.settles: dict[int, Settle] = {}
-        self.gives_back = False
+        self.returns_budget = False
         self._database = database
         self._events = events
         self._results = results
@@ -48,14 +48,14 @@ class Ends:
     def add(self, i: int, work: Settle) -> None:
         """One more, at that place."""
         self.settles[i] = work
-        self.gives_back = self.gives_back or work.ending.gives_back
+        self.returns_budget = self.returns_budget or work.ending.returns_budget
 
     @property
     def may_all_be_first(self) -> bool:
         """Whether each is of another turn, and nothing that is written with it has to be read first."""
         settles = self.settles.values()
         return (
-            not self.gives_back
+            not self.returns_budget
             and len({work.turn.ask.chat_id for work in settles}) == len(settles)
             and not any(work.turn.ask.source for work in settles)
         )
@@ -82,15 +82,15 @@ class Ends:
                 continue
             agent_id, day = won.pop(chat_id)
             self._win(i, work)
-            if work.ending.gives_back and day is not None:
-                statements.give_back(self._database, agent_id, day, chat_id)
+            if work.ending.returns_budget and day is not None:
+                statements.return_budget(self._database, agent_id, day, chat_id)
         if lost:
             stored = statements.read_ends(self._database, [work.turn.ask.chat_id for work in lost.values()])
             for i, work in lost.items():
                 outcome, reason = stored.get(work.turn.ask.chat_id, (Outcome.FAILED, "deleted"))
                 self._results[i] = _as_stored(work, outcome or Outcome.FAILED, reason)
 
-    def write_also(self) -> None:
+    def write_extras(self) -> None:
         """Write what surfaces keep of the ends, ordered by chat id: the journal locks its rows in that order."""
         writes: list[sql.Query] = []
         ends = list(self.settles.items())
@@ -98,8 +98,8 @@ class Ends:
             ends.sort(key=lambda end: end[1].turn.ask.chat_id)
         for i, work in ends:
             settled = self._results[i]
-            if work.also is not None and isinstance(settled, SettledTurn):
-                writes += work.also(settled)
+            if work.extra_writes is not None and isinstance(settled, SettledTurn):
+                writes += work.extra_writes(settled)
         if writes:
             self._database.send_queries(writes)
 
@@ -115,15 +115,15 @@ class Ends:
     def _win(self, i: int, work: Settle) -> None:
         ask, ending = work.turn.ask, work.ending
         if ask.source is not None:
-            ending = hand_files_back(self._database, ask, ask.source, ending)
-        self._results[i] = SettledTurn(ending.outcome, ending.reason, ending.text, work.has_also)
+            ending = clone_files_for_source(self._database, ask, ask.source, ending)
+        self._results[i] = SettledTurn(ending.outcome, ending.reason, ending.text, work.has_extra_writes)
         self._events.settled(work.turn, ending)
 
 
 def _as_stored(work: Settle, outcome: str, reason: str) -> SettledTurn:
     """The winner's end; its text is only known here when it says the same."""
     text = work.ending.text if outcome == work.ending.outcome else ""
-    return SettledTurn(Outcome(outcome), reason, text, work.has_also)
+    return SettledTurn(Outcome(outcome), reason, text, work.has_extra_writes)
 
 
 def write_refusals(database: Database, refused: Sequence[tuple[Ask, Denied]], moment: Moment) -> None:

@@ -5,12 +5,12 @@ from typing import NamedTuple
 from uuid import UUID
 
 from accounts.authn import TOUCH_EVERY, Identity
-from agents.core.admission import SESSION_CAP, AdmissionState, AgentState, CallerSpending, Place
+from agents.core.admission import SESSION_CAP, AdmissionState, AgentState, CallerSpending, QueuePosition
 from agents.core.ledger.database import Answer, Database, Row, thread_database
 from agents.core.ledger.statements import Moment
 from agents.core.ledger.texts import Statement, statement
 from agents.core.ledger.work import Admit, Deny
-from agents.core.types import Ask, Found, HookedSession, Target
+from agents.core.types import Ask, HookedSession, LookUpResult, Target
 from agents.models.choices import AGENTS_OWN_WORDS, Outcome
 from kit import sql
 
@@ -90,7 +90,7 @@ SELECT owner_id, caller_id FROM agents_callerblock WHERE caller_id = ANY(:caller
 UNION ALL SELECT NULL, user_id FROM agents_halt
 WHERE lifted_at IS NULL AND kind = 'caller' AND user_id = ANY(:callers)
 """)
-_LINES = statement("""
+_QUEUED_ASKS = statement("""
 SELECT q.session_id, q.caller_id, q.chat_id, q.task_id, q.home, q.message_key
 FROM agents_queuedask q JOIN agents_process p ON p.id = q.home AND p.beat_at > {alive}
 JOIN accounts_user u ON u.id = q.caller_id AND u.is_active
@@ -116,7 +116,7 @@ WHERE chat_id = ANY(:parents)
 """)
 
 
-Then = Callable[[Found], Admit | Deny]
+Then = Callable[[LookUpResult], Admit | Deny]
 
 
 class LookUp(NamedTuple):
@@ -135,7 +135,7 @@ class LookUp(NamedTuple):
 Grants = frozenset[tuple[int, int]]
 
 
-def look_up(wanted: Sequence[LookUp]) -> list[Found]:
+def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
     """Identities and published agents for a whole batch; nothing is ever cached.
 
     One round trip for all; a second where an agent is limited, for its grants.
@@ -146,7 +146,7 @@ def look_up(wanted: Sequence[LookUp]) -> list[Found]:
         return _look_up(database, wanted)
 
 
-def _look_up(database: Database, wanted: Sequence[LookUp]) -> list[Found]:
+def _look_up(database: Database, wanted: Sequence[LookUp]) -> list[LookUpResult]:
     digests = {one.digest for one in wanted if one.digest}
     handles = {one.handle.lower() for one in wanted if one.handle}
     session_ids = {one.session for one in wanted if one.session}
@@ -173,11 +173,13 @@ def _as_stored(database: Database, session_ids: Collection[UUID]) -> object:
     return database.list_of([one if database.is_postgresql else one.hex for one in session_ids])
 
 
-def _found(identity: Identity | None, row: Row | None, grants: Grants, session: HookedSession | None) -> Found:
+def _found(
+    identity: Identity | None, row: Row | None, grants: Grants, session: HookedSession | None
+) -> LookUpResult:
     """What one request gets; a session only with the token that it last registered with."""
     agent = _target(row) if row and _is_there_for(identity, row, grants) else None
     is_its_own = session is not None and identity is not None and session.credential_id == identity.credential_id
-    return Found(identity, agent, session if is_its_own else None)
+    return LookUpResult(identity, agent, session if is_its_own else None)
 
 
 def _target(row: Row) -> Target:
@@ -223,7 +225,7 @@ class StateReader:
         self._blocks = self._send(_BLOCKS, callers={ask.caller_id for ask in asks})
 
     def read(self) -> AdmissionState:
-        """One more query each for limited agents, budgets of callers, lines, and asks that agents pass on."""
+        """One more query each for limited agents, budgets of callers, queues, and asks that agents pass on."""
         agents = self._agents.fetchall() if self._agents else []
         blocks = self._blocks.fetchall()
         state = AdmissionState(
@@ -240,18 +242,18 @@ class StateReader:
             if message_key:
                 state.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
         if waited_for := [agent.session_id for agent in state.agents.values() if agent.queue_max]:
-            self._read_lines(state, waited_for)
+            self._read_queues(state, waited_for)
         return state
 
     def _send(self, statement: Statement, **lists: Collection[object]) -> Answer:
         values = {name: self._database.list_of(values) for name, values in lists.items()}
         return self._database.send(statement, {**self._values, **values})
 
-    def _read_lines(self, state: AdmissionState, session_ids: Sequence[int]) -> None:
-        """Add who waits for these sessions."""
-        found = self._send(_LINES, lines=session_ids).fetchall()
+    def _read_queues(self, state: AdmissionState, session_ids: Sequence[int]) -> None:
+        """Add the asks that wait for these sessions."""
+        found = self._send(_QUEUED_ASKS, lines=session_ids).fetchall()
         for session_id, caller_id, chat_id, task_id, home, message_key in found:
-            state.line(session_id).append(Place(chat_id, caller_id))
+            state.queue(session_id).append(QueuePosition(chat_id, caller_id))
             if message_key:
                 state.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
 

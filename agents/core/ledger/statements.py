@@ -13,7 +13,8 @@ from kit.durations import seconds
 
 GRACE = timedelta(seconds=seconds(60.0))
 PROCESS_DEAD = timedelta(seconds=PROCESS_DEAD_S)
-PLACE_GRACE = timedelta(seconds=10)  # its process ends the wait itself, in time; on a busy machine a little later
+# its process ends the wait itself, in time; on a busy machine a little later
+POSITION_GRACE = timedelta(seconds=10)
 
 
 class TurnRow(NamedTuple):
@@ -140,11 +141,11 @@ _HOLD_SESSIONS = statement(
 )
 _SESSIONS_OF = statement("SELECT chat_id, session_id FROM agents_turn WHERE chat_id = ANY(:ids)")
 _ENDS = statement("SELECT chat_id, outcome, reason FROM agents_turn WHERE chat_id = ANY(:ids)")
-_DELETE_PLACES = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:ids)")
+_DELETE_POSITIONS = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:ids)")
 _RELEASE = "UPDATE agents_turn SET released_at = {now} WHERE outcome IS NOT NULL AND released_at IS NULL AND "
 _RELEASE_TURNS = statement(f"{_RELEASE} chat_id = ANY(:ids)")
 _RELEASE_SESSIONS = statement(f"{_RELEASE} session_id = ANY(:ids)")
-_GIVE_BACK = (
+_RETURN_BUDGET = (
     statement(
         "UPDATE agents_dailyusage SET queries = queries - 1"
         " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
@@ -199,9 +200,9 @@ class Moment:
             self._leases[wait_s] = self._database.moment(self.now + timedelta(seconds=wait_s) + GRACE)
         return self._leases[wait_s]
 
-    def place_until(self, wait_s: float) -> object:
-        """Until when an ask has its place in a line."""
-        return self._database.moment(self.now + timedelta(seconds=wait_s) + PLACE_GRACE)
+    def position_until(self, wait_s: float) -> object:
+        """Until when an ask keeps its position in a queue."""
+        return self._database.moment(self.now + timedelta(seconds=wait_s) + POSITION_GRACE)
 
 
 def hold_sessions(database: Database, session_ids: Collection[int]) -> Answer:
@@ -230,16 +231,16 @@ def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[st
     return {row[0]: (row[1], row[2]) for row in found}
 
 
-def give_back(database: Database, agent_id: int | None, day: object, chat_id: str) -> None:
+def return_budget(database: Database, agent_id: int | None, day: object, chat_id: str) -> None:
     """Uncount one ask that never reached its agent, on the day it was counted, for the agent and its caller."""
     values = {"agent": agent_id, "counted_on": day, "chat_id": chat_id}
-    for one in _GIVE_BACK:
+    for one in _RETURN_BUDGET:
         database.send(one, values)
 
 
-def delete_places(database: Database, chat_ids: Sequence[str]) -> None:
-    """These asks wait no more."""
-    database.send(_DELETE_PLACES, {"ids": database.list_of(chat_ids)})
+def delete_positions(database: Database, chat_ids: Sequence[str]) -> None:
+    """Delete the queue rows of these asks."""
+    database.send(_DELETE_POSITIONS, {"ids": database.list_of(chat_ids)})
 
 
 def release_turns(database: Database, chat_ids: Sequence[str], moment: Moment) -> None:
@@ -308,5 +309,5 @@ def queued_row(ask: Ask, wait_s: float, home: str, moment: Moment) -> QueuedRow:
         message_key=ask.message_key,
         question=ask.question,
         queued_at=moment.stored,
-        waits_until=moment.place_until(wait_s),
+        waits_until=moment.position_until(wait_s),
     )

@@ -1,6 +1,6 @@
 """The ledger: the database thread of a process, to which the event loop hands work (group commit).
 
-What waits together is done together. Asks beyond MAX_WAITING are refused; a settle never is. A batch that fails is
+Waiting work is done as one batch. Asks beyond MAX_WAITING are refused; settles never are. A batch that fails is
 tried again, then one by one, so that one bad row cannot fail its neighbours. When the disk is full the reserve is
 spent, and only ends are written until it is filled again.
 """
@@ -19,13 +19,24 @@ from uuid import UUID
 from django.db import DatabaseError, InterfaceError, connection
 from msgspec.structs import replace
 
-from agents.core.errors import Denied, Unavailable, Waits
+from agents.core.errors import Denied, MustWait, Unavailable
 from agents.core.ledger.batch import commit
 from agents.core.ledger.state import LookUp, Then, look_up
-from agents.core.ledger.work import Admit, Also, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
-from agents.core.types import Ask, Ending, Found, OpenTurn, SettledTurn
+from agents.core.ledger.work import (
+    Admit,
+    Deny,
+    ExtraWrites,
+    Record,
+    Release,
+    Result,
+    Settle,
+    Touch,
+    Withdraw,
+    Work,
+)
+from agents.core.types import Ask, Ending, LookUpResult, OpenTurn, SettledTurn
 from agents.models.choices import Failure, Outcome
-from agents.transcript.announcing import Addressed, Carrier
+from agents.transcript.announcements import AddressedMessage, Carrier
 from agents.transcript.recording import NewEvent
 from kit import sql
 from kit.disk_reserve import Reserve
@@ -60,7 +71,7 @@ class Item:
 
 
 class _DiskFull(Exception):
-    """SQLite had no room for a write."""
+    """SQLite reported a full disk."""
 
 
 Queue = SimpleQueue[Item | None]  # None ends the thread
@@ -86,29 +97,29 @@ class Ledger:
         """How many pieces of work wait for the thread."""
         return self._queue.qsize()
 
-    async def look_up(self, digest: str | None, handle: str | None, session: UUID | None = None) -> Found:
+    async def look_up(self, digest: str | None, handle: str | None, session: UUID | None = None) -> LookUpResult:
         """Find an identity, a published agent and the token's own session; each None when there is none.
 
         Raises:
             Unavailable: too many wait, or the database is out of reach.
         """
-        found: Found = await self._submit(LookUp(digest, handle, session))
+        found: LookUpResult = await self._submit(LookUp(digest, handle, session))
         return found
 
-    def admit(self, ask: Ask, *, in_line: bool = False) -> Coroutine[Any, Any, OpenTurn]:
-        """Decide an ask, or decide it again (`in_line`); it is durable, counted and holds its claim afterwards.
+    def admit(self, ask: Ask, *, in_queue: bool = False) -> Coroutine[Any, Any, OpenTurn]:
+        """Decide an ask, or decide it again (`in_queue`); it is durable, counted and holds its claim afterwards.
 
         An ask that is answered `Unavailable` although its commit happened is withdrawn when the database is back.
 
         Raises:
             Denied, NotPublished: refused; the audit row of a Denied is durable too.
             AlreadyAsked: an identical message is open; nothing was written.
-            Waits: it has a place in the line of its agent.
-            Unavailable: nothing was decided; a place it had (`in_line`) may be there still.
+            Waits: it has a position in the queue of its agent.
+            Unavailable: nothing was decided; a place it had (`in_queue`) may be there still.
 
         When this is cancelled no task sees the turn through: what is admitted all the same is withdrawn.
         """
-        return self._decided(self._item(Admit(ask, in_line)))
+        return self._decided(self._item(Admit(ask, in_queue)))
 
     def admit_found(self, digest: str | None, handle: str | None, then: Then) -> Coroutine[Any, Any, OpenTurn]:
         """Look up a token and an agent, and decide the ask that `then` makes of what is found: in one trip.
@@ -120,27 +131,30 @@ class Ledger:
         """
         return self._decided(self._item(LookUp(digest, handle, then=then)))
 
-    async def deny(self, ask: Ask, denied: Denied, *, in_line: bool = False) -> None:
-        """Audit a refusal decided elsewhere. `in_line`: it waited, and gives up its place.
+    async def deny(self, ask: Ask, denied: Denied, *, in_queue: bool = False) -> None:
+        """Write the audit row of a refusal decided elsewhere. `in_queue`: the ask waited, and its position is
+        deleted.
 
         Raises:
-            Unavailable: nothing was written; a place is there still, see `withdraw`.
+            Unavailable: nothing was written; a position still exists, see `withdraw`.
         """
-        await self._submit(Deny(ask, denied, in_line))
+        await self._submit(Deny(ask, denied, in_queue))
 
     def withdraw(self, ask: Ask) -> None:
-        """Take an ask back: end it unsent if it was admitted, and delete its place; once the database is back."""
+        """Withdraw an ask: end it unsent if it was admitted, and delete its position; once the database is
+        back.
+        """
         self._hand_over(Item(Withdraw(ask), asyncio.get_running_loop(), None))
 
-    async def settle(self, turn: OpenTurn, ending: Ending, also: Also | None = None) -> SettledTurn:
+    async def settle(self, turn: OpenTurn, ending: Ending, extra_writes: ExtraWrites | None = None) -> SettledTurn:
         """End a turn; the first ending stands, and this returns the one that stands.
 
-        `also`: see `Settle`.
+        `extra_writes`: see `Settle`.
 
         Raises:
             Unavailable: the database stayed out of reach; the turn's lease will end it.
         """
-        settled: SettledTurn = await self._post(Settle(turn, ending, also))
+        settled: SettledTurn = await self._post(Settle(turn, ending, extra_writes))
         return settled
 
     async def release_turn(self, chat_id: str, late: str = "") -> None:
@@ -160,7 +174,7 @@ class Ledger:
         await self._post(Release(session_id=session_id))
 
     def close(self, within_s: float = CLOSED_WITHIN_S) -> None:
-        """Serve what waits, then end the thread; one that takes too long is left, and the log says so."""
+        """Serve the waiting work, then end the thread; a thread that takes too long is abandoned and logged."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join(timeout=within_s)
@@ -185,7 +199,7 @@ class Ledger:
         return turn
 
     def _withdraw_admitted(self, item: Item, result: object) -> None:
-        if isinstance(result, OpenTurn | Waits):
+        if isinstance(result, OpenTurn | MustWait):
             self.withdraw(item.work.ask)
 
     def _item(self, work: Admit | LookUp) -> Item:
@@ -211,7 +225,7 @@ class Ledger:
 
 
 class _Worker:
-    """Takes from a queue until it is told to end. All of it belongs to the thread that calls `run`."""
+    """Takes work from a queue until the end marker. Only the thread that calls `run` uses it."""
 
     def __init__(
         self,
@@ -230,7 +244,7 @@ class _Worker:
         self._postponed: list[Item] = []
 
     def run(self) -> None:
-        """Serve what comes."""
+        """Serve the queue until the end marker."""
         while (items := self._take()) is not None:
             try:
                 self._serve(items)
@@ -288,7 +302,7 @@ class _Worker:
         for item, found in zip(looks, self._look_up([item.work for item in looks]), strict=True):
             result: object = found
             is_awaited = item.future is not None and not item.future.cancelled()
-            if item.work.then is not None and isinstance(found, Found) and is_awaited:
+            if item.work.then is not None and isinstance(found, LookUpResult) and is_awaited:
                 try:
                     item.work = item.work.then(found)
                     asking.append(item)
@@ -298,14 +312,14 @@ class _Worker:
             if result is not None:
                 answered.append(item)
                 answers.append(result)
-            if isinstance(found, Found) and found.identity is not None and found.identity.is_stale:
+            if isinstance(found, LookUpResult) and found.identity is not None and found.identity.is_stale:
                 # It may fail: the next look-up of a stale credential writes it again.
                 used[found.identity.credential_id] = Item(Touch(found.identity.credential_id), item.loop, None)
         if answered:
             _answer(answered, answers)
         return [*asking, *used.values()]
 
-    def _look_up(self, wanted: Sequence[LookUp]) -> Sequence[Found | Exception]:
+    def _look_up(self, wanted: Sequence[LookUp]) -> Sequence[LookUpResult | Exception]:
         for attempt in range(TRIES):
             try:
                 return look_up(wanted)
@@ -362,7 +376,7 @@ class _Worker:
             return [Unavailable()] * len(batch)
         return [self._commit_all([work], is_retry=True)[0] for work in batch]
 
-    def _tell(self, messages: Sequence[Addressed]) -> None:
+    def _tell(self, messages: Sequence[AddressedMessage]) -> None:
         if messages and self._carry is not None:
             self._carry(messages)
 
@@ -394,8 +408,8 @@ def _with_less(work: Work) -> Settle | None:
     """
     if not isinstance(work, Settle):
         return None
-    if work.also is not None:
-        return replace(work, also=None, has_also=False)
+    if work.extra_writes is not None:
+        return replace(work, extra_writes=None, has_extra_writes=False)
     if work.ending.outcome is not Outcome.COMPLETED:
         return None
     ending = replace(work.ending, outcome=Outcome.FAILED, reason=Failure.NOT_RECORDED, text="")

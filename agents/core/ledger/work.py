@@ -1,4 +1,4 @@
-"""What the ledger is asked to do, and what it answers."""
+"""The work items of the ledger, and their results."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,34 +11,34 @@ from kit import sql
 
 
 class Admit(Struct, frozen=True):
-    """Decide this ask. Result: OpenTurn; or Denied, NotPublished, Waits, raised. `in_line`: it waits already."""
+    """Decide this ask. Result: OpenTurn; or Denied, NotPublished, Waits, raised. `in_queue`: it waits already."""
 
     ask: Ask
-    in_line: bool = False
+    in_queue: bool = False
 
 
 class Deny(Struct, frozen=True):
-    """Audit an ask refused elsewhere: over its rate, or one that waits no more (`in_line`). Result: None."""
+    """Audit an ask refused elsewhere: over its rate, or one that waits no more (`in_queue`). Result: None."""
 
     ask: Ask
     denied: Denied
-    in_line: bool = False
+    in_queue: bool = False
 
 
-Also = Callable[[SettledTurn], Sequence[sql.Query]]
+ExtraWrites = Callable[[SettledTurn], Sequence[sql.Query]]
 
 
 class Settle(Struct, frozen=True):
     """End a turn. Result: SettledTurn, as stored, whichever ending was first.
 
-    `also`: what a surface writes in the same transaction, given that result; it is called in the ledger's thread,
-    again when the batch is tried again. `has_also`: not given up, see `SettledTurn`.
+    `extra_writes`: what a surface writes in the same transaction, given that result; it is called in the ledger's
+    thread, again when the batch is tried again. `has_extra_writes`: not given up, see `SettledTurn`.
     """
 
     turn: OpenTurn
     ending: Ending
-    also: Also | None = None
-    has_also: bool = True
+    extra_writes: ExtraWrites | None = None
+    has_extra_writes: bool = True
 
 
 class Withdraw(Struct, frozen=True):

@@ -15,15 +15,15 @@ from agents.core.ports import Clock
 from agents.core.post import Evict, Hook, Prompt, Withdrawn
 from agents.core.registration import MayNotConnect, Registered
 from agents.links.channel import frames
+from agents.links.channel.agent_frames import AgentFrames
 from agents.links.channel.frames import BadFrame, Error, Frame, Register
-from agents.links.channel.incoming import Incoming
 from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.prompts import Prompts, prompt_frame
 from agents.links.channel.protocol import TooLarge
-from agents.links.channel.registering import Arrival, arrive, digest_in, registration_of
+from agents.links.channel.registration import RegisteredAgent, digest_in, register_agent, registration_of
 from agents.links.channel.requests import OpenRequests, Requests
 from agents.transcript import permissions
-from agents.transcript.announcing import Dismiss, PermissionDecided, Resolution, Tell
+from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided, Resolution
 from agents.transcript.pieces import ApprovalDecided
 from agents.transcript.storage import StorageMeter
 from kit.asgi import headers_of
@@ -115,7 +115,7 @@ class AgentSocket(FrameSocket):
         self._requests = OpenRequests(requests=requests, start=link.start, say=self._say)
         self._identity: Identity | None = None
         self._registered: Registered | None = None
-        self._incoming: Incoming | None = None
+        self._incoming: AgentFrames | None = None
         self._deletes_session = False
         self._hears_cancel = False
         self.may_be_direct = False
@@ -192,10 +192,10 @@ class AgentSocket(FrameSocket):
             case Evict():  # a newer connection has the session: fail what is open here, then leave
                 await self._lose()
                 await self._part(NORMAL, None if message.same_program else SUPERSEDED)
-            case Dismiss():
+            case CloseAgent():
                 await self._lose()
                 await self._part(NORMAL, frames.Bye(reason=message.reason, retry=False))
-            case Tell():
+            case AgentFrame():
                 with suppress(OSError):
                     await self._send_bytes(bytes(message.frame))
             case PermissionDecided():
@@ -217,7 +217,7 @@ class AgentSocket(FrameSocket):
         return self._prompts.is_idle(now)
 
     async def tend(self, now: float) -> None:
-        """Ping when it is time; leave an agent that was silent for too long."""
+        """Send a ping when it is due; close the socket of an agent that was silent for too long."""
         self._prompts.forget_old(now)
         if now - self._last_heard >= SILENT_AFTER_S:
             await self.leave(GOING_AWAY)
@@ -299,7 +299,7 @@ class AgentSocket(FrameSocket):
         try:
             async with self._link.registering:
                 register = registration_of(frame, self._identity)
-                arrival = await db_call(arrive)(register, process_id=self._process_id)
+                arrival = await db_call(register_agent)(register, process_id=self._process_id)
         except MayNotConnect as reason:
             await self._send(Error(code=reason.code, message=str(reason)))
             await self.leave(TRY_AGAIN_LATER, bye=reason.code)
@@ -311,9 +311,9 @@ class AgentSocket(FrameSocket):
         if not self._over:  # else it was told to leave meanwhile; `disconnect` takes the row away
             await self._welcome(arrival, self._identity)
 
-    async def _welcome(self, arrival: Arrival, identity: Identity) -> None:
+    async def _welcome(self, arrival: RegisteredAgent, identity: Identity) -> None:
         registered = arrival.registered
-        self._incoming = Incoming(
+        self._incoming = AgentFrames(
             identity=identity,
             session_id=registered.session_id,
             prompts=self._prompts,
@@ -351,7 +351,7 @@ class AgentSocket(FrameSocket):
         # Bounded like registering: a thousand sockets that end at once must
         # leave the ledger its turn at the database.
         async with self._link.registering:
-            await db_call(presence.leave)(connection_id, delete_session=self._deletes_session)
+            await db_call(presence.remove_connection)(connection_id, delete_session=self._deletes_session)
 
     async def _lose(self) -> None:
         """Nothing from this socket counts any more; what it owes fails at once."""

@@ -23,7 +23,7 @@ from agents.core.types import HookedSession
 from agents.links.channel.frames import MAX_LEVELS
 from agents.links.channel.link import ChannelLink
 from agents.transcript.recording import BadPayload, NewEvent, clean
-from agents.transcript.storage import NO_ROOM, USAGE_ROW_BYTES, StorageMeter
+from agents.transcript.storage import STORAGE_FULL, USAGE_ROW_BYTES, StorageMeter
 from agents.transcript.token_usage import add_turn_usage, usage_in
 from kit import strict_json
 from kit.asgi import RETRY_SOON, ClientLeft, HttpRequest, RequestRefused, Send, respond, respond_error
@@ -112,7 +112,7 @@ class HookEvents:
                 await _add_usage(session.session_id, payload)
         await self._tell(session, event)
         if not has_room:
-            raise RequestRefused(429, "quota_exceeded", NO_ROOM)
+            raise RequestRefused(429, "quota_exceeded", STORAGE_FULL)
 
     async def _tell(self, session: HookedSession, event: HookEvent) -> None:
         """What the agent's connection has to know."""

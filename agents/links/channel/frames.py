@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from agents.core.ports import RouteOrigin
-from agents.links.channel.payloads import DECODE_SAYING, Id, Name, Saying
+from agents.links.channel.payloads import DECODE_SAYING, Id, Name, ReplyFrame
 from agents.transcript.pieces import Part
 from kit import strict_json
-from kit.iso import iso
+from kit.clock import iso
 from kit.strict_json import BadShape, NotJson
 
 Mode = Literal["ask", "tell"]
@@ -318,7 +318,7 @@ def decode(text: str) -> Frame:
         raise BadFrame("bad_frame", "not one JSON object") from None
 
 
-def saying_of(event: ChatEvent) -> Saying | None:
+def read_reply_frame(event: ChatEvent) -> ReplyFrame | None:
     """The piece or the end of a reply in a chat event, None when it is of another type.
 
     Raises:

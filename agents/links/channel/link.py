@@ -1,4 +1,4 @@
-"""The link over agents' sockets: prompts out, replies back, whichever process holds which end."""
+"""The link over agents' WebSockets: sends prompts and receives replies, also through other processes."""
 
 import asyncio
 import logging
@@ -9,12 +9,25 @@ from typing import Any, Protocol
 from accounts.sealing import pseudonym
 from agents.core.errors import NoReceipt, NotDelivered
 from agents.core.ports import Release, RouteOrigin
-from agents.core.post import Chunk, Evict, Final, Got, Hook, Message, Post, Prompt, Refused, Said, Taken, Withdrawn
+from agents.core.post import (
+    Chunk,
+    Evict,
+    ExtraPiece,
+    Final,
+    FinalReceived,
+    Hook,
+    Message,
+    Post,
+    Prompt,
+    PromptRefused,
+    PromptTaken,
+    Withdrawn,
+)
 from agents.core.types import Ask, OpenTurn
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.frames import RouteReply, encode, now
 from agents.links.channel.protocol import Report
-from agents.transcript.announcing import Dismiss, PermissionDecided, Tell, tell_agent
+from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided, send_frame_to_agent
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.tasks import TaskSet
@@ -28,7 +41,7 @@ FINAL_AGAIN_S = 1.0
 EARLY_AT_ONCE = 1_000
 CONTEXT_IDS = b"clawbridge context ids of agents"
 
-ToSocket = Evict | Tell | PermissionDecided | Hook | Dismiss | Withdrawn
+ToSocket = Evict | AgentFrame | PermissionDecided | Hook | CloseAgent | Withdrawn
 
 
 class Socket(Protocol):
@@ -48,13 +61,13 @@ class Socket(Protocol):
         """
 
     async def take(self, message: ToSocket) -> None:
-        """A message from anywhere in the hub: leave, pass a frame on, or note what the agent's hooks said."""
+        """Handle a message for this socket: close, forward a frame, or note a hook report."""
 
     async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
-        """End it from the hub's side, with a bye frame when a reason is given."""
+        """Close the socket from the hub's side, with a bye frame when a reason is given."""
 
     async def refuse(self, code: str, message: str) -> None:
-        """End it for good."""
+        """Close the socket and tell the agent not to reconnect."""
 
     def is_idle(self, now: float) -> bool:
         """Whether no caller waits for its replies any more."""
@@ -63,7 +76,7 @@ class Socket(Protocol):
         """Whether `tend` has something to do."""
 
     async def tend(self, now: float) -> None:
-        """Ping when it is time; leave an agent that was silent for too long."""
+        """Send a ping when it is due; close the socket of an agent that was silent for too long."""
 
 
 class ChannelLink:
@@ -78,7 +91,7 @@ class ChannelLink:
         # A newer connection evicts an older one as soon as its row is committed; the older one's row may be
         # committed too, but its socket not attached yet. Its `Evict` waits here.
         self._early: OrderedDict[int, Evict] = OrderedDict()
-        self._receipts: dict[str, asyncio.Future[Taken | Refused]] = {}
+        self._receipts: dict[str, asyncio.Future[PromptTaken | PromptRefused]] = {}
         self._finals: dict[str, asyncio.Event] = {}
         self._tasks = TaskSet()
         self.refuses_far_prompts = False
@@ -100,17 +113,17 @@ class ChannelLink:
         return self._sockets.get(connection_id)
 
     def attach(self, connection_id: int, socket: Socket) -> None:
-        """A socket was registered; a rival may have taken its place before that was known here."""
+        """Add a registered socket; a newer connection may have replaced it before this call."""
         self._sockets[connection_id] = socket
         if (evict := self._early.pop(connection_id, None)) is not None:
             self._tasks.start(socket.take(evict), name="to agent")
 
     def detach(self, connection_id: int) -> None:
-        """A socket is over."""
+        """Remove a closed socket."""
         self._sockets.pop(connection_id, None)
 
     async def deliver(self, turn: OpenTurn) -> None:
-        """Hand a prompt over. See `agents.core.ports.Link`."""
+        """Deliver a prompt. See `agents.core.ports.Link`."""
         ask = turn.ask
         prompt = Prompt(
             chat_id=ask.chat_id,
@@ -130,7 +143,7 @@ class ChannelLink:
             message_id=ask.message_id,
         )
         if turn.link_process == self._me:
-            may_be_direct = await self._hand_over(prompt)
+            may_be_direct = await self._send_to_socket(prompt)
         else:
             may_be_direct = await self._deliver_far(turn.link_process, prompt)
         # Without the feature `direct_message` the answer is a task: a
@@ -154,7 +167,7 @@ class ChannelLink:
                 await self._send_final(one.home, one.message)
 
     async def send(self, process_id: str, message: ToSocket) -> None:
-        """Pass something to the socket of a connection, wherever it is; it may be lost."""
+        """Send a message to the socket of a connection in any process; it may be lost."""
         if process_id == self._me:
             await self.take(message)
         else:
@@ -166,35 +179,35 @@ class ChannelLink:
         """Show an answer to a session's agent. See `agents.core.ports.Notifier`."""
         reply = RouteReply(route_id=chat_id, from_name=from_name, text=text, ts=now(), origin=origin)
         async with self._noting:  # in the order in which the replies came
-            await db_call(tell_agent)(session_id, encode(reply))
+            await db_call(send_frame_to_agent)(session_id, encode(reply))
 
     async def take(self, message: Message) -> None:
-        """A message from another process. Quick: what may wait runs in a task."""
+        """Handle a message from another process without blocking: slow work runs in a task."""
         match message:
             case Prompt():
                 self._tasks.start(self._take_prompt(message), name=f"prompt {message.chat_id}")
-            case Taken() | Refused():
+            case PromptTaken() | PromptRefused():
                 receipt = self._receipts.get(message.chat_id)
                 # Without a waiter it came after RECEIPT_WITHIN_S, and the turn has failed already.
                 if receipt is not None and not receipt.done():
                     receipt.set_result(message)
-            case Chunk() | Said():
+            case Chunk() | ExtraPiece():
                 self._reply_to(message)
             case Final():
-                # Before the `Got`: a final that is confirmed must not be lost here any more.
+                # Before the `FinalReceived`: a final that is confirmed must not be lost here any more.
                 self._reply_to(message)
-                self._tasks.start(self._post.send(message.reply_to, Got(message.chat_id)), name="got")
-            case Got():
+                self._tasks.start(self._post.send(message.reply_to, FinalReceived(message.chat_id)), name="got")
+            case FinalReceived():
                 if got := self._finals.pop(message.chat_id, None):
                     got.set()
-            case Evict() | Tell() | PermissionDecided() | Hook() | Dismiss() | Withdrawn():
+            case Evict() | AgentFrame() | PermissionDecided() | Hook() | CloseAgent() | Withdrawn():
                 if socket := self._sockets.get(message.connection_id):
                     self._tasks.start(socket.take(message), name="to agent")
                 elif isinstance(message, Evict):
                     self._keep_early(message)
 
     def tend(self, now: float) -> None:
-        """Look after the sockets; call it about once a second."""
+        """Run the timers of the sockets; call it about once a second."""
         for socket in self._sockets.values():
             if socket.is_due(now):
                 self._tasks.start(socket.tend(now), name="tend")
@@ -208,19 +221,19 @@ class ChannelLink:
         await self._tasks.cancel()
 
     def _keep_early(self, evict: Evict) -> None:
-        """It is of a socket that has gone, or of one that is about to be attached."""
+        """Keep a message for a socket that is about to be attached; the socket may also be gone."""
         self._early[evict.connection_id] = evict
         if len(self._early) > EARLY_AT_ONCE:
             self._early.popitem(last=False)
 
-    def _reply_to(self, message: Chunk | Said | Final) -> None:
+    def _reply_to(self, message: Chunk | ExtraPiece | Final) -> None:
         """Pass a reply to the turn that waits here. A final without such a turn is late: it frees the agent."""
         if not self._waiting.take(message) and isinstance(message, Final):
             late = self._waiting.late_text(message)
             self._tasks.start(self._release(message.chat_id, late), name="release")
 
-    async def _hand_over(self, prompt: Prompt) -> bool:
-        """Give it to the socket; whether the reply may be no more than an answer."""
+    async def _send_to_socket(self, prompt: Prompt) -> bool:
+        """Send the prompt to the socket; returns whether the reply may be a direct message."""
         socket = self._sockets.get(prompt.connection_id)
         # Late in a drain a prompt of another process would keep the socket from becoming idle.
         if socket is None or (self.refuses_far_prompts and prompt.home != self._me):
@@ -229,17 +242,19 @@ class ChannelLink:
         return socket.may_be_direct
 
     async def _take_prompt(self, prompt: Prompt) -> None:
-        receipt: Taken | Refused
+        receipt: PromptTaken | PromptRefused
         try:
             async with asyncio.timeout(RECEIPT_WITHIN_S):
-                receipt = Taken(prompt.chat_id, await self._hand_over(prompt))
+                receipt = PromptTaken(prompt.chat_id, await self._send_to_socket(prompt))
         except (NotDelivered, TimeoutError):  # the server writes at once or waits with nothing written
-            receipt = Refused(prompt.chat_id)
+            receipt = PromptRefused(prompt.chat_id)
         # If the receipt is lost, the home fails the turn and keeps it counted, since it may have been sent.
         await self._post.send(prompt.home, receipt)
 
     async def _deliver_far(self, process_id: str, prompt: Prompt) -> bool:
-        """Send once and wait for the receipt; without one the prompt may have left, so it is not given back."""
+        """Send once and wait for the receipt; without one the prompt may have been delivered, so its budget is
+        not returned.
+        """
         # Before sending: the receipt may arrive while `send` still waits for Redis.
         receipt = self._receipts[prompt.chat_id] = asyncio.get_running_loop().create_future()
         try:
@@ -251,7 +266,7 @@ class ChannelLink:
             raise NoReceipt from None
         finally:
             del self._receipts[prompt.chat_id]
-        if not isinstance(taken, Taken):
+        if not isinstance(taken, PromptTaken):
             raise NotDelivered
         return taken.may_be_direct
 

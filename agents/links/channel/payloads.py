@@ -1,4 +1,4 @@
-"""Payloads of a chat event: a reply or a piece of it; how far its agent is, what it needs, what it made."""
+"""Payloads of chat events: replies and chunks, task states, artifacts."""
 
 import binascii
 import re
@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct
 from agents.models.choices import Failure, Interruption
 from agents.transcript.pieces import ArtifactPiece, Json, Part, StatusNote
 from kit import strict_json
-from kit.strict_json import Unsound
+from kit.strict_json import UnreadableText
 
 MAX_NAME_CHARS = 1024
 Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
@@ -158,7 +158,7 @@ def _checked(payload: msgspec.Raw) -> bytes:
     raw = bytes(payload)
     try:
         strict_json.read(raw)
-    except Unsound as unsound:
+    except UnreadableText as unsound:
         raise ValueError(str(unsound)) from None
     return raw
 
@@ -214,8 +214,8 @@ def _is_web_url(text: str) -> bool:
         return False
 
 
-Saying = Reply | ReplyChunk | TaskStatus | TaskArtifact
-DECODE_SAYING: dict[str, Callable[[msgspec.Raw], Saying]] = {
+ReplyFrame = Reply | ReplyChunk | TaskStatus | TaskArtifact
+DECODE_SAYING: dict[str, Callable[[msgspec.Raw], ReplyFrame]] = {
     "reply": msgspec.json.Decoder(Reply).decode,
     "reply_chunk": msgspec.json.Decoder(ReplyChunk).decode,
     "task_status": read_status,

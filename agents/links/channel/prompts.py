@@ -1,4 +1,5 @@
-"""The prompts of one connection: what its agent owes, to whom it is reported, and on whose behalf it works.
+"""The prompts of one connection: open replies, the processes that wait for them, and the callers on whose behalf
+the agent works.
 
 The caller who asked drives the session until its turn is over (section 6.3).
 """
@@ -11,7 +12,7 @@ from msgspec import Struct
 from agents.core.ports import Clock
 from agents.core.post import Final, Prompt
 from agents.links.channel import frames
-from agents.links.channel.payloads import Saying
+from agents.links.channel.payloads import ReplyFrame
 from agents.links.channel.protocol import ChannelProtocol, Report, TooLarge
 from agents.transcript.pieces import ApprovalAsked, ApprovalDecided
 from kit.durations import seconds
@@ -22,7 +23,7 @@ LONGEST_TURN_S = seconds(900.0)
 FORGETS_EVERY_S = 1.0
 
 
-class Drive(Struct):
+class PendingPrompt(Struct):
     """A prompt the agent may still be working on. `waited_until`: when its caller stops waiting.
 
     `turn`: the chat id of its turn; empty when that turn ended before the agent came back to it.
@@ -40,7 +41,7 @@ class Drive(Struct):
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """For whom the agent works now. `isolated`: it may not reach other sessions meanwhile.
+    """The user on whose behalf the agent works now. `isolated`: it may not reach other sessions meanwhile.
 
     `is_certain`: the agent said for which prompt it asks, or its hooks say that it works on this prompt and on
     nothing else.
@@ -57,7 +58,7 @@ class Driver:
     is_certain: bool = True
 
 
-class Driving:
+class PendingPrompts:
     """The drives of one connection.
 
     A drive begins with delivery. It ends when the agent's program reports the end of its turn, and its caller
@@ -67,37 +68,37 @@ class Driving:
     """
 
     def __init__(self) -> None:
-        self._drives: dict[str, Drive] = {}
+        self._drives: dict[str, PendingPrompt] = {}
         self._has_hooks = False
         self._knows_turns = False  # a hook of this connection said where a turn begins or ends
         self._is_at_work = False  # as far as hooks say: its owner types, too
         self._forgets_at = 0.0
 
     def begin(self, prompt: Prompt, now: float) -> None:
-        """A prompt goes out."""
+        """Add a prompt that is about to be sent."""
         if now >= self._forgets_at:
             self._forgets_at = now + FORGETS_EVERY_S
             self._forget_old(now)
         until = now + max(prompt.wait_s, LONGEST_TURN_S)
-        self._drives[prompt.chat_id] = Drive(
+        self._drives[prompt.chat_id] = PendingPrompt(
             prompt, now + prompt.wait_s, until, turn=prompt.chat_id, stops=self._stops_ahead() + 1
         )
 
     def resume(self, prompt: Prompt, for_s: float, now: float) -> None:
         """It went out over an earlier connection, and the agent may be at it still; its turn ended with that."""
-        self._drives[prompt.chat_id] = Drive(prompt, now, now + for_s)
+        self._drives[prompt.chat_id] = PendingPrompt(prompt, now, now + for_s)
 
     def withdraw(self, chat_id: str) -> None:
-        """It did not go out."""
+        """Remove a prompt that was not sent."""
         self._drives.pop(chat_id, None)
 
     def unwanted(self, chat_id: str, now: float) -> None:
-        """Its caller waits no more; the agent may be at it still."""
+        """Note that the caller waits no more; the agent may still work on the prompt."""
         if drive := self._drives.get(chat_id):
             drive.waited_until = min(drive.waited_until, now)
 
     def answered(self, chat_id: str, now: float) -> None:
-        """The whole reply came."""
+        """Note that the whole reply arrived."""
         if drive := self._drives.get(chat_id):
             drive.is_answered = True
             # A program without hooks never reports the end of its turn, and
@@ -106,13 +107,13 @@ class Driving:
                 drive.until = now + REPLY_GRACE_S
 
     def hooked(self, *, begins: bool = False) -> None:
-        """The program reported something: its ends of turns can be relied on. `begins`: it set to work."""
+        """Note a report of the program: its ends of turns can be relied on. `begins`: it started to work."""
         self._has_hooks = True
         self._knows_turns = self._knows_turns or begins
         self._is_at_work = self._is_at_work or begins
 
     def stopped(self, now: float) -> list[str]:
-        """The program reported the end of a turn; the chat ids of the drives that are over with it."""
+        """Note the end of a turn; returns the chat ids of the prompts that end with it."""
         self._has_hooks = self._knows_turns = True
         self._is_at_work = False
         for drive in self._drives.values():
@@ -123,7 +124,7 @@ class Driving:
         return over
 
     def find(self, now: float, chat_id: str = "") -> Driver | None:
-        """Who drives the session; None when it works for its owner alone.
+        """Find the caller on whose behalf the agent works; None when it works for its owner alone.
 
         `chat_id`: the prompt for which the agent says that it asks. Without one it is that which a program with
         hooks works on, or the last that is waited for.
@@ -152,7 +153,7 @@ class Driving:
             is_certain=chat_id in self._drives or (is_alone and is_its_turn),
         )
 
-    def _at_work(self, now: float) -> Drive:
+    def _at_work(self, now: float) -> PendingPrompt:
         """The drive that the agent most likely works on, of one or more."""
         drives = list(self._drives.values())
         if self._has_hooks:  # such a program takes one prompt after the other
@@ -170,24 +171,24 @@ class Driving:
 
 
 class Prompts:
-    """See `ChannelProtocol` for what may be said to them, `Driving` for who drives."""
+    """See `ChannelProtocol` for what may be said to them, `PendingPrompts` for who drives."""
 
     def __init__(self, report: Callable[[Sequence[Report]], Awaitable[None]], clock: Clock) -> None:
         self._report = report
         self._clock = clock
         self._protocol = ChannelProtocol()
-        self._driving = Driving()
+        self._driving = PendingPrompts()
         self._asked: set[str] = set()  # ids of requests that callers were asked, few: see MAX_PENDING
         self._decided: set[str] = set()
 
     def begin(self, prompt: Prompt) -> None:
-        """One is about to go out."""
+        """Add a prompt that is about to be sent."""
         now = self._clock()
         self._protocol.expect(prompt.chat_id, prompt.home, until=now + prompt.wait_s, tells=prompt.tells)
         self._driving.begin(prompt, now)
 
     def withdraw(self, chat_id: str) -> None:
-        """It did not go out."""
+        """Remove a prompt that was not sent."""
         self._protocol.withdraw(chat_id)
         self._driving.withdraw(chat_id)
 
@@ -196,19 +197,19 @@ class Prompts:
         self._driving.resume(prompt, for_s, self._clock())
 
     def cancel(self, chat_id: str) -> bool:
-        """Its caller wants it no more; False when nothing is open under that id."""
+        """Cancel a prompt for its caller; False when none is open under that id."""
         if not self._protocol.cancel(chat_id):
             return False
         self._driving.unwanted(chat_id, self._clock())
         return True
 
-    async def hear(self, saying: Saying) -> bool:
+    async def take_reply(self, saying: ReplyFrame) -> bool:
         """Report what is of a reply; False when it is of one that was too large already.
 
         Raises:
             BadFrame: it answers what this socket was not asked, or passes a cap.
         """
-        reports = self._protocol.hear(saying)
+        reports = self._protocol.take_reply(saying)
         for report in reports:
             if isinstance(report.message, Final):
                 self._driving.answered(report.message.chat_id, self._clock())
@@ -221,7 +222,7 @@ class Prompts:
             self._decided.discard(asked.request_id)
             return
         self._asked.add(asked.request_id)
-        await self._report(self._protocol.say(chat_id, asked))
+        await self._report(self._protocol.add_piece(chat_id, asked))
 
     async def tell_caller(self, chat_id: str, decided: ApprovalDecided) -> None:
         """It was decided; the decision may overtake the request."""
@@ -229,10 +230,10 @@ class Prompts:
             self._decided.add(decided.request_id)
             return
         self._asked.discard(decided.request_id)
-        await self._report(self._protocol.say(chat_id, decided))
+        await self._report(self._protocol.add_piece(chat_id, decided))
 
     async def too_large(self, large: TooLarge) -> None:
-        """The reply fails."""
+        """Fail the reply because it is too large."""
         await self._report(self._protocol.too_large(large))
 
     async def stopped(self) -> None:
@@ -241,15 +242,18 @@ class Prompts:
         await self._report(self._protocol.stop(self._driving.stopped(now), now))
 
     async def lost(self) -> None:
-        """The connection is over: what is owed fails at once."""
+        """Fail the open prompts at once, because the connection is lost."""
         await self._report(self._protocol.lost())
 
     def hooked(self, *, begins: bool = False) -> None:
-        """The program reported something. `begins`: it set to work."""
+        """Note a report of the program. `begins`: it started to work."""
         self._driving.hooked(begins=begins)
 
     def driver(self, chat_id: str = "") -> Driver | None:
-        """Who drives the session now; None when it works for its owner alone. `chat_id`: see `Driving.find`."""
+        """Find the caller on whose behalf the agent works now; None when it works for its owner alone.
+
+        `chat_id`: see `PendingPrompts.find`.
+        """
         return self._driving.find(self._clock(), chat_id)
 
     def is_idle(self, now: float) -> bool:
@@ -275,6 +279,6 @@ def prompt_frame(prompt: Prompt) -> frames.Prompt:
     )
 
 
-def _is_over(drive: Drive, now: float) -> bool:
+def _is_over(drive: PendingPrompt, now: float) -> bool:
     is_its_own = drive.stops <= 0 and (drive.prompt.tells or drive.waited_until <= now)
     return drive.is_answered or is_its_own

@@ -1,6 +1,6 @@
-"""What one agent socket may say, and when: frames in, reports out. No I/O and no clock of its own.
+"""The protocol state of one agent socket: frames in, reports out. No I/O and no clock of its own.
 
-A reply counts only for a chat id that this very socket was given and has not answered yet. Everything else is
+A reply counts only for a chat id that was sent to this socket and is not answered yet. Everything else is
 refused with a non-fatal error frame and never reaches a caller.
 """
 
@@ -8,9 +8,9 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from agents.core.post import Chunk, Final, Said
+from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.channel.frames import BadFrame
-from agents.links.channel.payloads import Reply, ReplyChunk, Saying, TaskArtifact, TaskStatus, size_of_json
+from agents.links.channel.payloads import Reply, ReplyChunk, ReplyFrame, TaskArtifact, TaskStatus, size_of_json
 from agents.models.choices import Failure
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, Extra
 
@@ -71,7 +71,7 @@ class Report(Struct, frozen=True):
     """Something for the process that waits."""
 
     home: str
-    message: Chunk | Said | Final
+    message: Chunk | ExtraPiece | Final
 
 
 class ChannelProtocol:
@@ -85,15 +85,15 @@ class ChannelProtocol:
         return all(one.until < now or not one.is_wanted for one in self._expected.values())
 
     def expect(self, chat_id: str, home: str, *, until: float, tells: bool = False) -> None:
-        """A prompt is about to go out; its caller waits until then."""
+        """Add a prompt that is about to be sent, with the time until which its caller waits."""
         self._expected[chat_id] = Expected(home, until, tells)
 
     def withdraw(self, chat_id: str) -> None:
-        """The prompt did not go out."""
+        """Remove a prompt that was not sent."""
         self._expected.pop(chat_id, None)
 
     def cancel(self, chat_id: str) -> bool:
-        """Its caller wants it no more; False when nothing is open under that id.
+        """Cancel a prompt for its caller; False when none is open under that id.
 
         The agent's own end is taken all the same, for as long as it was: it frees the claim.
         """
@@ -107,7 +107,7 @@ class ChannelProtocol:
         for chat_id in [one for one, expected in self._expected.items() if expected.until < moment]:
             del self._expected[chat_id]
 
-    def hear(self, saying: Saying) -> list[Report]:
+    def take_reply(self, saying: ReplyFrame) -> list[Report]:
         """The reports that a piece or the end of a reply makes.
 
         Raises:
@@ -126,7 +126,7 @@ class ChannelProtocol:
             case _:
                 return self._piece(saying, expected)
 
-    def say(self, chat_id: str, piece: Extra) -> list[Report]:
+    def add_piece(self, chat_id: str, piece: Extra) -> list[Report]:
         """A piece that the hub itself makes of what the agent asked; nothing when its reply is over.
 
         Raises:
@@ -136,7 +136,7 @@ class ChannelProtocol:
         if expected is None or expected.is_over or not expected.is_wanted:
             return []
         number = expected.count(chat_id, size_of_json(piece))
-        return [Report(expected.home, Said(chat_id, number, piece))]
+        return [Report(expected.home, ExtraPiece(chat_id, number, piece))]
 
     def stop(self, over: Collection[str], now: float) -> list[Report]:
         """The agent is done with these: those that were told end, with or without a reply; one may come late."""
@@ -144,7 +144,7 @@ class ChannelProtocol:
         return [self._end_told(chat_id, now) for chat_id in told]
 
     def lost(self) -> list[Report]:
-        """The connection is over: every prompt still open fails."""
+        """Fail every open prompt, because the connection is lost."""
         reports = [_final(chat_id, one, reason=Failure.CHANNEL_LOST) for chat_id, one in self._expected.items()]
         self._expected.clear()
         return reports
@@ -192,7 +192,7 @@ class ChannelProtocol:
         number = expected.count(saying.chat_id, size_of_json(piece))
         if isinstance(saying, TaskArtifact):
             expected.keep_open(saying.artifact_id, not saying.last_chunk)
-        return [Report(expected.home, Said(saying.chat_id, number, piece))]
+        return [Report(expected.home, ExtraPiece(saying.chat_id, number, piece))]
 
     def _finish(self, chat_id: str) -> list[Report]:
         return [_final(chat_id, self._expected.pop(chat_id))]

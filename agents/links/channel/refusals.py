@@ -18,7 +18,6 @@ from agents.core.errors import (
     Denied,
     Ended,
     FileGone,
-    GaveUp,
     Halted,
     NotPublished,
     Offline,
@@ -27,8 +26,9 @@ from agents.core.errors import (
     OverCap,
     RateLimited,
     TooDeep,
+    WaitAbandoned,
 )
-from agents.core.targets import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, peers_of
+from agents.core.targets import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers
 from agents.core.types import Target
 from agents.links.channel.frames import (
     AgentsRequest,
@@ -48,7 +48,7 @@ from agents.links.channel.frames import (
 )
 from agents.models import Agent
 from agents.models.choices import Failure
-from agents.models.reachable import online_sessions
+from agents.models.presence import online_sessions
 from agents.transcript.access import NotAllowed, Role
 
 MAX_LISTED = 500
@@ -79,7 +79,7 @@ def askable_agents(user_id: int, part: str) -> list[ListedAgent]:
 
 def askable_peers(user_id: int, own_session_id: int) -> list[ListedPeer]:
     """Sessions a user may prompt, without the agent's own."""
-    peers = peers_of(user_id, at_least=Role.PROMPTER)
+    peers = load_peers(user_id, at_least=Role.PROMPTER)
     others = [peer for peer in peers if peer.session.pk != own_session_id]
     return [ListedPeer(peer.name, f"@{peer.session.routing_name}", peer.is_online) for peer in others]
 
@@ -130,7 +130,9 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     ),
     Blocked: lambda denied, name: f"@{name} does not take questions of this caller",
     Halted: lambda denied, name: "the caller's questions are halted" if denied.is_caller else f"@{name} is halted",
-    GaveUp: lambda denied, name: f"the question was withdrawn before @{name} was free; send it again to ask",
+    WaitAbandoned: lambda denied, name: (
+        f"the question was withdrawn before @{name} was free; send it again to ask"
+    ),
     Ended: lambda denied, name: "the question that you ask this for was canceled or failed, stop working on it",
     TooDeep: lambda denied, name: "too many agents passed this question on, answer without asking another",
     Cycle: lambda denied, name: f"the question came through @{name} already, answer without asking it again",
@@ -154,7 +156,7 @@ FAILURE_TEXT: dict[str, str] = {
 
 
 def refusal_text(refusal: Exception, name: str) -> str:
-    """Why nothing was asked, in words; `name` without @."""
+    """The text of a refusal before asking; `name` without @."""
     match refusal:
         case Denied():
             return denied_text(refusal, name)
@@ -170,7 +172,7 @@ def refusal_text(refusal: Exception, name: str) -> str:
 
 
 def denied_text(denied: Denied, name: str) -> str:
-    """A refusal in words; `name` without @."""
+    """The text of a refusal; `name` without @."""
     return DENIED_TEXT[type(denied)](denied, name)
 
 

@@ -1,4 +1,4 @@
-"""What an agent asks of the hub: who is there, and questions to others (sections 4.2, 4.3 and 6.3).
+"""Requests of agents to the hub: lists of agents and peers, and questions to others (sections 4.2, 4.3 and 6.3).
 
 Always on behalf of a user: its driver while it works on a question, else its owner. Names are looked up
 with their access, and asks go through the core like any other.
@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.db import DatabaseError
 
 from accounts.authn import Identity
-from agents.core.asking import TURN_WAIT_S, Asker, Asking
+from agents.core.ask_starter import TURN_WAIT_S, Asker, AskStarter
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.ports import Notifier
 from agents.core.targets import AmbiguousPeer, NoSuchTarget
@@ -72,18 +72,21 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Behalf:
-    """For whom an agent acts now. `session_id`: its own session; `isolated`: it may reach no other."""
+class ActingFor:
+    """The user on whose behalf an agent acts now.
+
+    `session_id`: its own session; `isolated`: it may reach no other.
+    """
 
     asker: Asker
     session_id: int
     isolated: bool = False
 
 
-def on_behalf(driver: Driver | None, owner: Identity, session_id: int) -> Behalf:
-    """For whom an agent acts: its driver, else its owner, whose questions then came through it alone."""
+def find_acting_for(driver: Driver | None, owner: Identity, session_id: int) -> ActingFor:
+    """Find the user on whose behalf an agent acts: its driver, else its owner."""
     if driver is None:
-        return Behalf(Asker(user_id=owner.user_id, login=owner.login, chain=(session_id,)), session_id)
+        return ActingFor(Asker(user_id=owner.user_id, login=owner.login, chain=(session_id,)), session_id)
     asker = Asker(
         user_id=driver.user_id,
         login=driver.login,
@@ -91,7 +94,7 @@ def on_behalf(driver: Driver | None, owner: Identity, session_id: int) -> Behalf
         traceparent=driver.traceparent,
         parent=driver.turn,
     )
-    return Behalf(asker, session_id, driver.isolated)
+    return ActingFor(asker, session_id, driver.isolated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +119,14 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """Where answers go, and when no agent waits for them: once it is `gone`.
+class AgentRequest:
+    """A request of an agent, and where its answers go until the agent is `gone`.
 
     `in_order`: held while a request of the agent finds its target and is admitted, so that the questions of one
     agent reach each target in the order in which they were sent. Nothing waits for a reply while it holds it.
     """
 
-    behalf: Behalf
+    behalf: ActingFor
     say: Say
     gone: asyncio.Future[None]
     in_order: asyncio.Lock
@@ -138,8 +141,8 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A question that was asked, of whom by name; or why it was not: `refusal`."""
+class StartedQuestion:
+    """A started question with the name of its target; or its `refusal`."""
 
     name: str
     running: RunningTurn | None = None
@@ -149,7 +152,7 @@ class Begun:
 class Requests:
     """Carries out what the agents of a process ask for."""
 
-    def __init__(self, asking: Asking, notifier: Notifier) -> None:
+    def __init__(self, asking: AskStarter, notifier: Notifier) -> None:
         self._asking = asking
         self._notifier = notifier
         self._reading = asyncio.Semaphore(READING_AT_ONCE)
@@ -159,7 +162,7 @@ class Requests:
         """Stop reporting on questions that agents did not wait for."""
         await self._reporting.cancel()
 
-    async def serve(self, request: Request, errand: Errand) -> None:
+    async def serve(self, request: Request, errand: AgentRequest) -> None:
         """Answer a request by one or more frames."""
         try:
             await self._serve(request, errand)
@@ -169,7 +172,7 @@ class Requests:
             for frame in refusals.refuse(request, "unavailable", refusals.UNAVAILABLE, login=login):
                 await errand.say(frame)
 
-    async def _serve(self, request: Request, errand: Errand) -> None:
+    async def _serve(self, request: Request, errand: AgentRequest) -> None:
         asker = errand.behalf.asker
         match request:
             case AgentsRequest():
@@ -184,11 +187,11 @@ class Requests:
             case ProbeRequest():
                 await self._probe(request, errand)
 
-    async def _peers(self, errand: Errand) -> list[ListedPeer]:
+    async def _peers(self, errand: AgentRequest) -> list[ListedPeer]:
         return await self._read(askable_peers, errand.behalf.asker.user_id, errand.behalf.session_id)
 
     async def _pass_on(
-        self, request: RouteRequest | DispatchRequest, find: Find, surface: Surface, errand: Errand
+        self, request: RouteRequest | DispatchRequest, find: Find, surface: Surface, errand: AgentRequest
     ) -> None:
         question = Question(request.prompt, surface, tells=request.mode == "tell")
         async with errand.in_order:
@@ -200,7 +203,7 @@ class Requests:
             self._reporting.start(report, name="report of a tell")
 
     async def _report(self, name: str, running: RunningTurn, session_id: int) -> None:
-        """Tell the agent what came of a question that it did not wait for, wherever it is connected by then."""
+        """Send the agent the answer to a question that it did not wait for, at its current connection."""
         # All that wait for this turn share the future: cancelling this report must not cancel it for them.
         settled = await asyncio.shield(running.settled)
         text = _spoken(settled, name) or ENDED
@@ -208,7 +211,7 @@ class Requests:
             session_id, chat_id=running.turn.ask.chat_id, from_name=name, text=text, origin="mcp"
         )
 
-    async def _probe(self, request: ProbeRequest, errand: Errand) -> None:
+    async def _probe(self, request: ProbeRequest, errand: AgentRequest) -> None:
         """Ask all at once; each answer is told as it comes."""
         question = Question(request.prompt, Surface.PROBE, wait_s=PROBE_WAIT_S)
         async with errand.in_order:
@@ -218,17 +221,17 @@ class Requests:
             wanted = list(dict.fromkeys(name.removeprefix("@") for name in named))[:MAX_PROBED]
             asked = await asyncio.gather(*(self._begin(name, find_routed, question, errand) for name in wanted))
 
-        async def answer(begun: Begun) -> None:
+        async def answer(begun: StartedQuestion) -> None:
             await errand.say(ProbeResponse(request.correlation_id, begun.name, await _reply(begun, errand)))
 
         await asyncio.gather(*map(answer, asked))
         await errand.say(ProbeResponse(request.correlation_id, None, None, done=True))
 
-    async def _begin(self, name: str, find: Find, question: Question, errand: Errand) -> Begun:
+    async def _begin(self, name: str, find: Find, question: Question, errand: AgentRequest) -> StartedQuestion:
         """Ask whom the name means; the caller holds `errand.in_order`."""
         asker = errand.behalf.asker
         if flaw := question.flaw:
-            return Begun(name, refusal=as_reply(flaw))
+            return StartedQuestion(name, refusal=as_reply(flaw))
         try:
             target = await self._read(find, name, asker.user_id)
             running = await self._asking.ask(
@@ -242,8 +245,8 @@ class Requests:
                 files=mentions(question.text),
             )
         except REFUSALS as refusal:
-            return Begun(name, refusal=as_reply(refusal_text(refusal, name)))
-        return Begun(target.handle, running)
+            return StartedQuestion(name, refusal=as_reply(refusal_text(refusal, name)))
+        return StartedQuestion(target.handle, running)
 
     async def _read(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         async with self._reading:
@@ -264,7 +267,7 @@ class OpenRequests:
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._in_order = asyncio.Lock()
 
-    def take(self, request: Request, behalf: Behalf) -> list[Frame]:
+    def take(self, request: Request, behalf: ActingFor) -> list[Frame]:
         """Begin to serve a request; the frames that refuse it when it may not be served now."""
         # Listing published agents stays allowed: it asks nothing of any other session.
         if behalf.isolated and not isinstance(request, AgentsRequest):
@@ -280,14 +283,14 @@ class OpenRequests:
         if not self._gone.done():
             self._gone.set_result(None)
 
-    async def _serve(self, request: Request, behalf: Behalf) -> None:
+    async def _serve(self, request: Request, behalf: ActingFor) -> None:
         try:
-            await self._requests.serve(request, Errand(behalf, self._say, self._gone, self._in_order))
+            await self._requests.serve(request, AgentRequest(behalf, self._say, self._gone, self._in_order))
         finally:
             self._open -= 1
 
 
-async def _reply(begun: Begun, errand: Errand) -> str:
+async def _reply(begun: StartedQuestion, errand: AgentRequest) -> str:
     """The reply; or `error: ` and why there is none; empty when the agent that asked left before."""
     if begun.running is None:
         return begun.refusal

@@ -137,7 +137,7 @@ def approve_card(server: RemoteServer, digest: str) -> None:
     # Ids of tasks and contexts were given by the server behind the old interface.
     if card.interface != before.interface:
         forget_names(server.pk)
-    Session.objects.filter(pk=server.session_id).update(**place_of(card))
+    Session.objects.filter(pk=server.session_id).update(**card_source_of(card))
     write_approved(server.pk, card)
     close_breaker(server.pk)
 
@@ -158,7 +158,7 @@ def keep_card(server: RemoteServer, digest: str) -> None:
 CARD_DECISIONS: dict[str, Callable[[RemoteServer, str], None]] = {"approve": approve_card, "keep": keep_card}
 
 
-def place_of(card: Card) -> dict[str, str]:
+def card_source_of(card: Card) -> dict[str, str]:
     """A session as lists show it: where it is, and what it speaks."""
     way = card.interface
     host = parse_url(card.url).netloc.decode("ascii")
@@ -192,7 +192,7 @@ def _locked(server: RemoteServer, digest: str) -> RemoteCard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardPlace:
+class CardSource:
     """Where a server's card is. `digest`: of the approved one; `keys`: pinned ones.
 
     `is_refused`: the card that was fetched last kept the hub from asking.
@@ -214,7 +214,7 @@ class Cards:
         self._known: OrderedDict[tuple[int, str, str, str], tuple[Card, float]] = OrderedDict()
         self._fetchers = ThreadPoolExecutor(FETCHED_AT_ONCE, thread_name_prefix="card")
 
-    async def get(self, place: CardPlace) -> Card:
+    async def get(self, place: CardSource) -> Card:
         """The card to call a server by.
 
         Raises:
@@ -239,11 +239,11 @@ class Cards:
             raise Unreachable(f"its card is of no use: {bad}") from None
         return await self._approved(place, fetched)
 
-    async def _fetch(self, place: CardPlace) -> Card:
+    async def _fetch(self, place: CardSource) -> Card:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._fetchers, fetch_card, place.url, place.auth, place.keys)
 
-    async def _approved(self, place: CardPlace, fetched: Card) -> Card:
+    async def _approved(self, place: CardSource, fetched: Card) -> Card:
         verdict = await db_call(compare_with_approved)(place.server_id, fetched)
         if verdict is None:
             raise ServerMoved(MOVED_MEANWHILE)

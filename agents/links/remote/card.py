@@ -210,7 +210,7 @@ def _refuse_required(extensions: Any) -> None:
 def _json(body: bytes) -> Any:
     try:
         return strict_json.read(body)
-    except strict_json.Unsound as unsound:
+    except strict_json.UnreadableText as unsound:
         raise BadCard(f"this is not an agent card: {unsound}") from None
 
 

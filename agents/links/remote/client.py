@@ -32,7 +32,7 @@ from agents.links.remote.reply import Reply
 from agents.settings import get_settings
 from kit import strict_json
 from kit.async_db import db_call
-from kit.clock import near_now
+from kit.clock import approximate_now
 from kit.durations import seconds
 from kit.ids import unguessable
 from kit.safe_http import Incoming, NotSent, StreamingHttp, TooMuch, Unanswered
@@ -160,7 +160,7 @@ async def _json_body(incoming: Incoming) -> Any:
 def _json(data: bytes) -> Any:
     try:
         return strict_json.read(data)
-    except strict_json.Unsound as unsound:
+    except strict_json.UnreadableText as unsound:
         raise Malformed(f"the remote agent sent what is not sound JSON: {unsound}") from None
 
 
@@ -253,7 +253,7 @@ def caller_signer(ask: Ask, server_url: str) -> SignCaller:
     """
 
     def sign_caller() -> str:
-        now = int(near_now().timestamp())
+        now = int(approximate_now().timestamp())
         claims = {
             "iss": get_settings().public_url,
             "sub": str(ask.caller_id),

@@ -14,7 +14,7 @@ from agents.core.post import Final
 from agents.core.types import Ask, OpenTurn
 from agents.core.waiting import WaitingTurns
 from agents.links.remote.access import auth_of, rules
-from agents.links.remote.approval import CardPlace, Cards
+from agents.links.remote.approval import Cards, CardSource
 from agents.links.remote.client import RemoteClient, caller_signer, converse
 from agents.links.remote.dialects import Question
 from agents.links.remote.events import CardRefused, Declined, Event, Message, RemoteFailure, Unreachable
@@ -50,7 +50,7 @@ class Known:
     `tells_caller`: the server is told who asks.
     """
 
-    place: CardPlace
+    place: CardSource
     names: Names
     tries: bool
     tells_caller: bool
@@ -179,7 +179,7 @@ class RemoteLink:
             asked_as=ask.message_id,
         )
         await converse(
-            call.client, question, reply, on_send=call.leave, on_event=lambda event: self._heard(call, event)
+            call.client, question, reply, on_send=call.leave, on_event=lambda event: self._take_event(call, event)
         )
         waits = reply.task_id if reply.state in INTERRUPTED else ""
         # Before the end is told: the caller may go on at once, and has to reach the same remote task.
@@ -188,7 +188,7 @@ class RemoteLink:
         is_message = not reply.task_id and not reply.end.reason
         return msgspec.structs.replace(reply.end, direct=is_message)
 
-    def _heard(self, call: Call, event: Event | None = None) -> None:
+    def _take_event(self, call: Call, event: Event | None = None) -> None:
         """The server answers, with an event or a refusal: its breaker closes. With a task's id it is that task."""
         if running := self._waiting.find(call.turn.ask.chat_id):
             if call.reply.task_id:
@@ -212,7 +212,7 @@ class RemoteLink:
             await db_call(open_breaker_at_once)(place.server_id, place.url, str(failure), tried=call.known.tries)
         elif isinstance(failure, Declined):
             # A refusal is an answer too: the server is reachable, so its breaker closes.
-            self._heard(call)
+            self._take_event(call)
         if call.known is not None and isinstance(failure, Declined):
             self._cards.doubt(call.known.server_id)
             if call.known.names.task_id:  # a task that the server does not know, or will not go on with
@@ -253,7 +253,7 @@ def _get_known(ask: Ask) -> Known:
         auth = auth_of(server)
     except Unreadable as unreadable:
         raise Unreachable(str(unreadable)) from None
-    place = CardPlace(
+    place = CardSource(
         server_id=server.pk,
         url=server.card_url,
         auth=auth,

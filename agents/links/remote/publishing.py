@@ -9,9 +9,9 @@ from django.db import transaction
 from accounts.models import User
 from agents.core import publishing
 from agents.core.publishing import CallerBudgets
-from agents.core.registration import check_sessions, free_name, slug_of
+from agents.core.registration import check_session_quota, make_free_name, make_slug
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
-from agents.links.remote.approval import compare_with_approved, place_of, write_approved
+from agents.links.remote.approval import card_source_of, compare_with_approved, write_approved
 from agents.links.remote.card import Card, find_card
 from agents.links.remote.server_state import close_breaker, forget_names, write_reachable
 from agents.models import RemoteServer, Session
@@ -69,15 +69,15 @@ def publish_remote(
     Raises:
         publishing.BadSlug, publishing.Taken, QuotaExceeded: nothing was written.
     """
-    check_sessions(owner.pk)
+    check_session_quota(owner.pk)
     card = wanted.card
-    session = Session(owner=owner, link=REMOTE_LINK, reachable_from=db_now(), **place_of(card))
-    session.routing_name = free_name(session, slug_of(slug or card.name) or "remote")
+    session = Session(owner=owner, link=REMOTE_LINK, reachable_from=db_now(), **card_source_of(card))
+    session.routing_name = make_free_name(session, make_slug(slug or card.name) or "remote")
     session.save()
     server = RemoteServer.objects.create(session=session, **wanted.columns)
     write_approved(server.pk, card)
-    slug = slug or slug_of(card.name) or None
-    return publishing.publish(owner, session, details, slug=slug, allowed=allowed, budgets=budgets)
+    slug = slug or make_slug(card.name) or None
+    return publishing.publish_agent(owner, session, details, slug=slug, allowed=allowed, budgets=budgets)
 
 
 def look_again(
@@ -120,7 +120,7 @@ def move(server: RemoteServer, wanted: ServerSettings) -> None:
     if server.card_url != wanted.card.url:
         forget_names(server.pk)
         write_approved(server.pk, wanted.card)
-        Session.objects.filter(pk=server.session_id).update(**place_of(wanted.card))
+        Session.objects.filter(pk=server.session_id).update(**card_source_of(wanted.card))
     else:
         compare_with_approved(server.pk, wanted.card)
 

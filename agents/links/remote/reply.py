@@ -1,11 +1,11 @@
-"""A remote server's events as the pieces of a reply: text as chunks, notes, artifacts, and one end."""
+"""Converts a remote server's events to the pieces of a reply: chunks, notes, artifacts, and one end."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from agents.core.post import Chunk, Final, Said
+from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.remote.events import (
     Artifact,
     ArtifactUpdate,
@@ -85,7 +85,7 @@ class Reply:
     `is_continued`: the question continues a task, which may hold artifacts that are not known here.
     """
 
-    def __init__(self, chat_id: str, tell: Callable[[Chunk | Said], object], *, task_id: str = "") -> None:
+    def __init__(self, chat_id: str, tell: Callable[[Chunk | ExtraPiece], object], *, task_id: str = "") -> None:
         self._chat_id = chat_id
         self._tell = tell
         self._held: dict[str, Held] = {}
@@ -119,7 +119,7 @@ class Reply:
         self._check_ids(event)
         match event:
             case Message():
-                self._said(event)
+                self._take_message(event)
                 self._finish("")
             case ArtifactUpdate():
                 self._artifact(event.artifact, append=bool(event.append), last=bool(event.last_chunk))
@@ -171,7 +171,7 @@ class Reply:
             self._count_bytes(_size_of(parts))
             self._pass_on(LastWords(parts))
 
-    def _said(self, message: Message) -> None:
+    def _take_message(self, message: Message) -> None:
         """A message that is the whole answer: one plain text is a chunk, anything else an artifact of its parts.
 
         The artifact has the message's metadata and extensions; `a2a_bridge.tasks.pieces.answer_message` makes the
@@ -287,7 +287,7 @@ class Reply:
     def _pass_on(self, piece: Extra | Chunk) -> None:
         if self._pieces == MAX_PIECES:
             raise TooLarge
-        self._tell(piece if isinstance(piece, Chunk) else Said(self._chat_id, self._pieces, piece))
+        self._tell(piece if isinstance(piece, Chunk) else ExtraPiece(self._chat_id, self._pieces, piece))
         self._pieces += 1
 
     def _count_bytes(self, size: int) -> None:

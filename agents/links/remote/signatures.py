@@ -85,7 +85,7 @@ def read_keys_text(text: str) -> list[Json]:
         return []
     try:
         return read_keys(strict_json.read(text.encode()))
-    except (strict_json.Unsound, UnicodeEncodeError):
+    except (strict_json.UnreadableText, UnicodeEncodeError):
         raise BadKey(f"want {WANTED}, as JSON") from None
 
 

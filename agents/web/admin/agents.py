@@ -13,15 +13,15 @@ from django.utils.formats import localize
 from accounts.admin_site import OwnerScopedAdmin, make_filter, site
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from agents.core import halting, publishing
-from agents.core.directory import Facts, facts_of
-from agents.core.halting import Subject
-from agents.core.publishing import block
+from agents.core import halt_rules, publishing
+from agents.core.directory import AgentActivity, load_agent_activity
+from agents.core.halt_rules import HaltSubject
+from agents.core.publishing import block_caller
 from agents.models import Agent, CallerBlock, Halt
 from agents.web.forms import EDITABLE, AgentForm, LoginField, make_new_agent_form
 
 NAMED_CALLERS = ("allowed_logins", "caller_budgets")
-FACTS = ("is_online", "today", "all_time", "last_asked")
+ACTIVITY_FIELDS = ("is_online", "today", "all_time", "last_asked")
 IS_HALTED = Exists(Halt.objects.active().filter(agent=OuterRef("pk")))
 StateFilter = make_filter(
     "state",
@@ -50,7 +50,7 @@ class AgentList(ChangeList):
         """Fetch the page, then the facts."""
         super().get_results(request)
         agents = list(self.result_list)
-        facts = facts_of(agents)
+        facts = load_agent_activity(agents)
         for agent in agents:
             agent.facts = facts[agent.pk]
         self.result_list = agents
@@ -89,17 +89,25 @@ class AgentAdmin(OwnerScopedAdmin):
         """The settings; of a present agent also what it is and does."""
         if obj is None:
             return ("session", "slug", *EDITABLE, *NAMED_CALLERS)
-        return ("handle", "session_name", *FACTS, *EDITABLE, *NAMED_CALLERS, "created_at", "published_at")
+        return (
+            "handle",
+            "session_name",
+            *ACTIVITY_FIELDS,
+            *EDITABLE,
+            *NAMED_CALLERS,
+            "created_at",
+            "published_at",
+        )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Everything that is not a setting."""
-        return () if obj is None else ("handle", "session_name", *FACTS, "created_at", "published_at")
+        return () if obj is None else ("handle", "session_name", *ACTIVITY_FIELDS, "created_at", "published_at")
 
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Publish a session, unless another request just took its handle, or the owner has too many agents."""
         try:
             return super().add_view(request, *args, **kwargs)
-        except (publishing.Taken, QuotaExceeded) as refused:
+        except (publishing.HandleTaken, QuotaExceeded) as refused:
             self.message_user(request, f"Not published: {refused}.", messages.ERROR)
             return HttpResponseRedirect(reverse("admin:agents_agent_add"))
 
@@ -125,7 +133,7 @@ class AgentAdmin(OwnerScopedAdmin):
 
     def _warn_of_draft(self, request: HttpRequest, agent: Agent) -> None:
         if agent.status == Agent.Status.DRAFT:
-            self.message_user(request, f"{agent} is a draft: nobody can ask it yet.", messages.WARNING)
+            self.message_user(request, f"{agent} is a draft: it cannot be asked yet.", messages.WARNING)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Free the handle; the log stays."""
@@ -155,7 +163,7 @@ class AgentAdmin(OwnerScopedAdmin):
 
     def _set_status(self, request: HttpRequest, queryset: QuerySet[Agent], status: Agent.Status) -> None:
         for agent in queryset:
-            publishing.revise(agent.pk, {"status": status})
+            publishing.revise_agent(agent.pk, {"status": status})
         self.message_user(request, f"{len(queryset)} set to {status.label.lower()}.", messages.SUCCESS)
 
     @admin.action(description="Halt the chosen agents")
@@ -163,8 +171,8 @@ class AgentAdmin(OwnerScopedAdmin):
         """Refuse new questions, end open ones and close the connections, as owner of an agent or as staff."""
         user = cast(User, request.user)
         for agent in queryset:
-            subject = Subject(Halt.Kind.AGENT, agent=agent)
-            halting.halt(subject, by=user, by_staff=agent.owner_id != user.pk)
+            subject = HaltSubject(Halt.Kind.AGENT, agent=agent)
+            halt_rules.halt_subject(subject, by=user, by_staff=agent.owner_id != user.pk)
         self.message_user(request, f"{len(queryset)} halted.", messages.SUCCESS)
 
     @admin.action(description="Resume the chosen agents")
@@ -172,7 +180,7 @@ class AgentAdmin(OwnerScopedAdmin):
         """Lift their halts; one that staff made is lifted by staff alone."""
         user = cast(User, request.user)
         halts = Halt.objects.active().filter(agent__in=list(queryset))
-        count = halting.resume(halts if user.is_staff else halts.filter(by_staff=False), by=user)
+        count = halt_rules.lift_halts(halts if user.is_staff else halts.filter(by_staff=False), by=user)
         self.message_user(request, f"Halts lifted: {count}.", messages.SUCCESS)
         if halts.exists():
             text = "An administrator made the other halts and has to lift them."
@@ -188,22 +196,22 @@ class AgentAdmin(OwnerScopedAdmin):
     @admin.display(description="online", boolean=True)
     def is_online(self, agent: Agent) -> bool:
         """Whether a question would reach it now."""
-        return _facts(agent).is_online
+        return _get_activity(agent).is_online
 
     @admin.display(description="queries today / budget")
     def today(self, agent: Agent) -> str:
         """How much of the daily budget is spent."""
-        return f"{_facts(agent).queries_today} / {agent.daily_budget}"
+        return f"{_get_activity(agent).queries_today} / {agent.daily_budget}"
 
     @admin.display(description="queries ever")
     def all_time(self, agent: Agent) -> int:
         """Over all days."""
-        return _facts(agent).queries_all_time
+        return _get_activity(agent).queries_all_time
 
     @admin.display(description="last asked")
     def last_asked(self, agent: Agent) -> str | None:
         """When a question was last admitted."""
-        last = _facts(agent).last_query_at
+        last = _get_activity(agent).last_query_at
         return localize(last) if last else None
 
     @admin.display(description="session")
@@ -240,12 +248,12 @@ class CallerBlockAdmin(OwnerScopedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Block as the REST API does; a caller who is blocked already stays blocked."""
-        made, _ = block(cast(User, request.user), form.cleaned_data["caller"])
+        made, _ = block_caller(cast(User, request.user), form.cleaned_data["caller"])
         obj.pk = made.pk
         obj.refresh_from_db()
 
 
-def _facts(agent: Agent) -> Facts:
+def _get_activity(agent: Agent) -> AgentActivity:
     """Those that the list fetched, or those of a single agent."""
-    facts: Facts = getattr(agent, "facts", None) or facts_of([agent])[agent.pk]
+    facts: AgentActivity = getattr(agent, "facts", None) or load_agent_activity([agent])[agent.pk]
     return facts

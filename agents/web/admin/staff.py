@@ -9,8 +9,8 @@ from django.http import HttpRequest
 
 from accounts.admin_site import OwnerScopedAdmin, make_filter, site
 from accounts.models import User
-from agents.core import halting
-from agents.core.halting import NoSuchSubject, Subject, named
+from agents.core import halt_rules
+from agents.core.halt_rules import HaltSubject, NoSuchSubject, get_halt_subject
 from agents.models import Connection, DailyUsage, Halt, Process, RemoteServer, Session
 from agents.models.halt import REASON_CHARS
 
@@ -36,10 +36,10 @@ class HaltForm(forms.ModelForm):  # type: ignore[type-arg]
     name = forms.CharField(max_length=128, help_text="The agent's handle, or the login of the owner or caller.")
     reason = forms.CharField(max_length=REASON_CHARS, required=False, help_text="For the record.")
 
-    def clean_name(self) -> Subject:
+    def clean_name(self) -> HaltSubject:
         """The agent or user of this name."""
         try:
-            return named(self.cleaned_data.get("kind", ""), self.cleaned_data["name"])
+            return get_halt_subject(self.cleaned_data.get("kind", ""), self.cleaned_data["name"])
         except NoSuchSubject as unknown:
             raise forms.ValidationError(f"There is {unknown}.") from None
 
@@ -67,7 +67,7 @@ class HaltAdmin(OwnerScopedAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Through the same verb as the native API; again is fine."""
         subject, reason = form.cleaned_data["name"], form.cleaned_data["reason"]
-        made, _ = halting.halt(subject, by=cast(User, request.user), by_staff=True, reason=reason)
+        made, _ = halt_rules.halt_subject(subject, by=cast(User, request.user), by_staff=True, reason=reason)
         obj.pk = made.pk
         obj.refresh_from_db()
 
@@ -75,7 +75,7 @@ class HaltAdmin(OwnerScopedAdmin):
     def lift(self, request: HttpRequest, queryset: QuerySet[Halt]) -> None:
         """They go on at once; the rows stay."""
         chosen = Halt.objects.filter(pk__in=queryset.values("pk"))
-        count = halting.resume(chosen, by=cast(User, request.user))
+        count = halt_rules.lift_halts(chosen, by=cast(User, request.user))
         self.message_user(request, f"{count} lifted.", messages.SUCCESS)
 
 

@@ -7,9 +7,9 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 
-from accounts.acts import note_reading
 from accounts.admin_site import OwnerScopedAdmin, is_row_number, make_filter, site
-from agents.core.errors import REASON_WORDS, in_words
+from accounts.audit_log import record_reading
+from agents.core.errors import REASON_WORDS, describe_reason
 from agents.models import Agent, Turn
 from agents.web.turns_csv import csv_of
 
@@ -74,14 +74,14 @@ class TurnAdmin(OwnerScopedAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
         """The list; staff who look at others' questions are written down."""
         if request.user.is_staff and request.method != "POST":
-            note_reading(request.user, Turn, f"a list: {request.META.get('QUERY_STRING', '')[:200]}")
+            record_reading(request.user, Turn, f"a list: {request.META.get('QUERY_STRING', '')[:200]}")
         return super().changelist_view(request, extra_context)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Turn | None:
         """One turn; so are they here."""
         turn: Turn | None = super().get_object(request, object_id, from_field)
         if turn is not None and request.user.is_staff:
-            note_reading(request.user, Turn, "a question", turn)
+            record_reading(request.user, Turn, "a question", turn)
         return turn
 
     def owned_by(self, rows: Any, user_id: int | None) -> QuerySet[Turn]:
@@ -107,7 +107,7 @@ class TurnAdmin(OwnerScopedAdmin):
     @admin.display(description="reason", ordering="reason")
     def why(self, turn: Turn) -> str:
         """Why it was refused or failed, in words; the turn's page has the reason as stored."""
-        return in_words(turn.reason) or self.get_empty_value_display()
+        return describe_reason(turn.reason) or self.get_empty_value_display()
 
     @admin.display(description="latency", ordering="latency_ms")
     def latency(self, turn: Turn) -> str:

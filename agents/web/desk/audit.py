@@ -15,13 +15,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from agents.core.directory import queries_today
-from agents.core.errors import in_words
-from agents.core.publishing import UnknownLogin, block, unblock, users_named
+from agents.core.errors import describe_reason
+from agents.core.publishing import UnknownLogin, block_caller, get_users_by_login, unblock_caller
 from agents.models import Agent, CallerBlock, Turn
+from agents.web.availability import states_of
 from agents.web.desk import charts, figures
 from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
 from agents.web.desk.owner_access import get_own_agent, require_owner
-from agents.web.standing import states_of
 from agents.web.turns_csv import csv_of
 from kit.clock import db_now
 
@@ -43,7 +43,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         _block_or_not(request, owner)
         return HttpResponseRedirect(request.get_full_path())
     window = read_window(request.GET, db_now())
-    turns, cut_at = figures.asked_in(agent, window)
+    turns, cut_at = figures.asks_in_window(agent, window)
     askers = figures.top_askers(turns)
     recent = Paginator(_chosen(request, turns).order_by("-asked_at", "-pk"), ON_A_PAGE)
     page = recent.get_page(request.GET.get("page"))
@@ -58,14 +58,14 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         "latency": latencies.all,
         "latency_days": list(zip(window.days, latencies.days, strict=True)),
         "reasons": [
-            (OUTCOMES[one.outcome], in_words(one.reason), one.reason, one.count)
+            (OUTCOMES[one.outcome], describe_reason(one.reason), one.reason, one.count)
             for one in figures.by_reason(turns)
         ],
         "asker_count": figures.count_askers(turns),
         "askers": askers,
         "blocked": _blocked(owner, [one.login for one in askers]),
         "recent": page,
-        "asks": [(turn, in_words(turn.reason)) for turn in page],
+        "asks": [(turn, describe_reason(turn.reason)) for turn in page],
         "outcomes": OUTCOMES,
         "outcome": request.GET.get("outcome", ""),
         "asker": _asker(request),
@@ -95,7 +95,7 @@ def chart(request: HttpRequest, owner: User, agent_id: int, name: str) -> HttpRe
         raise Http404
     agent = get_own_agent(agent_id, owner)
     window = read_window(request.GET, db_now())
-    turns, _ = figures.asked_in(agent, window)
+    turns, _ = figures.asks_in_window(agent, window)
     headers = {"Content-Security-Policy": PICTURE_POLICY}
     return HttpResponse(CHARTS[name](turns, window), content_type="image/svg+xml", headers=headers)
 
@@ -152,13 +152,13 @@ def _blocked(owner: User, logins: list[str | None]) -> set[str]:
 def _block_or_not(request: HttpRequest, owner: User) -> None:
     login = request.POST.get("login", "")
     try:
-        [caller] = users_named([login])
+        [caller] = get_users_by_login([login])
     except UnknownLogin:
-        return messages.error(request, "Nobody here has this login.")
+        return messages.error(request, "No user has this login.")
     if caller.pk == owner.pk:
-        return messages.error(request, "This is you: nobody blocks themselves.")
+        return messages.error(request, "This is you: you cannot block yourself.")
     if request.POST.get("action") == "unblock":
-        unblock(owner, caller.login)
+        unblock_caller(owner, caller.login)
         return messages.success(request, f"@{caller.login} is answered again.")
-    block(owner, caller)
+    block_caller(owner, caller)
     return messages.success(request, f"@{caller.login} is blocked: none of your agents or sessions answers them.")

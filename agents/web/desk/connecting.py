@@ -13,9 +13,9 @@ from accounts.error_pages import json_error
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
-from agents.core.registration import slug_of
+from agents.core.registration import make_slug
 from agents.models import Agent, Session
-from agents.models.reachable import live_connections
+from agents.models.presence import live_connections
 from agents.web.desk.owner_access import require_owner, require_owner_json
 from connect import packing
 
@@ -52,7 +52,7 @@ def connect(request: HttpRequest, owner: User) -> HttpResponse:
     if request.method != "POST":
         return render(request, "desk/connect.html", {"name": request.GET.get("name", "")[:NAME_CHARS]})
     name = request.POST.get("name", "")
-    slug = slug_of(name)
+    slug = make_slug(name)
     if not slug or len(name) > NAME_CHARS:
         context = {"name": name[:NAME_CHARS], "error": NO_NAME}
         return render(request, "desk/connect.html", context, status=400)
@@ -97,7 +97,7 @@ def _waiting(request: HttpRequest, credential: Credential, token: str = "") -> H
         "token": token,
         "environment": snippets.environment(text),
         "checksum": packing.checksum(),
-        "command": snippets.command(slug_of(credential.name) or "my-agent"),
+        "command": snippets.command(make_slug(credential.name) or "my-agent"),
         "mcp": snippets.mcp_json(text),
         "arrival": _find_arrival(credential),
     }

@@ -114,7 +114,7 @@ def window_of(now: datetime, count: int, zone: str) -> Window:
     return Window(zone, days, starts)
 
 
-def asked_in(agent: Agent, window: Window) -> tuple[QuerySet[Turn], datetime | None]:
+def asks_in_window(agent: Agent, window: Window) -> tuple[QuerySet[Turn], datetime | None]:
     """The agent's asks of a window, and, where there are more than MOST_TURNS, since when the newest ones are."""
     asked = Turn.objects.filter(agent=agent, asked_at__gte=window.since)
     times = asked.order_by("-asked_at").values_list("asked_at", flat=True)

@@ -15,9 +15,9 @@ from accounts.models import User
 from agents.core.directory import usage_today
 from agents.models import Agent, Session
 from agents.models.session import SEEN_AT
-from agents.transcript.access import role_of, visible_sessions
+from agents.transcript.access import role_of, sessions_visible_to
+from agents.web.availability import State, states_of
 from agents.web.desk.owner_access import require_owner, require_owner_json
-from agents.web.standing import State, states_of
 
 ON_A_PAGE = 20
 MOST_ASKED_FOR = 3 * ON_A_PAGE
@@ -50,7 +50,7 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
     agents = (
         Agent.objects.kept().owned_by(owner).select_related("session", "session__remote").order_by("handle_key")
     )
-    visible = visible_sessions(owner.pk).order_by(SEEN_AT.desc(), "-pk")
+    visible = sessions_visible_to(owner.pk).order_by(SEEN_AT.desc(), "-pk")
     own, lent = visible.filter(owner=owner), visible.exclude(owner=owner).filter(archived_at=None)
     with_archived = request.GET.get("archived") == "1"
     agents_page = _page(request, agents, "agents")
@@ -74,7 +74,7 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
 @require_owner_json
 def states(request: HttpRequest, owner: User) -> HttpResponse:
     """`{"sessions": {id: state}, "agents": {id: used today}}` of each `?session=` and `?agent=`."""
-    sessions = visible_sessions(owner.pk).filter(public_id__in=_uuids(request.GET.getlist("session")))
+    sessions = sessions_visible_to(owner.pk).filter(public_id__in=_uuids(request.GET.getlist("session")))
     named = dict(sessions.values_list("pk", "public_id"))
     agents = Agent.objects.kept().owned_by(owner).filter(pk__in=_numbers(request.GET.getlist("agent")))
     agent_ids = list(agents.values_list("pk", flat=True))

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from agents.core import halting, publishing
-from agents.core.halting import Subject
-from agents.core.registration import slug_of
+from agents.core import halt_rules, publishing
+from agents.core.halt_rules import HaltSubject
+from agents.core.registration import make_slug
 from agents.models import Agent, Halt, Session
 from agents.web.desk.owner_access import get_own_agent, require_owner
 from agents.web.forms import AgentForm, make_new_agent_form
@@ -40,7 +40,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
         return _page(request, form, session=session, status=400)
     try:
         made = form.publish()
-    except publishing.Taken as taken:
+    except publishing.HandleTaken as taken:
         form.add_error("slug", f"{taken}.")
         return _page(request, form, session=session, status=409)
     except QuotaExceeded as over:
@@ -66,9 +66,9 @@ def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     action = request.POST.get("action")
     if action in ("publish", "unpublish"):
         status = Status.PUBLISHED if action == "publish" else Status.DRAFT
-        return _revised(request, publishing.revise(agent.pk, {"status": status}))
+        return _revised(request, publishing.revise_agent(agent.pk, {"status": status}))
     if action in ("halt", "resume"):
-        return _switched(request, owner, Subject(Halt.Kind.AGENT, agent=agent), is_off=action == "halt")
+        return _switched(request, owner, HaltSubject(Halt.Kind.AGENT, agent=agent), is_off=action == "halt")
     form = AgentForm(request.POST or None, instance=agent)
     if request.method != "POST" or _is_preview(request):
         return _page(request, form, agent=get_own_agent(agent_id, owner))
@@ -90,13 +90,13 @@ def delete(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     return HttpResponseRedirect(reverse("desk"))
 
 
-def _switched(request: HttpRequest, owner: User, subject: Subject, *, is_off: bool) -> HttpResponse:
+def _switched(request: HttpRequest, owner: User, subject: HaltSubject, *, is_off: bool) -> HttpResponse:
     """Halt an agent of one's own, or let it go on; what an administrator halted stays so."""
     if is_off:
-        halting.halt(subject, by=owner, by_staff=False)
-        messages.warning(request, f"{subject.agent} is halted: nobody can ask it, and its connection is closed.")
+        halt_rules.halt_subject(subject, by=owner, by_staff=False)
+        messages.warning(request, f"{subject.agent} is halted: it cannot be asked, and its connection is closed.")
     else:
-        halting.resume(subject.halts.filter(by_staff=False), by=owner)
+        halt_rules.lift_halts(subject.halts.filter(by_staff=False), by=owner)
         messages.success(request, f"{subject.agent} goes on, once it has connected again.")
     return HttpResponseRedirect(request.path)
 
@@ -114,7 +114,7 @@ def say(request: HttpRequest, agent: Agent, what: str) -> None:
     if agent.status == Status.PUBLISHED:
         messages.success(request, f"@{agent.handle} {what}, and open to callers.")
     else:
-        messages.warning(request, f"@{agent.handle} {what}. It is a draft: nobody can ask it yet.")
+        messages.warning(request, f"@{agent.handle} {what}. It is a draft: it cannot be asked yet.")
 
 
 def show_published(request: HttpRequest, made: publishing.Published) -> HttpResponse:
@@ -126,7 +126,7 @@ def show_published(request: HttpRequest, made: publishing.Published) -> HttpResp
 def _page(
     request: HttpRequest, form: BaseForm, *, agent: Agent | None = None, status: int = 200, **more: Any
 ) -> HttpResponse:
-    halts = list(Subject(Halt.Kind.AGENT, agent=agent).halts) if agent else []
+    halts = list(HaltSubject(Halt.Kind.AGENT, agent=agent).halts) if agent else []
     context = {
         "agent": agent,
         "is_halted": bool(halts),
@@ -156,7 +156,7 @@ def _first(session: Session | None) -> dict[str, Any]:
     """What the form of a new agent starts with."""
     if session is None:
         return {"status": Status.PUBLISHED}
-    slug = slug_of(session.routing_name)
+    slug = make_slug(session.routing_name)
     return {
         "status": Status.PUBLISHED,
         "session": session,

@@ -15,7 +15,7 @@ from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from accounts.sealing import Unreadable
 from agents.core import publishing
-from agents.core.registration import slug_of
+from agents.core.registration import make_slug
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, make_auth
 from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
 from agents.links.remote.card import BadCard, Card
@@ -31,7 +31,7 @@ from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
 
 
-class PlaceForm(forms.Form):
+class LocationForm(forms.Form):
     """Where a server is. Credentials are never sent back to the page."""
 
     card_url = forms.CharField(
@@ -86,7 +86,7 @@ class PlaceForm(forms.Form):
         return cleaned
 
 
-class MovedForm(PlaceForm):
+class MovedForm(LocationForm):
     """The same for a server that is there: its credentials stay unless new ones are given, or none wanted."""
 
     KEEP, NEW, NONE = "keep", "new", "none"
@@ -130,9 +130,9 @@ class NewRemoteForm(AgentForm):
 def publish(request: HttpRequest, owner: User) -> HttpResponse:
     """Make an agent of a remote server; the action `check` shows its card, and fills in what is empty."""
     if request.method != "POST":
-        return _new_page(request, PlaceForm(), NewRemoteForm(initial={"status": Agent.Status.PUBLISHED}))
+        return _new_page(request, LocationForm(), NewRemoteForm(initial={"status": Agent.Status.PUBLISHED}))
     take_slot(request, CARD_LOOKUPS, owner.pk)
-    place, form = PlaceForm(request.POST), NewRemoteForm(request.POST)
+    place, form = LocationForm(request.POST), NewRemoteForm(request.POST)
     found = _find(place)
     card = found.card if found else None
     if request.POST.get("action") == "check":
@@ -142,7 +142,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
         return _new_page(request, place, form, card=card, status=400)
     try:
         made = publish_remote(owner, found, **form.settings(), slug=form.cleaned_data["slug"] or None)
-    except (publishing.Taken, publishing.BadSlug) as refused:
+    except (publishing.HandleTaken, publishing.BadSlug) as refused:
         form.add_error("slug", f"{refused}.")
         return _new_page(request, place, form, card=card, status=409)
     except QuotaExceeded as over:
@@ -195,7 +195,7 @@ def _unchanged(row: RemoteServer) -> MovedForm:
     return MovedForm(initial={**now, "auth": MovedForm.KEEP})
 
 
-def _find(place: PlaceForm) -> ServerSettings | None:
+def _find(place: LocationForm) -> ServerSettings | None:
     """The server that was typed, with its card; or an error beside it."""
     if not place.is_valid():
         return None
@@ -234,7 +234,7 @@ def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:
     typed |= {name: name in request.POST for name in ("isolated", "caller_approvals")}
     typed["input_modes"] = request.POST.getlist("input_modes")
     if card is not None:
-        said = {"name": card.name, "description": card.description, "slug": slug_of(card.name)}
+        said = {"name": card.name, "description": card.description, "slug": make_slug(card.name)}
         typed |= {name: text for name, text in said.items() if not typed[name].strip()}
     return typed
 

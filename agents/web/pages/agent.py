@@ -11,8 +11,8 @@ from django.views.decorators.http import require_safe
 
 from agents.core.directory import find_askable
 from agents.models import Agent
+from agents.web.availability import Advice, Availability, advise, load_availability
 from agents.web.pages.directory import page_of
-from agents.web.standing import Advice, Standing, advise, standings_of
 from kit.clock import db_now
 
 SHOWN_CHARS = 6000  # of each note: with the rest of the page under 100 KB
@@ -54,7 +54,7 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
 
 @never_cache
 @require_safe
-def agent_standing(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
+def agent_availability(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
     """`/agents/{owner}/{slug}/standing`: what of that page changes by the minute, in its words."""
     agent = find_askable(f"{owner}/{slug}", request.user.pk)
     if agent is None:
@@ -73,13 +73,13 @@ def notes_of(agent: Agent) -> list[Note]:
     ]
 
 
-def _now(agent: Agent, request: HttpRequest) -> tuple[Standing, Advice]:
+def _now(agent: Agent, request: HttpRequest) -> tuple[Availability, Advice]:
     visitor = request.user if request.user.is_authenticated else None
-    standing = standings_of([agent], request.user.pk)[agent.pk]
+    standing = load_availability([agent], request.user.pk)[agent.pk]
     return standing, advise(agent, standing, visitor, db_now())
 
 
-def _as_json(standing: Standing, advice: Advice) -> dict[str, Any]:
+def _as_json(standing: Availability, advice: Advice) -> dict[str, Any]:
     return {
         "state": standing.state,
         "left": standing.left,

@@ -15,8 +15,8 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Agent
 from agents.models.agent import AgentQuerySet
-from agents.models.reachable import online
-from agents.web.standing import Standing, standings_of
+from agents.models.presence import online
+from agents.web.availability import Availability, load_availability
 
 ON_FRONT_PAGE = 6
 PER_PAGE = 24
@@ -29,7 +29,7 @@ class Entry:
     """One agent of a list."""
 
     agent: Agent
-    standing: Standing
+    standing: Availability
 
     @property
     def address(self) -> str:
@@ -38,7 +38,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class DirectoryFilter:
     """What a visitor looks for. `text`: words that must each be in handle, name or tagline."""
 
     text: str = ""
@@ -48,7 +48,7 @@ class Wanted:
     @property
     def is_everything(self) -> bool:
         """Whether nothing was left out."""
-        return self == Wanted()
+        return self == DirectoryFilter()
 
     @property
     def query(self) -> str:
@@ -72,7 +72,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @require_safe
 def directory(request: HttpRequest) -> HttpResponse:
     """`/agents`: agents the visitor may ask, by handle, with `q`, `online`, `mine` and `page`."""
-    wanted = read_wanted(request)
+    wanted = read_filter(request)
     page = Paginator(find(wanted, request.user.pk), PER_PAGE).get_page(request.GET.get("page"))
     context: dict[str, Any] = {
         "wanted": wanted,
@@ -83,18 +83,18 @@ def directory(request: HttpRequest) -> HttpResponse:
     return render(request, "agents/directory.html", context)
 
 
-def read_wanted(request: HttpRequest) -> Wanted:
+def read_filter(request: HttpRequest) -> DirectoryFilter:
     """What the form says; characters no handle, name or tagline needs are dropped."""
     given, text = request.GET, request.GET.get("q", "")[:MAX_CHARS]
     printable = "".join(each if each.isprintable() else " " for each in text)
-    return Wanted(
+    return DirectoryFilter(
         text=" ".join(printable.split()[:MAX_WORDS]),
         online=given.get("online") == "1",
         mine=given.get("mine") == "1" and request.user.is_authenticated,
     )
 
 
-def find(wanted: Wanted, visitor_id: int | None) -> AgentQuerySet:
+def find(wanted: DirectoryFilter, visitor_id: int | None) -> AgentQuerySet:
     """The agents wanted that the visitor may ask, by handle."""
     found: AgentQuerySet = Agent.objects.askable_by(visitor_id).order_by("handle_key")
     if wanted.mine:
@@ -110,7 +110,7 @@ def find(wanted: Wanted, visitor_id: int | None) -> AgentQuerySet:
 def entries_of(agents: Iterable[Agent], visitor_id: int | None) -> list[Entry]:
     """Their entries, in the same few queries however many they are."""
     found = list(agents)
-    standings = standings_of(found, visitor_id)
+    standings = load_availability(found, visitor_id)
     return [Entry(agent, standings[agent.pk]) for agent in found]
 
 

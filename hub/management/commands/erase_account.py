@@ -6,9 +6,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
-from hub.account_data.closing import CannotClose, close
-from hub.account_data.erasing import erase_unless_busy
-from hub.account_data.exporting import PARTS
+from hub.account_data.closure import CannotClose, close
+from hub.account_data.erasure import erase_unless_busy
+from hub.account_data.export import PARTS
 
 LATER = "the hub erases the rest when it has erased others, and no question of theirs is open"
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
-from hub.account_data.exporting import pieces
+from hub.account_data.export import pieces
 
 
 class Command(BaseCommand):

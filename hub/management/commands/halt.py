@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from agents.core import halting
+from agents.core import halt_rules
 from hub.management.subjects import add_subject, subject_of
 
 
@@ -22,5 +22,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Say what is now so."""
-        made, is_new = halting.halt(subject_of(options), by=None, by_staff=True, reason=options["reason"])
+        made, is_new = halt_rules.halt_subject(
+            subject_of(options), by=None, by_staff=True, reason=options["reason"]
+        )
         self.stdout.write(f"{made.whom}: halted" if is_new else f"{made.whom}: halted since {made.made_at:%F %T}")

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.oauth.people import CannotLink, link_oidc
+from accounts.oauth.provider_accounts import CannotLink, link_oidc
 
 
 class Command(BaseCommand):

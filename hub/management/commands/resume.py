@@ -5,12 +5,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from agents.core import halting
+from agents.core import halt_rules
 from hub.management.subjects import add_subject, subject_of
 
 
 class Command(BaseCommand):
-    help = "Let a halted agent, owner or caller go on, whoever halted them. Works while the hub runs."
+    help = (
+        "Let a halted agent, owner or caller go on, also if a member of staff halted it. Works while the hub runs."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
@@ -18,5 +20,5 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Say what is now so."""
-        count = halting.resume(subject_of(options).halts, by=None)
+        count = halt_rules.lift_halts(subject_of(options).halts, by=None)
         self.stdout.write("lifted" if count else "was not halted")

@@ -9,7 +9,7 @@ from lab.callers import web
 from lab.faults.agents import EchoAgent
 from lab.faults.extra_agents import caller, extra_agent
 from lab.faults.fault import Fault, Scene
-from lab.faults.observing import came_true
+from lab.faults.observing import became_true
 
 TWO_FOR_S = 5.0
 CLEAN_WITHIN_S = 45.0
@@ -44,10 +44,10 @@ async def _run_out_unswept(scene: Scene, number: int) -> None:
         was_free = await is_free()
         alarm_s = scene.stack.seconds(ALARM_S)
         for url in scene.stack.urls:
-            alarmed = await came_true(partial(_is_alarm, url, alarm_s), ALARMED_WITHIN_S)
+            alarmed = await became_true(partial(_is_alarm, url, alarm_s), ALARMED_WITHIN_S)
             scene.saw("without a beat sweep_age passes 60 s", alarmed, url)
         free_at = settled_at + scene.stack.seconds(FREE_AFTER_S) + SLACK_S
-        free = await came_true(is_free, free_at - time.monotonic())
+        free = await became_true(is_free, free_at - time.monotonic())
         detail = f"{time.monotonic() - settled_at:.1f} s, at first {'free' if was_free else 'held'}"
         scene.saw("without a beat a claim runs out 60 s after its end", free and not was_free, detail)
 
@@ -87,7 +87,7 @@ async def _check_cleaned(scene: Scene, dead: str) -> None:
     async def is_clean() -> bool:
         return bool(scene.stack.sql(OPEN, dead)[0][0] == 0)
 
-    clean = await came_true(is_clean, CLEAN_WITHIN_S)
+    clean = await became_true(is_clean, CLEAN_WITHIN_S)
     scene.saw("the next beat ends what was left open meanwhile, within 45 s", clean, dead)
 
 

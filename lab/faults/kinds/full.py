@@ -12,8 +12,8 @@ from lab.agents import Echo, online
 from lab.callers import bearer, envelope, question, reply_text, rpc_path, send, web
 from lab.faults.extra_agents import caller
 from lab.faults.fault import Fault, Scene
-from lab.homes import embedded_home
 from lab.hub_process import HubProcess
+from lab.hub_storage import embedded_storage
 
 READ_ONLY_S = 8.0
 FULL_ASKS = 12
@@ -88,7 +88,7 @@ async def full_disk(scene: Scene, number: int) -> None:
 
 def _in_a_loop(scene: Scene, number: int) -> None:
     """In a thread: starting a hub waits."""
-    home = embedded_home(scene.stack.folder / f"full-{number}-{time.time_ns()}" / "data")
+    home = embedded_storage(scene.stack.folder / f"full-{number}-{time.time_ns()}" / "data")
     home.folder.parent.mkdir()
     hub = HubProcess.start(home, TEST_TIME_SCALE=scene.stack.scale)
     try:

@@ -7,7 +7,7 @@ from lab.callers import Json
 from lab.faults.agents import EchoAgent
 from lab.faults.extra_agents import caller, extra_agent
 from lab.faults.fault import Fault, Scene
-from lab.faults.observing import came_true, process_of
+from lab.faults.observing import became_true, process_of
 
 DROPS = 2  # while there is time
 MANY, VERY_MANY = 20_000, 1_000_000
@@ -106,7 +106,7 @@ async def _reply_badly(scene: Scene, kind: type[Bad], text: str, number: int) ->
         ok = answer.outcome == "failed" and text in answer.text and took_s < scene.stack.reply_wait_s + SLACK_S
         says = f"{kind.__name__}: the task fails, and says why: {text}"
         scene.saw(says, ok, f"{answer.outcome} {answer.text} {took_s:.1f} s")
-        again = await came_true(lambda: _echoes(scene, agent, number), SERVED_WITHIN_S)
+        again = await became_true(lambda: _echoes(scene, agent, number), SERVED_WITHIN_S)
         scene.saw(f"{kind.__name__}: the agent is served again", again, agent.handle)
 
 

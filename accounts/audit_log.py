@@ -1,0 +1,42 @@
+"""The audit log of the admin: what users changed and what staff read, with user and time. Rows are only added."""
+
+from collections.abc import Sequence
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Model
+
+from accounts.models import User
+
+READ = 4  # beside Django's ADDITION, CHANGE and DELETION
+ROWS_NAMED = 100
+REPR_CHARS = 200
+
+Row = tuple[str, str]  # its key and its name
+
+
+def name_rows(rows: Sequence[Model]) -> list[Row]:
+    """The keys and names of rows, to be read before an act changes them."""
+    return [(str(row.pk), str(row)[:REPR_CHARS]) for row in rows]
+
+
+def record_act(user: User, model: type[Model], rows: Sequence[Row], what: str, *, flag: int = CHANGE) -> None:
+    """Record that a user did this to these rows; beyond 100 the last entry says that there were more."""
+    kind = ContentType.objects.get_for_model(model)
+    named = list(rows[:ROWS_NAMED]) or [("", "")]
+    LogEntry.objects.bulk_create(
+        LogEntry(
+            user_id=user.pk,
+            content_type=kind,
+            object_id=key,
+            object_repr=name,
+            action_flag=flag,
+            change_message=f"{what} (and more rows)" if number == ROWS_NAMED < len(rows) else what,
+        )
+        for number, (key, name) in enumerate(named, start=1)
+    )
+
+
+def record_reading(user: User, model: type[Model], what: str, row: Model | None = None) -> None:
+    """Record that a member of staff read rows of other users."""
+    record_act(user, model, name_rows([row]) if row is not None else [], what, flag=READ)

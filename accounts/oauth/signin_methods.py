@@ -1,0 +1,62 @@
+"""The sign-in methods that a hub has set up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from accounts.models import Passkey, User
+from accounts.oauth import github
+from accounts.oauth.errors import NotConfigured
+from accounts.oauth.providers import Provider
+from accounts.passkeys import passkeys_work
+from accounts.settings import get_settings
+
+NOTHING_SET_UP = (
+    "this hub has no sign-in set up yet: its operator makes a link for you with manage.py invite, or sets up"
+    " GitHub or an OpenID Connect provider"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SignInMethods:
+    """The sign-in methods that `/signin` offers."""
+
+    github: bool
+    providers: Sequence[Provider]
+    passkey: bool
+    password: bool
+    development: bool
+
+    @property
+    def is_any(self) -> bool:
+        """Whether any way to sign in is set up."""
+        return bool(self.github or self.providers or self.passkey or self.password or self.development)
+
+    @property
+    def is_github_alone(self) -> bool:
+        """Whether there is nothing to choose from but GitHub."""
+        return self.github and not (self.providers or self.passkey or self.password)
+
+
+def find_signin_methods() -> SignInMethods:
+    """Find the methods that are set up now. Passkeys and passwords count once an account has one."""
+    with_password = User.objects.filter(is_active=True).exclude(Q(password="") | Q(password__startswith="!"))  # noqa: S106
+    is_vouched = github.is_configured() or bool(get_settings().oidc_providers)
+    return SignInMethods(
+        github=github.is_configured(),
+        providers=get_settings().oidc_providers,
+        passkey=passkeys_work() and Passkey.objects.filter(user__is_active=True).exists(),
+        password=with_password.exists(),
+        development=get_settings().dev_login and not is_vouched,
+    )
+
+
+def check_signin_possible() -> None:
+    """Nothing, where people can sign in.
+
+    Raises:
+        NotConfigured: they cannot.
+    """
+    if not find_signin_methods().is_any:
+        raise NotConfigured(NOTHING_SET_UP)

@@ -1,0 +1,51 @@
+"""The open requests of this process by credential, so that those of a revoked credential can be ended."""
+
+import asyncio
+from typing import Any
+
+
+class OpenRequests:
+    """The requests of this process that wait for an agent, by credential.
+
+    A task enters before it waits, and leaves in a `finally`: lighter than a timeout scope, on every ask.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[int, set[asyncio.Task[Any]]] = {}
+        self._cut_off: set[asyncio.Task[Any]] = set()
+
+    @property
+    def credential_ids(self) -> set[int]:
+        """Whose answers are open."""
+        return set(self._open)
+
+    def dismiss(self, credential_ids: set[int]) -> None:
+        """Cut off what these still hold open. Their turns go on, and are settled as ever."""
+        for credential_id in credential_ids:
+            for task in self._open.get(credential_id, ()):
+                self._cut_off.add(task)
+                task.cancel()
+
+    def enter(self, credential_id: int) -> asyncio.Task[Any]:
+        """The task that runs now answers that credential, until it leaves."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  for the type checker: answers run in tasks
+        self._open.setdefault(credential_id, set()).add(task)
+        return task
+
+    def was_dismissed(self, task: asyncio.Task[Any]) -> bool:
+        """Whether a task was cancelled because its answer was cut off; the cancellation is taken back then."""
+        if task not in self._cut_off:
+            return False
+        # The task goes on to answer: its count of cancellations, at which
+        # `asyncio.timeout` looks, has to be right.
+        task.uncancel()
+        return True
+
+    def leave(self, credential_id: int, task: asyncio.Task[Any]) -> None:
+        """The task answers no more."""
+        self._cut_off.discard(task)
+        held = self._open[credential_id]
+        held.discard(task)
+        if not held:
+            del self._open[credential_id]

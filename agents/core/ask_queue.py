@@ -1,0 +1,125 @@
+"""The asks of this process that wait for a busy agent (docs/adr/0073).
+
+Their order, over all processes, is that of their rows; admission decides which is next. This module asks admission
+again: for the first waiting ask of each session, twice a second, and at once when a turn of the session ends here.
+"""
+
+import logging
+from collections.abc import Iterator
+
+from agents.core.errors import Denied, MustWait, NotPublished, Unavailable, WaitAbandoned
+from agents.core.ledger import Ledger
+from agents.core.ports import Clock
+from agents.core.types import Ask, OpenTurn, SettledTurn
+from agents.core.waiting import RunningTurn
+from agents.models.choices import Outcome
+from kit.durations import seconds
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY_S = seconds(0.5, at_least_s=0.1)
+MAX_QUEUED = 512
+REMOVED = "removed"
+
+
+class _Waiter:
+    """A waiting ask, and the event that wakes it."""
+
+    def __init__(self, running: RunningTurn) -> None:
+        self.running = running
+        self._is_rung = False
+
+    def wake_first(self) -> None:
+        """Wake it: the agent may be free."""
+        self._is_rung = True
+        self.running.until_replied.wake()
+
+    async def wait_for_wake(self, within_s: float) -> None:
+        """Wait for `ring`, for the end of the turn, or for `within_s`."""
+        if not self._is_rung and self.running.ending is None:
+            await self.running.until_replied.wait(within_s)
+        self._is_rung = False
+
+
+class AskQueue:
+    """The waiting asks of this process, by session, in order."""
+
+    def __init__(self, ledger: Ledger, clock: Clock) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._waiters: dict[str, _Waiter] = {}
+        self._lines: dict[int, dict[str, _Waiter]] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    def __iter__(self) -> Iterator[RunningTurn]:
+        return iter([waiter.running for waiter in self._waiters.values()])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further ask can wait in this process."""
+        return len(self._waiters) >= MAX_QUEUED
+
+    def find(self, chat_id: str) -> RunningTurn | None:
+        """The waiting ask with that chat id, if it waits in this process."""
+        waiter = self._waiters.get(chat_id)
+        return waiter.running if waiter else None
+
+    def wake_first(self, session_id: int) -> None:
+        """A turn of the session ended: wake the first ask that waits for it."""
+        for waiter in self._lines.get(session_id, {}).values():
+            waiter.wake_first()
+            return
+
+    async def wait(self, running: RunningTurn, waits: MustWait) -> OpenTurn | SettledTurn:
+        """Wait for admission; returns the turn, or the refusal, whose audit row is written."""
+        ask = running.turn.ask
+        waiter = _Waiter(running)
+        line = self._lines.setdefault(ask.target.session_id, {})
+        self._waiters[ask.chat_id] = line[ask.chat_id] = waiter
+        deadline = self._clock() + waits.wait_s
+        try:
+            return await self._see_through(waiter, line, waits.refusal, deadline)
+        finally:
+            del self._waiters[ask.chat_id], line[ask.chat_id]
+            if not line:
+                del self._lines[ask.target.session_id]
+            self.wake_first(ask.target.session_id)
+
+    async def _see_through(
+        self, waiter: _Waiter, line: dict[str, _Waiter], refusal: Denied, deadline: float
+    ) -> OpenTurn | SettledTurn:
+        running, ask = waiter.running, waiter.running.turn.ask
+        while (left_s := deadline - self._clock()) > 0:
+            is_first = next(iter(line)) == ask.chat_id
+            await waiter.wait_for_wake(min(left_s, LOOK_EVERY_S) if is_first else left_s)
+            if (ending := running.ending) is not None:
+                return await self._gave_up(ask, WaitAbandoned(), ending.outcome, ending.reason)
+            if self._clock() >= deadline:
+                break
+            try:
+                return await self._ledger.admit(ask, in_queue=True)
+            except MustWait as still:
+                refusal = still.refusal
+            except Denied as denied:
+                return _make_refused_end(Outcome.DENIED, denied.reason, denied)
+            except NotPublished:
+                return _make_refused_end(Outcome.FAILED, REMOVED, WaitAbandoned())
+            except Unavailable:
+                break
+            except Exception:  # whatever happens, the wait ends
+                logger.exception("line.broken", extra={"chat_id": ask.chat_id})
+                break
+        return await self._gave_up(ask, refusal, Outcome.DENIED, refusal.reason)
+
+    async def _gave_up(self, ask: Ask, denied: Denied, outcome: Outcome, reason: str) -> SettledTurn:
+        try:
+            await self._ledger.deny(ask, denied, in_queue=True)
+        except Unavailable:  # no audit row; but its position would block the asks behind it
+            self._ledger.withdraw(ask)
+        return _make_refused_end(outcome, reason, denied)
+
+
+def _make_refused_end(outcome: Outcome, reason: str, refused: Denied) -> SettledTurn:
+    return SettledTurn(outcome, reason, has_extra_writes=False, refused=refused)

@@ -1,0 +1,264 @@
+"""Live messages to the sockets of operators and agents: their shapes, and sending them after a commit.
+
+Synchronous code (REST views, the admin, jobs) sends them too. Outside a hub process, as in a Celery worker or a
+shell, nothing is sent: live views and sockets find out by the rows.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+from django.db import transaction
+from msgspec import Raw, Struct
+
+from agents.models import Attachment, Connection, Event
+from agents.transcript.pieces import ApprovalDecided
+from kit.clock import iso
+
+
+class LiveMessage(msgspec.Struct, frozen=True, rename="camel", tag_field="type"):
+    """Any message about a session; its class says its `type`, `session_id` is the public one."""
+
+    session_id: str
+
+
+class SeenEvent(msgspec.Struct, frozen=True, rename="camel"):
+    """An event as operators see it: without its id."""
+
+    kind: str
+    type: str
+    payload: msgspec.Raw
+    ts: str
+
+
+class EventMessage(LiveMessage, frozen=True, tag="event"):
+    """Something happened in the session."""
+
+    event: SeenEvent
+
+
+class OpMessageMessage(LiveMessage, frozen=True, tag="op_message"):
+    """An operator wrote to the others; its author gets it too."""
+
+    author_login: str
+    text: str
+    mentions: list[str]
+    ts: str
+
+
+class PermissionRequested(LiveMessage, frozen=True, tag="permission_request"):
+    """The agent's program asks permission for a tool call."""
+
+    request_id: str
+    tool: str
+    input_preview: str
+    ts: str
+
+
+class PermissionResolved(LiveMessage, frozen=True, tag="permission_resolved"):
+    """A user decided (`allow`, `deny`), or the time ran out (`expired`)."""
+
+    request_id: str
+    decision: str
+    resolver_login: str | None
+
+
+class PresenceMessage(LiveMessage, frozen=True, omit_defaults=True, tag="presence"):
+    """Who is attached now, by login, and who just came or left."""
+
+    attached: list[str]
+    joined: str | None = None
+    left: str | None = None
+
+
+class ChannelStatus(LiveMessage, frozen=True, tag="channel_status"):
+    """The session's agent came or went."""
+
+    connected: bool
+    ts: str
+
+
+class FileMessage(LiveMessage, frozen=True, tag="file_event"):
+    """A file was `uploaded`, `deleted` or `referenced`; `file` is an ApiFile."""
+
+    action: str
+    file: dict[str, Any]
+
+
+class ReplyChunkMessage(LiveMessage, frozen=True, tag="chat_reply_chunk"):
+    """A piece of a reply that is still being written; the whole follows as an event."""
+
+    chat_id: str
+    text: str
+    done: bool
+
+
+FROM_LIVE: tuple[type[LiveMessage], ...] = (
+    EventMessage,
+    OpMessageMessage,
+    PermissionRequested,
+    PermissionResolved,
+    PresenceMessage,
+    ChannelStatus,
+    FileMessage,
+    ReplyChunkMessage,
+)
+
+
+encode = msgspec.json.Encoder().encode
+
+
+def processes_watching(session_ids: Collection[int]) -> dict[int, set[str]]:
+    """The processes that hold watchers of these sessions."""
+    found: dict[int, set[str]] = {}
+    for session_id, process_id in Attachment.objects.filter(session_id__in=session_ids).values_list(
+        "session_id", "process_id"
+    ):
+        found.setdefault(session_id, set()).add(process_id)
+    return found
+
+
+def seen(session_public_id: str, event: Event) -> EventMessage:
+    """An event as its message."""
+    return seen_event(session_public_id, event.kind, event.type, event.payload, event.ts)
+
+
+def seen_event(session_public_id: str, kind: str, type_: str, payload: str, ts: datetime) -> EventMessage:
+    """The parts of an event as its message; `payload` is JSON text."""
+    return EventMessage(session_public_id, SeenEvent(kind, type_, msgspec.Raw(payload.encode()), iso(ts)))
+
+
+Decision = Literal["allow", "deny", "expired"]
+
+
+class AgentFrame(Struct, frozen=True, tag="tell"):
+    """A finished frame for the agent of a connection; its delivery is not confirmed, and it may be lost."""
+
+    connection_id: int
+    frame: Raw
+
+
+class Resolution(Struct, frozen=True):
+    """How a permission request ended; `message`: of whom decided it, if they wrote one."""
+
+    request_id: str
+    decision: Decision
+    message: str | None = None
+
+
+class PermissionDecided(Struct, frozen=True, tag="permission_decided"):
+    """To the agent of a connection: how its permission request ended. It may be lost.
+
+    `piece`: what the caller of the turn `chat_id` is told.
+    """
+
+    connection_id: int
+    resolution: Resolution
+    chat_id: str = ""
+    piece: ApprovalDecided | None = None
+
+
+class CloseAgent(Struct, frozen=True, tag="dismiss"):
+    """The session of a connection is gone: the agent is told not to come back."""
+
+    connection_id: int
+    reason: str
+
+
+class LiveFrame(Struct, frozen=True, tag="live"):
+    """A finished frame for the operators of a session whom the receiving process holds."""
+
+    session_id: int
+    frame: Raw
+
+
+class RecheckAccess(Struct, frozen=True, tag="oust"):
+    """A user lost their share of a session, or part of it: their operators' sockets look again."""
+
+    session_id: int
+    user_id: int
+
+
+Message = AgentFrame | PermissionDecided | CloseAgent | LiveFrame | RecheckAccess
+AddressedMessage = tuple[str, Message]  # a process, and what to tell it
+Carrier = Callable[[Sequence[AddressedMessage]], None]
+
+_carriers: list[Carrier] = []
+
+
+def set_carrier(carrier: Carrier) -> None:
+    """Set the function that sends messages from any thread to their processes; the hub calls it at start."""
+    _carriers[:] = [carrier]
+
+
+def announce(session_id: int, *messages: LiveMessage) -> None:
+    """Send these to the operators who watch the session (its row id), after the commit."""
+    transaction.on_commit(lambda: _send_messages(_address_live_frames(session_id, messages)))
+
+
+def announce_lost_access(session_id: int, user_id: int) -> None:
+    """Make the user's live views recheck their access after the commit, because their share was reduced."""
+    transaction.on_commit(
+        lambda: _send_messages(
+            [(process, RecheckAccess(session_id, user_id)) for process in _processes(session_id)]
+        )
+    )
+
+
+def send_frame_to_agent(session_id: int, frame: bytes) -> bool:
+    """Send a finished frame to the session's agent after the commit; False when none is connected."""
+    return _to_agent(session_id, lambda connection_id: AgentFrame(connection_id, Raw(frame)))
+
+
+def send_resolution(
+    session_id: int, resolution: Resolution, chat_id: str = "", piece: ApprovalDecided | None = None
+) -> bool:
+    """Tell the session's agent how its permission request ended, after the commit; False when none is connected.
+
+    `chat_id`, `piece`: see `PermissionDecided`.
+    """
+    return _to_agent(
+        session_id, lambda connection_id: PermissionDecided(connection_id, resolution, chat_id, piece)
+    )
+
+
+def close_agent(session_id: int, reason: str) -> None:
+    """Call before the session's row is deleted: after the commit a connected agent is told not to reconnect."""
+    found = Connection.objects.filter(session_id=session_id).values_list("process_id", "pk")
+    addressed: list[AddressedMessage] = [(process, CloseAgent(pk, reason)) for process, pk in found]
+    transaction.on_commit(lambda: _send_messages(addressed))
+
+
+def close_live_views(session_id: int) -> None:
+    """Call before the session's row is deleted: after the commit live views recheck their access and end."""
+    found = Attachment.objects.filter(session_id=session_id).values_list("process_id", "user_id").distinct()
+    addressed: list[AddressedMessage] = [
+        (process, RecheckAccess(session_id, user_id)) for process, user_id in found
+    ]
+    transaction.on_commit(lambda: _send_messages(addressed))
+
+
+def _to_agent(session_id: int, message: Callable[[int], Message]) -> bool:
+    """Send what `message` makes for the id of the connection."""
+    found = Connection.objects.filter(session_id=session_id).values_list("process_id", "pk").first()
+    if found is None:
+        return False
+    process_id, connection_id = found
+    transaction.on_commit(lambda: _send_messages([(process_id, message(connection_id))]))
+    return True
+
+
+def _address_live_frames(session_id: int, messages: Sequence[LiveMessage]) -> list[AddressedMessage]:
+    processes = _processes(session_id)
+    return [(process, LiveFrame(session_id, Raw(encode(one)))) for one in messages for process in processes]
+
+
+def _processes(session_id: int) -> set[str]:
+    return processes_watching([session_id]).get(session_id, set()) if _carriers else set()
+
+
+def _send_messages(addressed: Sequence[AddressedMessage]) -> None:
+    if addressed:
+        for carrier in _carriers:
+            carrier(addressed)

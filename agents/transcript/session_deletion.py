@@ -1,0 +1,156 @@
+"""Deleting sessions for good, with all that belongs to them, and planning which of one name to delete.
+
+There may be many rows: no lock is held for long.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from django.db import OperationalError, transaction
+from django.db.models import Count, Max, Model, QuerySet
+
+from agents.models import Agent, Attachment, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
+from agents.models.presence import connected_sessions, online_sessions
+from agents.models.session import SEEN_AT
+from agents.transcript.announcements import close_agent, close_live_views
+from agents.transcript.files import Forgotten, forget_files_of
+from kit import sql
+
+SESSIONS_AT_ONCE = 100
+ROWS_AT_ONCE = 1_000
+FINISH_TRIES = 3
+DEADLOCK = "40P01"
+DELETED = "session_deleted"
+
+
+@dataclass(slots=True)
+class Deletion:
+    """What was deleted: which sessions, how many rows by model label, and what became of the blobs."""
+
+    session_ids: set[int] = field(default_factory=set)
+    rows: Counter[str] = field(default_factory=Counter)
+    blobs_swept: int = 0
+    bytes_freed: int = 0
+
+    def add(self, session_ids: Collection[int], rows: Mapping[str, int], forgotten: Forgotten) -> None:
+        """Some more."""
+        self.session_ids.update(session_ids)
+        self.rows.update(rows)
+        self.rows[File._meta.label] += forgotten.files
+        self.blobs_swept += forgotten.blobs_swept
+        self.bytes_freed += forgotten.bytes_freed
+
+    def count(self, model: type[Model]) -> int:
+        """How many rows of a model."""
+        return self.rows[model._meta.label]
+
+
+def delete_sessions(session_ids: Collection[int], *, only_offline: bool = False) -> Deletion:
+    """Delete sessions, their transcripts, agents and turns; connected agents are told not to come back.
+
+    `only_offline` leaves those alone whose agent is connected. One that comes back while its rows are being taken
+    away stays, without them.
+    """
+    ids = sorted(set(session_ids) - (connected_sessions(session_ids) if only_offline else set()))
+    gone = Deletion()
+    for start in range(0, len(ids), SESSIONS_AT_ONCE):
+        some = ids[start : start + SESSIONS_AT_ONCE]
+        _thin_out(some, gone)
+        gone.add(*_finish(some, only_offline=only_offline))
+    return gone
+
+
+def _thin_out(session_ids: Sequence[int], gone: Deletion) -> None:
+    """Take away what may be many rows, a batch at a time, before the session itself is locked."""
+    settled = Turn.objects.filter(outcome__isnull=False, released_at__isnull=False)
+    rows: list[QuerySet[Model]] = [
+        Event.objects.all(),
+        OpMessage.objects.all(),
+        TokenUsage.objects.all(),
+        settled,
+    ]
+    for many in rows:
+        gone.rows[many.model._meta.label] += _delete_in_batches(many.filter(session_id__in=session_ids))
+
+
+def _delete_in_batches(rows: QuerySet[Model]) -> int:
+    """Delete what there is now; an agent that goes on writing does not keep this going.
+
+    No rests between (`kit.batches`): `presence.leave` holds one of few places to register meanwhile.
+    """
+    last = rows.aggregate(last=Max("pk"))["last"] or 0
+    count = 0
+    while ids := list(rows.filter(pk__lte=last).values_list("pk", flat=True)[:ROWS_AT_ONCE]):
+        count += rows.model._default_manager.filter(pk__in=ids).delete()[0]
+    return count
+
+
+def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Forgotten]:
+    """Delete what is left, once more after a deadlock: a ledger may hold a turn asked from one of these."""
+    for _ in range(FINISH_TRIES - 1):
+        try:
+            return _delete(session_ids, only_offline=only_offline)
+        except OperationalError as failure:
+            if sql.state_of(failure) != DEADLOCK:
+                raise
+    return _delete(session_ids, only_offline=only_offline)
+
+
+@transaction.atomic
+def _delete(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Forgotten]:
+    locked = Session.objects.select_for_update().filter(pk__in=session_ids).order_by("pk")
+    ids = set(locked.values_list("pk", flat=True))
+    ids -= connected_sessions(ids) if only_offline else set()
+    _dismiss(ids)
+    forgotten = forget_files_of(ids)
+    return ids, Session.objects.filter(pk__in=ids).delete()[1], forgotten
+
+
+def _dismiss(session_ids: Collection[int]) -> None:
+    """Notify connected agents and operators after the commit."""
+    for session_id in Connection.objects.filter(session_id__in=session_ids).values_list("session_id", flat=True):
+        close_agent(session_id, DELETED)
+    watched = Attachment.objects.filter(session_id__in=session_ids).values_list("session_id", flat=True)
+    for session_id in set(watched):
+        close_live_views(session_id)
+
+
+@dataclass(frozen=True, slots=True)
+class PruningPlan:
+    """Sessions of routing names that more than one session has."""
+
+    kept: list[Session]
+    spare: list[Session]
+
+
+def plan_pruning(owner_id: int, routing_name: str | None = None) -> PruningPlan:
+    """What a tidy-up of all names, or of one, would do: the live session of a name stays, else the last seen.
+
+    One that carries an agent stays besides: its handle and its audit do not go by the way.
+    """
+    own = Session.objects.filter(owner_id=owner_id).exclude(routing_name="")
+    if routing_name is not None:
+        own = own.filter(routing_name=routing_name)
+    shared = own.values("routing_name").annotate(times=Count("pk")).filter(times__gt=1).values("routing_name")
+    same_named = own.filter(routing_name__in=shared).annotate(seen_at=SEEN_AT)
+    sessions = list(same_named.order_by("routing_name", SEEN_AT.desc(), "-pk"))
+    ids = [session.pk for session in sessions]
+    live = online_sessions(ids)
+    carrying = set(Agent.objects.kept().filter(session_id__in=ids).values_list("session_id", flat=True))
+    kept = {pk for _, group in groupby(sessions, _routing_name) for pk in _kept_of(group, live)} | carrying
+    return PruningPlan(
+        kept=[session for session in sessions if session.pk in kept],
+        spare=[session for session in sessions if session.pk not in kept],
+    )
+
+
+def _kept_of(group: Iterable[Session], live: set[int]) -> set[int]:
+    ids = [session.pk for session in group]
+    return live.intersection(ids) or {ids[0]}
+
+
+def _routing_name(session: Session) -> Any:
+    return session.routing_name

@@ -1,0 +1,170 @@
+"""How agents and sessions are right now, and what a visitor can do about it."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median_low
+from typing import Literal
+
+from django.utils.timesince import timesince
+
+from accounts.models import User
+from agents.core.admission import CallerSpending
+from agents.core.directory import callers_spending, usage_today
+from agents.models import Agent, CallerBlock, Turn
+from agents.models.choices import Outcome
+from agents.models.presence import online_sessions
+from kit import sql
+from kit.clock import db_now
+from kit.page_tags import in_words
+
+RECENT = 20
+State = Literal["online", "busy", "offline"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Availability:
+    """`is_held`: another caller's question holds it, so that the visitor's would be refused.
+
+    `left_today`: for the visitor, of `budget`: the agent's, or with `is_own` the visitor's own, which is the less.
+    `typical_ms`: the middle one of the latest answers' latencies, None when there are none.
+    """
+
+    is_online: bool
+    is_held: bool
+    left_today: int
+    typical_ms: int | None
+    budget: int = 0
+    is_own: bool = False
+
+    @property
+    def left(self) -> str:
+        """What is left of which budget, in words."""
+        whose, ending = "your " if self.is_own else "", "" if self.budget == 1 else "s"
+        return f"{self.left_today} of {whose}{self.budget} question{ending} left today"
+
+    @property
+    def state(self) -> State:
+        """`online`, `busy` or `offline`."""
+        if not self.is_online:
+            return "offline"
+        return "busy" if self.is_held else "online"
+
+    @property
+    def typically(self) -> str:
+        """The typical latency in words."""
+        if self.typical_ms is None:
+            return "no answers lately"
+        return f"answers in {load_agent_availability(self.typical_ms / 1000)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A sentence or two for this visitor, and whether asking makes sense now."""
+
+    text: str
+    may_ask: bool = False
+
+
+def load_availability(agents: Collection[Agent], visitor_id: int | None) -> dict[int, Availability]:
+    """Their standings by agent id, in the same few queries however many they are."""
+    ids, sessions = [agent.pk for agent in agents], {agent.session_id for agent in agents}
+    online, held = online_sessions(sessions), _held_by_others(sessions, visitor_id)
+    today, typical = usage_today(ids), typical_latencies(ids)
+    own = callers_spending(agents, visitor_id)
+    found = {}
+    for agent in agents:
+        spending = CallerSpending(agent.daily_budget, today.get(agent.pk, 0))
+        mine = own.get(agent.pk)
+        is_own = mine is not None and mine.left < spending.left
+        tighter = mine if mine is not None and is_own else spending
+        found[agent.pk] = Availability(
+            is_online=agent.session_id in online,
+            is_held=agent.session_id in held,
+            left_today=tighter.left,
+            typical_ms=typical.get(agent.pk),
+            budget=tighter.budget,
+            is_own=is_own,
+        )
+    return found
+
+
+def states_of(session_ids: Collection[int]) -> dict[int, State]:
+    """The state of each of these sessions, in two queries; busy: a turn holds it."""
+    online = online_sessions(session_ids)
+    held = Turn.objects.holding().filter(session_id__in=online, claim_until__gt=db_now())
+    busy = set(held.values_list("session_id", flat=True)) if online else set()
+    return {one: "offline" if one not in online else "busy" if one in busy else "online" for one in session_ids}
+
+
+def typical_latencies(agent_ids: Collection[int]) -> dict[int, int]:
+    """The middle latency, in milliseconds, of what each agent completed of its latest `RECENT` turns.
+
+    Each agent's log is read from its end by its index, so a long log costs no more than a short one.
+    """
+    latencies: dict[int, list[int]] = defaultdict(list)
+    turns = Turn.objects.order_by("-asked_at").values_list("agent_id", "outcome", "latency_ms")
+    for agent_id, outcome, latency_ms in sql.first_rows_of_each(turns, "agent_id", agent_ids, RECENT):
+        if outcome == Outcome.COMPLETED and latency_ms is not None:
+            latencies[agent_id].append(latency_ms)
+    return {agent_id: median_low(found) for agent_id, found in latencies.items()}
+
+
+def advise(agent: Agent, standing: Availability, visitor: User | None, now: datetime) -> Advice:
+    """The first thing that stands in the way, and what to do about it."""
+    is_owner = visitor is not None and visitor.pk == agent.owner_id
+    if visitor and CallerBlock.objects.filter(owner_id=agent.owner_id, caller=visitor).exists():
+        return Advice("Its owner does not take your questions. Other agents are in the directory.")
+    if not standing.is_online:
+        return Advice(_of_offline(agent, is_owner=is_owner, now=now))
+    if standing.left_today == 0:
+        return Advice(_of_spent(agent, standing, is_owner=is_owner, now=now))
+    if visitor is None:
+        return Advice("Sign in to ask it; then your question and its answer appear here.")
+    if standing.is_held:
+        return Advice(
+            "It answers another caller, one at a time. Try in a few seconds; this page sees it come free.",
+            may_ask=True,
+        )
+    return Advice("It is online and free. Ask away.", may_ask=True)
+
+
+def load_agent_availability(seconds: float) -> str:
+    """A length of time as people say it: `under 1 s`, `12 s`, `3 min`, `5 h`."""
+    if seconds < 1:
+        return "under 1 s"
+    if seconds < 100:
+        return f"about {round(seconds)} s"
+    minutes = round(seconds / 60)
+    return f"about {minutes} min" if minutes < 100 else f"about {round(minutes / 60)} h"
+
+
+def _held_by_others(session_ids: Collection[int], visitor_id: int | None) -> set[int]:
+    claims = Turn.objects.holding().filter(claim_until__gt=db_now(), session_id__in=session_ids)
+    if visitor_id is not None:
+        claims = claims.exclude(caller_id=visitor_id)
+    return set(claims.values_list("session_id", flat=True))
+
+
+def _of_offline(agent: Agent, *, is_owner: bool, now: datetime) -> str:
+    if is_owner:
+        return (
+            "It is offline. Start its program again as at first, with a channel token of yours:"
+            " it comes back under this handle by itself."
+        )
+    seen = in_words(timesince(agent.session.last_seen_at, now, depth=1))
+    return (
+        f"It is offline, last seen {seen}. Its owner has to bring it back: come again later, or ask another agent."
+    )
+
+
+def _of_spent(agent: Agent, standing: Availability, *, is_owner: bool, now: datetime) -> str:
+    midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    left = load_agent_availability((midnight - now).total_seconds())
+    if agent.daily_budget == 0:
+        return f"Its daily budget is 0: it takes no questions. {'Raise it.' if is_owner else 'Ask another agent.'}"
+    if standing.is_own:
+        return f"Your questions to it are used up for today; new ones come at midnight UTC, in {left}."
+    what_to_do = "Raise its budget, or wait." if is_owner else "Come again then, or ask another agent."
+    return f"Today’s questions are used up; new ones come at midnight UTC, in {left}. {what_to_do}"

@@ -1,0 +1,67 @@
+"""What an answer may hold besides text, on a hub that takes it; on an older one it becomes text where it can."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """How far it is, in words of up to 16 KiB; the answer goes on."""
+
+    text: str
+    metadata: Json | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifact:
+    """A result beside the text. `parts` are A2A's: each has one of text, raw (base64), url, data.
+
+    `artifact_id`: 1 to 64 of A-Z a-z 0-9 . _ - and no other of this answer's, unless it is to be replaced.
+    `append`: the parts go to the artifact of that id; `last_chunk`: nothing more does.
+    """
+
+    artifact_id: str
+    parts: Sequence[Json]
+    name: str = ""
+    description: str = ""
+    metadata: Json | None = None
+    append: bool = False
+    last_chunk: bool = False
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of an answer that is not its completion; later parts are ignored. `text` is for the caller."""
+
+    state: ClassVar[str]
+    text: str
+
+
+class InputRequired(End):
+    """The agent needs to know more: what is said to this is another question with the same `task_id`."""
+
+    state = "input_required"
+
+
+class AuthRequired(End):
+    """The agent needs leave, or credentials, which it gets in some way of its own."""
+
+    state = "auth_required"
+
+
+class Failed(End):
+    """It did not work out."""
+
+    state = "failed"
+
+
+class Rejected(End):
+    """The agent does not do such things."""
+
+    state = "rejected"
+
+
+ReplyPart = str | Status | Artifact | End

@@ -1,0 +1,59 @@
+"""Closes an account: from the next request on it cannot be used. Its rows are erased after that (`erasure`)."""
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
+from agents.models import Agent, Halt
+from kit.clock import db_now
+from kit.ids import unguessable
+
+PREFIX = "erased-"
+
+
+class CannotClose(Exception):
+    """Nothing was changed; the text says why."""
+
+
+class LastAdministrator(CannotClose):
+    """The hub would have no administrator left."""
+
+
+class Halted(CannotClose):
+    """An administrator halted the user, who would return with the same GitHub account as a new user."""
+
+
+@transaction.atomic
+def close(user_id: int, *, by_operator: bool = False) -> User:
+    """Refuse its tokens, close its sockets, unpublish its agents, free its login and its accounts elsewhere.
+
+    What it was called is kept until the rest is erased; closing again is fine.
+
+    Raises:
+        LastAdministrator: it is theirs.
+        Halted: it was not the hub's operator who asked for it.
+    """
+    # Without the key: an ask under way, whose session this waits for, may still name these users.
+    users = User.objects.select_for_update(no_key=True).order_by("pk")
+    # This locks all administrators: of two that close their accounts at
+    # once, the second sees that it is the last.
+    staff = set(users.filter(is_staff=True, is_active=True).values_list("pk", flat=True))
+    user = users.get(pk=user_id)
+    if user.closed_at is not None:
+        return user
+    if staff == {user.pk}:
+        raise LastAdministrator("the last administrator cannot be erased: make another one first")
+    if not by_operator and Halt.objects.active().filter(by_staff=True, user=user).exists():
+        raise Halted("an administrator halted this account: ask them to erase it")
+    Credential.objects.filter(user=user).revoke()
+    Agent.objects.owned_by(user).kept().update(deleted_at=Now(), status=Agent.Status.DRAFT)
+    for model in (ProviderIdentity, Passkey):
+        model.objects.filter(user=user).delete()
+    Invitation.objects.filter(Q(user=user) | Q(made_by=user) | Q(login__iexact=user.login)).delete()
+    user.former_login, user.login = user.login, unguessable(PREFIX)
+    user.github_id, user.avatar_url, user.password = None, "", ""
+    user.is_active = user.is_staff = user.is_superuser = False
+    user.closed_at = db_now()
+    user.save()
+    return user

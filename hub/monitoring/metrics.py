@@ -1,0 +1,92 @@
+"""The figures of `/metrics`, in a registry of their own. No label names a tenant, an agent or a token."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from hub.logs import error_totals
+from hub.monitoring.counts import Counts, Histogram
+from hub.monitoring.figures import HubFigures, pool_figures
+
+Gauges = Mapping[str, tuple[str, Callable[[], float]]]  # what it says, and where to read it
+
+
+class ProcessFigures(Collector):
+    """What this process counts with each ask and each error, and its pool; reading it costs no I/O.
+
+    Not the library's `Counter` and `Histogram`: they cost an ask 24 calls more, and a lock of theirs that a log
+    handler holds could be asked for again by a finalizer in the same thread (docs/adr/0052, docs/adr/0093).
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        """One family after another."""
+        asks = CounterMetricFamily("clawbridge_asks", "Asks of this process.", labels=["outcome", "reason"])
+        for (outcome, reason), count in list(self._counts.asks.items()):
+            asks.add_metric([outcome, reason], count)
+        yield asks
+        yield _histogram(
+            "clawbridge_turn_seconds", "From admission to settling, the agent's own time included.",
+            self._counts.latency_s,
+        )  # fmt: skip
+        yield _histogram(
+            "clawbridge_ledger_batch_size", "Pieces of work the ledger took at once.", self._counts.batches
+        )
+        errors = CounterMetricFamily("clawbridge_errors", "Log records of ERROR and above.", labels=["event"])
+        for event, count in error_totals():
+            errors.add_metric([event], count)
+        yield errors
+        yield _labelled("clawbridge_db_pool", "Connections of this process.", "state", pool_figures())
+
+
+def registry(version: str, counts: Counts, gauges: Gauges) -> CollectorRegistry:
+    """The figures of one process, those of its operating system included (`process_…`)."""
+    made = CollectorRegistry(auto_describe=False)
+    Gauge("clawbridge_info", "The release.", ["version"], registry=made).labels(version).set(1)
+    made.register(ProcessFigures(counts))
+    for name, (text, read) in gauges.items():
+        Gauge(f"clawbridge_{name}", text, registry=made).set_function(read)
+    ProcessCollector(registry=made)
+    return made
+
+
+class HubWide(Collector):
+    """What the database knows; the same from every process. Without figures it says that they are missing."""
+
+    def __init__(self, found: HubFigures | None) -> None:
+        self._found = found
+
+    def collect(self) -> Iterator[Metric]:
+        """One family after another."""
+        up = "Whether the database answered in time."
+        yield GaugeMetricFamily("clawbridge_database_up", up, value=float(self._found is not None))
+        if self._found is None:
+            return
+        found = self._found
+        yield _gauge("open_turns", "Turns of the whole hub without an end, 10000 at most.", found.open_turns)
+        yield _gauge("processes", "Web processes whose heartbeat is recent.", found.processes)
+        yield _gauge("sweep_age_seconds", "Since the sweep was done last; over 60 is an alarm.", found.sweep_age_s)
+        queues = {"webhooks": found.deliveries, "pushes": found.pushes}
+        pending = {name: float(queue.pending) for name, queue in queues.items()}
+        overdue = {name: queue.overdue_s for name, queue in queues.items()}
+        yield _labelled("clawbridge_deliveries_pending", "What waits to be sent.", "queue", pending)
+        yield _labelled("clawbridge_deliveries_overdue_seconds", "How late the latest is.", "queue", overdue)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"clawbridge_{name}", text, value=value)
+
+
+def _labelled(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family
+
+
+def _histogram(name: str, text: str, values: Histogram) -> Metric:
+    return HistogramMetricFamily(name, text, buckets=values.buckets(), sum_value=values.sum)

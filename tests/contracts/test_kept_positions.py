@@ -1,0 +1,109 @@
+"""What happens in one process to an ask that waits, while others send it again or too many wait."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec.structs import replace
+
+from a2a_bridge.calls import Call, Caller, Waiting
+from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.dialects.hub import HUB
+from a2a_bridge.requests import Send
+from a2a_bridge.sends import take_send
+from a2a_bridge.services import Services
+from a2a_bridge.tasks.record import Message, Role
+from a2a_bridge.tasks.run import TaskRun
+from accounts.authn import Identity
+from agents.core import ask_queue
+from agents.core.ask_queue import MAX_QUEUED
+from agents.core.errors import Busy
+from agents.core.post import JoinTurn
+from agents.core.types import Ask, SettledTurn
+from agents.transcript.pieces import Part
+from hub.wiring import HubServices, build_services
+from kit.async_db import db_call
+from tests.contracts.rows import COMPLETED, Published, ask, live_process, published, user
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+SEND = Send(message=Message("m", Role.USER, (Part(text="what?"),)), question="what?")
+
+
+@asynccontextmanager
+async def busy_agent() -> AsyncIterator[tuple[HubServices, Published]]:
+    """A hub, and an agent with a line that is at work for alice; afterwards nothing waits."""
+    hub_services = build_services()
+
+    def prepare() -> tuple[Published, Ask]:
+        live_process(hub_services.process_id)
+        agent = published(queue_max=3, queue_wait_s=60)
+        return agent, ask(agent)
+
+    agent, first = await db_call(prepare)()
+    turn = await hub_services.ledger.admit(first)
+    yield hub_services, agent
+    await hub_services.ledger.settle(turn, COMPLETED)
+    await hub_services.dispatcher.drain(0)
+    hub_services.ledger.close()
+
+
+async def call_of(agent: Published, key: str = "") -> Call:
+    bob = await db_call(user)("bob")
+    identity = Identity(1, "session", "", bob.pk, "bob", is_staff=False, is_stale=False)
+    return Call(caller=Caller(identity, agent.ref), dialect=HUB, operation=Operation.SEND, request=SEND, key=key)
+
+
+async def sent(services: Services, call: Call) -> TaskRun:
+    waiting = await take_send(services, call, SEND)
+    assert isinstance(waiting, Waiting)
+    assert isinstance(waiting.run, TaskRun)
+    return waiting.run
+
+
+async def test_an_ask_that_another_process_joins_keeps_its_place() -> None:
+    async with busy_agent() as (hub_services, agent):
+        call = await call_of(agent)
+        run = await sent(hub_services.bridge.runner.operations.services, call)
+        assert (run.is_in_queue, run.outlives_followers) == (True, False)
+        await hub_services.take(JoinTurn(run.task.chat_id))
+        await asyncio.sleep(0.1)
+        assert (run.outlives_followers, run.feed is None) == (True, False)
+
+
+@pytest.mark.parametrize("key", ["", "k"])
+async def test_an_ask_that_waits_and_comes_again_is_followed_by_both(key: str) -> None:
+    async with busy_agent() as (hub_services, agent):
+        services, call = hub_services.bridge.runner.operations.services, await call_of(agent, key)
+        run, same = await sent(services, call), await sent(services, call)
+        assert same is run
+        assert (run.is_in_queue, run.outlives_followers, run.feed) == (True, False, None)
+
+
+async def test_an_ask_whose_key_comes_again_elsewhere_keeps_its_place() -> None:
+    async with busy_agent() as (hub_services, agent):
+        run = await sent(hub_services.bridge.runner.operations.services, await call_of(agent, "k"))
+        await hub_services.take(JoinTurn(run.task.chat_id, tells=False))
+        await asyncio.sleep(0.1)
+        assert (run.outlives_followers, run.feed) == (True, None)
+
+
+async def test_beyond_the_most_that_may_wait_here_an_ask_is_decided_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert MAX_QUEUED == 512
+    async with busy_agent() as (hub_services, agent):
+
+        def asks() -> list[Ask]:
+            return [replace(ask(agent, name), queues=True) for name in ("bob", "carol")]
+
+        async def settled(_: SettledTurn) -> None:
+            return None
+
+        bob, carol = await db_call(asks)()
+        monkeypatch.setattr(ask_queue, "MAX_QUEUED", 1)
+        assert (await hub_services.dispatcher.ask(bob, settled)).in_queue
+        await asyncio.sleep(0)  # it waits from now on
+        with pytest.raises(Busy):
+            await hub_services.dispatcher.ask(carol, settled)
+        assert hub_services.dispatcher.queued == 1

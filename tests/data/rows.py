@@ -1,0 +1,151 @@
+"""An owner with a row in every table, each with a word of their own in it."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
+from accounts.models import Invitation, LoginCode, Passkey, ProviderIdentity, User
+from agents.models import (
+    AgentGrant,
+    CallerBlock,
+    CallerBudget,
+    DailyUsage,
+    Event,
+    Halt,
+    OpMessage,
+    PermissionRequest,
+    RemoteCard,
+    RemoteName,
+    RemoteServer,
+    Share,
+    TokenUsage,
+)
+from agents.transcript import files
+from tests.native.rows import Person, make_agent, make_session, make_turn, person
+from webhooks.models import Delivery, Subscription
+
+WORD, OTHERS_WORD = "canaryone", "canarytwo"
+
+
+def owner_of_everything(word: str, other: Person) -> Person:
+    """A user whose login begins with the word, and who wrote it wherever one can. `other` dealt with them."""
+    who = person(f"{word}-login")
+    user, now = who.user, timezone.now()
+    User.objects.filter(pk=user.pk).update(
+        github_id=abs(hash(word)) % 10**9, avatar_url=f"https://a.example/{word}"
+    )
+    user.refresh_from_db()
+    agent = make_agent(
+        user, f"{word}-agent", tagline=word, description=word, claude_md=word, suggested_prompts=[word]
+    )
+    session = agent.session
+    session.host = session.cwd = session.os_user = word
+    session.save()
+    far = RemoteServer.objects.create(
+        session=make_session(user, f"{word}-remote"), card_url=f"https://{word}.example"
+    )
+    RemoteCard.objects.create(server=far, approved={"name": word}, waiting={"name": word})
+    theirs = make_agent(other.user, f"for-{user.pk}")
+    asked = make_turn(theirs, user, question=word)
+    was_asked = make_turn(agent, other.user, question=f"to {word}")
+    for place, turn in ((theirs.session, asked), (session, was_asked)):
+        said = {"chatId": turn.chat_id, "text": f"echo {word}", "authorLogin": user.login}
+        Event.objects.create(session=place, kind="chat", type="prompt", payload=json.dumps(said), ts=now)
+    mine_of_others = {"text": f"ask @{user.login}, or @{agent.handle}", "kept": "a plain word"}
+    Event.objects.create(
+        session=theirs.session, kind="chat", type="note", payload=json.dumps(mine_of_others), ts=now
+    )
+    Share.objects.create(session=theirs.session, user=user, role="approver", shared_by=other.user)
+    Share.objects.create(session=session, user=other.user, role="viewer", shared_by=user)
+    OpMessage.objects.create(session=theirs.session, author=user, text=word, mentions=[])
+    OpMessage.objects.create(
+        session=theirs.session, author=other.user, text=f"@{user.login}, look", mentions=[user.login]
+    )
+    for place in (session, theirs.session):
+        files.store(place, user, files.Upload(filename=f"{word}.txt", mime="text/plain", data=word.encode()))
+        decided = {"status": "denied", "resolver": user, "resolved_at": now, "message": word}
+        PermissionRequest.objects.create(
+            session=place, request_id=f"r-{user.pk}", tool="t", expires_at=now, **decided
+        )
+    TokenUsage.objects.create(
+        session=session, owner=user, cc_session_id=word, captured_at=now, model=word, reason="final"
+    )
+    DailyUsage.objects.create(agent=agent, day=now.date(), queries=1)
+    AgentGrant.objects.create(agent=theirs, user=user)
+    AgentGrant.objects.create(agent=agent, user=other.user)
+    CallerBudget.objects.create(agent=theirs, caller=user, daily_budget=3, day=now.date(), queries=1)
+    CallerBudget.objects.create(agent=agent, caller=other.user, daily_budget=4)
+    Halt.objects.create(kind="agent", agent=agent, by_staff=False, reason=word, made_by=user)
+    Halt.objects.create(kind="caller", user=other.user, by_staff=True, reason=word, made_by=user, lifted_at=now)
+    CallerBlock.objects.create(owner=user, caller=other.user)
+    remote = RemoteServer.objects.create(session=theirs.session, card_url="https://far.example")
+    RemoteName.objects.create(server=remote, caller=user, kind="context", ours=word, theirs=word, used_at=now)
+    for subscriber, chat in ((user, was_asked), (other.user, asked)):
+        hook = Subscription.objects.create(owner=subscriber, url="https://h.example", events="*", secret="sealed")
+        told = {"askerLogin": user.login, "routeId": chat.chat_id, "question": word, "reply": f"echo {word}"}
+        Delivery.objects.create(
+            subscription=hook,
+            event_id=f"e-{hook.pk}",
+            type="agent.replied",
+            payload=json.dumps(told),
+            status="delivered",
+            queued_at=now,
+        )
+    for caller, handle in ((user, theirs.handle), (other.user, agent.handle)):
+        task = stored_task(caller, f"t-{user.pk}-{caller.pk}", handle, word)
+        StoredEvent.objects.create(task=task, seq=1, body=json.dumps({"text": word}))
+        SendKey.objects.create(
+            caller=caller, handle=handle, key=f"{user.pk}", body="b", task_id=task.pk, chat_id="c", result=word
+        )
+    config = PushConfig.objects.create(
+        task_id=word, config_id=word, caller=user, url=f"https://{word}.example", touched_at=now
+    )
+    Push.objects.create(config=config, seq=1, payload=json.dumps({"text": word}), status="failed", queued_at=now)
+    LoginCode.objects.create(
+        digest=f"d-{user.pk}", purpose="cli", user=user, code_challenge="c", machine_id=word, expires_at=now
+    )
+    ProviderIdentity.objects.create(user=user, issuer=f"https://{word}.example", subject=word)
+    Passkey.objects.create(user=user, credential_id=word, public_key=word, name=word)
+    for login, maker in ((user.login, None), (f"{word}-guest", user)):
+        Invitation.objects.create(digest=f"i-{login}", login=login, made_by=maker, expires_at=now)
+    who.user.credentials.update(name=word, machine_id=word, user_agent=word, last_used_at=now - timedelta(hours=1))
+    return who
+
+
+def stored_task(caller: User, pk: str, handle: str, word: str) -> StoredTask:
+    numbers = dict.fromkeys(("seq", "snapshot_seq", "snapshot_bytes", "events_bytes", "schema_version"), 1)
+    return StoredTask.objects.create(
+        id=pk,
+        caller=caller,
+        handle=handle,
+        context_id=word,
+        chat_id="c",
+        home="h",
+        state="completed",
+        has_ended=True,
+        updated_at=timezone.now(),
+        snapshot=json.dumps({"text": word}),
+        **numbers,
+    )
+
+
+def places_of(word: str) -> set[str]:
+    """`table.column` of every value in the database that holds a word, in any case."""
+    found = set()
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{table}"')
+            names = [column[0] for column in cursor.description]
+            for row in cursor.fetchall():
+                found |= {f"{table}.{name}" for name, value in zip(names, row, strict=True) if _holds(value, word)}
+    return found
+
+
+def _holds(value: Any, word: str) -> bool:
+    if isinstance(value, bytes | memoryview):
+        return word.encode() in bytes(value)
+    return word.lower() in str(value).lower()

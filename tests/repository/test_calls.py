@@ -1,0 +1,50 @@
+"""What an ask costs stays bounded: the calls it makes, and the modules and functions of ours that it runs through.
+
+A limit is 10 % above what was reached. `python -m lab.bench.calls --top 60` says where the calls are made.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lab.bench import calls, targets
+from lab.bench.calls import Counting
+from lab.hub_storage import MakeStorage
+
+ASKS = 60
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Of one unary ask that is alone, on SQLite. `calls`: of Python and C functions, on loop and ledger thread."""
+
+    calls: int
+    modules: int
+    functions: int
+
+
+LIMITS = {
+    "hub": Limit(calls=1_070, modules=63, functions=320),
+    "1.0": Limit(calls=1_070, modules=66, functions=325),
+}
+
+
+@pytest.fixture(scope="module")
+def counting_hub(make_storage: MakeStorage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counting]:
+    """A hub that counts its calls."""
+    folder: Path = tmp_path_factory.mktemp("calls")
+    env = targets.environment(folder) | make_storage("embedded").env
+    with calls.counting("embedded", env, folder, users=2) as hub:
+        yield hub
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", LIMITS)
+def test_an_ask_costs_no_more_than_it_did(counting_hub: Counting, dialect: str) -> None:
+    cost, limit = counting_hub.cost(dialect, "unary", 1, ASKS), LIMITS[dialect]
+    found = calls.text([cost], top=30)
+    assert cost.calls <= limit.calls, found
+    assert cost.modules <= limit.modules, found
+    assert cost.functions <= limit.functions, found

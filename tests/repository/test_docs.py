@@ -1,0 +1,284 @@
+"""What can be asked for, sent, set or refused has its line in docs/reference, and no link leads nowhere."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from a2a_bridge import errors as bridge_errors
+from a2a_bridge.versions import DIALECTS
+from accounts.error_pages import CODES, FORBIDDEN_ORIGIN
+from accounts.models import Credential
+from accounts.oauth.errors import Refused
+from accounts.tokens import PREFIXES
+from agents.api.inbound import OPEN_REASON
+from agents.core.errors import Denied
+from agents.links.channel import consumer, frames
+from agents.models.choices import Failure
+from hub.descriptions.described import OPERATIONS
+from kit import jsonrpc
+from operators.frames import FROM_OPERATOR, TO_OPERATOR
+from tests.repository.tracked import ROOT, named, shown
+
+REFERENCE = ROOT / "docs" / "reference"
+SETTINGS = ROOT / "hub" / "settings.py"
+ERROR_FRAMES = re.compile(r"(?:BadFrame|refuse)\(\s*\"(\w+)\"|super\(\).__init__\(\"(\w+)\"")
+CONSTANT = re.compile(r"[A-Z_]+\Z")
+
+
+def page(name: str) -> str:
+    return (REFERENCE / name).read_text()
+
+
+def rows(name: str) -> dict[str, str]:
+    """The table rows of a page by the code in their first column."""
+    return rows_of(page(name))
+
+
+def rows_of(text: str) -> dict[str, str]:
+    found = re.findall(r"^\| `([^`]+)`(.*)\|$", text, re.MULTILINE)
+    return {first.partition(" ")[0]: rest for first, rest in found}
+
+
+def check_lines(wanted: Iterable[str], name: str) -> None:
+    missing = sorted(word for word in wanted if f"`{word}`" not in page(name))
+    assert not missing, f"docs/reference/{name} has no line on {missing}"
+
+
+def all_subclasses(parent: type) -> Iterator[type]:
+    for child in parent.__subclasses__():
+        yield child
+        yield from all_subclasses(child)
+
+
+def error_codes() -> dict[str, int]:
+    """The codes of JSON-RPC errors by the name of their constant."""
+    constants = {**vars(jsonrpc), **vars(bridge_errors)}
+    return {
+        name: value
+        for name, value in constants.items()
+        if CONSTANT.match(name) and type(value) is int and -32800 < value < -32000
+    }
+
+
+def test_every_method_has_its_line() -> None:
+    for dialect in DIALECTS:
+        check_lines(dialect.methods, "methods.md")
+
+
+def test_every_error_code_has_its_line() -> None:
+    assert len(error_codes()) >= 12
+    for name, code in error_codes().items():
+        assert f"| {code} | `{name}` |" in page("errors.md"), f"docs/reference/errors.md has no line on {name}"
+
+
+def test_no_error_code_is_documented_that_no_code_gives() -> None:
+    told = set(re.findall(r"^\| -\d+ \| `(\w+)` \|", page("errors.md"), re.MULTILINE))
+    assert told == set(error_codes())
+
+
+def test_every_denial_has_its_line() -> None:
+    reasons = {str(denied.reason) for denied in all_subclasses(Denied)}
+    assert reasons <= rows("errors.md").keys()
+
+
+def test_every_failure_has_its_line() -> None:
+    assert {str(failure) for failure in Failure} <= rows("errors.md").keys()
+    check_lines([OPEN_REASON], "errors.md")
+
+
+def test_every_rest_error_has_its_line() -> None:
+    lines = rows("errors.md")
+    assert {*CODES.values(), FORBIDDEN_ORIGIN} <= lines.keys()
+    for status, code in CODES.items():
+        assert f"| {status} |" in f"{lines[code]}|", f"{code} is {status}"
+
+
+def test_every_frame_has_its_line() -> None:
+    of_channel, of_cli = frame_rows()
+    to_agent = {str(frame.__struct_config__.tag) for frame in frames.TO_AGENT}
+    assert {*frames.FROM_AGENT, *to_agent} <= of_channel.keys()
+    to_operator = {str(frame.__struct_config__.tag) for frame in TO_OPERATOR}
+    assert {*FROM_OPERATOR, *to_operator} <= of_cli.keys()
+
+
+def frame_rows() -> tuple[dict[str, str], dict[str, str]]:
+    """The rows of `/channel`, and those of `/cli`."""
+    of_channel, of_cli = page("frames.md").split("## Frames of /cli")
+    return rows_of(of_channel), rows_of(of_cli)
+
+
+@pytest.mark.parametrize("frame", [*FROM_OPERATOR.values(), *TO_OPERATOR], ids=lambda one: one.__name__)
+def test_every_field_of_an_operators_frame_is_named(frame: type[msgspec.Struct]) -> None:
+    line = frame_rows()[1][str(frame.__struct_config__.tag)]
+    missing = [field for field in frame.__struct_encode_fields__ if f"`{field}`" not in line]
+    assert not missing, f"{frame.__name__}: {missing}"
+
+
+@pytest.mark.parametrize("frame", [*frames.FROM_AGENT.values(), *frames.TO_AGENT], ids=lambda one: one.__name__)
+def test_every_field_of_a_frame_is_named(frame: type[frames.Frame]) -> None:
+    line = frame_rows()[0][str(frame.__struct_config__.tag)]
+    missing = [field for field in frame.__struct_encode_fields__ if f"`{field}`" not in line]
+    assert not missing, f"{frame.__name__}: {missing}"
+
+
+def test_every_error_frame_has_its_line() -> None:
+    sources = named("agents/links/channel/*.py", "hub/runtime.py")
+    codes = {code for path in sources for pair in ERROR_FRAMES.findall(path.read_text()) for code in pair if code}
+    assert {"auth_failed", "token_revoked", "bad_frame", "unknown_chat", "reply_too_large"} <= codes
+    assert codes <= rows("frames.md").keys()
+
+
+def test_every_bye_and_close_code_has_its_line() -> None:
+    sources = "".join(path.read_text() for path in named("agents/links/channel/*.py", "hub/runtime.py"))
+    check_lines(re.findall(r"(?:bye|Bye\(reason)=\"(\w+)\"", sources), "frames.md")
+    codes = {consumer.NORMAL, consumer.GOING_AWAY, consumer.POLICY_VIOLATION, consumer.SERVICE_RESTART}
+    assert {str(code) for code in codes} <= set(re.findall(r"^\| (\d{4}) \|", page("frames.md"), re.MULTILINE))
+
+
+def read_variables() -> set[str]:
+    """The environment variables hub/settings.py reads: the first argument of every `env.…(…)`."""
+    calls = [node for node in ast.walk(ast.parse(SETTINGS.read_text())) if isinstance(node, ast.Call)]
+    return {
+        call.args[0].value
+        for call in calls
+        if isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id == "env"
+        and call.args
+        and isinstance(call.args[0], ast.Constant)
+        and isinstance(call.args[0].value, str)
+    }
+
+
+def test_every_setting_has_its_line() -> None:
+    assert {"PORT", "DATA_DIR"} <= read_variables()
+    assert read_variables() <= rows("settings.md").keys()
+
+
+def test_settings_are_read_through_env_alone() -> None:
+    assert not re.search(r"os\.(environ|getenv)", SETTINGS.read_text())
+
+
+def test_no_setting_is_documented_that_no_code_reads() -> None:
+    client = "".join(path.read_text() for path in named("connect/*.py", "kit/durations.py"))
+    unread = {name for name in rows("settings.md").keys() - read_variables() if f'"{name}"' not in client}
+    assert not unread
+
+
+def test_every_make_target_has_its_line() -> None:
+    targets = re.findall(r"^([a-z-]+):(?!=)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {"run", "test"} <= set(targets)
+    check_lines([f"make {target}" for target in targets], "commands.md")
+
+
+def test_every_command_and_option_has_its_line() -> None:
+    for path in named("hub/management/commands/*.py"):
+        if path.stem != "__init__":
+            assert f"### `{path.stem}`\n" in page("commands.md"), f"manage.py {path.stem}"
+    sources = "".join(path.read_text() for path in named("hub/management/commands/*.py", "connect/cli.py"))
+    told = {word for code in re.findall(r"`(--[^`]+)`", page("commands.md")) for word in code.split()}
+    options = set(re.findall(r"add_argument\(\s*\"(--[a-z-]+)\"", sources))
+    assert {"--login", "--exec"} <= options
+    assert options <= told
+
+
+def routes(patterns: Iterable[URLPattern | URLResolver], before: str = "/") -> Iterator[tuple[str, URLPattern]]:
+    for pattern in patterns:
+        here = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, here)
+        else:
+            yield here, pattern
+
+
+def api_calls() -> Iterator[str]:
+    """`VERB /address` of everything under /api/v1."""
+    for address, pattern in routes(get_resolver().url_patterns):
+        if address.startswith("/api/v1/"):
+            view = getattr(pattern.callback, "view_class", None)  # a plain view answers GET
+            verbs = [verb for verb in ("get", "post", "put", "patch", "delete") if hasattr(view, verb)] or ["get"]
+            yield from (f"{verb.upper()} {without_names(address)}" for verb in verbs)
+    for one in OPERATIONS:
+        if one.path.startswith("/api/v1/"):
+            yield f"{one.method.upper()} {without_names(one.path)}"
+
+
+def without_names(address: str) -> str:
+    return re.sub(r"<[^>]*>|\{[^}]*\}", "{}", address)
+
+
+def test_every_rest_call_has_its_line() -> None:
+    told = set(map(without_names, re.findall(r"^\| `([A-Z]+ /api/v1/[^`]*)` \|", page("rest.md"), re.MULTILINE)))
+    assert told == set(api_calls())
+
+
+def test_every_kind_of_token_has_its_line() -> None:
+    lines = rows("tokens.md")
+    for kind in Credential.Kind:
+        assert PREFIXES[kind] in lines[kind.value]
+
+
+def test_the_changelog_knows_the_version() -> None:
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version
+    assert version[1] in (ROOT / "CHANGELOG.md").read_text()
+
+
+# Links.
+
+PAGES = named("*.md")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```$|^(?: {4}|\t)[^\n]*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and GitLab make them."""
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=shown)
+def test_relative_links_lead_somewhere(path: Path) -> None:
+    for link in LINK.findall(CODE.sub("", path.read_text())):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        assert target.exists(), f"{shown(path)}: {link}"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target.read_text()), f"{shown(path)}: {link}"
+
+
+def test_docs_named_in_the_code_exist() -> None:
+    for path in named("*.py", "Makefile"):
+        for name in re.findall(r"docs/[a-z]+/[\w./-]*\w", path.read_text()):
+            found = (ROOT / name).exists() or list(ROOT.glob(f"{name}*.md"))
+            assert found, f"{shown(path)} names {name}"
+
+
+def test_every_decision_has_its_four_headings_and_is_listed() -> None:
+    listed = (ROOT / "docs" / "adr" / "README.md").read_text()
+    for path in named("docs/adr/[0-9]*.md"):
+        headings = re.findall(r"^## (.+)$", path.read_text(), re.MULTILINE)
+        assert headings == ["Context", "Decision", "Cost", "Revisit"], shown(path)
+        assert 10 <= len(path.read_text().splitlines()) <= 40, shown(path)
+        assert f"({path.name})" in listed, shown(path)
+
+
+def test_every_refused_sign_in_has_its_line() -> None:
+    codes = {refused.code for refused in (Refused, *all_subclasses(Refused))}
+    assert codes <= rows("errors.md").keys()
+
+
+def test_every_attack_names_a_test_that_exists() -> None:
+    tests = "".join(path.read_text() for path in named("tests/*/test_*.py"))
+    told = re.findall(r"`(test_\w+)`", page("security.md"))
+    assert len(told) > 30
+    assert not [name for name in told if f"def {name}(" not in tests]

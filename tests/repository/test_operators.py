@@ -1,0 +1,85 @@
+"""What operators can be told is in one table, and each of its codes and frames in docs/reference."""
+
+import re
+
+import pytest
+
+from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
+from agents.core.targets import AmbiguousPeer, NoSuchTarget
+from agents.models.choices import Failure, Surface
+from agents.transcript.access import NotAllowed
+from agents.transcript.mentions import FilesRefused
+from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
+from hub.descriptions.described import OPERATIONS
+from operators import calls, errors, frames, socket
+from operators.calls import CALLS, find_call
+from operators.errors import FAILURE_TEXT, REFUSALS, describe_error, failure_text
+from tests.repository.test_docs import all_subclasses, page
+from tests.repository.tracked import named
+
+OWN = {one for one in vars(errors).values() if isinstance(one, type) and one.__module__ == errors.__name__}
+EXAMPLES = [
+    (errors.NoSuchAgent("a/b"), 404, "agent_not_found", "no agent or session @a/b"),
+    (errors.NoSuchSession(), 404, "not_found", "no such session"),
+]
+
+
+def test_whatever_the_core_refuses_has_its_words() -> None:
+    core = {*all_subclasses(Denied), *all_subclasses(FilesRefused), NotPublished, Unavailable, NotAllowed}
+    core |= {FileGone, AmbiguousPeer, NoSuchTarget, AlreadyResolved, NoSuchRequest}
+    own = {one for one in OWN if issubclass(one, Exception)}
+    assert set(REFUSALS) == core | own
+
+
+@pytest.mark.parametrize(("failure", "status", "code", "words"), EXAMPLES, ids=lambda one: type(one).__name__)
+def test_a_refusal_is_told_by_the_table(failure: Exception, status: int, code: str, words: str) -> None:
+    answer = describe_error(failure)
+    assert (answer.status, answer.code, answer.message) == (status, code, words)
+
+
+def test_every_failure_has_its_text() -> None:
+    assert set(FAILURE_TEXT) == set(Failure)
+    assert "2.5 s" in failure_text(Failure.TIMEOUT, 2.5)
+    assert failure_text("deleted", 60) == errors.GONE_TEXT
+
+
+def test_every_code_has_its_line() -> None:
+    section = page("errors.md").partition("## Operators' refusals\n")[2].partition("\n## ")[0]
+    documented = dict(re.findall(r"^\| `([^|]+)` \| (\d{3}) \|", section, re.MULTILINE))
+    codes = {code: status for codes, status in documented.items() for code in codes.split("`, `")}
+    assert codes.pop("request_timeout") == "408"
+    assert codes == {refusal.code: str(refusal.status) for refusal in REFUSALS.values()}
+
+
+def test_every_frame_has_its_line_and_fields() -> None:
+    section = page("frames.md").partition("## Frames of /cli\n")[2].partition("\n## ")[0]
+    for frame in {*frames.FROM_OPERATOR.values(), *frames.TO_OPERATOR}:
+        tag = str(frame.__struct_config__.tag)
+        lines = re.findall(rf"^\| `{tag}` \|.*$", section, re.MULTILINE)
+        assert lines, f"docs/reference/frames.md has no line on {tag}"
+        assert all(f"`{field}`" in lines[0] for field in frame.__struct_encode_fields__), tag
+
+
+def test_every_error_frame_and_close_code_has_its_line() -> None:
+    section = page("frames.md").partition("### Errors and close codes of /cli\n")[2].partition("\n## ")[0]
+    sources = "".join(path.read_text() for path in named("operators/*.py"))
+    codes = set(re.findall(r"(?:BadFrame|refuse)\(\"(\w+)\"", sources))
+    assert {"auth_failed", "halted", "token_revoked", "bad_frame", "unknown_type"} == codes
+    assert all(f"`{code}`" in section for code in codes)
+    closes = {socket.POLICY_VIOLATION, socket.SERVICE_RESTART, socket.TRY_AGAIN_LATER}
+    assert {str(code) for code in closes} | {"1009", "1011"} == set(
+        re.findall(r"^\| (\d{4}) \|", section, re.MULTILINE)
+    )
+    assert "1000" not in re.findall(r"end\((\d+)\)", sources)
+
+
+def test_every_call_is_described_and_found() -> None:
+    assert all(one in OPERATIONS for one in calls.OPERATIONS)
+    assert [find_call(call.operation.path) for call in CALLS] == [
+        (call, call.path.fullmatch(call.operation.path).groupdict())  # type: ignore[union-attr]
+        for call in CALLS
+    ]
+
+
+def test_every_surface_stands_in_the_table_of_asking() -> None:
+    assert set(Surface) <= set(re.findall(r"\| `(\w+)` \|", page("asking.md")))

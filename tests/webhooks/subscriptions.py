@@ -1,0 +1,68 @@
+"""Subscriptions and deliveries of one database, and ways to make time pass for them."""
+
+import hashlib
+import hmac
+from typing import Any
+
+from standardwebhooks import Webhook
+
+from accounts.models import User
+from kit.clock import db_now
+from lab.receivers import Received
+from webhooks.models import Delivery, Subscription
+from webhooks.outbox import OutboxEvent, record
+from webhooks.sending import Sender, SendLimits, client, lease
+from webhooks.subscription_changes import WithSecret, subscribe
+
+NOWHERE = "https://hook.invalid/"
+
+
+def subscribed(owner: User, url: str = NOWHERE, events: str = "*", **fields: Any) -> WithSecret:
+    return subscribe(owner, {"url": url, "events": events, **fields})
+
+
+def happening(*audience: User, type: str = "chat.event", **fields: Any) -> OutboxEvent:
+    fields = {"payload": {"n": 1}, **fields}
+    return OutboxEvent(type=type, audience=[user.pk for user in audience], **fields)
+
+
+def happen(*audience: User, **fields: Any) -> int:
+    """One event; how many are told."""
+    return record([happening(*audience, **fields)])
+
+
+def deliver() -> int:
+    """What the job does: how many attempts."""
+    return Sender(client()).run()
+
+
+def make_due() -> None:
+    """Whatever is to be tried again some time, is now; leases run out."""
+    Delivery.objects.exclude(next_attempt_at=None).update(next_attempt_at=db_now())
+
+
+def only_delivery() -> Delivery:
+    return Delivery.objects.select_related("subscription").get()
+
+
+def fresh(subscription: Subscription) -> Subscription:
+    return Subscription.objects.get(pk=subscription.pk)
+
+
+def check_signed(one: Received, *secrets: str) -> Any:
+    """Both signatures of a request are good for each of these secrets; the body. By the receiver's own means."""
+    parts = [pair.split("=", 1) for pair in one.headers["x-clawborrator-signature"].split(",")]
+    assert parts[0][0] == "t"
+    assert [name for name, _ in parts[1:]] == ["v1"] * len(secrets)
+    signed = parts[0][1].encode() + b"." + one.body
+    given = [value for _, value in parts[1:]]
+    assert given == [hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest() for secret in secrets]
+    assert one.headers["webhook-timestamp"] == parts[0][1]
+    bodies = [Webhook(secret).verify(one.body, one.headers) for secret in secrets]
+    assert bodies[0]["eventId"] == one.headers["webhook-id"]
+    return bodies[0]
+
+
+def lease_all() -> int:
+    """Lease what is due; returns how many."""
+    return len(lease(SendLimits()))
