@@ -21,7 +21,7 @@ from a2a.types import (
     TaskQueryParams,
 )
 from pydantic import BaseModel
-from said import ENDED, attempt, run, say
+from output import ENDED, attempt, run, say
 
 UNKNOWN = str(uuid.uuid4())
 
