@@ -20,8 +20,8 @@ from a2a.types import (
     TaskPushNotificationConfig,
     TaskQueryParams,
 )
-from pydantic import BaseModel
 from output import ENDED, attempt, run, say
+from pydantic import BaseModel
 
 UNKNOWN = str(uuid.uuid4())
 
