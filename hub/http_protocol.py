@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from kit.asgi import ALLOW_ALL
 from kit.durations import seconds
 
-HEAD_WITHIN_S = seconds(10.0, at_least_s=2.5)
+HEAD_WITHIN_S = seconds(10.0, at_least_s=5.0)
 MAX_HEAD_BYTES = 65_536
 LEAVE_WITHIN_S = seconds(10.0, at_least_s=2.5)
 STOOD_STILL_S = seconds(3.0, at_least_s=2.0)  # longer than the second from one look to the next

@@ -132,7 +132,7 @@ class HubServices:
     def operator_socket(self) -> OperatorSocket:
         """A consumer for one operator's socket."""
         return OperatorSocket(
-            switchboard=self.operators.switchboard,
+            prompt_service=self.operators.prompt_service,
             live=self.live,
             ledger=self.ledger,
             operator_sockets=self.operator_sockets,
@@ -204,7 +204,7 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
-    switchboard = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
+    prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
         ledger=ledger,
@@ -224,7 +224,7 @@ def build_services() -> HubServices:
         requests=requests,
         meter=meter,
         hook_events=hook_events,
-        operators=Operators(switchboard, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
+        operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
         pushes=pushes,
         pusher=push_thread,
@@ -232,7 +232,7 @@ def build_services() -> HubServices:
         counts=counts,
         spans=spans,
     )
-    # Last: the ledger carries by the courier, and the courier delivers to the parts built above.
+    # Last: the ledger sends through the message sender, which delivers to the parts built above.
     message_sender.address(process_id, hub_services.take, post)
     return hub_services
 

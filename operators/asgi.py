@@ -45,7 +45,7 @@ class Answer:
 class Operators:
     """Serves `CALLS`. `public_url`: whose pages may use the cookie; `app_origins`: whose may read answers."""
 
-    switchboard: PromptService
+    prompt_service: PromptService
     ledger: Ledger
     callers: OpenRequests
     public_url: str
@@ -79,7 +79,7 @@ class Operators:
         identity = check_caller(token, found.identity if found else None, TokenScope.ASK)
         wanted = read(body, call.operation.request)
         asker = Asker(user_id=identity.user_id, login=identity.login, traceparent=request.traceparent)
-        answer = await call.run(self.switchboard, asker, names, wanted)
+        answer = await call.run(self.prompt_service, asker, names, wanted)
         return Answer(200, await self._follow(identity, answer) if isinstance(answer, Pending) else answer)
 
     async def _follow(self, identity: Identity, pending: Pending) -> Any:

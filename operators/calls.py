@@ -47,26 +47,28 @@ class Call:
     operation: Operation
 
 
-async def prompt(switchboard: PromptService, asker: Asker, names: Names, body: PromptBody) -> PromptSent:
+async def prompt(prompt_service: PromptService, asker: Asker, names: Names, body: PromptBody) -> PromptSent:
     """Prompt a session; never waits for the reply."""
     wanted = PromptRequest(
         session_id=session_id_of(names["id"]), text=body.text, attachments=body.attachments or ()
     )
-    prompted = await switchboard.prompt(asker, wanted, surface=Surface.PROMPT)
+    prompted = await prompt_service.prompt(asker, wanted, surface=Surface.PROMPT)
     routed_to = UNSET if prompted.routed_to is None else prompted.routed_to
     return PromptSent(ok=True, chat_id=prompted.chat_id, ts=now(), routed_to_agent=routed_to)
 
 
-async def route(switchboard: PromptService, asker: Asker, names: Names, body: RouteBody) -> RouteAnswer | Pending:
+async def route(
+    prompt_service: PromptService, asker: Asker, names: Names, body: RouteBody
+) -> RouteAnswer | Pending:
     """Prompt a peer; an ask waits for the reply."""
-    routed = await switchboard.route(asker, names["peer"], body.prompt, body.mode)
+    routed = await prompt_service.route(asker, names["peer"], body.prompt, body.mode)
     sent = RouteAnswer(ok=True, chat_id=routed.chat_id, session_id=routed.session_id, mode=body.mode)
-    return Pending(_with_reply(sent, routed, switchboard.reply_wait_s)) if body.mode == "ask" else sent
+    return Pending(_with_reply(sent, routed, prompt_service.reply_wait_s)) if body.mode == "ask" else sent
 
 
-async def probe(switchboard: PromptService, asker: Asker, names: Names, body: ProbeBody) -> ProbeAnswer:
+async def probe(prompt_service: PromptService, asker: Asker, names: Names, body: ProbeBody) -> ProbeAnswer:
     """Prompt many peers; never waits for a reply."""
-    found = await switchboard.probe(asker, body.prompt, body.peers)
+    found = await prompt_service.probe(asker, body.prompt, body.peers)
     return ProbeAnswer([ProbeSent(one.name, one.session_id, one.status) for one in found])
 
 

@@ -55,7 +55,7 @@ class Conversation:
         self,
         identity: Identity,
         *,
-        switchboard: PromptService,
+        prompt_service: PromptService,
         live: LiveViews,
         meter: StorageMeter,
         process_id: str,
@@ -64,7 +64,7 @@ class Conversation:
         self.user_id = identity.user_id
         self._login = identity.login
         self._asker = Asker(user_id=identity.user_id, login=identity.login)
-        self._switchboard = switchboard
+        self._switchboard = prompt_service
         self._live = live
         self._meter = meter
         self._process_id = process_id
@@ -98,11 +98,11 @@ class Conversation:
     # As a watcher.
 
     def see(self, session_id: int, frame: bytes) -> None:
-        """See `agents.transcript.announcements.Watcher`."""
+        """See `agents.core.live_views.Watcher`."""
         self._outlet.put(frame)
 
     def look_again(self, session_id: int) -> None:
-        """See `agents.transcript.announcements.Watcher`."""
+        """See `agents.core.live_views.Watcher`."""
         self._looking.start(self._look(session_id), name="look again")
 
     async def _look(self, session_id: int) -> None:

@@ -87,7 +87,7 @@ class OperatorSocket(SocketConsumer):
     def __init__(
         self,
         *,
-        switchboard: PromptService,
+        prompt_service: PromptService,
         live: LiveViews,
         ledger: Ledger,
         operator_sockets: OperatorSockets,
@@ -96,7 +96,7 @@ class OperatorSocket(SocketConsumer):
         public_url: str,
     ) -> None:
         super().__init__()
-        self._switchboard = switchboard
+        self._switchboard = prompt_service
         self._live = live
         self._ledger = ledger
         self._operator_sockets = operator_sockets
@@ -147,7 +147,7 @@ class OperatorSocket(SocketConsumer):
             return
         self._conversation = Conversation(
             identity,
-            switchboard=self._switchboard,
+            prompt_service=self._switchboard,
             live=self._live,
             meter=self._meter,
             process_id=self._process_id,

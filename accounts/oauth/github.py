@@ -1,6 +1,6 @@
-"""The leg to GitHub and back, by Authlib: where to send a browser, and whom the code it brings speaks for.
+"""Signs in with GitHub, by Authlib: where to send a browser, and which account its code stands for.
 
-GitHub's token lives as long as the leg: it is neither stored nor logged.
+GitHub's token is used within one request: it is neither stored nor logged.
 """
 
 import logging
@@ -113,7 +113,7 @@ def authorize_url(state: str, verifier: str) -> str:
 
 @contextmanager
 def leg(code: str, verifier: str) -> Iterator[GitHub]:
-    """Redeem a code; GitHub as its user, for the length of the block. All of it must end within LEG_WITHIN_S.
+    """Redeem a code; GitHub as its user, for the length of the block. All of it must end within PROVIDER_WITHIN_S.
 
     Raises:
         GitHubRefused: the code is not good for this sign-in.

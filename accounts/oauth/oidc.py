@@ -90,7 +90,7 @@ def authorize_url(provider: Provider, *, state: str, verifier: str, nonce: str) 
 
 
 def redeem(provider: Provider, code: str, *, verifier: str, nonce: str, issuer: str) -> OidcProfile:
-    """Whom a code speaks for. All of it must end within LEG_WITHIN_S.
+    """Whom a code speaks for. All of it must end within PROVIDER_WITHIN_S.
 
     `issuer`: the `iss` that came with the code, if any (RFC 9207).
 

@@ -17,7 +17,7 @@ MAX_ANSWER_BYTES = 262_144
 
 
 def open_session(client_id: str, client_secret: str, callback: str, **options: Any) -> OAuth2Session:
-    """A session of an OAuth client. Whatever it asks must be answered within LEG_WITHIN_S, all together."""
+    """A session of an OAuth client. Whatever it asks must be answered within PROVIDER_WITHIN_S, all together."""
     session = OAuth2Session(
         client_id=client_id,
         client_secret=client_secret,

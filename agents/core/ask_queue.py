@@ -27,18 +27,18 @@ class _Waiter:
 
     def __init__(self, running: RunningTurn) -> None:
         self.running = running
-        self._is_rung = False
+        self._is_woken = False
 
-    def wake_first(self) -> None:
+    def wake(self) -> None:
         """Wake it: the agent may be free."""
-        self._is_rung = True
+        self._is_woken = True
         self.running.until_replied.wake()
 
     async def wait_for_wake(self, within_s: float) -> None:
-        """Wait for `wake_first`, for the end of the turn, or for `within_s`."""
-        if not self._is_rung and self.running.ending is None:
+        """Wait for `wake`, for the end of the turn, or for `within_s`."""
+        if not self._is_woken and self.running.ending is None:
             await self.running.until_replied.wait(within_s)
-        self._is_rung = False
+        self._is_woken = False
 
 
 class AskQueue:
@@ -48,7 +48,7 @@ class AskQueue:
         self._ledger = ledger
         self._clock = clock
         self._waiters: dict[str, _Waiter] = {}
-        self._lines: dict[int, dict[str, _Waiter]] = {}
+        self._by_session: dict[int, dict[str, _Waiter]] = {}
 
     def __len__(self) -> int:
         return len(self._waiters)
@@ -68,15 +68,15 @@ class AskQueue:
 
     def wake_first(self, session_id: int) -> None:
         """A turn of the session ended: wake the first ask that waits for it."""
-        for waiter in self._lines.get(session_id, {}).values():
-            waiter.wake_first()
+        for waiter in self._by_session.get(session_id, {}).values():
+            waiter.wake()
             return
 
     async def wait(self, running: RunningTurn, waits: MustWait) -> OpenTurn | SettledTurn:
         """Wait for admission; returns the turn, or the refusal, whose audit row is written."""
         ask = running.turn.ask
         waiter = _Waiter(running)
-        line = self._lines.setdefault(ask.target.session_id, {})
+        line = self._by_session.setdefault(ask.target.session_id, {})
         self._waiters[ask.chat_id] = line[ask.chat_id] = waiter
         deadline = self._clock() + waits.wait_s
         try:
@@ -84,7 +84,7 @@ class AskQueue:
         finally:
             del self._waiters[ask.chat_id], line[ask.chat_id]
             if not line:
-                del self._lines[ask.target.session_id]
+                del self._by_session[ask.target.session_id]
             self.wake_first(ask.target.session_id)
 
     async def _see_through(

@@ -1,7 +1,8 @@
 """The messages between hub processes, and the protocol of their transport.
 
 Messages name no process: `Post.send` does. Prompts and finals are acknowledged by messages of their own
-(Taken or Refused, Got); a prompt is never sent twice, a final is sent again until it is Got.
+(PromptTaken or PromptRefused, FinalReceived). A prompt is never sent twice, a final is sent again until it is
+received.
 """
 
 from collections.abc import Awaitable, Callable

@@ -49,7 +49,9 @@ def remove_connection(connection_id: int, *, delete_session: bool = False) -> No
 def record_heartbeat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -> Heartbeat:
     """Store this process's heartbeat and find lost connections. `mine`: own connections with their sessions."""
     now = db_now()
-    if not Process.objects.filter(pk=process_id).update(beat_at=now):  # a lock on its key would hold up `register`
+    if not Process.objects.filter(pk=process_id).update(
+        beat_at=now
+    ):  # a lock on its key would hold up `register_connection`
         start = {"host": socket.gethostname()[:255], "pid": os.getpid(), "started_at": now, "beat_at": now}
         Process.objects.create(id=process_id, **start)
     rows = Connection.objects.filter(pk__in=mine, process_id=process_id)
@@ -116,14 +118,18 @@ def remove_all_processes() -> None:
 @transaction.atomic
 def remove_processes(processes: QuerySet[Process]) -> int:
     """Delete the rows of dead or stopping processes and end their connections; returns the number of processes."""
-    ids = list(processes.select_for_update(no_key=True).values_list("pk", flat=True))  # before sessions, as `beat`
+    ids = list(
+        processes.select_for_update(no_key=True).values_list("pk", flat=True)
+    )  # before sessions, as in `record_heartbeat`
     _drop(Connection.objects.filter(process_id__in=ids), db_now())
     return Process.objects.filter(pk__in=ids).delete()[0]
 
 
 @transaction.atomic
 def _disconnect(connection_id: int) -> Session | None:
-    locked = Session.objects.select_for_update(no_key=True, of=("self",))  # the session first, as `register` does
+    locked = Session.objects.select_for_update(
+        no_key=True, of=("self",)
+    )  # the session first, as in `register_connection`
     session: Session | None = locked.filter(connection__pk=connection_id).first()
     if session is None:
         return None

@@ -60,7 +60,7 @@ def publish_agent(
     isolation, which is on by default.
 
     Raises:
-        BadSlug, Taken, QuotaExceeded: nothing was written.
+        BadSlug, HandleTaken, QuotaExceeded: nothing was written.
     """
     try:
         with transaction.atomic():
@@ -94,7 +94,7 @@ def choose_handle(owner: User, session: Session, slug: str | None) -> FreeHandle
     """Choose the handle under which this session can be published.
 
     Raises:
-        BadSlug, Taken: no handle is possible.
+        BadSlug, HandleTaken: no handle is possible.
     """
     handle = f"{owner.login}/{_slug(session, slug)}"
     if holder := Agent.objects.kept().filter(session=session).first():

@@ -35,10 +35,6 @@ class Migration(migrations.Migration):
             name='reachable_from',
             field=models.DateTimeField(editable=False, null=True),
         ),
-        migrations.AddIndex(
-            model_name='session',
-            index=models.Index(condition=models.Q(('reachable_from__isnull', False)), fields=['reachable_from'], name='session_reachable_from'),
-        ),
         # Nothing to undo: the columns go, and the table of remote servers was not changed.
         migrations.RunPython(name_links, migrations.RunPython.noop),
     ]

@@ -79,7 +79,7 @@ def _thin_out(session_ids: Sequence[int], gone: Deletion) -> None:
 def _delete_in_batches(rows: QuerySet[Model]) -> int:
     """Delete what there is now; an agent that goes on writing does not keep this going.
 
-    No rests between (`kit.batches`): `presence.leave` holds one of few places to register meanwhile.
+    No rests between (`kit.batches`): `presence.remove_connection` holds one of few places to register meanwhile.
     """
     last = rows.aggregate(last=Max("pk"))["last"] or 0
     count = 0

@@ -56,7 +56,7 @@ class Availability:
         """The typical latency in words."""
         if self.typical_ms is None:
             return "no answers lately"
-        return f"answers in {load_agent_availability(self.typical_ms / 1000)}"
+        return f"answers in {format_duration(self.typical_ms / 1000)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def advise(agent: Agent, standing: Availability, visitor: User | None, now: date
     return Advice("It is online and free. Ask away.", may_ask=True)
 
 
-def load_agent_availability(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A length of time as people say it: `under 1 s`, `12 s`, `3 min`, `5 h`."""
     if seconds < 1:
         return "under 1 s"
@@ -161,7 +161,7 @@ def _of_offline(agent: Agent, *, is_owner: bool, now: datetime) -> str:
 
 def _of_spent(agent: Agent, standing: Availability, *, is_owner: bool, now: datetime) -> str:
     midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-    left = load_agent_availability((midnight - now).total_seconds())
+    left = format_duration((midnight - now).total_seconds())
     if agent.daily_budget == 0:
         return f"Its daily budget is 0: it takes no questions. {'Raise it.' if is_owner else 'Ask another agent.'}"
     if standing.is_own:

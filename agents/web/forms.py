@@ -179,7 +179,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields["allowed_logins"].initial = load_granted_logins([self.instance.pk])[self.instance.pk]
 
     def settings(self) -> dict[str, Any]:
-        """What was chosen, as `publishing.publish` takes it."""
+        """What was chosen, as `publishing.publish_agent` takes it."""
         chosen = self.cleaned_data
         details = {field: chosen[field] for field in EDITABLE}
         return {"details": details, "allowed": chosen["allowed_logins"], "budgets": chosen["caller_budgets"]}
@@ -286,7 +286,7 @@ class NewAgentForm(AgentForm):
         """Make the agent.
 
         Raises:
-            publishing.Taken, QuotaExceeded: nothing was written.
+            publishing.HandleTaken, QuotaExceeded: nothing was written.
         """
         chosen = self.cleaned_data
         return publishing.publish_agent(

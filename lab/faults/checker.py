@@ -38,7 +38,7 @@ OF_SOME_FAULTS: Sequence[Check] = (
 
 
 def check(found: Evidence, faults: Sequence[str]) -> list[Row]:
-    """A row for each invariant, then one for each figure that faults noted (`SessionAudience.saw`).
+    """A row for each invariant, then one for each figure that faults noted (`Scene.saw`).
 
     A row that these faults, or a load of some hundred asks, must fill is a violation when nothing is in it.
     """

@@ -47,9 +47,11 @@ def share(role: str) -> tuple[Session, User]:
 
 def converse(bob: User, live: LiveViews, heard: Heard) -> Conversation:
     identity = Identity(1, "session", "", bob.pk, bob.login, is_staff=False, is_stale=False)
-    switchboard = wiring.build_services().operators.switchboard
+    prompt_service = wiring.build_services().operators.prompt_service
     meter = StorageMeter(1, time.monotonic)
-    return Conversation(identity, switchboard=switchboard, live=live, meter=meter, process_id="here", outlet=heard)
+    return Conversation(
+        identity, prompt_service=prompt_service, live=live, meter=meter, process_id="here", outlet=heard
+    )
 
 
 async def show(live: LiveViews, session: Session) -> None:

@@ -1,4 +1,4 @@
-"""Parameters of A2A 1.0: what a request may hold, in camelCase. `v1_reading` checks the rest."""
+"""Parameters of A2A 1.0: what a request may hold, in camelCase. `reading.py` checks the rest."""
 
 from typing import Annotated
 

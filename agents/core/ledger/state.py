@@ -120,7 +120,7 @@ Then = Callable[[LookUpResult], Admit | Deny]
 
 
 class LookUp(NamedTuple):
-    """What to find: a token's digest, an agent's handle, a session's public id. Result: Found.
+    """What to find: a token's digest, an agent's handle, a session's public id. Result: LookUpResult.
 
     `then`: makes an ask of what was found, that is decided in the same batch; its result is that of this work, or
     what `then` raises. It is called once, in the ledger's thread, and must be quick.

@@ -11,7 +11,7 @@ from kit import sql
 
 
 class Admit(Struct, frozen=True):
-    """Decide this ask. Result: OpenTurn; or Denied, NotPublished, Waits, raised. `in_queue`: it waits already."""
+    """Decide this ask. Result: OpenTurn, or raises Denied, NotPublished, MustWait. `in_queue`: it waits."""
 
     ask: Ask
     in_queue: bool = False

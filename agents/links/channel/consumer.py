@@ -173,7 +173,7 @@ class AgentSocket(FrameSocket):
         """Send a question. See `agents.links.channel.link.Socket`."""
         if self._over:
             raise NotDelivered
-        # Before it is sent: the agent's answer may be read before `_send_text` returns.
+        # Before it is sent: the agent's answer may be read before `_send_encoded` returns.
         self._prompts.begin(prompt)
         try:
             async with self._prompting:  # in order, also while the agent takes nothing

@@ -261,7 +261,7 @@ def _get_known(ask: Ask) -> Known:
         is_refused=bool(server.card_refusal),
         keys=tuple(server.card_keys),
     )
-    # `enter` last: it may use up the one trial of a half-open breaker, after all that can fail.
+    # `enter_breaker` last, after all that can fail: it may use up the one trial of a half-open breaker.
     return Known(place, find_names(server, ask), enter_breaker(server), server.tells_caller)
 
 

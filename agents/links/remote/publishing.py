@@ -64,10 +64,10 @@ def publish_remote(
     allowed: Sequence[User] | None = None,
     budgets: CallerBudgets | None = None,
 ) -> publishing.Published:
-    """Make an agent of a server, with a session of its own; its card is approved. See `publishing.publish`.
+    """Make an agent of a server, with a session of its own; its card is approved. See `publishing.publish_agent`.
 
     Raises:
-        publishing.BadSlug, publishing.Taken, QuotaExceeded: nothing was written.
+        publishing.BadSlug, publishing.HandleTaken, QuotaExceeded: nothing was written.
     """
     check_session_quota(owner.pk)
     card = wanted.card

@@ -7,9 +7,12 @@ be asked again is a column of its session; all processes read them. When its tim
 the first call tries, while for all others it stays open.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
@@ -37,10 +40,11 @@ def enter_breaker(server: RemoteServer) -> bool:
         return False
     now = db_now()
     trial = {"retry_at": now + timedelta(seconds=TRIAL_S)}
-    # The condition stands in the UPDATE: of the calls of all processes exactly one gets the trial.
-    if not RemoteServer.objects.filter(pk=server.pk, retry_at__lte=now).update(**trial):
-        raise BreakerOpen("it failed too often, and is left alone for a while")
-    write_reachable(server.pk)
+    with _session_locked(server.pk):
+        # The condition stands in the UPDATE: of the calls of all processes exactly one gets the trial.
+        if not RemoteServer.objects.filter(pk=server.pk, retry_at__lte=now).update(**trial):
+            raise BreakerOpen("it failed too often, and is left alone for a while")
+        write_reachable(server.pk)
     return True
 
 
@@ -61,13 +65,14 @@ class Breakers:
 
 
 def close_breaker(server_id: int) -> None:
-    """It answers."""
-    RemoteServer.objects.filter(pk=server_id).update(retry_at=None, opens=0, last_failure="")
-    write_reachable(server_id)
+    """Close the breaker of a server that answered."""
+    with _session_locked(server_id):
+        RemoteServer.objects.filter(pk=server_id).update(retry_at=None, opens=0, last_failure="")
+        write_reachable(server_id)
 
 
 def open_breaker(server_id: int, words: str) -> None:
-    """It does not: leave it alone, twice as long as the time before."""
+    """Open the breaker of a server that fails, for twice as long as the time before."""
     _open(server_id, RemoteServer.objects.filter(pk=server_id), words)
 
 
@@ -81,20 +86,31 @@ def open_breaker_at_once(server_id: int, card_url: str, words: str, *, tried: bo
 
 
 def write_reachable(server_id: int) -> None:
-    """Let the session of a server say when it can be asked, as the server's row does now.
+    """Copy when the server can be asked from its row to its session.
 
-    In a transaction the session is locked before the server. Outside of one, a process that dies between the two
-    updates leaves the session behind: an ask too many ends as `BreakerOpen`, an agent too long offline is back at
-    `reachable_from`.
+    Call it in a transaction that locked the session before the server.
     """
     retry_at = RemoteServer.objects.filter(session=OuterRef("pk")).values("retry_at")
     Session.objects.filter(remote__pk=server_id).update(reachable_from=Coalesce(Subquery(retry_at), db_now()))
 
 
 def _open(server_id: int, found: QuerySet[RemoteServer], words: str) -> None:
-    for opens in found.values_list("opens", flat=True):
-        found.update(retry_at=_later(opens), opens=F("opens") + 1, last_failure=words[:MAX_FAILURE_CHARS])
-        write_reachable(server_id)
+    with _session_locked(server_id):
+        for opens in found.values_list("opens", flat=True):
+            found.update(retry_at=_later(opens), opens=F("opens") + 1, last_failure=words[:MAX_FAILURE_CHARS])
+            write_reachable(server_id)
+
+
+@contextmanager
+def _session_locked(server_id: int) -> Iterator[None]:
+    """A transaction that holds the session of a server.
+
+    The session is locked before the server's row, as everywhere. Without the lock, two processes that change a
+    breaker at once could leave the session with the `retry_at` of the change that was overwritten.
+    """
+    with transaction.atomic():
+        Session.objects.select_for_update(no_key=True).filter(remote__pk=server_id).first()
+        yield
 
 
 def _later(opens: int) -> datetime:

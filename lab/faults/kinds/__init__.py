@@ -1,1 +1,1 @@
-"""Every fault, one module for those that are alike, each with its `FAULTS`; `faults.table` lists them."""
+"""Every fault, one module for those that are alike, each with its `FAULTS`; `lab.faults.table` lists them."""
