@@ -8,10 +8,10 @@ from datetime import timedelta
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from accounts.authn import digest
 from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.oauth.errors import InvalidState
 from accounts.oauth.models import LoginAttempt
-from accounts.tokens import digest
 from kit.clock import db_now
 from kit.ids import unguessable
 

@@ -15,8 +15,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.rendering import NO_STORE, api_session_token, user_agent_of
+from accounts.authn import find_caller
 from accounts.browser import own_path, sign_in
-from accounts.callers import find_caller
 from accounts.models import LoginAttempt
 from accounts.oauth import attempts, authorization_requests, codes, devices, github, provider_accounts
 from accounts.oauth.attempts import browser_key, keep_key, sound_key

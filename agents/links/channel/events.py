@@ -13,8 +13,7 @@ import msgspec
 from django.db import DatabaseError
 from msgspec import Meta, Struct
 
-from accounts.authn import AGENT_KINDS, presented
-from accounts.callers import check_caller
+from accounts.authn import AGENT_KINDS, check_caller, presented
 from accounts.error_pages import INTERNAL, INTERNAL_TEXT
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
