@@ -36,7 +36,7 @@ from kit.durations import seconds
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 from kit.waits import wait_within
 
-SEND_WITHIN_S = seconds(30.0)
+SEND_WITHIN_S = seconds(30.0, at_least_s=10.0)
 CORS = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", b"A2A-Extensions, X-A2A-Extensions, traceparent"),

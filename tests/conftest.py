@@ -18,7 +18,7 @@ from tests.templates import kept
 
 LONGEST_CALL_S = 20.0
 BESIDE_OTHERS = 3  # times as long beside other workers, whose tests run hubs on the same cores
-HUBS = {"hub", "embedded_hub", "impatient_hub", "two_process_hub", "site", "signin_hub"}  # of a whole session
+HUBS = {"hub", "embedded_hub", "short_wait_hub", "two_process_hub", "site", "signin_hub"}  # of a whole session
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.distributed])]
 GROUP = pytest.StashKey[str]()  # what a test shares with others
 
@@ -112,7 +112,7 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest, tmp_path_factor
     """
     connection.settings_dict["TEST"]["MIGRATE"] = False
     if connection.vendor == "sqlite":
-        homes: EmbeddedStorages = request.getfixturevalue("embedded_homes")
+        homes: EmbeddedStorages = request.getfixturevalue("embedded_storages")
         file = tmp_path_factory.mktemp("in-process") / SQLITE_FILE
         shutil.copy2(homes.template / SQLITE_FILE, file)
         connection.settings_dict["TEST"]["NAME"] = str(file)
@@ -136,7 +136,7 @@ def make_storage(
         folder = tmp_path_factory.mktemp(f"{name}-{next(numbers)}") / "data"
         if name == "embedded":
             return embedded_storages.new(folder)
-        grown: DistributedStorages = request.getfixturevalue("grown_homes")
+        grown: DistributedStorages = request.getfixturevalue("distributed_storages")
         return grown.new(folder)
 
     return make

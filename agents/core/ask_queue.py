@@ -35,7 +35,7 @@ class _Waiter:
         self.running.until_replied.wake()
 
     async def wait_for_wake(self, within_s: float) -> None:
-        """Wait for `ring`, for the end of the turn, or for `within_s`."""
+        """Wait for `wake_first`, for the end of the turn, or for `within_s`."""
         if not self._is_rung and self.running.ending is None:
             await self.running.until_replied.wait(within_s)
         self._is_rung = False

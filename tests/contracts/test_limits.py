@@ -30,7 +30,7 @@ async def make_rate() -> AsyncIterator[MakeRate]:
 def redis_url(request: pytest.FixtureRequest) -> str:
     if request.param == "memory":
         return ""
-    homes: DistributedStorages = request.getfixturevalue("grown_homes")
+    homes: DistributedStorages = request.getfixturevalue("distributed_storages")
     return homes.servers.redis_url(502)
 
 

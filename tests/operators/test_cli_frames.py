@@ -27,7 +27,10 @@ def said(answer: Json, code: str) -> str:
 
 async def test_subscribed_comes_first_then_presence_then_what_is_pending(hub: HubProcess) -> None:
     async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
-        put(hub, *[("ask_leave", {"session": agent.session_id, "request_id": one}) for one in ("r1", "r2")])
+        put(
+            hub,
+            *[("request_permission", {"session": agent.session_id, "request_id": one}) for one in ("r1", "r2")],
+        )
         async with Operator(hub.urls[-1], hub.mint("owner", "session")) as operator:
             await operator.subscribe(agent.session_id)
             await operator.heard("permission_request", count=2)
@@ -133,7 +136,7 @@ async def test_each_frame_takes_its_role(hub: HubProcess, role: str) -> None:
     ranks = ["viewer", "prompter", "approver"]
     async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
         share(hub, agent.session_id, frank=role)
-        put(hub, ("ask_leave", {"session": agent.session_id, "request_id": "r"}))
+        put(hub, ("request_permission", {"session": agent.session_id, "request_id": "r"}))
         async with Operator(hub.urls[-1], hub.mint("frank", "session")) as operator:
             frames: dict[str, tuple[str, dict[str, Any]]] = {
                 "prompt": ("prompter", {"text": "x"}),
@@ -150,7 +153,7 @@ async def test_each_frame_takes_its_role(hub: HubProcess, role: str) -> None:
 
 async def test_absent_and_not_yours_look_the_same(hub: HubProcess, alice: str) -> None:
     async with Echo(hub.url, hub.mint("owner", "channel")) as agent, Operator(hub.urls[-1], alice) as operator:
-        put(hub, ("ask_leave", {"session": agent.session_id, "request_id": "r"}))
+        put(hub, ("request_permission", {"session": agent.session_id, "request_id": "r"}))
         for kind, fields in {
             "subscribe": {},
             "prompt": {"text": "x"},
@@ -184,7 +187,7 @@ async def test_an_op_message_is_for_operators_and_kept(hub: HubProcess, alice: s
 async def test_the_first_decision_wins(hub: HubProcess, alice: str) -> None:
     async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         share(hub, agent.session_id, alice="approver")
-        put(hub, ("ask_leave", {"session": agent.session_id, "request_id": "r"}))
+        put(hub, ("request_permission", {"session": agent.session_id, "request_id": "r"}))
         async with Operator(hub.url, hub.mint("owner", "session")) as one, Operator(hub.urls[-1], alice) as two:
             for each in (one, two):
                 await each.subscribe(agent.session_id)

@@ -20,8 +20,8 @@ from a2a.types import (
     TaskPushNotificationConfig,
     TaskQueryParams,
 )
+from output import ENDED, attempt, run, say
 from pydantic import BaseModel
-from said import ENDED, attempt, run, say
 
 UNKNOWN = str(uuid.uuid4())
 

@@ -15,7 +15,7 @@ from a2a.client import AuthInterceptor, Client, ClientConfig, CredentialService,
 from a2a.helpers import new_text_message
 from a2a.types import a2a_pb2 as a2a
 from google.protobuf.json_format import MessageToDict
-from said import ENDED, attempt, run, say
+from output import ENDED, attempt, run, say
 
 UNKNOWN = str(uuid.uuid4())
 
