@@ -29,8 +29,7 @@ from agents.api.sessions import get_session
 from agents.models import File, Session
 from agents.transcript import files
 from agents.transcript.access import NotAllowed, Role, role_of
-from agents.transcript.blobs import SLICE_BYTES
-from agents.transcript.files import ANY_MIME, MAX_FILE_BYTES, ApiFile, Upload, show_file
+from agents.transcript.files import ANY_MIME, MAX_FILE_BYTES, SLICE_BYTES, ApiFile, Upload, show_file
 from kit.asgi import RequestRefused
 from kit.async_db import stream_slices
 from kit.concurrency import DOWNLOADS, take_slot

@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 
 from accounts.models import Credential
 from agents.models import Connection, Process, Session, Turn
-from agents.models.presence import alive_since
+from agents.models.session import alive_since
 from agents.transcript.recording import record_session_end
 from agents.transcript.session_deletion import delete_sessions
 from kit.clock import db_now

@@ -2,9 +2,8 @@
 
 from agents.models.agent import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage
 from agents.models.halt import Halt
-from agents.models.presence import Attachment, Connection, Process
 from agents.models.remote import RemoteCard, RemoteName, RemoteServer
-from agents.models.session import Session, Share
+from agents.models.session import Attachment, Connection, Process, Session, Share
 from agents.models.transcript import Blob, Event, File, OpMessage, PermissionRequest, TokenUsage
 from agents.models.turn import QueuedAsk, Turn
 

@@ -14,12 +14,11 @@ from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
-from agents.core.directory import queries_today
+from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, queries_today, unblock_caller
 from agents.core.errors import describe_reason
-from agents.core.publishing import UnknownLogin, block_caller, get_users_by_login, unblock_caller
 from agents.models import Agent, CallerBlock, Turn
 from agents.web.availability import states_of
-from agents.web.desk import charts, figures
+from agents.web.desk import figures
 from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
 from agents.web.desk.owner_access import get_own_agent, require_owner
 from agents.web.turns_csv import csv_of
@@ -107,11 +106,11 @@ def _filters(request: HttpRequest, window: Window) -> dict[str, Any]:
 
 
 def _asks(turns: QuerySet[Turn], window: Window) -> bytes:
-    return charts.asks_chart(figures.by_day(turns, window))
+    return figures.asks_chart(figures.by_day(turns, window))
 
 
 def _latency(turns: QuerySet[Turn], window: Window) -> bytes:
-    return charts.latency_chart(window.days, figures.latencies(turns, window).days)
+    return figures.latency_chart(window.days, figures.latencies(turns, window).days)
 
 
 CHARTS: dict[str, Callable[[QuerySet[Turn], Window], bytes]] = {"asks": _asks, "latency": _latency}

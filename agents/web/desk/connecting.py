@@ -15,7 +15,7 @@ from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
 from agents.core.registration import make_slug
 from agents.models import Agent, Session
-from agents.models.presence import live_connections
+from agents.models.session import live_connections
 from agents.web.desk.owner_access import require_owner, require_owner_json
 from connect import packing
 

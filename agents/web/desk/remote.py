@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from accounts.sealing import Unreadable
-from agents.core import publishing
+from agents.core import directory
 from agents.core.registration import make_slug
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, make_auth
 from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
@@ -142,7 +142,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
         return _new_page(request, place, form, card=card, status=400)
     try:
         made = publish_remote(owner, found, **form.settings(), slug=form.cleaned_data["slug"] or None)
-    except (publishing.HandleTaken, publishing.BadSlug) as refused:
+    except (directory.HandleTaken, directory.BadSlug) as refused:
         form.add_error("slug", f"{refused}.")
         return _new_page(request, place, form, card=card, status=409)
     except QuotaExceeded as over:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Agent
 from agents.models.agent import AgentQuerySet
-from agents.models.presence import online
+from agents.models.session import online
 from agents.web.availability import Availability, load_availability
 
 ON_FRONT_PAGE = 6
