@@ -16,7 +16,7 @@ from django.db.models.functions import Lower
 from accounts import quotas
 from accounts.models import User
 from agents.core.admission import CallerSpending
-from agents.core.registration import make_slug
+from agents.core.presence import make_slug
 from agents.models import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage, Session, Turn
 from agents.models.choices import Outcome
 from agents.models.session import online_sessions

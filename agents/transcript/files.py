@@ -15,7 +15,7 @@ from django.db.models.functions import Substr
 from accounts.models import User
 from agents.models import Blob, File, Session
 from agents.settings import get_settings
-from agents.transcript import webhook_events
+from agents.transcript import announcements
 from agents.transcript.access import sessions_visible_to
 from agents.transcript.announcements import FileMessage, announce
 from agents.transcript.storage import check_storage_quota
@@ -246,7 +246,7 @@ def _let_go(files: Collection[File]) -> list[File]:
 
 
 def _tell(file: File, action: str) -> None:
-    webhook_events.queue_session_event(
+    announcements.queue_session_event(
         file.session,
         f"file.{action}",
         {

@@ -9,7 +9,7 @@ from django.db import transaction
 from accounts.models import User
 from agents.core import directory
 from agents.core.directory import CallerBudgets
-from agents.core.registration import check_session_quota, make_free_name, make_slug
+from agents.core.presence import check_session_quota, make_free_name, make_slug
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
 from agents.links.remote.approval import card_source_of, compare_with_approved, write_approved
 from agents.links.remote.card import Card, find_card

@@ -15,9 +15,9 @@ from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.core import directory, halt_rules
 from agents.core.halt_rules import HaltSubject
-from agents.core.registration import make_slug
+from agents.core.presence import make_slug
 from agents.models import Agent, Halt, Session
-from agents.web.desk.owner_access import get_own_agent, require_owner
+from agents.web.desk import get_own_agent, require_owner
 from agents.web.forms import AgentForm, make_new_agent_form
 
 PAGE = ["GET", "HEAD", "POST"]

@@ -15,7 +15,7 @@ from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from accounts.sealing import Unreadable
 from agents.core import directory
-from agents.core.registration import make_slug
+from agents.core.presence import make_slug
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, make_auth
 from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
 from agents.links.remote.card import BadCard, Card
@@ -24,7 +24,7 @@ from agents.links.remote.signatures import MAX_KEYS_CHARS, BadKey, keys_text, re
 from agents.models import Agent, RemoteServer
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
 from agents.transcript.pieces import Json
-from agents.web.desk.owner_access import get_own_agent, require_owner
+from agents.web.desk import get_own_agent, require_owner
 from agents.web.desk.publishing import PAGE, show_published
 from agents.web.forms import EDITABLE, AgentForm
 from kit.clock import db_now
