@@ -12,8 +12,7 @@ from a2a_bridge.requests import Request, Send
 from a2a_bridge.streams import Frame
 from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.run import TaskRun
-from accounts.authn import Identity, Presented, TokenScope
-from accounts.callers import check_caller
+from accounts.authn import Identity, Presented, TokenScope, check_caller
 from agents.core.types import LookUpResult, Target
 from kit.asgi import HttpRequest, RequestRefused
 from kit.jsonrpc import RpcError

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_bridge.tasks.record import TERMINAL, State
-from accounts.callers import ForeignOrigin, OutOfScope, Unauthenticated
+from accounts.authn import ForeignOrigin, OutOfScope, Unauthenticated
 from agents.core.errors import (
     Blocked,
     Busy,

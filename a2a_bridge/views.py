@@ -19,8 +19,7 @@ from a2a_bridge.documents import (
     with_validators,
 )
 from a2a_bridge.settings import get_settings
-from accounts.authn import TokenScope
-from accounts.callers import find_caller
+from accounts.authn import TokenScope, find_caller
 from accounts.error_pages import json_error
 from agents.core.directory import find_askable
 from agents.models import Agent

@@ -13,9 +13,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import tokens
 from accounts.api.tokens import OVERLAP_S, NewAppToken
-from accounts.authn import TokenScope
+from accounts.authn import Caller, TokenScope
 from accounts.browser import device_name
-from accounts.callers import Caller
 from accounts.models import MAX_KEPT_DAYS, Credential, User
 from accounts.oauth.pages import signed_in, to_signin
 from accounts.quotas import QuotaExceeded

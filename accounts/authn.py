@@ -1,21 +1,28 @@
 """Authenticates callers of HTTP and WebSocket requests: a Bearer token, or the cookie `cw_session`.
 
+A surface checks in this order (docs/adr/0104): HTTP method, headers that came twice, media type, size and deadline
+of the body (`kit.asgi.HttpRequest`); the caller, after it has looked up the token; the JSON (`kit.strict_json`).
 The ledger looks up the callers of asks by a statement of its own (`agents.core.ledger.state`).
 """
 
+import hashlib
 from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from functools import cache
 from urllib.parse import urlsplit
 
-from django.http import parse_cookie
+from django.http import HttpRequest, parse_cookie
 from msgspec import Struct
 
-from accounts.models import Credential
-from accounts.tokens import digest
-from kit import sql
+from accounts.error_pages import FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT
+from accounts.models import Credential, User
+from accounts.settings import get_settings
+from kit.asgi import RequestRefused
 from kit.clock import approximate_now
+from kit.sql import AWAY
 
 COOKIE = "cw_session"
 INSUFFICIENT_SCOPE = "insufficient_scope"
@@ -23,14 +30,6 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 CALLER_KINDS = ("session", "app")
 AGENT_KINDS = ("channel",)
 TOUCH_EVERY = timedelta(seconds=60)
-_OF_USER = ("user_id", "user__login", "user__is_staff")
-_CREDENTIALS = sql.KeyedQuery(
-    lambda digests: (
-        Credential.objects.live()
-        .filter(digest__in=digests, user__is_active=True)
-        .values_list("pk", "kind", "name", *_OF_USER, "last_used_at", "scopes", "only_agent")
-    )
-)
 
 
 class TokenScope(StrEnum):
@@ -75,6 +74,14 @@ class Identity(Struct, frozen=True):
         return not self.scopes or scope in self.scopes.split()
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A signed-in user with the credential of the request."""
+
+    user: User
+    identity: Identity
+
+
 class Presented(Struct, frozen=True):
     """A token as a request presented it; `by_cookie` when the browser sent it by itself.
 
@@ -84,6 +91,11 @@ class Presented(Struct, frozen=True):
     digest: str
     by_cookie: bool
     is_foreign: bool = False
+
+
+def digest(token: str) -> str:
+    """What is stored of a token: SHA-256 in hex. 128 random bits need no salt and no slow hash."""
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def presented(headers: Mapping[str, str], method: str = "GET", public_url: str = "") -> Presented | None:
@@ -116,19 +128,99 @@ def is_of_own_page(headers: Mapping[str, str], public_url: str) -> bool:
     return origin == origin_of(public_url)
 
 
-def find_identity(token: Presented | None) -> Identity | None:
-    """Who presented this token, if it is live.
+def presented_by(request: HttpRequest) -> Presented | None:
+    """The token of a request that Django serves, valid or not."""
+    # Only a cookie is compared with the hub's own address.
+    public_url = "" if "Authorization" in request.headers else get_settings().public_url
+    return presented(request.headers, request.method or "", public_url)
+
+
+def find_caller(request: HttpRequest) -> Caller | None:
+    """The caller of a request, by a valid session or app credential of an active user.
+
+    Stores the time of its use.
+    """
+    caller = find_holder(presented_by(request), *CALLER_KINDS)
+    if caller is not None and caller.identity.is_stale:
+        with suppress(*AWAY):  # a request that only reads needs no write; the next use is stored
+            Credential.touch([caller.identity.credential_id])
+    return caller
+
+
+def find_holder(token: Presented | None, *kinds: str) -> Caller | None:
+    """The active user who presented this token, if it is live and of one of these kinds.
 
     Nothing is cached, so a revoked token is refused from the commit on.
     """
-    rows = _CREDENTIALS.rows([token.digest]) if token else ()
-    for pk, kind, name, user_id, login, is_staff, last_used_at, scopes, only_agent in rows:
-        is_stale = last_used_at is None or last_used_at < approximate_now() - TOUCH_EVERY
-        return Identity(pk, kind, name, user_id, login, is_staff, is_stale, scopes, only_agent)
-    return None
+    if token is None:
+        return None
+    live = Credential.objects.live().filter(digest=token.digest, kind__in=kinds, user__is_active=True)
+    found: Credential | None = live.select_related("user").first()
+    if found is None:
+        return None
+    used_at, user = found.last_used_at, found.user
+    identity = Identity(
+        credential_id=found.pk,
+        kind=found.kind,
+        credential_name=found.name,
+        user_id=user.pk,
+        login=user.login,
+        is_staff=user.is_staff,
+        is_stale=used_at is None or used_at < approximate_now() - TOUCH_EVERY,
+        scopes=found.scopes,
+        only_agent=found.only_agent,
+    )
+    return Caller(user, identity)
 
 
 def still_good(credential_ids: Collection[int]) -> set[int]:
     """The credentials, of these, that are still valid."""
     live = Credential.objects.live().filter(pk__in=credential_ids, user__is_active=True)
     return set(live.values_list("pk", flat=True))
+
+
+class Unauthenticated(RequestRefused):
+    """No live token of the right kind."""
+
+    def __init__(self, kinds: Collection[str] = CALLER_KINDS) -> None:
+        wanted = f"want a live {' or '.join(kinds)} token"
+        super().__init__(401, "unauthorized", wanted, (b"www-authenticate", b"Bearer"))
+
+
+class ForeignOrigin(RequestRefused):
+    """A cookie came with an unsafe request that is not provably from our own pages."""
+
+    def __init__(self) -> None:
+        super().__init__(403, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT)
+
+
+class OutOfScope(RequestRefused):
+    """The token is for something else."""
+
+    def __init__(self, scope: TokenScope) -> None:
+        challenge = f'Bearer error="{INSUFFICIENT_SCOPE}", scope="{scope}"'.encode()
+        super().__init__(403, INSUFFICIENT_SCOPE, scope_text(scope), (b"www-authenticate", challenge))
+
+
+def check_caller(
+    token: Presented | None,
+    identity: Identity | None,
+    *scopes: TokenScope,
+    kinds: Collection[str] = CALLER_KINDS,
+    agent: str = "",
+) -> Identity:
+    """The caller, by the token of a request and the identity that was found for it.
+
+    `scopes`: what the token has to be for. `agent`: the handle, where an agent is asked.
+
+    Raises:
+        Unauthenticated, ForeignOrigin, OutOfScope: the first in this order.
+    """
+    if token is None or identity is None or identity.kind not in kinds:
+        raise Unauthenticated(kinds)
+    if token.is_foreign:
+        raise ForeignOrigin
+    for scope in scopes:
+        if not identity.may(scope, agent=agent):
+            raise OutOfScope(scope)
+    return identity

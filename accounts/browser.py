@@ -4,8 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from accounts.authn import COOKIE
-from accounts.callers import presented_by
+from accounts.authn import COOKIE, presented_by
 from accounts.models import Credential, User
 from accounts.settings import get_settings
 from accounts.tokens import SESSION_LIFETIME, mint

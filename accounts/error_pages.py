@@ -14,6 +14,7 @@ FORBIDDEN_ORIGIN_TEXT = "a cookie counts only in requests from the hub's own pag
 INTERNAL, INTERNAL_TEXT = "internal", "internal error"
 UNAVAILABLE_TEXT = "the hub's database is out of reach or takes no writes; nothing was done, try again shortly"
 RETRY_AFTER_S = 2
+API_PATHS = "/api/"  # what programs call, that read JSON
 CODES = {
     400: "validation_failed",
     401: "unauthorized",
@@ -36,11 +37,6 @@ TEXTS = {
     500: ("Something broke", INTERNAL_TEXT),
     503: ("Not now", UNAVAILABLE_TEXT),
 }
-
-
-def is_api(request: HttpRequest) -> bool:
-    """Whether the caller is a program, that reads JSON."""
-    return request.path_info.startswith("/api/")
 
 
 def json_error(status: int, code: str, message: str) -> JsonResponse:
@@ -88,7 +84,7 @@ def _failed(request: HttpRequest, status: int, why: str = "") -> HttpResponse:
     """The page needs neither the database nor a user, because either may be what is broken."""
     title, text = TEXTS[status]
     text = why or text
-    if is_api(request):
+    if request.path_info.startswith(API_PATHS):
         return json_error(status, CODES[status], text)
     page = render_to_string("errors/page.html", {"title": title, "text": text, "status": status})
     return HttpResponse(page, status=status)

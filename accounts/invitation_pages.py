@@ -16,8 +16,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import audit_log, invitations
+from accounts.authn import Caller
 from accounts.browser import device_name, sign_in
-from accounts.callers import Caller
 from accounts.invitations import CannotInvite, Invited
 from accounts.models import Invitation, User
 from accounts.oauth.errors import Refused, TooFast

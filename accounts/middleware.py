@@ -9,8 +9,8 @@ from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
 
-from accounts.callers import find_caller, presented_by
-from accounts.error_pages import FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, is_api, json_error, too_many_at_once
+from accounts.authn import find_caller, presented_by
+from accounts.error_pages import API_PATHS, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, json_error, too_many_at_once
 from accounts.models import Credential, User
 from accounts.settings import get_settings
 from kit.asgi import Header
@@ -69,7 +69,7 @@ class AppOriginsMiddleware(MiddlewareMixin):
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         """Let such an origin read the answer."""
-        if _is_known(request):
+        if "Origin" in request.headers and _is_known(request):
             response["Access-Control-Allow-Origin"] = request.headers["Origin"]
             patch_vary_headers(response, ["Origin"])
         return response
@@ -83,7 +83,7 @@ class CredentialMiddleware(AuthenticationMiddleware):
 
     def process_request(self, request: HttpRequest) -> HttpResponseBase | None:  # type: ignore[override]
         """Answer 403 before any view runs, or let the request pass."""
-        if is_api(request):
+        if request.path_info.startswith(API_PATHS):
             token = presented_by(request)
             if token is not None and token.is_foreign:
                 return json_error(403, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT)

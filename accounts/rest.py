@@ -15,8 +15,16 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.authn import SAFE_METHODS, Identity, TokenScope
-from accounts.callers import OutOfScope, find_caller
+from accounts.authn import (
+    AGENT_KINDS,
+    SAFE_METHODS,
+    Identity,
+    OutOfScope,
+    TokenScope,
+    find_caller,
+    find_holder,
+    presented,
+)
 from accounts.error_pages import (
     CODES,
     INTERNAL,
@@ -119,6 +127,20 @@ class CredentialAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[User, Identity] | None:
         """The caller and the identity of the credential; None without a live one, which is then a 401."""
         caller = find_caller(request._request)
+        return (caller.user, caller.identity) if caller else None
+
+    def authenticate_header(self, request: Request) -> str:
+        """Makes a missing caller a 401 instead of a 403."""
+        return "Bearer"
+
+
+class ChannelAuthentication(BaseAuthentication):
+    """An agent's program, by the channel token of its socket. By Bearer alone: an agent has no cookie."""
+
+    def authenticate(self, request: Request) -> tuple[User, Identity] | None:
+        """The owner and the identity of the token; None without a live one, which is then a 401."""
+        token = presented({"authorization": request.headers.get("Authorization", "")})
+        caller = find_holder(token, *AGENT_KINDS)
         return (caller.user, caller.identity) if caller else None
 
     def authenticate_header(self, request: Request) -> str:

@@ -1,12 +1,12 @@
 """Makes and hashes tokens (docs/reference/tokens.md). A token's text exists only in the answer that mints it."""
 
-import hashlib
 import re
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import IntegrityError, models, transaction
 
+from accounts.authn import digest
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded, check_tokens, lock_owner
 from kit.clock import db_now
@@ -47,11 +47,6 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-
-
-def digest(token: str) -> str:
-    """What is stored of a token: SHA-256 in hex. 128 random bits need no salt and no slow hash."""
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def mint(

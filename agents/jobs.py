@@ -14,7 +14,7 @@ from agents.core import presence
 from agents.links.remote.publishing import name_links_of_old_sessions
 from agents.models import Agent, Connection, Event, Process, QueuedAsk, RemoteName, Session, TokenUsage, Turn
 from agents.models.choices import NO_CONNECTION, Failure, Outcome, Surface
-from agents.models.presence import alive_since
+from agents.models.session import alive_since
 from agents.transcript import files
 from kit import batches
 from kit.clock import db_now

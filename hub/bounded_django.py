@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from django.db import Error as DatabaseDown
 
-from accounts.authn import find_identity, presented
+from accounts.authn import AGENT_KINDS, CALLER_KINDS, find_holder, presented
 from kit.asgi import (
     ALLOW_ALL,
     BODY_WITHIN_S,
@@ -120,5 +120,5 @@ def is_upload(request: HttpRequest) -> bool:
 
 def _find_uploader(request: HttpRequest) -> int | None:
     """The user whose live token a request carries; whether it is of a fitting kind is the view's to say."""
-    identity = find_identity(presented(request.headers))
-    return identity.user_id if identity else None
+    holder = find_holder(presented(request.headers), *CALLER_KINDS, *AGENT_KINDS)
+    return holder.user.pk if holder else None

@@ -19,7 +19,7 @@ from accounts.oauth.pages import signed_in
 from agents.core.errors import Denied
 from agents.models import Attachment, Process, Turn
 from agents.models.choices import Failure, Outcome
-from agents.models.presence import alive_since, live_connections
+from agents.models.session import alive_since, live_connections
 from hub.logs import errors_lately
 from hub.monitoring.figures import MOST, count_of, queue_of
 from kit import sql

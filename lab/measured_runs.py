@@ -23,7 +23,7 @@ from django.test import Client  # noqa: E402
 
 from accounts.models import Credential, User  # noqa: E402
 from accounts.tokens import mint  # noqa: E402
-from agents.core.publishing import publish_agent  # noqa: E402
+from agents.core.directory import publish_agent  # noqa: E402
 from agents.models import Session  # noqa: E402
 from lab import ROOT  # noqa: E402
 from webhooks.catalog import TEST  # noqa: E402

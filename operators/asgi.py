@@ -1,6 +1,6 @@
 """`POST /sessions/{id}/prompt` and `/peers/…`: plain ASGI, because a routed ask waits (docs/adr/0002).
 
-A request is checked by the guard of all surfaces (`accounts.callers`); then what it asks for.
+A request is checked by the guard of all surfaces (`accounts.authn`); then what it asks for.
 """
 
 import asyncio
@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from accounts.authn import Identity, TokenScope, presented
-from accounts.callers import Unauthenticated, check_caller
+from accounts.authn import Identity, TokenScope, Unauthenticated, check_caller, presented
 from accounts.error_pages import INTERNAL, INTERNAL_TEXT
 from accounts.middleware import allowing
 from accounts.open_requests import OpenRequests

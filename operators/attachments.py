@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from agents.models import Attachment, Share
-from agents.models.presence import alive_since
+from agents.models.session import alive_since
 from agents.transcript import permissions
 from agents.transcript.access import find_session, role_of, sessions_visible_to
 from agents.transcript.announcements import PermissionRequested, RecheckAccess

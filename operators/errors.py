@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
 from agents.core.errors import (
     Blocked,
     Busy,
@@ -24,7 +25,6 @@ from agents.core.errors import (
     Unavailable,
     WaitAbandoned,
 )
-from agents.core.targets import AmbiguousPeer, NoSuchTarget
 from agents.models.choices import Failure
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import TooManyFiles, Unreadable

@@ -19,7 +19,7 @@ from accounts.models import User
 from accounts.oauth.pages import signed_in, to_signin
 from agents.api.archiving import archive
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
-from agents.models.presence import is_online
+from agents.models.session import is_online
 from agents.transcript.access import Role, SessionGone, find_session, role_of, share_session, unshare_session
 from agents.transcript.session_deletion import delete_sessions
 from agents.transcript.timeline import Before, history

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from uuid import UUID
 
-from agents.core.targets import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers, split_mention
+from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers, split_mention
 from agents.core.types import Source, Target
 from agents.models import Session
 from agents.transcript.access import NotAllowed, Role, find_session, role_of

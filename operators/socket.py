@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from django.db import DatabaseError
 
-from accounts.authn import Identity, Presented, TokenScope, presented
-from accounts.callers import check_caller
+from accounts.authn import Identity, Presented, TokenScope, check_caller, presented
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews

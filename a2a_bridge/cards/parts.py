@@ -6,7 +6,7 @@ from typing import Any
 from a2a_bridge import versions
 from agents.core.directory import queries_today
 from agents.models import Agent
-from agents.models.presence import is_online
+from agents.models.session import is_online
 
 Json = dict[str, Any]
 

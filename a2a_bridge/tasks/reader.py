@@ -11,7 +11,7 @@ from a2a_bridge.tasks.store import TaskStore
 from agents.core.types import SettledTurn
 from agents.models import Process, QueuedAsk, Turn
 from agents.models.choices import Failure, Outcome
-from agents.models.presence import alive_since
+from agents.models.session import alive_since
 from kit.async_db import db_call
 from kit.clock import approximate_now, db_now
 from kit.durations import seconds

@@ -8,8 +8,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.rendering import ListQuery, api_auth_session, api_user, listed
-from accounts.authn import CALLER_KINDS, COOKIE
-from accounts.callers import presented_by
+from accounts.authn import CALLER_KINDS, COOKIE, presented_by
 from accounts.models import MAX_KEPT_DAYS, Credential, User
 from accounts.rest import Body, BySession, Conflict, caller_of, check_no_fields, identity_of
 from accounts.settings import get_settings

@@ -5,13 +5,13 @@ import hmac
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from accounts.authn import digest
 from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.oauth.errors import InvalidState
 from accounts.oauth.models import LoginAttempt
-from accounts.tokens import digest
+from accounts.settings import get_settings
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -108,10 +108,10 @@ def keep_key(response: HttpResponse, key: str) -> None:
         path="/",
         httponly=True,
         samesite="Lax",
-        secure=settings.IS_HTTPS,
+        secure=get_settings().is_https,
     )
 
 
 def _cookie_name() -> str:
     """`__Host-` keeps other names below the hub's from planting a cookie of theirs."""
-    return "__Host-cw_login" if settings.IS_HTTPS else "cw_login"
+    return "__Host-cw_login" if get_settings().is_https else "cw_login"

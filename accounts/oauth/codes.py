@@ -7,12 +7,13 @@ from datetime import timedelta
 
 from django.db import transaction
 
+from accounts.authn import digest
 from accounts.models import User
 from accounts.oauth.authorization_requests import VERIFIER, AuthorizationRequest
 from accounts.oauth.errors import InvalidGrant, Refused
 from accounts.oauth.models import LoginCode
 from accounts.quotas import QuotaExceeded
-from accounts.tokens import Kind, Minted, Source, digest, replace_credential, revoke_issued
+from accounts.tokens import Kind, Minted, Source, replace_credential, revoke_issued
 from kit.clock import db_now
 from kit.ids import unguessable
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from accounts.authn import digest
 from accounts.models import User
 from accounts.oauth.codes import BAD_GRANT
 from accounts.oauth.errors import (
@@ -17,7 +18,7 @@ from accounts.oauth.errors import (
     SlowDown,
 )
 from accounts.oauth.models import DeviceGrant
-from accounts.tokens import Kind, Minted, Source, digest, replace_credential, revoke_issued
+from accounts.tokens import Kind, Minted, Source, replace_credential, revoke_issued
 from kit.clock import db_now
 from kit.ids import unguessable
 

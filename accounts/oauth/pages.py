@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from accounts.callers import Caller, find_caller
+from accounts.authn import Caller, find_caller
 from accounts.middleware import PAGE_POLICY
 from accounts.oauth import authorization_requests, codes, devices
 from accounts.oauth.codes import Purpose

@@ -4,7 +4,6 @@ import logging
 from typing import Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -15,8 +14,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.rendering import NO_STORE, api_session_token, user_agent_of
+from accounts.authn import find_caller
 from accounts.browser import own_path, sign_in
-from accounts.callers import find_caller
 from accounts.models import LoginAttempt
 from accounts.oauth import attempts, authorization_requests, codes, devices, github, provider_accounts
 from accounts.oauth.attempts import browser_key, keep_key, sound_key
@@ -26,6 +25,7 @@ from accounts.oauth.errors import AccessDenied, InvalidGrant, InvalidState, NotC
 from accounts.oauth.shapes import APP_START, CALLBACK, CLI_START, CodeExchange, DevicePoll, DeviceStart
 from accounts.oauth.signin_methods import NOTHING_SET_UP, SignInMethods, check_signin_possible, find_signin_methods
 from accounts.rest import REFUSED_STATUS, JSONNegotiation
+from accounts.settings import get_settings
 from accounts.shapes import DeviceCodes, DeviceGranted, ExchangedApp, SignedIn
 from accounts.throttle import check_address
 from kit.clock import iso_or_none
@@ -239,7 +239,7 @@ class DeviceCode(PublicView):
         app_name = authorization_requests.read_app_name(field(request, "app_name"))
         machine_id = authorization_requests.read_machine_id(field(request, "machine_id"))
         both = devices.begin(app_name, machine_id)
-        page = f"{settings.PUBLIC_ORIGIN}{reverse('device')}"
+        page = f"{get_settings().public_origin}{reverse('device')}"
         shown: DeviceCodes = {
             "device_code": both.device_code,
             "user_code": both.user_code,

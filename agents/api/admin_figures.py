@@ -18,7 +18,7 @@ from accounts.paging import read_query
 from agents.api.admin_lists import StaffView
 from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Session, Turn
 from agents.models.choices import Outcome
-from agents.models.presence import live_connections
+from agents.models.session import live_connections
 from kit.clock import db_now, iso
 from kit.describe import ErrorBody, Time
 from webhooks.models import Delivery

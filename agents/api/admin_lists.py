@@ -18,7 +18,7 @@ from accounts.rest import InScope
 from agents.api.serializers import routing_name
 from agents.api.shapes import Access
 from agents.models import Agent, Share
-from agents.models.presence import online_sessions
+from agents.models.session import online_sessions
 from kit.clock import iso, iso_or_none
 from kit.describe import Page, Time, Uuid
 

@@ -19,8 +19,7 @@ from accounts.rest import caller_of
 from agents.api.admin_lists import FiftyQuery, SearchQuery, StaffView
 from agents.api.serializers import routing_name
 from agents.models import Agent, Event, PermissionRequest, Session, Share
-from agents.models.presence import online_sessions
-from agents.models.session import SEEN_AT
+from agents.models.session import SEEN_AT, online_sessions
 from agents.transcript.access import seen_at
 from kit.clock import iso, iso_or_none
 from kit.describe import Page, Time, Uuid

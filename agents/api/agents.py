@@ -25,7 +25,7 @@ from agents.api.serializers import (
     show_card,
 )
 from agents.api.shapes import ApiAgent, ApiCard, ApiCardChange, PublishedAgent
-from agents.core import publishing
+from agents.core import directory
 from agents.links.remote.access import NO_AUTH, BadAuth
 from agents.links.remote.approval import CARD_DECISIONS, ChangedCard, NotWaiting, find_changed_card
 from agents.links.remote.card import BadCard
@@ -82,9 +82,9 @@ class Agents(APIView):
             take_slot(request, CARD_LOOKUPS, owner.pk)
         try:
             published = publish(owner, details)
-        except publishing.BadSlug as bad:
+        except directory.BadSlug as bad:
             raise ValidationError({"slug": str(bad)}) from None
-        except publishing.HandleTaken as taken:
+        except directory.HandleTaken as taken:
             raise Conflict(str(taken)) from None
         shown: PublishedAgent = {
             **show_agent(published.agent, viewer_id=owner.pk),
@@ -136,7 +136,7 @@ class OneAgent(APIView):
             take_slot(request, CARD_LOOKUPS, owner.pk)
             _move(agent, remote)
         allowed, budgets = changes.pop("allowed", None), changes.pop("budgets", None)
-        revised = publishing.revise_agent(agent.pk, changes, allowed, budgets)
+        revised = directory.revise_agent(agent.pk, changes, allowed, budgets)
         if revised is None:
             raise NotFound("no such agent")
         return Response(show_agent(revised, viewer_id=owner.pk))
@@ -157,14 +157,14 @@ def get_own_agent(agent_id: int, owner: User) -> Agent:
     return agent
 
 
-def _publish_session(owner: User, details: Json) -> publishing.Published:
+def _publish_session(owner: User, details: Json) -> directory.Published:
     session = Session.objects.owned_by(owner).filter(public_id=details.pop("sessionId")).first()
     if session is None:
         raise NotFound("no such session")
-    return publishing.publish_agent(owner, session, details, **_named(details))
+    return directory.publish_agent(owner, session, details, **_named(details))
 
 
-def _publish_remote(owner: User, details: Json) -> publishing.Published:
+def _publish_remote(owner: User, details: Json) -> directory.Published:
     wanted = _found(details.pop("remote"))
     return publish_remote(owner, wanted, details, **_named(details))
 

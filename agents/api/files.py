@@ -14,7 +14,6 @@ from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import NotFound, PermissionDenied
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import MultiPartParser
@@ -23,16 +22,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.authn import Identity, find_identity, presented
-from accounts.models import Credential, User
+from accounts.authn import Identity
 from accounts.paging import PageQuery, page, read_query
-from accounts.rest import Body, caller_of
+from accounts.rest import Body, ChannelAuthentication, caller_of
 from agents.api.sessions import get_session
 from agents.models import File, Session
 from agents.transcript import files
 from agents.transcript.access import NotAllowed, Role, role_of
-from agents.transcript.blobs import SLICE_BYTES
-from agents.transcript.files import ANY_MIME, MAX_FILE_BYTES, ApiFile, Upload, show_file
+from agents.transcript.files import ANY_MIME, MAX_FILE_BYTES, SLICE_BYTES, ApiFile, Upload, show_file
 from kit.asgi import RequestRefused
 from kit.async_db import stream_slices
 from kit.concurrency import DOWNLOADS, take_slot
@@ -175,23 +172,6 @@ def get_file(request: Request, file_id: int, at_least: Role) -> File:
     if role_of(file.session) < at_least:
         raise PermissionDenied(str(NotAllowed(at_least)))
     return file
-
-
-class ChannelAuthentication(BaseAuthentication):
-    """By Bearer alone: an agent has no cookie."""
-
-    def authenticate(self, request: Request) -> tuple[User, Identity] | None:
-        """The owner and the identity of the token; None without a live one, which is then a 401."""
-        token = presented({"authorization": request.headers.get("Authorization", "")})
-        identity = find_identity(token)
-        if identity is None or identity.kind != Credential.Kind.CHANNEL:
-            return None
-        user = User.objects.filter(pk=identity.user_id).first()
-        return (user, identity) if user else None
-
-    def authenticate_header(self, request: Request) -> str:
-        """Makes a missing caller a 401 instead of a 403."""
-        return "Bearer"
 
 
 def token_of(request: Request) -> Identity:

@@ -17,10 +17,10 @@ from accounts.rest import Body, caller_of
 from agents.api.admin_lists import StaffView
 from agents.api.agents import get_own_agent
 from agents.core import halt_rules
+from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, unblock_caller
 from agents.core.halt_rules import HaltSubject
-from agents.core.publishing import UnknownLogin, block_caller, get_users_by_login, unblock_caller
 from agents.models import CallerBlock, Halt
-from agents.models.halt import REASON_CHARS
+from agents.models.agent import REASON_CHARS
 from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Page, Time
 

@@ -17,8 +17,14 @@ from agents.core.card_settings import (
     checked_skills,
     modes,
 )
-from agents.core.directory import AgentActivity, load_agent_activity
-from agents.core.publishing import UnknownLogin, get_users_by_login, load_caller_budgets, load_granted_logins
+from agents.core.directory import (
+    AgentActivity,
+    UnknownLogin,
+    get_users_by_login,
+    load_agent_activity,
+    load_caller_budgets,
+    load_granted_logins,
+)
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
 from agents.links.remote.approval import CARD_DECISIONS
 from agents.links.remote.card import Card

@@ -14,10 +14,9 @@ from rest_framework.views import APIView
 from accounts.paging import MAX_LIMIT, PageQuery, page, read_query
 from accounts.rest import Body, caller_of
 from agents.api.serializers import routing_name
-from agents.core.targets import Peer, load_peers
+from agents.core.ask_starter import Peer, load_peers
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
-from agents.models.presence import online_sessions
-from agents.models.session import SEEN_AT
+from agents.models.session import SEEN_AT, online_sessions
 from agents.settings import get_settings
 from agents.transcript.access import NotAllowed, Role, find_session, role_of, seen_at, sessions_visible_to
 from agents.transcript.session_deletion import Deletion, delete_sessions

@@ -6,17 +6,15 @@ from uuid import UUID
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import NotFound, PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.authn import Identity, find_identity
-from accounts.callers import presented_by
+from accounts.authn import Identity
 from accounts.models import Credential, User
 from accounts.paging import read_query
-from accounts.rest import Body, CredentialAuthentication, caller_of, identity_of
+from accounts.rest import Body, ChannelAuthentication, CredentialAuthentication, caller_of, identity_of
 from agents.api.events import MAX_ID
 from agents.api.sessions import get_session
 from agents.models import Session, TokenUsage
@@ -102,16 +100,12 @@ class UsageQuery(SpanQuery):
     ownerId = serializers.IntegerField(required=False, min_value=0, max_value=MAX_ID)
 
 
-class ReporterAuthentication(BaseAuthentication):
-    """An agent's program, by the token of its socket: it may report, reading is for people and their apps."""
+class ReporterAuthentication(ChannelAuthentication):
+    """An agent's program may report; reading is for people and their apps."""
 
     def authenticate(self, request: Request) -> tuple[User, Identity] | None:
         """The token's owner; None without a live channel token."""
-        token = presented_by(request._request) if request.method == "POST" else None
-        identity = find_identity(token) if token and not token.by_cookie else None
-        if identity is None or identity.kind != Credential.Kind.CHANNEL:
-            return None
-        return User.objects.get(pk=identity.user_id), identity
+        return super().authenticate(request) if request.method == "POST" else None
 
 
 class SessionTokenUsage(APIView):

@@ -1,16 +1,27 @@
-"""Reading agents and their state, one or a page of them: what cards, the native API and pages show."""
+"""The directory of agents: publishes and changes them, and reads them with their state.
 
-from collections.abc import Collection, Iterable
+Cards, the native API, the admin and pages share it. It also stores whom an agent is limited to, what callers may
+spend of it, and whom an owner does not answer.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from django.db import IntegrityError, transaction
 from django.db.models import OuterRef, Q, Subquery, Sum
+from django.db.models.functions import Lower
 
+from accounts import quotas
+from accounts.models import User
 from agents.core.admission import CallerSpending
-from agents.models import Agent, CallerBudget, DailyUsage, Turn
+from agents.core.presence import make_slug
+from agents.models import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage, Session, Turn
 from agents.models.choices import Outcome
-from agents.models.presence import online_sessions
-from kit.clock import db_now
+from agents.models.session import online_sessions
+from agents.settings import get_settings
+from kit.clock import approximate_now, db_now
 
 
 def find_askable(handle: str, user_id: int | None) -> Agent | None:
@@ -83,3 +94,223 @@ def load_agent_activity(agents: Collection[Agent]) -> dict[int, AgentActivity]:
         )
         for agent in agents
     }
+
+
+CallerBudgets = Mapping[User, int]
+
+
+class BadSlug(ValueError):
+    """The text is not a slug, or no slug can be made of it."""
+
+
+class HandleTaken(Exception):
+    """The handle or the session belongs to another agent; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published agent; `restored` when it is a deleted agent that came back with its log."""
+
+    agent: Agent
+    restored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FreeHandle:
+    """A free handle for a session, and the owner's deleted agent that had it."""
+
+    handle: str
+    deleted: Agent | None
+
+
+def publish_agent(
+    owner: User,
+    session: Session,
+    details: Mapping[str, Any],
+    *,
+    slug: str | None = None,
+    allowed: Sequence[User] | None = None,
+    budgets: CallerBudgets | None = None,
+) -> Published:
+    """Publish a session of the owner as an agent; `details` are fields of `Agent`.
+
+    `allowed`: users who may ask it while its access is limited. `budgets`: daily budgets of single callers. A
+    deleted agent with the same handle and owner is restored: fields that are not given keep their values, except
+    isolation, which is on by default.
+
+    Raises:
+        BadSlug, HandleTaken, QuotaExceeded: nothing was written.
+    """
+    try:
+        with transaction.atomic():
+            check_agent_quota(owner)
+            place = choose_handle(owner, session, slug)
+            agent = place.deleted or Agent(owner=owner, handle=place.handle, handle_key=place.handle.lower())
+            agent.session, agent.deleted_at = session, None
+            _apply(agent, {"status": Agent.Status.DRAFT, "isolated": True, **details})
+            agent.save()
+            if allowed is not None:
+                set_granted_users(agent, allowed)
+            if budgets is not None:
+                set_caller_budgets(agent, budgets)
+    except IntegrityError:  # another request published the handle or the session meanwhile
+        raise HandleTaken("the handle or the session was published a moment ago") from None
+    return Published(agent, restored=place.deleted is not None)
+
+
+def check_agent_quota(owner: User) -> None:
+    """Check the owner's limit of agents; call it in the transaction that publishes.
+
+    Raises:
+        accounts.quotas.QuotaExceeded: the owner has reached the limit, drafts included.
+    """
+    if most := get_settings().agents_per_owner:
+        quotas.lock_owner(owner.pk)
+        quotas.check(Agent.objects.kept().owned_by(owner).count(), most, "agents")
+
+
+def choose_handle(owner: User, session: Session, slug: str | None) -> FreeHandle:
+    """Choose the handle under which this session can be published.
+
+    Raises:
+        BadSlug, HandleTaken: no handle is possible.
+    """
+    handle = f"{owner.login}/{_slug(session, slug)}"
+    if holder := Agent.objects.kept().filter(session=session).first():
+        raise HandleTaken(f"the session is published as @{holder.handle} already")
+    if holder := Agent.objects.kept().at(handle).first():
+        if holder.owner_id != owner.pk:
+            raise HandleTaken(f"@{handle} is taken")
+        raise HandleTaken(
+            f"@{handle} is yours already, on another session: delete it and publish anew, its log comes back"
+        )
+    deleted = list(Agent.objects.select_for_update().at(handle).exclude(deleted_at=None).order_by("-pk"))
+    if any(agent.owner_id != owner.pk for agent in deleted):
+        raise HandleTaken(f"@{handle} belonged to another owner")
+    return FreeHandle(handle, deleted[0] if deleted else None)
+
+
+@transaction.atomic
+def revise_agent(
+    agent_id: int,
+    changes: Mapping[str, Any],
+    allowed: Sequence[User] | None = None,
+    budgets: CallerBudgets | None = None,
+) -> Agent | None:
+    """Change fields of a kept agent, and only those; None when it was deleted meanwhile.
+
+    `allowed`: users who may ask it while its access is limited; `budgets`: daily budgets of single callers; None
+    changes nothing.
+    """
+    if budgets is not None:
+        _lock_session_of(agent_id)
+    kept = Agent.objects.kept().select_for_update(no_key=True)  # the ledger refers to the row meanwhile
+    agent: Agent | None = kept.filter(pk=agent_id).first()
+    if agent is None:
+        return None
+    if changes:
+        _apply(agent, changes)
+        agent.save(update_fields=[*changes, "published_at", "revised_at"])
+    if allowed is not None:
+        set_granted_users(agent, allowed)
+    if budgets is not None:
+        set_caller_budgets(agent, budgets)
+    return agent
+
+
+def _lock_session_of(agent_id: int) -> None:
+    """Lock the session, under which the ledger counts. It is locked before the agent's row, as in deleting."""
+    of_agent = Agent.objects.filter(pk=agent_id).values("session_id")
+    Session.objects.select_for_update(no_key=True).filter(pk__in=of_agent).values_list("pk").first()
+
+
+def _apply(agent: Agent, changes: Mapping[str, Any]) -> None:
+    for field, value in changes.items():
+        setattr(agent, field, value)
+    agent.set_status(agent.status)
+    agent.revised_at = approximate_now()
+
+
+def _slug(session: Session, wanted: str | None) -> str:
+    slug = wanted or make_slug(session.routing_name)
+    if not slug or slug != make_slug(slug):
+        raise BadSlug("want 1 to 64 lower-case letters, digits or inner hyphens, such as my-agent")
+    return slug
+
+
+class UnknownLogin(ValueError):
+    """No user of this hub has the login; the text names it."""
+
+
+def get_users_by_login(logins: Iterable[str]) -> list[User]:
+    """The users with these logins, ignoring case.
+
+    Raises:
+        UnknownLogin: no user has one of these logins.
+    """
+    wanted = {login.lower(): login for login in logins}
+    known = {key for key in wanted if key.isprintable()}  # the database refuses NUL
+    found = User.objects.annotate(login_key=Lower("login")).filter(login_key__in=known)
+    users = {user.login.lower(): user for user in found}
+    for key, login in wanted.items():
+        if key not in users:
+            raise UnknownLogin(f"no user has the login {login}")
+    return list(users.values())
+
+
+@transaction.atomic
+def set_granted_users(agent: Agent, users: Sequence[User]) -> None:
+    """Let these, and no others, ask the agent while its access is limited.
+
+    The calling function holds the lock on the agent's row.
+    """
+    agent.grants.exclude(user__in=users).delete()
+    AgentGrant.objects.bulk_create([AgentGrant(agent=agent, user=user) for user in users], ignore_conflicts=True)
+
+
+def load_granted_logins(agent_ids: Collection[int]) -> dict[int, list[str]]:
+    """The logins that each of these agents is limited to, by agent id; every agent has an entry."""
+    granted: dict[int, list[str]] = {agent_id: [] for agent_id in agent_ids}
+    if granted:
+        grants = AgentGrant.objects.filter(agent_id__in=granted).order_by("user__login")
+        for agent_id, login in grants.values_list("agent_id", "user__login"):
+            granted[agent_id].append(login)
+    return granted
+
+
+@transaction.atomic
+def set_caller_budgets(agent: Agent, budgets: CallerBudgets) -> None:
+    """Give these callers, and no others, a daily budget of their own at the agent.
+
+    Today's usage stays counted. The calling function holds the locks on the agent's session and then its row: the
+    ledger writes the same rows under the session's lock, in another order.
+    """
+    agent.caller_budgets.exclude(caller__in=budgets).exclude(daily_budget=None).update(daily_budget=None)
+    rows = [CallerBudget(agent=agent, caller=user, daily_budget=budget) for user, budget in budgets.items()]
+    CallerBudget.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["agent", "caller"], update_fields=["daily_budget"]
+    )
+
+
+def load_caller_budgets(agent_ids: Collection[int]) -> dict[int, dict[str, int]]:
+    """The budgets of single callers at each of these agents, by login; every agent has an entry."""
+    budgets: dict[int, dict[str, int]] = {agent_id: {} for agent_id in agent_ids}
+    if budgets:
+        rows = CallerBudget.objects.filter(agent_id__in=budgets).exclude(daily_budget=None)
+        named = rows.order_by("caller__login").values_list("agent_id", "caller__login", "daily_budget")
+        for agent_id, login, budget in named:
+            budgets[agent_id][login] = budget or 0
+    return budgets
+
+
+def block_caller(owner: User, caller: User) -> tuple[CallerBlock, bool]:
+    """Refuse all asks of this caller to the owner's agents and sessions; returns the block and whether it is
+    new.
+    """
+    return CallerBlock.objects.get_or_create(owner=owner, caller=caller)
+
+
+def unblock_caller(owner: User, login: str) -> int:
+    """Remove the block of a login; returns the number of deleted blocks, 1 or 0."""
+    count, _ = CallerBlock.objects.filter(owner=owner, caller__login__iexact=login).delete()
+    return count

@@ -1,10 +1,8 @@
 """The tables of the core."""
 
-from agents.models.agent import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage
-from agents.models.halt import Halt
-from agents.models.presence import Attachment, Connection, Process
+from agents.models.agent import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage, Halt
 from agents.models.remote import RemoteCard, RemoteName, RemoteServer
-from agents.models.session import Session, Share
+from agents.models.session import Attachment, Connection, Process, Session, Share
 from agents.models.transcript import Blob, Event, File, OpMessage, PermissionRequest, TokenUsage
 from agents.models.turn import QueuedAsk, Turn
 

@@ -9,11 +9,13 @@ from itertools import chain
 from typing import Literal, TypedDict, cast
 
 from django.db import transaction
+from django.db.models import BinaryField
+from django.db.models.functions import Substr
 
 from accounts.models import User
-from agents.models import File, Session
+from agents.models import Blob, File, Session
 from agents.settings import get_settings
-from agents.transcript import blobs, webhook_events
+from agents.transcript import announcements
 from agents.transcript.access import sessions_visible_to
 from agents.transcript.announcements import FileMessage, announce
 from agents.transcript.storage import check_storage_quota
@@ -127,7 +129,7 @@ def store(session: Session, uploader: User, upload: Upload, scope: str = File.Sc
     sha256 = hashlib.sha256(upload.data).hexdigest()  # before the transaction: it takes a while
     with transaction.atomic():
         check_storage_quota(uploader.pk, len(upload.data))
-        blobs.keep(sha256, upload.data)
+        keep(sha256, upload.data)
         now = db_now()
         file: File = File.objects.create(
             session=session,
@@ -173,22 +175,22 @@ def find_file(file_id: int, user_id: int) -> File | None:
 
 
 def open_file(file: File) -> Iterator[bytes] | None:
-    """Its bytes in slices, the first of them read now; None once it is deleted. See `blobs.read_slices`."""
+    """Its bytes in slices, the first of them read now; None once it is deleted. See `read_slices`."""
     if file.blob_id is None:
         return None
-    slices = blobs.read_slices(file.blob_id, file.size)
+    slices = read_slices(file.blob_id, file.size)
     try:
         return chain([next(slices)], slices)
-    except blobs.BlobGone:
+    except BlobGone:
         return None
 
 
 @transaction.atomic
 def delete(file: File) -> Deleted:
     """Delete a file, and its bytes when it was the last to name them; deleting again is fine."""
-    blobs.lock([file.sha256])
+    lock([file.sha256])
     gone = _let_go([file])
-    swept = blobs.sweep([file.sha256])
+    swept = sweep([file.sha256])
     return Deleted(
         already_deleted=not gone,
         blob_deleted=swept.blobs > 0,
@@ -203,7 +205,7 @@ def expire() -> int:
     due = File.objects.live().select_related("session", "uploader").order_by("expires_at")
     while files := list(due.filter(expires_at__lte=db_now())[:DELETED_AT_ONCE]):
         gone += _expire(files)
-    blobs.sweep_spent()
+    sweep_spent()
     return gone
 
 
@@ -212,9 +214,9 @@ def forget_files_of(session_ids: Collection[int]) -> Forgotten:
     """Delete every file row of sessions; call it in the transaction that deletes the sessions."""
     files = File.objects.filter(session_id__in=session_ids)
     hashes = set(files.live().values_list("sha256", flat=True))
-    blobs.lock(hashes)
+    lock(hashes)
     gone, _ = files.delete()
-    swept = blobs.sweep(hashes)
+    swept = sweep(hashes)
     return Forgotten(gone, swept.blobs, swept.freed_bytes)
 
 
@@ -226,9 +228,9 @@ def expires_at(uploaded_at: datetime) -> datetime:
 @transaction.atomic
 def _expire(files: Sequence[File]) -> int:
     hashes = {file.sha256 for file in files}
-    blobs.lock(hashes)
+    lock(hashes)
     gone = _let_go(files)
-    blobs.sweep(hashes)
+    sweep(hashes)
     return len(gone)
 
 
@@ -244,7 +246,7 @@ def _let_go(files: Collection[File]) -> list[File]:
 
 
 def _tell(file: File, action: str) -> None:
-    webhook_events.queue_session_event(
+    announcements.queue_session_event(
         file.session,
         f"file.{action}",
         {
@@ -255,3 +257,68 @@ def _tell(file: File, action: str) -> None:
         },
     )
     announce(file.session_id, FileMessage(str(file.session.public_id), action, {**show_file(file)}))
+
+
+SWEPT_AT_ONCE = 20
+SLICE_BYTES = 3 * 64 * 1024  # a multiple of 3: base64 of slices can be joined
+
+
+class BlobGone(Exception):
+    """The bytes were deleted while they were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many blobs went, and how many bytes that freed."""
+
+    blobs: int = 0
+    freed_bytes: int = 0
+
+
+def keep(sha256: str, data: bytes) -> None:
+    """See that these bytes are there, locked until the transaction ends."""
+    while not lock([sha256]):  # again: another may have swept it between the two statements
+        Blob.objects.bulk_create([Blob(sha256=sha256, size=len(data), data=data)], ignore_conflicts=True)
+
+
+def lock(hashes: Collection[str]) -> set[str]:
+    """Hold these blobs until the transaction ends; those that are there. SQLite holds its one write lock."""
+    wanted = Blob.objects.select_for_update().filter(pk__in=set(hashes)).order_by("pk")
+    return set(wanted.values_list("pk", flat=True))
+
+
+def sweep(hashes: Collection[str]) -> Swept:
+    """Delete the spent ones among these locked blobs."""
+    spent = dict(Blob.objects.filter(pk__in=set(hashes), files=None).values_list("pk", "size"))
+    if spent:
+        Blob.objects.filter(pk__in=spent).defer("data").delete()
+    return Swept(len(spent), sum(spent.values()))
+
+
+def sweep_spent() -> Swept:
+    """Delete every spent blob: those of a user or session that was deleted whole."""
+    total = Swept()
+    while swept := _sweep_some():
+        total = Swept(total.blobs + swept.blobs, total.freed_bytes + swept.freed_bytes)
+    return total
+
+
+def read_slices(sha256: str, size: int) -> Iterator[bytes]:
+    """The bytes, SLICE_BYTES at a time. Nothing is held in the database between two slices.
+
+    Raises:
+        BlobGone: they were deleted meanwhile.
+    """
+    for start in range(0, max(size, 1), SLICE_BYTES):
+        piece = Substr("data", start + 1, SLICE_BYTES, output_field=BinaryField())
+        found = Blob.objects.filter(pk=sha256).values_list(piece, flat=True).first()
+        if found is None:
+            raise BlobGone
+        yield bytes(found)
+
+
+@transaction.atomic
+def _sweep_some() -> Swept | None:
+    spent = list(Blob.objects.filter(files=None).values_list("pk", flat=True)[:SWEPT_AT_ONCE])
+    swept = sweep(lock(spent)) if spent else Swept()
+    return swept if swept.blobs else None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from agents.models import File
-from agents.transcript import blobs
+from agents.transcript import files
 from agents.transcript.access import sessions_visible_to
 from agents.transcript.files import clone
 from kit.clock import db_now
@@ -73,7 +73,7 @@ def clone_mentioned_files(session_id: int, file_ids: Collection[int], user_id: i
         raise TooManyFiles
     found = readable(wanted, user_id)
     foreign = {number: file for number, file in found.items() if file.session_id != session_id}
-    held = blobs.lock({file.sha256 for file in foreign.values()})
+    held = files.lock({file.sha256 for file in foreign.values()})
     lost = {number for number, file in foreign.items() if file.sha256 not in held}  # swept just now
     if missing := (wanted - found.keys()) | lost:
         raise Unreadable(missing)

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from accounts.models import User
 from agents.models import PermissionRequest, Session, Turn
 from agents.models.choices import Surface
-from agents.transcript import webhook_events
+from agents.transcript import announcements
 from agents.transcript.announcements import (
     PermissionRequested,
     PermissionResolved,
@@ -86,7 +86,7 @@ def request(
     if row is None:
         chat_id = chat_id if chat_id and _may_be_relayed(session_id, chat_id) else ""
         row = _create(session, request_id, kept_text(tool, 256), preview, chat_id)
-        webhook_events.queue_session_event(session, "permission.requested", _told_of(row))
+        announcements.queue_session_event(session, "permission.requested", _told_of(row))
     elif (row.tool, row.input_preview) != (kept_text(tool, 256), preview):
         send_resolution(session_id, Resolution(request_id, "deny", "another request has this id"))
         return row
@@ -257,7 +257,7 @@ def _settle(
         login = resolver.login if resolver else None
         announce(session.pk, PermissionResolved(str(session.public_id), row.request_id, DECISIONS[status], login))
         decided = {"decision": DECISIONS[status], "resolverLogin": login}
-        webhook_events.queue_session_event(session, "permission.resolved", _told_of(row) | decided)
+        announcements.queue_session_event(session, "permission.resolved", _told_of(row) | decided)
     return was_open
 
 

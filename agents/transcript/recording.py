@@ -10,8 +10,14 @@ import msgspec
 from django.db import transaction
 
 from agents.models import Attachment, Event, OpMessage, Session
-from agents.transcript.announcements import ChannelStatus, OpMessageMessage, announce, seen, seen_event
-from agents.transcript.webhook_events import load_session_audiences
+from agents.transcript.announcements import (
+    ChannelStatus,
+    OpMessageMessage,
+    announce,
+    load_session_audiences,
+    seen,
+    seen_event,
+)
 from kit import strict_json
 from kit.clock import db_now, iso
 from webhooks import outbox

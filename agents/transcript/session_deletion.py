@@ -13,8 +13,7 @@ from django.db import OperationalError, transaction
 from django.db.models import Count, Max, Model, QuerySet
 
 from agents.models import Agent, Attachment, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
-from agents.models.presence import connected_sessions, online_sessions
-from agents.models.session import SEEN_AT
+from agents.models.session import SEEN_AT, connected_sessions, online_sessions
 from agents.transcript.announcements import close_agent, close_live_views
 from agents.transcript.files import Forgotten, forget_files_of
 from kit import sql

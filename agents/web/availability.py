@@ -14,7 +14,7 @@ from agents.core.admission import CallerSpending
 from agents.core.directory import callers_spending, usage_today
 from agents.models import Agent, CallerBlock, Turn
 from agents.models.choices import Outcome
-from agents.models.presence import online_sessions
+from agents.models.session import online_sessions
 from kit import sql
 from kit.clock import db_now
 from kit.page_tags import in_words

@@ -7,12 +7,11 @@ from django import forms
 from django.utils.timesince import timesince
 
 from accounts.models import User
-from agents.core import publishing
-from agents.core.publishing import UnknownLogin, get_users_by_login, load_caller_budgets, load_granted_logins
+from agents.core import directory
+from agents.core.directory import UnknownLogin, get_users_by_login, load_caller_budgets, load_granted_logins
 from agents.models import Agent, Session
 from agents.models.agent import MAX_BUDGET, MAX_NAMED_CALLERS
-from agents.models.presence import online_sessions
-from agents.models.session import SEEN_AT
+from agents.models.session import SEEN_AT, online_sessions
 from agents.web.card_fields import InputModesField, LinesField, OutputModesField, SkillsField
 
 EDITABLE = (
@@ -179,7 +178,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields["allowed_logins"].initial = load_granted_logins([self.instance.pk])[self.instance.pk]
 
     def settings(self) -> dict[str, Any]:
-        """What was chosen, as `publishing.publish_agent` takes it."""
+        """What was chosen, as `directory.publish_agent` takes it."""
         chosen = self.cleaned_data
         details = {field: chosen[field] for field in EDITABLE}
         return {"details": details, "allowed": chosen["allowed_logins"], "budgets": chosen["caller_budgets"]}
@@ -190,7 +189,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         details = {field: chosen[field] for field in EDITABLE if field in changed}
         allowed = chosen["allowed_logins"] if "allowed_logins" in changed else None
         budgets = chosen["caller_budgets"] if "caller_budgets" in changed else None
-        return publishing.revise_agent(self.instance.pk, details, allowed, budgets)
+        return directory.revise_agent(self.instance.pk, details, allowed, budgets)
 
     class Meta:
         model = Agent
@@ -275,21 +274,21 @@ class NewAgentForm(AgentForm):
         cleaned: dict[str, Any] = self.cleaned_data
         if "session" in cleaned and "slug" in cleaned:
             try:
-                publishing.choose_handle(self.owner, cleaned["session"], cleaned["slug"] or None)
-            except publishing.BadSlug as bad:
+                directory.choose_handle(self.owner, cleaned["session"], cleaned["slug"] or None)
+            except directory.BadSlug as bad:
                 self.add_error("slug", str(bad))
-            except publishing.HandleTaken as taken:
+            except directory.HandleTaken as taken:
                 self.add_error("slug", f"{taken}.")
         return cleaned
 
-    def publish(self) -> publishing.Published:
+    def publish(self) -> directory.Published:
         """Make the agent.
 
         Raises:
-            publishing.HandleTaken, QuotaExceeded: nothing was written.
+            directory.HandleTaken, QuotaExceeded: nothing was written.
         """
         chosen = self.cleaned_data
-        return publishing.publish_agent(
+        return directory.publish_agent(
             self.owner, chosen["session"], **self.settings(), slug=chosen["slug"] or None
         )
 

@@ -3,8 +3,7 @@
 from django.urls import path
 
 from agents.web.desk import audit, connecting, overview, publishing, remote
-from agents.web.pages.agent import agent_availability, agent_page
-from agents.web.pages.directory import directory, home
+from agents.web.pages.directory import agent_availability, agent_page, directory, home
 
 urlpatterns = [
     path("", home, name="home"),

@@ -28,7 +28,7 @@ from agents.models import (
     TokenUsage,
     Turn,
 )
-from agents.transcript import blobs, files
+from agents.transcript import files
 from agents.transcript.session_deletion import delete_sessions
 from hub.account_data.scrubbing import Scrubber, UserTraces, find_user_traces, rewrite, scrub_others
 from kit import batches
@@ -90,7 +90,7 @@ def erase(user: User) -> bool:
     for rows in _deleted_whole(user):
         batches.delete(rows)
     _make_nameless(user)
-    blobs.sweep_spent()
+    files.sweep_spent()
     User.objects.filter(pk=user.pk).update(former_login="", questions_blanked_to=None, questions_kept_days=None)
     return True
 

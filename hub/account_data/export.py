@@ -33,8 +33,7 @@ from agents.models import (
     TokenUsage,
     Turn,
 )
-from agents.transcript.blobs import BlobGone
-from agents.transcript.files import open_file
+from agents.transcript.files import BlobGone, open_file
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot

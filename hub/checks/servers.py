@@ -11,7 +11,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from agents.models import Process
-from agents.models.presence import alive_since
+from agents.models.session import alive_since
 from hub.models import JobRun
 from kit import sql
 from kit.clock import db_now

@@ -3,8 +3,8 @@
 from typing import Any, Literal
 
 from a2a_bridge.described import OPERATIONS as A2A
-from agents.links.channel.described import OPERATIONS as HOOKS
-from agents.links.channel.described import SOCKET as CHANNEL
+from agents.links.channel.events import OPERATIONS as HOOKS
+from agents.links.channel.protocol import SOCKET as CHANNEL
 from hub.monitoring.endpoints import Health, PageGone
 from kit.describe import JSON, Answer, Operation, Parameter, Socket
 from operators.calls import OPERATIONS as OPERATORS

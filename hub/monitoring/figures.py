@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from a2a_bridge.models import Push
 from agents.models import Process, Turn
-from agents.models.presence import alive_since
+from agents.models.session import alive_since
 from hub.models import JobRun
 from kit.clock import db_now
 from webhooks.models import Delivery, Sendable

@@ -21,7 +21,7 @@ django.setup()
 
 from django.db import connection  # noqa: E402
 
-from accounts.tokens import digest  # noqa: E402
+from accounts.authn import digest  # noqa: E402
 from agents.core.ledger.batch import commit  # noqa: E402
 from agents.core.ledger.database import thread_database  # noqa: E402
 from agents.core.ledger.state import LookUp, look_up  # noqa: E402

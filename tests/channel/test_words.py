@@ -5,8 +5,8 @@ from typing import get_args
 
 import pytest
 
+from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
 from agents.core.errors import Busy, Cycle, Denied, FileGone, NotPublished, Unavailable
-from agents.core.targets import AmbiguousPeer, NoSuchTarget
 from agents.links.channel import refusals
 from agents.links.channel.frames import ProbeRequest, Request
 from agents.links.channel.refusals import (

@@ -8,10 +8,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.core.directory import find_caller_spending
+from agents.core.directory import find_caller_spending, load_caller_budgets, revise_agent
 from agents.core.errors import OverBudget, OverCallerBudget
 from agents.core.ledger.work import Result
-from agents.core.publishing import load_caller_budgets, revise_agent
 from agents.core.types import Ask, Ending, OpenTurn
 from agents.models import CallerBudget
 from agents.models.choices import Failure, Outcome

@@ -11,7 +11,7 @@ from accounts.models import User
 from agents.core.live_views import LiveViews
 from agents.core.post import LocalPost
 from agents.models import Attachment, Process, Session, Share
-from agents.models.presence import PROCESS_DEAD_S
+from agents.models.session import PROCESS_DEAD_S
 from agents.transcript.announcements import ChannelStatus, RecheckAccess
 from agents.transcript.storage import MEBIBYTE, StorageMeter, count_op_message_bytes
 from hub import wiring

@@ -11,7 +11,7 @@ from a2a_bridge.pushes.queue import PUSHES
 from a2a_bridge.streams import KEEPALIVE_S
 from agents.core.ledger.statements import GRACE
 from agents.links.channel import consumer, link, prompts
-from agents.models.presence import PROCESS_DEAD_S
+from agents.models.session import PROCESS_DEAD_S
 from hub import http_protocol, runtime, sockets
 from kit.asgi import BODY_WITHIN_S
 from kit.durations import TIME_SCALE, read_scale, seconds

@@ -18,7 +18,7 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents import jobs
 from agents.core import presence
-from agents.core.registration import Registered, Registration, register_connection
+from agents.core.presence import Registered, Registration, register_connection
 from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
 from agents.transcript import announcements
 from agents.transcript.announcements import AddressedMessage, LiveFrame

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from agents.core.admission import MAX_DEPTH
+from agents.core.ask_starter import NoSuchTarget
 from agents.core.errors import Blocked, Busy, Cycle, NotPublished, TooDeep
 from agents.core.ledger.state import LookUp, look_up
-from agents.core.targets import NoSuchTarget
 from agents.core.types import Ask, Source, Target
 from agents.links.channel.refusals import find_routed, refusal_text
 from agents.models import Agent, AgentGrant, CallerBlock, Session, Share, Turn

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.links.channel.registration import unfinished_of
+from agents.links.channel.agent_frames import unfinished_of
 from agents.models import Turn
 from agents.models.choices import Failure, Interruption
 from kit.clock import db_now

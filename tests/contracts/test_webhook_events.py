@@ -9,8 +9,7 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Record, Settle
-from agents.core.presence import remove_connection
-from agents.core.registration import Registration, register_connection
+from agents.core.presence import Registration, register_connection, remove_connection
 from agents.core.types import Ending, OpenTurn
 from agents.models import Share
 from agents.models.choices import Failure, Outcome

@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.admin_site import site
 from accounts.authn import COOKIE
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
-from agents.core.publishing import load_caller_budgets
+from agents.core.directory import load_caller_budgets
 from agents.models import Agent, CallerBlock, Halt, RemoteServer, Turn
 from tests.native.rows import Person, browser, connect, make_agent, make_session, make_turn, spend
 from tests.webhooks.subscriptions import happen, subscribed

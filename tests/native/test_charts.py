@@ -6,8 +6,7 @@ from datetime import date
 
 import pytest
 
-from agents.web.desk.charts import latency_chart, scale
-from agents.web.desk.figures import Latency
+from agents.web.desk.figures import Latency, latency_chart, scale
 
 
 @pytest.mark.parametrize("most", [0, 1, 4, 5, 7, 41, 999, 100_000])

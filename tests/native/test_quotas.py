@@ -13,7 +13,7 @@ from accounts.oauth.errors import InvalidGrant
 from accounts.oauth.models import LoginCode
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
-from agents.core.registration import MayNotConnect, Registration, register_connection
+from agents.core.presence import MayNotConnect, Registration, register_connection
 from agents.models import Agent, Event, Session
 from agents.transcript.storage import MEBIBYTE, StorageMeter, count_event_bytes, count_file_bytes
 from kit.async_db import db_call

@@ -9,7 +9,7 @@ from django.db import connections
 
 from accounts.models import Credential
 from accounts.tokens import mint
-from agents.core import publishing
+from agents.core import directory
 from agents.models import Agent
 from tests.native.rows import Person, api, browser, connect, make_agent, make_session, names
 from tests.webhooks.subscriptions import happen, subscribed
@@ -170,8 +170,8 @@ def test_of_two_who_publish_one_session_at_once_one_wins(alice: Person) -> None:
     def race(slug: str) -> None:
         barrier.wait()
         try:
-            won.append(publishing.publish_agent(alice.user, session, {"name": "x"}, slug=slug))
-        except publishing.HandleTaken as taken:
+            won.append(directory.publish_agent(alice.user, session, {"name": "x"}, slug=slug))
+        except directory.HandleTaken as taken:
             lost.append(taken)
         finally:
             connections.close_all()

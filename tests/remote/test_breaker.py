@@ -7,7 +7,7 @@ import pytest
 from agents.core.errors import Denied, Offline
 from agents.models import Agent
 from agents.models.choices import Outcome
-from agents.models.presence import is_online
+from agents.models.session import is_online
 from kit.async_db import db_call
 from lab.waiting import eventually
 from tests.remote.caller import Caller, server_of

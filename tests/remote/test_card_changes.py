@@ -22,7 +22,7 @@ from agents.links.remote.publishing import look_again, move
 from agents.links.remote.server_state import open_breaker_at_once
 from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
 from agents.models.choices import Outcome
-from agents.models.presence import is_online
+from agents.models.session import is_online
 from kit.async_db import db_call
 from lab.waiting import eventually
 from tests.native.rows import Person, api, browser, make_session, person

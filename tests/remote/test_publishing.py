@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from agents.core.registration import Registration, register_connection
+from agents.core.presence import Registration, register_connection
 from agents.links.remote.access import auth_of
 from agents.links.remote.server_state import write_reachable
 from agents.models import Agent, Connection, Process, RemoteServer, Session

@@ -8,8 +8,8 @@ from agents import jobs
 from agents.links.remote.server_state import open_breaker
 from agents.models import Agent, RemoteServer, Session
 from agents.models.choices import CHANNEL_LINK, Outcome
-from agents.models.presence import is_online, online
 from agents.models.remote import REMOTE_LINK
+from agents.models.session import is_online, online
 from kit.async_db import db_call
 from tests.native.rows import Person, make_agent, make_session
 from tests.remote.caller import Caller

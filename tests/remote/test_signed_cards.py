@@ -25,7 +25,7 @@ from agents.links.remote.signatures import (
     read_keys_text,
 )
 from agents.models import RemoteServer
-from agents.models.presence import is_online
+from agents.models.session import is_online
 from kit.async_db import db_call
 from lab.waiting import eventually
 from tests.native.rows import Person, api, browser

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
-from agents.core.targets import AmbiguousPeer, NoSuchTarget
 from agents.models.choices import Failure, Surface
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import FilesRefused

@@ -11,8 +11,8 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from accounts import invitations, throttle
+from accounts.authn import digest
 from accounts.models import Credential, Invitation, ProviderIdentity, User
-from accounts.tokens import digest
 from tests.native.rows import Person, browser, person
 from tests.signin.invited import CHOSEN, COOKIE, GOOD, invite, path_of, sign_in_by_password
 

@@ -17,10 +17,16 @@ from agents.core.ledger.texts import Statement, statement
 from agents.core.types import Ask, Ending, OpenTurn, Source
 from agents.models import File
 from agents.models.choices import Outcome
-from agents.transcript.announcements import AddressedMessage, LiveFrame, encode, seen_event
+from agents.transcript.announcements import (
+    AddressedMessage,
+    LiveFrame,
+    SessionAudience,
+    encode,
+    load_session_audiences,
+    seen_event,
+)
 from agents.transcript.mentions import MAX_FILES, clone_mentioned_files, mentions, readable, rewrite
 from agents.transcript.recording import NewEvent, payload_of
-from agents.transcript.webhook_events import SessionAudience, load_session_audiences
 from webhooks import outbox
 from webhooks.outbox import OutboxEvent
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from agents.core.ledger.database import Answer, Database
 from agents.core.ledger.texts import NOW, READ_CLOCK, Statement, checked, insert, statement, table
 from agents.core.types import Ask, OpenTurn
-from agents.models.presence import PROCESS_DEAD_S
+from agents.models.session import PROCESS_DEAD_S
 from kit.durations import seconds
 
 GRACE = timedelta(seconds=seconds(60.0))

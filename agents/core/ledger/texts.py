@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agents.models.presence import PROCESS_DEAD_S
+from agents.models.session import PROCESS_DEAD_S
 
 _LIST = re.compile(r"= ANY\((:\w+)\)")
 _NAME = re.compile(r"(?<!:):(\w+)")

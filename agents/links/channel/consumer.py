@@ -13,14 +13,19 @@ from agents.core.errors import NotDelivered, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.ports import Clock
 from agents.core.post import Evict, Hook, Prompt, Withdrawn
-from agents.core.registration import MayNotConnect, Registered
+from agents.core.presence import MayNotConnect, Registered
 from agents.links.channel import frames
-from agents.links.channel.agent_frames import AgentFrames
+from agents.links.channel.agent_frames import (
+    AgentFrames,
+    RegisteredAgent,
+    digest_in,
+    register_agent,
+    registration_of,
+)
 from agents.links.channel.frames import BadFrame, Error, Frame, Register
 from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.prompts import Prompts, prompt_frame
 from agents.links.channel.protocol import TooLarge
-from agents.links.channel.registration import RegisteredAgent, digest_in, register_agent, registration_of
 from agents.links.channel.requests import OpenRequests, Requests
 from agents.transcript import permissions
 from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided, Resolution

@@ -13,8 +13,7 @@ import msgspec
 from django.db import DatabaseError
 from msgspec import Meta, Struct
 
-from accounts.authn import AGENT_KINDS, presented
-from accounts.callers import check_caller
+from accounts.authn import AGENT_KINDS, check_caller, presented
 from accounts.error_pages import INTERNAL, INTERNAL_TEXT
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
@@ -28,6 +27,7 @@ from agents.transcript.token_usage import add_turn_usage, usage_in
 from kit import strict_json
 from kit.asgi import RETRY_SOON, ClientLeft, HttpRequest, RequestRefused, Send, respond, respond_error
 from kit.async_db import db_call
+from kit.describe import CHANNEL_TOKEN, Answer, Done, ErrorBody, Operation
 
 logger = logging.getLogger(__name__)
 
@@ -157,3 +157,22 @@ async def _add_usage(session_id: int, payload: str) -> None:
             await db_call(add_turn_usage)(session_id, usage)
         except DatabaseError:
             logger.exception("hook.usage_lost")
+
+
+OPERATIONS = (
+    Operation(
+        method="post",
+        path=EVENT_PATH,
+        name="postEvent",
+        summary="Take an event of a session that was registered with this channel token.",
+        tag="channel",
+        security=[CHANNEL_TOKEN],
+        request=HookEvent,
+        answers={
+            202: Done,
+            404: ErrorBody,
+            408: ErrorBody,
+            503: Answer(shape=ErrorBody, text="The database is out of reach, or too much waits for it."),
+        },
+    ),
+)

@@ -11,7 +11,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from agents.core.ports import RouteOrigin
-from agents.links.channel.payloads import DECODE_SAYING, Id, Name, ReplyFrame
+from agents.links.channel.payloads import (
+    DECODE_SAYING,
+    Id,
+    Name,
+    ReplyFrame,
+)
 from agents.transcript.pieces import Part
 from kit import strict_json
 from kit.clock import iso

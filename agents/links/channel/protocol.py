@@ -9,10 +9,11 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from agents.core.post import Chunk, ExtraPiece, Final
-from agents.links.channel.frames import BadFrame
+from agents.links.channel.frames import FROM_AGENT, TO_AGENT, BadFrame, ChatEvent
 from agents.links.channel.payloads import Reply, ReplyChunk, ReplyFrame, TaskArtifact, TaskStatus, size_of_json
 from agents.models.choices import Failure
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, Extra
+from kit.describe import CHANNEL_TOKEN, Socket
 
 MAX_FRAME_BYTES = 4 * 1_048_576  # kept by the server: a reply of 1 MiB is longer once JSON escapes it
 MAX_CHUNK_BYTES = 65_536
@@ -216,3 +217,13 @@ def _final(chat_id: str, expected: Expected, text: str | None = None, reason: st
 def size_of(text: str) -> int:
     """Bytes of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+SOCKET = Socket(
+    path="/channel",
+    summary="An agent dials out, registers, is asked, and replies.",
+    security=[CHANNEL_TOKEN],
+    from_client=[*FROM_AGENT.values()],
+    to_client=TO_AGENT,
+    payloads={ChatEvent: (Reply, ReplyChunk, TaskStatus, TaskArtifact)},
+)

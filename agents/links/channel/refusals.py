@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers
 from agents.core.errors import (
     Blocked,
     Busy,
@@ -28,7 +29,6 @@ from agents.core.errors import (
     TooDeep,
     WaitAbandoned,
 )
-from agents.core.targets import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers
 from agents.core.types import Target
 from agents.links.channel.frames import (
     AgentsRequest,
@@ -48,7 +48,7 @@ from agents.links.channel.frames import (
 )
 from agents.models import Agent
 from agents.models.choices import Failure
-from agents.models.presence import online_sessions
+from agents.models.session import online_sessions
 from agents.transcript.access import NotAllowed, Role
 
 MAX_LISTED = 500

@@ -13,10 +13,9 @@ from typing import Any, ParamSpec, TypeVar
 from django.db import DatabaseError
 
 from accounts.authn import Identity
-from agents.core.ask_starter import TURN_WAIT_S, Asker, AskStarter
+from agents.core.ask_starter import TURN_WAIT_S, AmbiguousPeer, Asker, AskStarter, NoSuchTarget
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.ports import Notifier
-from agents.core.targets import AmbiguousPeer, NoSuchTarget
 from agents.core.types import SettledTurn, Source, Target
 from agents.core.waiting import RunningTurn
 from agents.links.channel import refusals

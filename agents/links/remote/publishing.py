@@ -7,9 +7,9 @@ from typing import Any
 from django.db import transaction
 
 from accounts.models import User
-from agents.core import publishing
-from agents.core.publishing import CallerBudgets
-from agents.core.registration import check_session_quota, make_free_name, make_slug
+from agents.core import directory
+from agents.core.directory import CallerBudgets
+from agents.core.presence import check_session_quota, make_free_name, make_slug
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
 from agents.links.remote.approval import card_source_of, compare_with_approved, write_approved
 from agents.links.remote.card import Card, find_card
@@ -63,11 +63,11 @@ def publish_remote(
     slug: str | None = None,
     allowed: Sequence[User] | None = None,
     budgets: CallerBudgets | None = None,
-) -> publishing.Published:
-    """Make an agent of a server, with a session of its own; its card is approved. See `publishing.publish_agent`.
+) -> directory.Published:
+    """Make an agent of a server, with a session of its own; its card is approved. See `directory.publish_agent`.
 
     Raises:
-        publishing.BadSlug, publishing.HandleTaken, QuotaExceeded: nothing was written.
+        directory.BadSlug, directory.HandleTaken, QuotaExceeded: nothing was written.
     """
     check_session_quota(owner.pk)
     card = wanted.card
@@ -77,7 +77,7 @@ def publish_remote(
     server = RemoteServer.objects.create(session=session, **wanted.columns)
     write_approved(server.pk, card)
     slug = slug or make_slug(card.name) or None
-    return publishing.publish_agent(owner, session, details, slug=slug, allowed=allowed, budgets=budgets)
+    return directory.publish_agent(owner, session, details, slug=slug, allowed=allowed, budgets=budgets)
 
 
 def look_again(

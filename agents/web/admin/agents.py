@@ -13,10 +13,9 @@ from django.utils.formats import localize
 from accounts.admin_site import OwnerScopedAdmin, make_filter, site
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from agents.core import halt_rules, publishing
-from agents.core.directory import AgentActivity, load_agent_activity
+from agents.core import directory, halt_rules
+from agents.core.directory import AgentActivity, block_caller, load_agent_activity
 from agents.core.halt_rules import HaltSubject
-from agents.core.publishing import block_caller
 from agents.models import Agent, CallerBlock, Halt
 from agents.web.forms import EDITABLE, AgentForm, LoginField, make_new_agent_form
 
@@ -107,7 +106,7 @@ class AgentAdmin(OwnerScopedAdmin):
         """Publish a session, unless another request just took its handle, or the owner has too many agents."""
         try:
             return super().add_view(request, *args, **kwargs)
-        except (publishing.HandleTaken, QuotaExceeded) as refused:
+        except (directory.HandleTaken, QuotaExceeded) as refused:
             self.message_user(request, f"Not published: {refused}.", messages.ERROR)
             return HttpResponseRedirect(reverse("admin:agents_agent_add"))
 
@@ -163,7 +162,7 @@ class AgentAdmin(OwnerScopedAdmin):
 
     def _set_status(self, request: HttpRequest, queryset: QuerySet[Agent], status: Agent.Status) -> None:
         for agent in queryset:
-            publishing.revise_agent(agent.pk, {"status": status})
+            directory.revise_agent(agent.pk, {"status": status})
         self.message_user(request, f"{len(queryset)} set to {status.label.lower()}.", messages.SUCCESS)
 
     @admin.action(description="Halt the chosen agents")

@@ -11,7 +11,7 @@ from accounts.admin_site import OwnerScopedAdmin, is_row_number, make_filter, si
 from accounts.audit_log import record_reading
 from agents.core.errors import REASON_WORDS, describe_reason
 from agents.models import Agent, Turn
-from agents.web.turns_csv import csv_of
+from agents.web.desk.audit import csv_of
 
 SHORT_CHARS = 60
 

@@ -1,1 +1,49 @@
-"""The owner's desk: pages on which an owner sees and steers what is theirs."""
+"""The desk: pages on which owners manage what is theirs; and the decorators that require a signed-in owner."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from accounts.error_pages import json_error
+from accounts.models import User
+from accounts.oauth.pages import signed_in, to_signin
+from agents.models import Agent
+
+Args = ParamSpec("Args")
+View = Callable[Concatenate[HttpRequest, Args], HttpResponseBase]
+OwnerView = Callable[Concatenate[HttpRequest, User, Args], HttpResponseBase]
+SIGN_IN = "sign in to see this"
+
+
+def require_owner(view: OwnerView[Args]) -> View[Args]:
+    """Call the view with the signed-in user; other visitors are sent to the sign-in, and back after it."""
+    return _with_user(view, to_signin)
+
+
+def require_owner_json(view: OwnerView[Args]) -> View[Args]:
+    """The same for an address that a script of a page reads: 401 when the visitor is not signed in."""
+    return _with_user(view, lambda request: json_error(401, "unauthorized", SIGN_IN))
+
+
+def get_own_agent(agent_id: int, owner: User) -> Agent:
+    """A kept agent of this owner.
+
+    Raises:
+        Http404: it belongs to another user, was deleted, or never existed.
+    """
+    agents = Agent.objects.kept().owned_by(owner).select_related("owner", "session")
+    agent: Agent | None = agents.filter(pk=agent_id).first()
+    if agent is None:
+        raise Http404
+    return agent
+
+
+def _with_user(view: OwnerView[Args], refuse: Callable[[HttpRequest], HttpResponseBase]) -> View[Args]:
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: Args.args, **kwargs: Args.kwargs) -> HttpResponseBase:
+        caller = signed_in(request)
+        return refuse(request) if caller is None else view(request, caller.user, *args, **kwargs)
+
+    return guarded

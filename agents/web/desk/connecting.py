@@ -13,10 +13,10 @@ from accounts.error_pages import json_error
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
-from agents.core.registration import make_slug
+from agents.core.presence import make_slug
 from agents.models import Agent, Session
-from agents.models.presence import live_connections
-from agents.web.desk.owner_access import require_owner, require_owner_json
+from agents.models.session import live_connections
+from agents.web.desk import require_owner, require_owner_json
 from connect import packing
 
 NAME_CHARS = 64

@@ -17,7 +17,7 @@ from agents.models import Agent, Session
 from agents.models.session import SEEN_AT
 from agents.transcript.access import role_of, sessions_visible_to
 from agents.web.availability import State, states_of
-from agents.web.desk.owner_access import require_owner, require_owner_json
+from agents.web.desk import require_owner, require_owner_json
 
 ON_A_PAGE = 20
 MOST_ASKED_FOR = 3 * ON_A_PAGE

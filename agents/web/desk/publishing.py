@@ -1,4 +1,4 @@
-"""Publishing an agent, changing it, and taking it away: forms over `agents.core.publishing`."""
+"""Publishing an agent, changing it, and taking it away: forms over `agents.core.directory`."""
 
 from typing import Any
 from uuid import UUID
@@ -13,11 +13,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from agents.core import halt_rules, publishing
+from agents.core import directory, halt_rules
 from agents.core.halt_rules import HaltSubject
-from agents.core.registration import make_slug
+from agents.core.presence import make_slug
 from agents.models import Agent, Halt, Session
-from agents.web.desk.owner_access import get_own_agent, require_owner
+from agents.web.desk import get_own_agent, require_owner
 from agents.web.forms import AgentForm, make_new_agent_form
 
 PAGE = ["GET", "HEAD", "POST"]
@@ -40,7 +40,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
         return _page(request, form, session=session, status=400)
     try:
         made = form.publish()
-    except publishing.HandleTaken as taken:
+    except directory.HandleTaken as taken:
         form.add_error("slug", f"{taken}.")
         return _page(request, form, session=session, status=409)
     except QuotaExceeded as over:
@@ -66,7 +66,7 @@ def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     action = request.POST.get("action")
     if action in ("publish", "unpublish"):
         status = Status.PUBLISHED if action == "publish" else Status.DRAFT
-        return _revised(request, publishing.revise_agent(agent.pk, {"status": status}))
+        return _revised(request, directory.revise_agent(agent.pk, {"status": status}))
     if action in ("halt", "resume"):
         return _switched(request, owner, HaltSubject(Halt.Kind.AGENT, agent=agent), is_off=action == "halt")
     form = AgentForm(request.POST or None, instance=agent)
@@ -117,7 +117,7 @@ def say(request: HttpRequest, agent: Agent, what: str) -> None:
         messages.warning(request, f"@{agent.handle} {what}. It is a draft: it cannot be asked yet.")
 
 
-def show_published(request: HttpRequest, made: publishing.Published) -> HttpResponse:
+def show_published(request: HttpRequest, made: directory.Published) -> HttpResponse:
     """Go to the page with the next steps."""
     say(request, made.agent, "is back, with its log" if made.restored else "is there")
     return HttpResponseRedirect(reverse("desk-published", args=[made.agent.pk]))

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from accounts.sealing import Unreadable
-from agents.core import publishing
-from agents.core.registration import make_slug
+from agents.core import directory
+from agents.core.presence import make_slug
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, make_auth
 from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
 from agents.links.remote.card import BadCard, Card
@@ -24,7 +24,7 @@ from agents.links.remote.signatures import MAX_KEYS_CHARS, BadKey, keys_text, re
 from agents.models import Agent, RemoteServer
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
 from agents.transcript.pieces import Json
-from agents.web.desk.owner_access import get_own_agent, require_owner
+from agents.web.desk import get_own_agent, require_owner
 from agents.web.desk.publishing import PAGE, show_published
 from agents.web.forms import EDITABLE, AgentForm
 from kit.clock import db_now
@@ -142,7 +142,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
         return _new_page(request, place, form, card=card, status=400)
     try:
         made = publish_remote(owner, found, **form.settings(), slug=form.cleaned_data["slug"] or None)
-    except (publishing.HandleTaken, publishing.BadSlug) as refused:
+    except (directory.HandleTaken, directory.BadSlug) as refused:
         form.add_error("slug", f"{refused}.")
         return _new_page(request, place, form, card=card, status=409)
     except QuotaExceeded as over:
