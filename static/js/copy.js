@@ -6,14 +6,32 @@ export function startCopying(root) {
     const button = event.target.closest("button[data-copy]");
     if (!button) return;
     const source = document.getElementById(button.dataset.copy);
-    try {
-      await navigator.clipboard.writeText(source.value ?? source.textContent);
-      toast("Copied.");
-    } catch {
-      select(source);
-      toast("The browser does not let this page copy. The text is selected: press Ctrl+C.");
-    }
+    if (await copy(source)) toast("Copied.");
+    else toast("The browser does not let this page copy. The text is selected: press Ctrl+C.");
   });
+}
+
+async function copy(source) {
+  const text = source.value ?? source.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copySelected(source, text);
+  }
+}
+
+// Without `navigator.clipboard`, which browsers give to https and localhost only.
+function copySelected(source, text) {
+  const fill = (event) => {
+    event.clipboardData.setData("text/plain", text);
+    event.preventDefault();
+  };
+  select(source);
+  document.addEventListener("copy", fill);
+  const is_copied = document.execCommand("copy");
+  document.removeEventListener("copy", fill);
+  return is_copied;
 }
 
 function select(source) {

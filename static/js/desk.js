@@ -1,7 +1,7 @@
 // The desk: how agents and sessions are now, asked for every few seconds while the page is seen.
 import { inHub } from "./addresses.js";
-import { toast } from "./toast.js";
 import { markZone } from "./desk_zone.js";
+import { SIGNED_OUT, showFailure, showReach } from "./failures.js";
 
 const EVERY_MS = 4000;
 const CLASSES = { online: "on", busy: "busy", offline: "off" };
@@ -36,10 +36,11 @@ async function look() {
   if (!document.hidden) {
     try {
       const answer = await fetch(address());
-      if (answer.status === 401) return toast("You are signed out: load the page again.");
+      if (answer.status === 401) return showFailure(SIGNED_OUT);
       if (answer.ok) show(await answer.json());
+      showReach(answer.ok);
     } catch {
-      // the hub is away for a moment: ask again later
+      showReach(false);
     }
   }
   return setTimeout(look, EVERY_MS);

@@ -1,4 +1,5 @@
 // The wizard's last step: ask until an agent has come with the token, then show where to go on.
+import { SIGNED_OUT, showFailure, showReach } from "./failures.js";
 import { toast } from "./toast.js";
 
 const EVERY_MS = 1500;
@@ -9,16 +10,18 @@ async function look() {
   try {
     const answer = await fetch(panel.dataset.state);
     if (answer.status === 401 || answer.status === 404) {
-      toast(answer.status === 401 ? "You are signed out: load the page again." : "This token was revoked.");
+      showFailure(answer.status === 401 ? SIGNED_OUT : "This token was revoked.");
       return;
     }
+    showReach(answer.ok);
     const found = answer.ok ? await answer.json() : {};
     if (found.connected) {
       show(found);
       return;
     }
   } catch {
-    wait = 3 * EVERY_MS; // the hub is away for a moment
+    wait = 3 * EVERY_MS;
+    showReach(false);
   }
   setTimeout(look, document.hidden ? 3 * wait : wait);
 }

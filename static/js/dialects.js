@@ -59,9 +59,12 @@ export class Reply {
 
   // The last reply's; of an agent that made other things only, theirs.
   get text() {
-    const texts = [...this.#texts];
-    const replies = texts.filter(([id]) => isReply(id));
-    return (replies.length ? replies.slice(-1) : texts).map(([, text]) => text).join("\n");
+    return this.replyText ?? [...this.#texts.values()].join("\n");
+  }
+
+  // The last reply's, if there is one.
+  get replyText() {
+    return [...this.#texts].findLast(([id]) => isReply(id))?.[1];
   }
 }
 

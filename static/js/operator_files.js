@@ -1,5 +1,6 @@
 // The files of a session: the list is the hub's, uploads and deletions go over REST.
 import { inHub } from "./addresses.js";
+import { showReach } from "./failures.js";
 import { load, replace } from "./fragment.js";
 import { toast } from "./toast.js";
 
@@ -15,6 +16,7 @@ export class Files {
 
   async refresh() {
     const from = await load(`${this.address}/files`).catch(() => null);
+    showReach(from !== null);
     if (from) replace("files", from);
   }
 

@@ -1,10 +1,12 @@
 // The transcript: its lines come from the hub's own templates, each once, by their ids; replies grow as they are written.
+import { hideFailure, showFailure, showReach } from "./failures.js";
 import { load } from "./fragment.js";
 
 const MOST_ROWS = 1000;
 const MOST_GROWING_CHARS = 20_000;
 const PAUSE_MS = 150;
 const NEAR_PX = 80;
+const NOT_OLDER = "The older lines did not come. Try again.";
 
 export class Transcript {
   constructor(well, growing, address) {
@@ -26,7 +28,9 @@ export class Transcript {
       this.is_behind = false;
       try {
         this.merge(await load(`${this.address}/rows`));
+        showReach(true);
       } catch {
+        showReach(false);
         break; // the next connection looks again
       }
       await new Promise((done) => setTimeout(done, PAUSE_MS));
@@ -62,7 +66,8 @@ export class Transcript {
 
   async older(link) {
     const from = await load(`${this.address}/rows${new URL(link.href).search}`).catch(() => null);
-    if (!from) return;
+    if (!from) return showFailure(NOT_OLDER);
+    hideFailure(NOT_OLDER);
     const height = this.well.scrollHeight;
     const top = this.well.scrollTop;
     const rows = [...from.querySelectorAll("#rows > li")].filter((row) => !document.getElementById(row.id));

@@ -1,16 +1,22 @@
 // Forms with data-passkey: "create" makes a passkey by the options in the form, "get" signs with one by fetched options.
 // The browser's answer goes into the field `credential`, and the form is sent.
-const UNSUPPORTED = "This browser makes no passkeys here: they take https, and a recent browser.";
+const NOT_SECURE = "Passkeys work over https only, and this page came over http.";
+const UNSUPPORTED = "This browser has no passkeys.";
 const NOT_DONE = "No passkey was chosen, or the time ran out. Try again.";
 
+const obstacle = window.isSecureContext ? (window.PublicKeyCredential ? "" : UNSUPPORTED) : NOT_SECURE;
+
 for (const form of document.querySelectorAll("form[data-passkey]")) {
+  if (obstacle) {
+    form.querySelector("button").disabled = true;
+    show(form, obstacle);
+  }
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     show(form, "");
     const button = form.querySelector("button");
     button.disabled = true;
     try {
-      if (!window.isSecureContext || !window.PublicKeyCredential) throw new Error(UNSUPPORTED);
       const answer = await (form.dataset.passkey === "create" ? create(form) : get(form));
       form.elements.credential.value = JSON.stringify(answer);
       form.submit();

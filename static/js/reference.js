@@ -1,6 +1,7 @@
 // The developer reference's "Try it". Everything an agent or owner wrote is shown by textContent.
 import { ASKS, ENDED, endpoint, exchange, newMessageId, textOf } from "./a2a.js";
 import { inHub } from "./addresses.js";
+import { Artifacts } from "./artifacts.js";
 import { about, asking, isReply, Reply, sightOf } from "./dialects.js";
 import { MISTAKES } from "./mistakes.js";
 import { SDKS } from "./sdk_snippets.js";
@@ -11,7 +12,9 @@ const FORMS = { http: asHttp, curl: asCurl, python: asPython, typescript: asType
 const SAID = { COMPLETED: "Completed.", FAILED: "Failed.", CANCELED: "Canceled.", REJECTED: "Rejected." };
 const MAX_RAW_CHARS = 200_000;
 const start = JSON.parse(document.getElementById("start").textContent);
+const ARTIFACTS_ALONE = "No reply: the agent sent artifacts.";
 const $ = (id) => document.getElementById(id);
+const artifacts = new Artifacts($("artifacts"));
 const state = { agents: start.agents, token: "", taskId: "", seen: "", messageId: newMessageId(), reading: null, reply: null };
 
 if ($("agent")) {
@@ -157,6 +160,7 @@ async function send(request) {
   const goesOn = "Last-Event-ID" in request.headers;
   const reply = (state.reply = goesOn ? state.reply : new Reply());
   for (const id of ["steps", "explained", "raw", ...(goesOn ? [] : ["reply"])]) $(id).replaceChildren();
+  if (!goesOn) artifacts.clear();
   $("ask-status").textContent = "Asked, waiting…";
   $("stop").disabled = false;
   write(request);
@@ -207,6 +211,7 @@ function show(shown, id, reply, step) {
   if (id) state.seen = id;
   enable();
   reply.see(sight);
+  for (const artifactId of artifacts.see(sight)) step("artifact", artifactId);
   if (sight.state) showState(sight, reply, step);
   else if (sight.artifacts) showPieces(sight, reply, step);
   else $("ask-status").textContent = "Answered.";
@@ -215,9 +220,9 @@ function show(shown, id, reply, step) {
 
 function showPieces(sight, reply, step) {
   const [artifact] = sight.artifacts;
+  if (!isReply(artifact.artifactId)) return;
   const text = textOf(artifact);
-  if (!isReply(artifact.artifactId)) step("artifact", artifact.artifactId);
-  else if (text) step("chunk", `${text.length} characters`);
+  if (text) step("chunk", `${text.length} characters`);
   reply.write($("reply"), sight);
 }
 
@@ -229,7 +234,7 @@ function showState({ state: name, taskId, message }, reply, step) {
     $("ask-status").textContent = "The agent works on it…";
     return;
   }
-  $("reply").textContent = name === "COMPLETED" ? reply.text || words : words;
+  $("reply").textContent = name === "COMPLETED" ? reply.replyText || words || (artifacts.isEmpty ? "" : ARTIFACTS_ALONE) : words;
   $("ask-status").textContent = SAID[name] ?? "The agent asks back.";
   if (ASKS.has(name)) offerToGoOn(Boolean(dialect().methods.cancel));
   else if (name !== "COMPLETED") explainEnd(words);

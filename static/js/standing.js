@@ -1,4 +1,6 @@
 // How an agent is: looked at every 10 s while the page is seen, at once when it is seen again, and on demand.
+import { showReach } from "./failures.js";
+
 const EVERY_MS = 10_000;
 const GONE = { state: "gone", advice: "This agent is no longer here, or no longer open to you.", mayAsk: false };
 
@@ -23,9 +25,12 @@ export function watch(address, show) {
 async function read(address) {
   try {
     const answer = await fetch(address);
-    if (answer.status === 404) return GONE;
+    const is_gone = answer.status === 404;
+    showReach(answer.ok || is_gone);
+    if (is_gone) return GONE;
     return answer.ok ? await answer.json() : null;
   } catch {
+    showReach(false);
     return null;
   }
 }

@@ -1,4 +1,5 @@
 // The deliveries of a webhook, looked at again while one is under way. A page of older ones stands still.
+import { showReach } from "./failures.js";
 import { load, replace } from "./fragment.js";
 
 const LOOK_EVERY_MS = 1500;
@@ -10,6 +11,8 @@ async function look() {
   if (leaving.signal.aborted) return;
   if (!document.hidden) {
     const from = await load(list().dataset.address, leaving).catch(() => null);
+    if (leaving.signal.aborted) return;
+    showReach(from !== null);
     if (from && from.getElementById("deliveries").textContent !== list().textContent) update(from);
   }
   setTimeout(look, "moving" in list().dataset ? LOOK_EVERY_MS : IDLE_EVERY_MS);

@@ -10,7 +10,9 @@ from tests.browser.visitor import Visitor, visiting
 pytestmark = IN_BROWSER
 
 URL = "http://localhost"
+INSECURE_URL = "http://hub.lan"
 SETTINGS = {
+    "ALLOWED_HOSTS": "hub.lan",
     "GITHUB_CLIENT_ID": "x",
     "GITHUB_CLIENT_SECRET": "y",
     "OIDC_ISSUER": "https://id.example.org/realms/acme https://accounts.example.com",
@@ -18,6 +20,7 @@ SETTINGS = {
     "OIDC_CLIENT_SECRET": "c d",
     "OIDC_NAME": "Acme, Example Accounts",
 }
+NEED_HTTPS = "Passkeys work over https only, and this page came over http."
 AUTHENTICATOR = {
     "protocol": "ctap2",
     "transport": "internal",
@@ -34,7 +37,7 @@ async def test_a_passkey_is_made_by_a_link_and_signs_in(make_storage: MakeStorag
     link = manage(home.env | {"PUBLIC_URL": URL}, "invite", "ann").strip()
     address = hub.url.removeprefix("http://")
     async with (
-        chromium(f"--host-resolver-rules=MAP localhost {address}") as browser,
+        chromium(f"--host-resolver-rules=MAP localhost {address}, MAP hub.lan {address}") as browser,
         visiting(browser, URL) as visitor,
     ):
         await give_authenticator(visitor)
@@ -53,6 +56,9 @@ async def test_a_passkey_is_made_by_a_link_and_signs_in(make_storage: MakeStorag
         visitor.expected = ["status of 404"]
         await visitor.go(link.removeprefix(URL))
         await expect(visitor.page.get_by_text("This link is not good")).to_be_visible()
+        await visitor.page.goto(f"{INSECURE_URL}/signin")
+        await expect(visitor.page.get_by_role("alert")).to_have_text(NEED_HTTPS)
+        await expect(visitor.page.get_by_role("button", name="Sign in with a passkey")).to_be_disabled()
 
 
 async def give_authenticator(visitor: Visitor) -> None:

@@ -68,6 +68,27 @@ async def test_an_agent_that_asks_back_is_answered(visitor: Visitor, site: HubPr
 
 
 @pytest.mark.parametrize("key", TITLES)
+async def test_each_artifact_is_shown_once(visitor: Visitor, site: HubProcess, key: str) -> None:
+    steps = 'text notes one | more notes  two | data sum {"n": 3} | raw page abcd | say done'
+    shown = ["notes one two", 'sum {\n  "n": 3\n}\n']
+    shown += {"v1-0": ["page page.txt, text/plain, 4 bytes\n"], "v0-3": []}[key]  # the hub's 0.3 has no files
+    lines = "(all) => all.map((one) => one.textContent)"
+    async with online(site, TaskPeer, agent=TASKS) as agent:
+        await visitor.sign_in("alice")
+        await speak(visitor, key, agent.handle)
+        for streaming in (True, False):
+            await ask(visitor, steps, streaming=streaming)
+            await visitor.page.get_by_text("Completed.").wait_for()
+            assert await visitor.page.locator("#artifacts li").evaluate_all(lines) == shown
+            assert (await text_of(visitor, "steps")).count("artifact") == len(shown)
+            assert await text_of(visitor, "reply") == "done"
+        await ask(visitor, "text notes alone")
+        await visitor.page.get_by_text("No reply: the agent sent artifacts.").wait_for()
+        assert await visitor.page.locator("#artifacts li").evaluate_all(lines) == ["notes alone"]
+        await visitor.check_calm()
+
+
+@pytest.mark.parametrize("key", TITLES)
 async def test_a_task_is_left_followed_again_and_canceled(visitor: Visitor, site: HubProcess, key: str) -> None:
     buttons = {"v1-0": ("SubscribeToTask", "CancelTask"), "v0-3": ("tasks/resubscribe", "tasks/cancel")}
     subscribe, cancel = buttons[key]
