@@ -134,6 +134,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"/desk/connect?{urlencode({'name': hostile.text()})}",
         f"/desk/connect/{found['token']}",
         agent,
+        f"{agent}/published",
         f"{agent}/delete",
         f"{agent}/remote",
         f"{agent}/audit",

@@ -83,7 +83,7 @@ async def test_a_pending_request_survives_the_hub(home: HubStorage, start_hub: S
         hub.serve(0)
         await mine.connect()
         await request_permission(mine, "permission-1")
-        assert (await resolve(hub, "owner", mine, "patient", decision="deny")).status_code == 200
+        assert (await resolve(hub, "owner", mine, "permission-1", decision="deny")).status_code == 200
         assert (await mine.heard("permission_response"))["decision"] == "deny"
 
 

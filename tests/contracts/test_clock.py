@@ -20,13 +20,13 @@ django.setup()
 from django.core.management import call_command
 from accounts.models import Credential, User
 from accounts.tokens import get_or_create_local_user, mint
-from kit.clock import db_now, near_now
+from kit.clock import db_now, approximate_now
 call_command("migrate", verbosity=0)
-before = near_now()
+before = approximate_now()
 now = db_now()
 minted = mint(get_or_create_local_user("ann"), Credential.Kind.SESSION, "x").credential
 seen = {
-    "before": (before - now).total_seconds(), "after": (near_now() - now).total_seconds(),
+    "before": (before - now).total_seconds(), "after": (approximate_now() - now).total_seconds(),
     "host": time.time() - now.timestamp(), "lives": (minted.expires_at - now).total_seconds(),
     "is_live": minted.is_live, "listed": Credential.objects.live().count(),
 }
