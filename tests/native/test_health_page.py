@@ -148,5 +148,5 @@ def test_it_costs_the_same_queries_however_much_there_is(
         agent = make_agent(alice.user, slug)
         connect(agent.session)
         make_turn(agent, alice.user, released_at=timezone.now())
-        with django_assert_num_queries(20):
+        with django_assert_num_queries(18):
             client.get("/health")

@@ -178,7 +178,7 @@ def test_lines_cost_the_same_queries_however_many(alice: Person, django_assert_n
     for _ in range(2):
         add_events(session, 30)
         add_messages(session, 10)
-        with django_assert_num_queries(6):
+        with django_assert_num_queries(5):
             client.get(home(session) + "/rows")
 
 
