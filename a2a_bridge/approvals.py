@@ -16,9 +16,9 @@ from agents.transcript.permissions import (
     MAX_MESSAGE_CHARS,
     STATUSES,
     AlreadyResolved,
+    AmbiguousDecision,
     Decision,
     NoSuchRequest,
-    NotNamed,
     decide_as_caller,
 )
 from agents.transcript.pieces import ApprovalAsked
@@ -104,7 +104,9 @@ async def answer(services: Services, call: Call, send: Send, task: Task) -> Join
         )
     except NoSuchRequest:
         raise refused("this permission request is decided or its turn ended: read the task with GetTask") from None
-    except NotNamed:  # the caller may mean that one: an operator's decision, or their own, overtook the message
+    except (
+        AmbiguousDecision
+    ):  # the caller may mean that one: an operator's decision, or their own, overtook the message
         raise _unnamed([verdict.request_id]) from None
     except AlreadyResolved as resolved:
         row = resolved.row

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from a2a_bridge.calls import Call
 from a2a_bridge.errors import denied_text, refused
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
-from a2a_bridge.repeats import Claim, digest_of, release_key
+from a2a_bridge.repeats import KeyClaim, digest_of, release_key
 from a2a_bridge.requests import PushTarget, Send
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.pieces import agent_message
@@ -76,7 +76,7 @@ class Exchanges:
                 return
             await asyncio.sleep(APPEARS_EVERY_S)
 
-    async def start(self, call: Call, send: Send, claim: Claim | None = None) -> TaskRun:
+    async def start(self, call: Call, send: Send, claim: KeyClaim | None = None) -> TaskRun:
         """Begin a task. `claim`: the send has an Idempotency-Key, and joins nothing but itself.
 
         Raises:
@@ -114,7 +114,7 @@ class Exchanges:
         return self._started(runs, self._dispatcher.ask_found(digest, handle, make))
 
     async def continue_task(
-        self, call: Call, send: Send, task: Task, claim: Claim | None = None
+        self, call: Call, send: Send, task: Task, claim: KeyClaim | None = None
     ) -> TaskRun | None:
         """Start the next turn of a task that waits for its caller; None when another message came first.
 
@@ -173,7 +173,7 @@ class Exchanges:
         run.begin(running)
         return run
 
-    async def _keep_end(self, run: TaskRun, claim: Claim | None, settled: SettledTurn) -> None:
+    async def _keep_end(self, run: TaskRun, claim: KeyClaim | None, settled: SettledTurn) -> None:
         self._runs.pop(run.opening.chat_id, None)
         if claim is not None and settled.refused is not None:  # it was not asked after all
             await release_key(claim)
@@ -189,7 +189,7 @@ class Exchanges:
             await self._pushes.tell(restored, [event])
             feed.add(restored, [event])
 
-    def new_task(self, call: Call, send: Send, claim: Claim | None = None) -> Task:
+    def new_task(self, call: Call, send: Send, claim: KeyClaim | None = None) -> Task:
         """The task that a message begins; or began, as far as a repeated one says what it was."""
         agent = call.caller.agent
         return Task(
@@ -210,7 +210,7 @@ class Exchanges:
         """How long the agent has: its own `wait_s` for callers who stream or come back for the answer."""
         return self._reply_wait_s if send.waits or agent.wait_s is None else agent.wait_s
 
-    def _prepared(self, call: Call, send: Send, claim: Claim | None = None) -> tuple[TaskRun, PreparedAsk]:
+    def _prepared(self, call: Call, send: Send, claim: KeyClaim | None = None) -> tuple[TaskRun, PreparedAsk]:
         message_key = "" if claim else digest_of(send).hex()
         task = self.new_task(call, send, claim)
         return self._with_ask(task, call, send, claim, message_key=message_key, queues=True)
@@ -220,7 +220,7 @@ class Exchanges:
         task: Task,
         call: Call,
         send: Send,
-        claim: Claim | None,
+        claim: KeyClaim | None,
         *,
         message_key: str = "",
         queues: bool = False,

@@ -124,7 +124,7 @@ class Operations:
         return get_renderer(call.dialect.render_push)(task.id, kept)
 
     async def _one_push(self, call: Call, named: NamePush) -> object:
-        """Shown, or forgotten; to forget what is not there is fine."""
+        """Get or delete one push config; deleting an absent one succeeds."""
         task = await find(self.services, call, named.task_id)
         if call.operation is Operation.DELETE_PUSH:
             await self.services.pushes.drop(task.id, named.config_id)

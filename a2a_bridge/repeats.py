@@ -55,7 +55,7 @@ _KEEP = "UPDATE a2a_bridge_sendkey SET result = %s, is_plain = %s WHERE id = %s 
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class KeyClaim:
     """A key that belongs to a turn, this one or an earlier one."""
 
     pk: int
@@ -69,7 +69,7 @@ class Claim:
 
 
 class Followed(ABC):
-    """What an earlier send came to, with the methods of a `TaskRun`: of one that runs elsewhere, or has ended."""
+    """Follows a turn that an earlier send started, here or in another process; same methods as `TaskRun`."""
 
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time.
@@ -86,7 +86,7 @@ class Followed(ABC):
         return True
 
     async def answered(self, within_s: float) -> bool:
-        """The same as `ended`: a task that asks is not open, and what a key's turn asks is not known here."""
+        """The same as `ended`: a task that asks for input is not open, and approvals are not known here."""
         return await self.ended(within_s)
 
     @abstractmethod
@@ -136,7 +136,7 @@ class RepeatedSend(Followed):
     `keep_place`: called once with the process in which the ask waits for its agent, if it does.
     """
 
-    def __init__(self, claim: Claim, begun: Task, *, wait_s: float, keep_place: KeepPosition) -> None:
+    def __init__(self, claim: KeyClaim, begun: Task, *, wait_s: float, keep_place: KeepPosition) -> None:
         self.task = begun
         self.is_promoted = False
         self._claim = claim
@@ -211,7 +211,7 @@ def check(key: str) -> str:
     return key
 
 
-async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: str) -> Claim:
+async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: str) -> KeyClaim:
     """Take a key, or find the turn that has it. `task_id`: of the task the message goes on with, or begins.
 
     Raises:
@@ -221,7 +221,7 @@ async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: s
     return await db_call(_claim)(caller_id, handle, key, body.hex(), task_id)
 
 
-async def release_key(claimed: Claim) -> None:
+async def release_key(claimed: KeyClaim) -> None:
     """Nothing was sent: the key is free again."""
     await db_call(_delete)(claimed.pk, claimed.chat_id)
 
@@ -231,7 +231,7 @@ def forget_old() -> int:
     return batches.delete(SendKey.objects.filter(created_at__lt=db_now() - KEPT))
 
 
-def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Claim:
+def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> KeyClaim:
     now = db_now()
     named = {"caller_id": caller_id, "handle": handle, "key": hashlib.sha256(key.encode()).hexdigest()}
     SendKey.objects.filter(**named, created_at__lt=now - KEPT).delete()
@@ -240,8 +240,8 @@ def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Cl
     if row.body != body:
         raise RpcError(IDEMPOTENCY_KEY_REUSED, "this Idempotency-Key belongs to another message", status=200)
     if not is_new and _was_abandoned(row, now) and _take_over(row, ids, now):
-        return Claim(row.pk, ids["task_id"], ids["chat_id"], is_new=True)
-    return Claim(row.pk, row.task_id, row.chat_id, is_new)
+        return KeyClaim(row.pk, ids["task_id"], ids["chat_id"], is_new=True)
+    return KeyClaim(row.pk, row.task_id, row.chat_id, is_new)
 
 
 def _row_of(named: Mapping[str, Any], fields: Mapping[str, Any]) -> tuple[SendKey, bool]:
@@ -268,7 +268,7 @@ def _take_over(row: SendKey, ids: dict[str, str], now: datetime) -> bool:
     return bool(same.update(created_at=now, **ids))
 
 
-def _read(claimed: Claim) -> tuple[SendKey | None, SettledTurn | None, str]:
+def _read(claimed: KeyClaim) -> tuple[SendKey | None, SettledTurn | None, str]:
     """The kept answer; or why there is none to come, as the turn says; or the process in which the ask waits.
 
     A young claim may have no turn yet.

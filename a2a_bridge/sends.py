@@ -12,8 +12,8 @@ from a2a_bridge.dialects.dialect import Operation, get_renderer
 from a2a_bridge.errors import not_continuable, other_context
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.repeats import (
-    Claim,
     JoinedTask,
+    KeyClaim,
     RepeatedSend,
     check,
     digest_of,
@@ -191,7 +191,9 @@ async def _repeated(
     return Done(call.dialect.render_answer(repeat.task, send))
 
 
-async def _start(services: Services, call: Call, send: Send, claim: Claim | None = None) -> TaskRun | JoinedTask:
+async def _start(
+    services: Services, call: Call, send: Send, claim: KeyClaim | None = None
+) -> TaskRun | JoinedTask:
     exchanges = services.exchanges
     if send.push is not None:
         await services.pushes.check(send.push, IN_SEND)

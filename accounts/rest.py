@@ -1,4 +1,4 @@
-"""The native REST API's manners: who calls, strict JSON in, `{"error", "message"}` for whatever goes wrong."""
+"""What all calls of the native REST API share: authentication, strict JSON, errors as `{"error", "message"}`."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -91,7 +91,7 @@ class DatabaseAway(exceptions.APIException):
     wait = RETRY_AFTER_S
 
 
-class AtOnce(exceptions.APIException):
+class TooManyConcurrent(exceptions.APIException):
     """As many of these requests run as may; nothing was done."""
 
     wait = AT_ONCE_RETRY_AFTER_S
@@ -209,7 +209,7 @@ def identity_of(request: Request) -> Identity:
     return cast(Identity, request.auth)
 
 
-class InScope(BasePermission):
+class HasScope(BasePermission):
     """Of every view by default: it takes `read` where nothing changes, else `publish`, or its own `scope`."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -221,7 +221,7 @@ class InScope(BasePermission):
         return True
 
 
-class Unlimited(BasePermission):
+class HasUnlimitedToken(BasePermission):
     """For what would give a token more than its scopes: making and revoking tokens."""
 
     message = "this takes a token that is not limited to scopes or to an agent"
@@ -231,7 +231,7 @@ class Unlimited(BasePermission):
         return isinstance(request.auth, Identity) and not request.auth.is_limited
 
 
-class BySession(BasePermission):
+class HasBrowserSession(BasePermission):
     """For what an app or a script may not do in its user's name."""
 
     message = "this takes a sign-in session: no app token does it"
@@ -259,7 +259,7 @@ def _as_api_failure(failure: Exception) -> Exception:
         case Refused():
             return SignInRefused(failure)
         case TooManyAtOnce():
-            return AtOnce(failure)
+            return TooManyConcurrent(failure)
         case Http404():
             return exceptions.NotFound()
         case PermissionDenied():

@@ -123,7 +123,7 @@ def _delete_oldest(rows: QuerySet[Any], moment: str, before: datetime) -> int:
         return [pk for pk, then in oldest if then < before]
 
     manager = rows.model._default_manager
-    return sum(manager.filter(pk__in=ids).delete()[0] for ids in batches.with_rests(find))
+    return sum(manager.filter(pk__in=ids).delete()[0] for ids in batches.run_with_pauses(find))
 
 
 def _blank_all(default_days: int) -> int:
@@ -138,7 +138,7 @@ def _blank_all(default_days: int) -> int:
 
 
 def _some(owners: QuerySet[User]) -> Iterator[list[User]]:
-    found: Iterator[list[User]] = batches.with_rests(lambda: list(owners.order_by("pk")[:OWNERS_AT_ONCE]))
+    found: Iterator[list[User]] = batches.run_with_pauses(lambda: list(owners.order_by("pk")[:OWNERS_AT_ONCE]))
     return found
 
 

@@ -13,7 +13,7 @@ from connect.reply_parts import Artifact, End, Failed, ReplyPart, Status
 logger = logging.getLogger(__name__)
 
 MAX_REPLY_BYTES = 1_000_000
-MAX_WORDS_BYTES = 16_000
+MAX_TEXT_BYTES = 16_000
 
 Answer = Callable[[Question], AsyncIterator[ReplyPart]]
 """Called once per question. When no caller waits for the answer any more, it is cancelled or closed early."""
@@ -45,7 +45,7 @@ async def sendable(question: Question, answer: Answer) -> AsyncGenerator[ReplyPa
     except Exception:
         logger.exception("the answer to chat %r failed", question.chat_id)
         failure = "the agent failed to answer"
-    yield Failed(cut(clean(failure), MAX_WORDS_BYTES))
+    yield Failed(cut(clean(failure), MAX_TEXT_BYTES))
 
 
 async def as_text(sayings: AsyncGenerator[ReplyPart, None]) -> AsyncGenerator[ReplyPart, None]:
@@ -92,10 +92,10 @@ def _sound(saying: Status | Artifact | End) -> Status | Artifact | End | None:
                 metadata=cleaned(saying.metadata),
             )
         case Status():
-            text = cut(clean(saying.text), MAX_WORDS_BYTES)
+            text = cut(clean(saying.text), MAX_TEXT_BYTES)
             return replace(saying, text=text, metadata=cleaned(saying.metadata)) if text.strip() else None
         case End():
-            text = cut(clean(saying.text), MAX_WORDS_BYTES)
+            text = cut(clean(saying.text), MAX_TEXT_BYTES)
             return replace(saying, text=text if text.strip() else saying.state.replace("_", " "))
 
 

@@ -7,7 +7,7 @@ class HubConfig(AppConfig):
     name = "hub"
 
     def ready(self) -> None:
-        """Hand down what points upward, in every program of the hub: web, worker and commands."""
+        """Give lower packages the settings and callbacks that they may not import, in every program of the hub."""
         from accounts.models import on_revoked  # noqa: PLC0415  models load first
         from agents.core.presence import archive_sessions_of  # noqa: PLC0415
         from hub.checks import register  # noqa: PLC0415

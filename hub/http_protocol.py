@@ -19,9 +19,11 @@ from kit.durations import seconds
 HEAD_WITHIN_S = seconds(10.0, at_least_s=5.0)
 MAX_HEAD_BYTES = 65_536
 LEAVE_WITHIN_S = seconds(10.0, at_least_s=2.5)
-STOOD_STILL_S = seconds(3.0, at_least_s=2.0)  # longer than the second from one look to the next
+STALL_THRESHOLD_S = seconds(3.0, at_least_s=2.0)  # longer than the second from one look to the next
 TAKEN_WITHIN_S = seconds(45.0, at_least_s=10.0)  # a stream gives up on its reader after 30
-TAKEN_S = seconds(6.0)  # gained by emptying the buffer of about 48 KiB: 8 KiB a second may be taken for ever
+DRAIN_CREDIT_S = seconds(
+    6.0
+)  # gained by emptying the buffer of about 48 KiB: 8 KiB a second may be taken for ever
 MAX_WAITING_BYTES = 16_384
 REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} /\S* HTTP/1\.[01]\r?\n")
 NO_SUCH_METHOD = (
@@ -159,7 +161,7 @@ class HubHttpProtocol(HttpToolsProtocol):
         """There is room again."""
         self._cancel_abort()
         used_s = self.loop.time() - self._paused_at
-        self._left_s = min(self._left_s - used_s + TAKEN_S, self.taken_within_s)
+        self._left_s = min(self._left_s - used_s + DRAIN_CREDIT_S, self.taken_within_s)
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -199,9 +201,9 @@ class HubHttpProtocol(HttpToolsProtocol):
 def end_overdue(connections: Iterable[object], now: float, before: float) -> None:
     """End the overdue connections of a server. `before`: when this was last called, 0.0 for never.
 
-    When that is over STOOD_STILL_S ago the process stood still, and all deadlines are extended.
+    When that is over STALL_THRESHOLD_S ago the process stood still, and all deadlines are extended.
     """
-    stood_still_s = now - before if before and now - before > STOOD_STILL_S else 0.0
+    stood_still_s = now - before if before and now - before > STALL_THRESHOLD_S else 0.0
     for connection in list(connections):
         if isinstance(connection, HubHttpProtocol):
             connection.extend_deadlines(stood_still_s)

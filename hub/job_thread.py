@@ -25,7 +25,7 @@ EVERY_S = seconds(5.0, at_least_s=1.0)
 PAUSE_S = 0.1  # what is woken a thousand times a second still runs ten times
 CALL_EXPIRES_S = 10
 JOIN_WITHIN_S = seconds(10.0, at_least_s=2.5)
-SENDING = {"deliver", "push"}  # jobs whose work `deliverer` and `pusher` do as soon as they are woken
+SENDING = {"deliver", "push"}  # jobs whose work the threads of deliveries and pushes do as soon as they are woken
 
 Work = Callable[[threading.Event], object]
 
@@ -86,7 +86,7 @@ class Housekeeping:
                 _run(job["task"], job.get("args", ()))
 
 
-def housekeepers() -> list[JobThread]:
+def make_job_threads() -> list[JobThread]:
     """The jobs of the embedded hub: those that beat sends to Celery's worker elsewhere, in the one process.
 
     The reaper has a thread of its own: what goes in batches may take long.
@@ -96,7 +96,7 @@ def housekeepers() -> list[JobThread]:
     return [JobThread("jobs", Housekeeping(["sweep"])), JobThread("housekeeping", Housekeeping(others))]
 
 
-def deliverer() -> JobThread:
+def make_delivery_thread() -> JobThread:
     """Sends webhook deliveries: itself in the embedded hub, else by calling a Celery worker when woken."""
     if settings.IS_EMBEDDED:
         return JobThread("deliveries", lambda stopping: Sender(client(), stopping).run())

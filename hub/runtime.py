@@ -19,7 +19,7 @@ from agents.links.channel.link import ChannelLink, Socket
 from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
-from hub.job_thread import JOIN_WITHIN_S, deliverer, housekeepers
+from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
 from hub.monitoring.endpoints import draining
 from hub.wiring import HubServices
 from kit.async_db import db_call
@@ -54,8 +54,12 @@ class Runtime:
         self._tasks = TaskSet()
         self._starting: asyncio.Task[None] | None = None
         self.is_started = False
-        self._deliverer = deliverer()
-        self._threads = [self._deliverer, hub_services.pusher, *(housekeepers() if settings.IS_EMBEDDED else [])]
+        self._deliverer = make_delivery_thread()
+        self._threads = [
+            self._deliverer,
+            hub_services.pusher,
+            *(make_job_threads() if settings.IS_EMBEDDED else []),
+        ]
 
     async def ensure_started(self) -> None:
         """Ready when this returns; cheap once it was."""
@@ -172,7 +176,7 @@ class Runtime:
     async def _cancel_child_turns(self) -> None:
         """Cancel what agents asked on in turns that were canceled or failed; those may be of other processes."""
         if parents := self.hub_services.dispatcher.parents:
-            self.hub_services.dispatcher.cancel_begun_in(await db_call(ended_parents)(parents))
+            self.hub_services.dispatcher.cancel_children_of(await db_call(ended_parents)(parents))
 
     async def _run_link_timers(self) -> None:
         self.hub_services.link.tend(time.monotonic())

@@ -15,7 +15,7 @@ def key_batches(rows: QuerySet[Any], at_once: int = AT_ONCE) -> Iterator[list[An
 
     The caller changes or deletes those rows before it takes the next batch, so that they are not found again.
     """
-    return with_rests(lambda: list(rows.values_list("pk", flat=True)[:at_once]))
+    return run_with_pauses(lambda: list(rows.values_list("pk", flat=True)[:at_once]))
 
 
 def walk_rows(rows: QuerySet[Any], *columns: str, at_once: int = AT_ONCE) -> Iterator[list[tuple[Any, ...]]]:
@@ -26,12 +26,12 @@ def walk_rows(rows: QuerySet[Any], *columns: str, at_once: int = AT_ONCE) -> Ite
         later = rows if last is None else rows.filter(pk__gt=last)
         return list(later.order_by("pk").values_list("pk", *columns)[:at_once])
 
-    for found in with_rests(find):
+    for found in run_with_pauses(find):
         last = found[-1][0]
         yield found
 
 
-def with_rests(find: Callable[[], Sequence[Any]]) -> Iterator[Any]:
+def run_with_pauses(find: Callable[[], Sequence[Any]]) -> Iterator[Any]:
     """Call `find` until it finds nothing; pauses after each batch for as long as the work took.
 
     SQLite's one write lock is not fair: without pauses other writers may wait for the whole job.

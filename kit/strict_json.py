@@ -127,7 +127,7 @@ def _parse_plain(text: str) -> Any:
     return value if _encode(value).count(b":") == text.count(":") else None
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise _DuplicateKey("an object names one key twice")
@@ -148,7 +148,9 @@ def _finite(digits: str) -> float:
 _FORBIDDEN = re.compile("[\0\ud800-\udfff]")
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-_decoder = json.JSONDecoder(object_pairs_hook=_without_twins, parse_constant=_refuse_constant, parse_float=_finite)
+_decoder = json.JSONDecoder(
+    object_pairs_hook=_refuse_duplicate_keys, parse_constant=_refuse_constant, parse_float=_finite
+)
 
 
 def _children(value: Any) -> list[Any]:

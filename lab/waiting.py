@@ -17,7 +17,7 @@ def on_hub(real_s: float, *, at_least_s: float = 0.0) -> float:
 
 
 def until(look: Callable[[], Seen], what: str, *, within_s: float) -> Seen:
-    """Look again until it is truthy, and give it. Raises TimeoutError."""
+    """Call `look` until it returns a truthy value, and return that. Raises TimeoutError."""
     deadline = time.monotonic() + within_s
     while not (seen := look()):
         if time.monotonic() > deadline:
@@ -29,7 +29,7 @@ def until(look: Callable[[], Seen], what: str, *, within_s: float) -> Seen:
 async def eventually(
     look: Callable[[], Awaitable[Seen | None]], what: str, *, within_s: float = 10, every_s: float = 0.1
 ) -> Seen:
-    """Look again until it is truthy, and give it. Raises TimeoutError."""
+    """Call `look` until it returns a truthy value, and return that. Raises TimeoutError."""
     deadline = time.monotonic() + within_s
     while not (seen := await look()):
         if time.monotonic() > deadline:

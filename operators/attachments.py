@@ -23,7 +23,7 @@ RoleWord = Literal["viewer", "prompter", "approver", "owner"]
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """An operator's hold on the live view of a session. `is_first`: their login was not attached before."""
+    """A row that says which session an operator watches. `is_first`: their login was not attached before."""
 
     attachment_id: int
     session_id: int
@@ -54,14 +54,14 @@ def attach(public_id: UUID, user_id: int, process_id: str) -> Attached:
     return Attached(row.pk, session.pk, str(session.public_id), is_first)
 
 
-def find_word(session_id: int, user_id: int) -> RoleWord | None:
+def find_role_name(session_id: int, user_id: int) -> RoleWord | None:
     """A user's role in a session as the wire writes it, None when they may not see it."""
     session = sessions_visible_to(user_id).filter(pk=session_id).first()
     return cast(RoleWord, role_of(session).word) if session else None
 
 
 def detach(attached: Collection[Attached]) -> None:
-    """These are over."""
+    """Delete these attachments."""
     Attachment.objects.filter(pk__in=[one.attachment_id for one in attached]).delete()
 
 

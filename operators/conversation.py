@@ -17,7 +17,7 @@ from agents.transcript.recording import post_op_message
 from agents.transcript.storage import STORAGE_FULL, StorageMeter
 from kit.async_db import db_call
 from kit.tasks import TaskSet
-from operators.attachments import Attached, attach, detach, find_word, load_attendance, pending
+from operators.attachments import Attached, attach, detach, find_role_name, load_attendance, pending
 from operators.calls import session_id_of
 from operators.errors import REFUSED, NoSuchSession, TooManySubscriptions, describe_error
 from operators.frames import (
@@ -107,7 +107,10 @@ class Conversation:
 
     async def _look(self, session_id: int) -> None:
         for public_id, attached in list(self._attached.items()):
-            if attached.session_id == session_id and await db_call(find_word)(session_id, self.user_id) is None:
+            if (
+                attached.session_id == session_id
+                and await db_call(find_role_name)(session_id, self.user_id) is None
+            ):
                 await self._leave([public_id])
                 gone = Error(code="forbidden", message=f"the session {public_id} is not shared with you any more")
                 self._outlet.put(encode(gone))
@@ -122,7 +125,7 @@ class Conversation:
                 raise TooManySubscriptions
             attached = await db_call(attach)(public_id, self.user_id, self._process_id)
             self._attached[public_id] = attached
-        role = await db_call(find_word)(attached.session_id, self.user_id)
+        role = await db_call(find_role_name)(attached.session_id, self.user_id)
         if role is None or self._attached.get(public_id) is not attached:  # `_look` was first
             await self._leave([public_id])
             raise NoSuchSession

@@ -41,12 +41,12 @@ class VisibleSession:
 
     @property
     def may_prompt(self) -> bool:
-        """Whether prompts, messages and files are theirs to send."""
+        """Whether the user may send prompts, messages and files."""
         return self.role >= Role.PROMPTER
 
     @property
     def may_decide(self) -> bool:
-        """Whether requests for leave are theirs to decide."""
+        """Whether the user may decide permission requests."""
         return self.role >= Role.APPROVER
 
     @property
@@ -146,7 +146,7 @@ def _shares(seen: VisibleSession) -> list[Share]:
 
 Act = Callable[[HttpRequest, VisibleSession], str]
 NO_SUCH_LOGIN = "No user has the login {login}."
-YOURS = "The session is theirs already."
+ALREADY_OWNER = "The session is theirs already."
 MOST_COUNTED = 10_000
 
 
@@ -184,7 +184,7 @@ def _share(request: HttpRequest, seen: VisibleSession) -> str:
     if user is None:
         return NO_SUCH_LOGIN.format(login=_shown(login))
     if user.pk == seen.session.owner_id:
-        return YOURS
+        return ALREADY_OWNER
     if role not in Share.Role.values:
         return "Choose a role."
     try:

@@ -59,7 +59,7 @@ class OperatorSockets:
         self._sockets.discard(socket)
 
     def dismiss(self, credential_ids: set[int]) -> None:
-        """These credentials are no longer good."""
+        """Close the sockets of credentials that were revoked or have expired."""
         for socket in self._of(credential_ids):
             socket.refuse("token_revoked", "this token was revoked")
 
@@ -204,7 +204,7 @@ class OperatorSocket(SocketConsumer):
             await asyncio.wait([self._sender])
 
     async def _send_all(self) -> None:
-        """Send what is queued, then the close; who takes nothing is given up."""
+        """Send what is queued, then close; a client that does not read is dropped."""
         try:
             while isinstance(item := await self._queue.get(), bytes):
                 self._queued_bytes -= len(item)

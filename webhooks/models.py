@@ -18,7 +18,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
         return self.filter(owner=user)
 
     def note_success(self, now: datetime) -> None:
-        """The receiver is well."""
+        """Reset the count of failures after a delivery that succeeded."""
         self.update(status=Subscription.Status.ACTIVE, consecutive_failures=0, last_delivery_at=now)
 
     def note_failure(self, *, exhausted: bool) -> None:

@@ -16,7 +16,7 @@ from webhooks.models import Delivery, Subscription
 
 Waker = Callable[[], None]
 
-_wakers: list[Waker] = []
+_commit_callbacks: list[Waker] = []
 
 ROWS_AT_ONCE = 190
 # Of these owners. A subscription that is deleted before our caller's commit would make that fail.
@@ -104,14 +104,14 @@ def queue(deliveries: Sequence[tuple[int, OutboxEvent]]) -> list[str]:
 
 
 def on_queued(waker: Waker) -> None:
-    """Call it after each commit that queued something: it must return at once. `hub` hands it down."""
-    if waker not in _wakers:
-        _wakers.append(waker)
+    """Register a function to call after each commit that queued a delivery; it must return at once."""
+    if waker not in _commit_callbacks:
+        _commit_callbacks.append(waker)
 
 
 def wake() -> None:
     """There is something to send. Without a waker the schedule finds it within seconds."""
-    for waker in _wakers:
+    for waker in _commit_callbacks:
         waker()
 
 

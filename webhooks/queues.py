@@ -67,7 +67,7 @@ class Queue(Protocol):
         """In the database's thread: the attempt, signed now; None when a secret of it cannot be read any more."""
 
     def note(self, delivery: Any, now: datetime, *, is_success: bool, is_exhausted: bool) -> None:
-        """In the transaction that writes down how an attempt ended: what it says of the receiver."""
+        """Update what is known of the receiver; called in the transaction that stores how an attempt ended."""
 
 
 class WebhookQueue:

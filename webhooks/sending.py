@@ -29,7 +29,7 @@ from webhooks.settings import get_settings
 
 LEASE = timedelta(seconds=seconds(60.0, at_least_s=15.0))
 JITTER = 0.2
-LOOK_AT = 200
+CANDIDATES_PER_QUERY = 200
 MAX_ERROR_CHARS = 200
 AT_ONCE = 32
 EACH_OWNER = 8
@@ -164,7 +164,9 @@ def _lease_some(limits: SendLimits, queue: Queue) -> list[Leased]:
     if find_pause() is not None:
         return []
     with transaction.atomic():
-        rows = _candidates(now, limits, queue).select_for_update(skip_locked=True, of=("self",))[:LOOK_AT]
+        rows = _candidates(now, limits, queue).select_for_update(skip_locked=True, of=("self",))[
+            :CANDIDATES_PER_QUERY
+        ]
         taken = [row for row in rows if limits.enter(_id(row, queue.receiver), _id(row, queue.owner))]
         until = db_now() + LEASE
         ids = [row.pk for row in taken]

@@ -101,7 +101,7 @@ class EventRenderer(Protocol):
 
 
 def show_every_answer(task: Task, send: Send) -> None:
-    """There is no end of a turn that the dialect cannot show."""
+    """The default of `check_answer`: the dialect can show every end of a turn."""
 
 
 def name_no_frame(task_id: str, seq: int) -> str:

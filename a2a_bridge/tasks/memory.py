@@ -76,7 +76,7 @@ class _CallerTasks:
 
 
 class MemoryTaskStore:
-    """See `TaskStore`. Expired tasks are not found; they go as others come, all shelves are swept in turn."""
+    """See `TaskStore`. Expired tasks are not found; they are deleted as new ones arrive, caller by caller."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Tasks in Redis: for several web processes, so that any of them answers.
 
-A caller's tasks are listed, a line each: enough to choose a page by, and to see what to give up.
+An index has an entry for each task of a caller: enough to choose a page, and which tasks to drop.
 """
 
 import logging

@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 from accounts.api.rendering import ListQuery, api_auth_session, api_user, listed
 from accounts.authn import CALLER_KINDS, COOKIE, presented_by
 from accounts.models import MAX_KEPT_DAYS, Credential, User
-from accounts.rest import Body, BySession, Conflict, caller_of, check_no_fields, identity_of
+from accounts.rest import Body, Conflict, HasBrowserSession, caller_of, check_no_fields, identity_of
 from accounts.settings import get_settings
 from accounts.shapes import ApiUser, AuthSession, Kept, RevokedSession
 from kit.describe import ErrorBody, Items
@@ -67,7 +67,7 @@ HEX = frozenset("0123456789abcdef")
 class AuthSessions(APIView):
     """`/auth-sessions`"""
 
-    permission_classes = [BySession]
+    permission_classes = [HasBrowserSession]
 
     @extend_schema(parameters=[ListQuery], responses=Items[AuthSession])
     def get(self, request: Request) -> Response:
@@ -79,7 +79,7 @@ class AuthSessions(APIView):
 class RevokeAuthSession(APIView):
     """`/auth-sessions/{prefix}/revoke`"""
 
-    permission_classes = [BySession]
+    permission_classes = [HasBrowserSession]
 
     @extend_schema(request=None, responses={200: RevokedSession, 400: ErrorBody, 409: ErrorBody})
     def post(self, request: Request, prefix: str) -> Response:

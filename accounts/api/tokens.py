@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from accounts.api.rendering import NO_STORE, ListQuery, api_token, listed, user_agent_of
 from accounts.authn import TokenScope
 from accounts.models import Credential
-from accounts.rest import Body, BySession, Unlimited, caller_of
+from accounts.rest import Body, HasBrowserSession, HasUnlimitedToken, caller_of
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
 from accounts.tokens import Limits, mint_app, mint_channel, rotate
 from kit.clock import iso, iso_or_none
@@ -78,7 +78,7 @@ class Rotation(Body):
 class ChannelTokens(APIView):
     """`/tokens/channel`"""
 
-    permission_classes = [IsAuthenticated, Unlimited]
+    permission_classes = [IsAuthenticated, HasUnlimitedToken]
 
     @extend_schema(request=NewToken, responses={201: MintedChannelToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:
@@ -102,7 +102,7 @@ class Tokens(APIView):
 class OneToken(APIView):
     """`/tokens/{id}`"""
 
-    permission_classes = [IsAuthenticated, Unlimited]
+    permission_classes = [IsAuthenticated, HasUnlimitedToken]
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, token_id: int) -> Response:
@@ -117,7 +117,7 @@ class OneToken(APIView):
 class RotateToken(APIView):
     """`/tokens/{id}/rotate`"""
 
-    permission_classes = [BySession]
+    permission_classes = [HasBrowserSession]
 
     @extend_schema(request=Rotation, responses={201: MintedChannelToken, 404: ErrorBody, 429: ErrorBody})
     def post(self, request: Request, token_id: int) -> Response:
@@ -136,7 +136,7 @@ class RotateToken(APIView):
 class MintApp(APIView):
     """`/auth/apps/mint`"""
 
-    permission_classes = [BySession]
+    permission_classes = [HasBrowserSession]
 
     @extend_schema(request=NewAppToken, responses={201: MintedAppToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:

@@ -39,7 +39,9 @@ def issue(user: User, purpose: Purpose, asked: AuthorizationRequest) -> str:
 
 
 def exchange(code: str, verifier: str, purpose: Purpose, *, user_agent: str) -> Minted:
-    """The session or app token that a code stands for. Any try spends it; a second one revokes what it gave.
+    """The session or app token that a code stands for.
+
+    The first attempt uses the code up; a second one revokes the token that it gave.
 
     Raises:
         InvalidGrant, QuotaExceeded: no token was issued.

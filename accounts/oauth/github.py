@@ -48,7 +48,7 @@ class _Membership(msgspec.Struct, frozen=True):
 
 
 class GitHub:
-    """GitHub as one signed-in person sees it, until the leg's deadline."""
+    """GitHub as one signed-in person sees it, until the deadline of the sign-in."""
 
     def __init__(self, session: OAuth2Session) -> None:
         self._session = session
@@ -112,7 +112,7 @@ def authorize_url(state: str, verifier: str) -> str:
 
 
 @contextmanager
-def leg(code: str, verifier: str) -> Iterator[GitHub]:
+def open_provider_session(code: str, verifier: str) -> Iterator[GitHub]:
     """Redeem a code; GitHub as its user, for the length of the block. All of it must end within PROVIDER_WITHIN_S.
 
     Raises:

@@ -10,7 +10,7 @@ from kit.clock import db_now
 
 
 class LoginAttempt(models.Model):
-    """One browser on its way to a provider and back; with `redirect_uri` on behalf of a command line."""
+    """A sign-in that a browser began at a provider; with `redirect_uri` on behalf of a command line."""
 
     state_digest = models.CharField(max_length=64, unique=True)
     browser_digest = models.CharField(max_length=64, help_text="Of the cookie of the browser that began.")

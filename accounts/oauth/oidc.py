@@ -1,7 +1,7 @@
 """Signing in at an OpenID Connect provider, by Authlib: where to send a browser, and whom its code speaks for.
 
 What counts is the ID token: its signature by a key of the provider, and its issuer, audience, times and nonce. The
-provider's tokens live as long as the leg: they are neither stored nor logged.
+provider's tokens are used within one request: they are neither stored nor logged.
 """
 
 import logging

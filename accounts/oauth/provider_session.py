@@ -71,7 +71,7 @@ class _Bounded(HTTPAdapter):
         try:
             answer = answers.get(timeout=self._left())
         except Empty:
-            raise requests.exceptions.ReadTimeout("no answer before the deadline of the leg") from None
+            raise requests.exceptions.ReadTimeout("no answer before the deadline") from None
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -79,5 +79,5 @@ class _Bounded(HTTPAdapter):
     def _left(self) -> float:
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise requests.exceptions.ReadTimeout("the deadline of the leg is over")
+            raise requests.exceptions.ReadTimeout("the deadline is over")
         return left

@@ -124,7 +124,7 @@ class OAuthCallback(PublicView):
 
     def _finish(self, request: HttpRequest, attempt: LoginAttempt, verifier: str) -> HttpResponse:
         code = code_of(request, "GitHub")
-        with github.leg(code, verifier) as person:
+        with github.open_provider_session(code, verifier) as person:
             user = provider_accounts.sign_in_github_user(person.profile(), is_member=person.is_member)
         if not attempt.redirect_uri:
             response = redirect_once(own_path(attempt.next_path))

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from accounts.authn import TokenScope
 from accounts.models import Credential, User
 from accounts.paging import MAX_LIMIT, PageQuery, page, read_query
-from accounts.rest import InScope
+from accounts.rest import HasScope
 from agents.api.serializers import routing_name
 from agents.api.shapes import Access
 from agents.models import Agent, Share
@@ -36,7 +36,7 @@ class IsStaff(BasePermission):
 class StaffView(APIView):
     """A view under `/admin`."""
 
-    permission_classes = [IsStaff, InScope]
+    permission_classes = [IsStaff, HasScope]
     scope = TokenScope.ADMIN
 
 

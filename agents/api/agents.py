@@ -37,7 +37,10 @@ from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
 
 MOST_LISTED = 5000
-PAPERS = ("claude_md", "personalization_prompt")  # up to 64 Ki characters each, too much for a list of many
+LONG_TEXT_FIELDS = (
+    "claude_md",
+    "personalization_prompt",
+)  # up to 64 Ki characters each, too much for a list of many
 
 
 class DirectoryQuery(serializers.Serializer[Any]):
@@ -66,7 +69,7 @@ class Agents(APIView):
             found = found.filter(owner__login__iexact=query["owner"])
         if text := query["q"]:
             found = found.filter(Q(handle__icontains=text) | Q(name__icontains=text) | Q(tagline__icontains=text))
-        listed = found.select_related("owner", "session").defer(*PAPERS).order_by("handle_key")
+        listed = found.select_related("owner", "session").defer(*LONG_TEXT_FIELDS).order_by("handle_key")
         show = partial(show_agents, viewer_id=caller.pk, with_papers=False)
         return page(request, listed, show, most=MOST_LISTED)
 

@@ -37,7 +37,7 @@ class Window(TypedDict):
 
 
 class Sums(TypedDict):
-    """Sums over a window's ended asks; whatever did not complete was denied."""
+    """Sums over a window's ended asks; `denied` counts every ended ask that did not complete."""
 
     total: int
     ok: int
@@ -115,7 +115,7 @@ class Inbound(APIView):
 
 
 def _summary(ended: QuerySet[Turn]) -> Sums:
-    """Refusals that share a row count as often as they were made; whatever did not complete was denied."""
+    """Refusals that share a row count as often as they were made; `denied`: ended asks that did not complete."""
     sums = ended.aggregate(
         total=Sum("repeats", default=0),
         ok=Sum("repeats", filter=COMPLETED, default=0),

@@ -19,7 +19,7 @@ from kit.describe import ErrorBody, Items
 
 
 class NotOffered(APIException):
-    """Known, but not done here: a 404, because there is no such desktop and nothing failed."""
+    """Answers 404: the call is known, and this hub does not offer it."""
 
     status_code = 404
     default_detail = NO_DESKTOPS

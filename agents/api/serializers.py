@@ -49,7 +49,7 @@ from kit.clock import db_now, iso, iso_or_none
 NOT_OFFERED = "this hub does not offer it yet"
 
 
-def _paper(source: str) -> serializers.CharField:
+def _long_text_field(source: str) -> serializers.CharField:
     return serializers.CharField(
         source=source,
         required=False,
@@ -161,8 +161,8 @@ class AgentChanges(Body):
         source="task_store", required=False, allow_null=True, choices=Agent.TaskStore.choices
     )
     queueing = QueueingBody(required=False, allow_null=True)
-    claudeMd = _paper("claude_md")
-    personalizationPrompt = _paper("personalization_prompt")
+    claudeMd = _long_text_field("claude_md")
+    personalizationPrompt = _long_text_field("personalization_prompt")
     liveView = serializers.BooleanField(required=False, write_only=True)
     publicAsk = serializers.BooleanField(required=False, write_only=True)
 

@@ -172,7 +172,7 @@ class Dispatcher:
         asks = (running.turn.ask for running in self._waiting if running.ending is None)
         return {ask.parent for ask in asks if ask.parent}
 
-    def cancel_begun_in(self, ended: Collection[str]) -> None:
+    def cancel_children_of(self, ended: Collection[str]) -> None:
         """Cancel the turns of this process that agents began in these turns."""
         for running in self._waiting:
             if running.turn.ask.parent in ended:

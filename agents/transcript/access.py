@@ -90,12 +90,12 @@ class SessionGone(Exception):
 
 @transaction.atomic
 def share_session(session: Session, user: User, role: str, *, by: User) -> bool:
-    """Lend it to a user in a role, or change their role; whether the share is new.
+    """Share the session with a user in a role, or change the role; whether the share is new.
 
     Who loses part of what they had stops watching what they may no longer.
 
     Raises:
-        SessionGone: see there.
+        SessionGone: the session was deleted.
     """
     lock_session(session)
     found = Share.objects.filter(session=session, user=user).first()

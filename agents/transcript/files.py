@@ -112,7 +112,7 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class DeletedFiles:
     """What went with the files of sessions."""
 
     files: int
@@ -189,7 +189,7 @@ def open_file(file: File) -> Iterator[bytes] | None:
 def delete(file: File) -> Deleted:
     """Delete a file, and its bytes when it was the last to name them; deleting again is fine."""
     lock([file.sha256])
-    gone = _let_go([file])
+    gone = _mark_deleted([file])
     swept = sweep([file.sha256])
     return Deleted(
         already_deleted=not gone,
@@ -210,14 +210,14 @@ def expire() -> int:
 
 
 @transaction.atomic
-def forget_files_of(session_ids: Collection[int]) -> Forgotten:
+def forget_files_of(session_ids: Collection[int]) -> DeletedFiles:
     """Delete every file row of sessions; call it in the transaction that deletes the sessions."""
     files = File.objects.filter(session_id__in=session_ids)
     hashes = set(files.live().values_list("sha256", flat=True))
     lock(hashes)
     gone, _ = files.delete()
     swept = sweep(hashes)
-    return Forgotten(gone, swept.blobs, swept.freed_bytes)
+    return DeletedFiles(gone, swept.blobs, swept.freed_bytes)
 
 
 def expires_at(uploaded_at: datetime) -> datetime:
@@ -229,12 +229,12 @@ def expires_at(uploaded_at: datetime) -> datetime:
 def _expire(files: Sequence[File]) -> int:
     hashes = {file.sha256 for file in files}
     lock(hashes)
-    gone = _let_go(files)
+    gone = _mark_deleted(files)
     sweep(hashes)
     return len(gone)
 
 
-def _let_go(files: Collection[File]) -> list[File]:
+def _mark_deleted(files: Collection[File]) -> list[File]:
     """Mark these deleted; returns those that were not deleted before."""
     now, gone = db_now(), []
     for file in files:
@@ -282,7 +282,7 @@ def keep(sha256: str, data: bytes) -> None:
 
 
 def lock(hashes: Collection[str]) -> set[str]:
-    """Hold these blobs until the transaction ends; those that are there. SQLite holds its one write lock."""
+    """Lock these blobs until the transaction ends; the hashes that exist. SQLite holds its one write lock."""
     wanted = Blob.objects.select_for_update().filter(pk__in=set(hashes)).order_by("pk")
     return set(wanted.values_list("pk", flat=True))
 

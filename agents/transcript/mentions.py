@@ -53,7 +53,7 @@ def rewrite(text: str, ids: Mapping[int, int]) -> str:
 
 
 def readable(file_ids: Collection[int], user_id: int) -> dict[int, File]:
-    """Those of the files that are live, in a session this user may see."""
+    """The files among them that exist, in a session that the user may see."""
     wanted = {number for number in file_ids if NO_FILE < number <= MAX_ID}
     if not wanted:
         return {}

@@ -30,7 +30,9 @@ from kit.clock import db_now, iso
 logger = logging.getLogger(__name__)
 
 OPEN_FOR = timedelta(minutes=10)
-TOLD_AGAIN = timedelta(minutes=10)  # what went to a socket this lately may have been lost with it, or its process
+RESEND_WITHIN = timedelta(
+    minutes=10
+)  # what went to a socket this lately may have been lost with it, or its process
 MAX_PENDING = 100
 MAX_PREVIEW_CHARS = 8_192
 MAX_MESSAGE_CHARS = 4_096
@@ -58,7 +60,7 @@ class AlreadyResolved(Exception):
         self.row = row
 
 
-class NotNamed(Exception):
+class AmbiguousDecision(Exception):
     """The decision may be meant for an earlier request of its turn."""
 
 
@@ -131,7 +133,7 @@ def decide_as_caller(
 
     Raises:
         NoSuchRequest: it is not for this caller to decide, or not any more.
-        NotNamed: another request of the turn was decided before; nothing was written.
+        AmbiguousDecision: another request of the turn was decided before; nothing was written.
         AlreadyResolved: another decision stands.
     """
     with transaction.atomic():
@@ -141,7 +143,7 @@ def decide_as_caller(
             raise NoSuchRequest
         of_turn = PermissionRequest.objects.filter(session=session, chat_id=chat_id).exclude(request_id=request_id)
         if not is_named and of_turn.exclude(status=Status.PENDING).exists():
-            raise NotNamed
+            raise AmbiguousDecision
         row, stands = _decide(session, request_id, decision, caller_id, message)
     if not stands:
         raise AlreadyResolved(row)
@@ -165,10 +167,10 @@ def expire_due() -> int:
 
 
 @transaction.atomic
-def take_untold(session_id: int) -> list[Resolution]:
+def take_unsent_decisions(session_id: int) -> list[Resolution]:
     """Decisions for an agent that just connected: those it missed, and those it may have."""
     now = db_now()
-    missed = Q(told_at=None) | Q(told_at__gt=now - TOLD_AGAIN)
+    missed = Q(told_at=None) | Q(told_at__gt=now - RESEND_WITHIN)
     decided = PermissionRequest.objects.filter(missed, session_id=session_id).exclude(status=Status.PENDING)
     rows = list(decided.order_by("-pk")[:AT_ONCE])
     if rows:

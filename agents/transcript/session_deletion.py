@@ -15,7 +15,7 @@ from django.db.models import Count, Max, Model, QuerySet
 from agents.models import Agent, Attachment, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
 from agents.models.session import SEEN_AT, connected_sessions, online_sessions
 from agents.transcript.announcements import close_agent, close_live_views
-from agents.transcript.files import Forgotten, forget_files_of
+from agents.transcript.files import DeletedFiles, forget_files_of
 from kit import sql
 
 SESSIONS_AT_ONCE = 100
@@ -34,7 +34,7 @@ class Deletion:
     blobs_swept: int = 0
     bytes_freed: int = 0
 
-    def add(self, session_ids: Collection[int], rows: Mapping[str, int], forgotten: Forgotten) -> None:
+    def add(self, session_ids: Collection[int], rows: Mapping[str, int], forgotten: DeletedFiles) -> None:
         """Some more."""
         self.session_ids.update(session_ids)
         self.rows.update(rows)
@@ -87,7 +87,7 @@ def _delete_in_batches(rows: QuerySet[Model]) -> int:
     return count
 
 
-def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Forgotten]:
+def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], DeletedFiles]:
     """Delete what is left, once more after a deadlock: a ledger may hold a turn asked from one of these."""
     for _ in range(FINISH_TRIES - 1):
         try:
@@ -99,7 +99,7 @@ def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int]
 
 
 @transaction.atomic
-def _delete(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Forgotten]:
+def _delete(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], DeletedFiles]:
     locked = Session.objects.select_for_update().filter(pk__in=session_ids).order_by("pk")
     ids = set(locked.values_list("pk", flat=True))
     ids -= connected_sessions(ids) if only_offline else set()
@@ -128,7 +128,7 @@ class PruningPlan:
 def plan_pruning(owner_id: int, routing_name: str | None = None) -> PruningPlan:
     """What a tidy-up of all names, or of one, would do: the live session of a name stays, else the last seen.
 
-    One that carries an agent stays besides: its handle and its audit do not go by the way.
+    A session with an agent is always kept, with the agent's handle and audit.
     """
     own = Session.objects.filter(owner_id=owner_id).exclude(routing_name="")
     if routing_name is not None:

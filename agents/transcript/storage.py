@@ -67,7 +67,7 @@ def check_storage_quota(user_id: int, size: int) -> None:
     if not most:
         return
     quotas.lock_owner(user_id)
-    if _held(user_id) + size > most * MEBIBYTE:
+    if _used_bytes(user_id) + size > most * MEBIBYTE:
         raise QuotaExceeded(f"with this you would have over {most} MiB here: delete some first")
 
 
@@ -100,7 +100,7 @@ class StorageMeter:
     async def _is_full(self, owner_id: int, size: int, was_full: bool) -> bool:
         """What the database says; while it is away, what it said last."""
         try:
-            return await db_call(_held)(owner_id) + size > self._most
+            return await db_call(_used_bytes)(owner_id) + size > self._most
         except sql.AWAY as failure:
             logger.warning("storage.not_measured", extra={"failure": type(failure).__name__})
             return was_full
@@ -120,6 +120,6 @@ class _Share:
         return now - self.looked_at > FULL_FOR_S if self.is_full else self.unseen > step
 
 
-def _held(owner_id: int) -> int:
+def _used_bytes(owner_id: int) -> int:
     parts = (count_file_bytes, count_event_bytes, count_op_message_bytes, count_token_usage_bytes)
     return sum(part(owner_id) for part in parts)

@@ -68,7 +68,7 @@ class Advice:
 
 
 def load_availability(agents: Collection[Agent], visitor_id: int | None) -> dict[int, Availability]:
-    """Their standings by agent id, in the same few queries however many they are."""
+    """Each agent's availability by agent id; the number of queries is constant."""
     ids, sessions = [agent.pk for agent in agents], {agent.session_id for agent in agents}
     online, held = online_sessions(sessions), _held_by_others(sessions, visitor_id)
     today, typical = usage_today(ids), typical_latencies(ids)

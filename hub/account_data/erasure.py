@@ -53,7 +53,7 @@ def erase_closed() -> int:
 
 
 def erase_unless_busy(user: User) -> bool:
-    """Erase a closed account now; False: the job erases just now, or cannot yet, and will."""
+    """Erase a closed account now; False if the job must do it: it is at it, or a question is open."""
     with advisory_lock(ERASING) as is_alone:
         return is_alone and erase(user)
 

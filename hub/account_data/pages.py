@@ -13,7 +13,7 @@ from hub.account_data.closure import CannotClose, close
 from hub.account_data.export import export_of
 
 GONE = "@{login} is erased. Its tokens are refused from now on; the last of its rows goes within minutes."
-OTHERWISE = "This is not the login of this account."
+WRONG_LOGIN = "This is not the login of this account."
 
 
 @never_cache
@@ -35,7 +35,7 @@ def erase(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return render(request, "erase.html", {"me": me})
     if request.POST.get("login", "").strip().removeprefix("@") != me.login:
-        return render(request, "erase.html", {"me": me, "error": OTHERWISE}, status=400)
+        return render(request, "erase.html", {"me": me, "error": WRONG_LOGIN}, status=400)
     try:
         close(me.pk)
     except CannotClose as cannot:

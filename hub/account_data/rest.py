@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.rest import BySession, Conflict, caller_of
+from accounts.rest import Conflict, HasBrowserSession, caller_of
 from agents.api.files import AnyType
 from hub.account_data.closure import CannotClose, close
 from hub.account_data.export import MEDIA_TYPE, export_of
@@ -20,7 +20,7 @@ LOGIN = OpenApiParameter("login", str, required=True, description="Your own logi
 class Export(APIView):
     """`/me/export`"""
 
-    permission_classes = [BySession]
+    permission_classes = [HasBrowserSession]
     content_negotiation_class = AnyType
 
     @extend_schema(responses={(200, MEDIA_TYPE): bytes, 429: ErrorBody, 503: ErrorBody})
@@ -32,7 +32,7 @@ class Export(APIView):
 class Account(APIView):
     """`/me/account`"""
 
-    permission_classes = [BySession]
+    permission_classes = [HasBrowserSession]
 
     @extend_schema(parameters=[LOGIN], responses={204: None, 400: ErrorBody, 409: ErrorBody})
     def delete(self, request: Request) -> Response:

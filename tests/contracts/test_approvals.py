@@ -10,7 +10,7 @@ from a2a_bridge.tasks.pieces import events_of
 from a2a_bridge.tasks.record import Message, Role, State, Task, after
 from agents.models import PermissionRequest
 from agents.transcript import permissions
-from agents.transcript.permissions import AlreadyResolved, NoSuchRequest, NotNamed
+from agents.transcript.permissions import AlreadyResolved, AmbiguousDecision, NoSuchRequest
 from agents.transcript.pieces import ApprovalAsked, ApprovalDecided, Part, Piece, StatusNote
 from kit.jsonrpc import RpcError
 from tests.contracts.rows import Published, admitted, ask, end, published, user
@@ -158,7 +158,7 @@ def test_a_word_decides_no_request_that_came_after_a_decided_one() -> None:
     place = agent.ref.session_id, turn.ask.chat_id
     verdict: dict[str, Any] = {"decision": "allow", "caller_id": user("alice").pk}
     permissions.decide(place[0], first.request_id, decision="allow", resolver_id=agent.agent.owner_id)
-    with pytest.raises(NotNamed):
+    with pytest.raises(AmbiguousDecision):
         permissions.decide_as_caller(*place, second.request_id, **verdict, is_named=False)
     second.refresh_from_db()
     assert second.status == "pending"

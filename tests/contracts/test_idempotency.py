@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from a2a_bridge.models import SendKey
-from a2a_bridge.repeats import ABANDONED_AFTER, ADMITTED_WITHIN, Claim, RepeatedSend, release_key, take
+from a2a_bridge.repeats import ABANDONED_AFTER, ADMITTED_WITHIN, KeyClaim, RepeatedSend, release_key, take
 from a2a_bridge.tasks.record import State, Task, timestamp
 from accounts.models import User
 from accounts.tokens import get_or_create_local_user
@@ -24,16 +24,16 @@ def caller() -> User:
     return get_or_create_local_user("ann")
 
 
-async def taken() -> Claim:
+async def taken() -> KeyClaim:
     user = await db_call(caller)()
     return await take(user.pk, "bob/a", "k", BODY, task_id=unguessable("task-"))
 
 
-def make_older(claim: Claim, by: timedelta) -> None:
+def make_older(claim: KeyClaim, by: timedelta) -> None:
     SendKey.objects.filter(pk=claim.pk).update(created_at=db_now() - by)
 
 
-def end_turn(claim: Claim, outcome: str) -> None:
+def end_turn(claim: KeyClaim, outcome: str) -> None:
     session = Session.objects.create(owner=caller(), routing_name="a")
     now = db_now()
     Turn.objects.create(
@@ -46,7 +46,7 @@ async def not_waiting(_: str) -> None:
     raise AssertionError("none of these waits for its agent")
 
 
-def repeat_of(claim: Claim) -> RepeatedSend:
+def repeat_of(claim: KeyClaim) -> RepeatedSend:
     begun = Task(
         id=claim.task_id, caller_id=1, handle="bob/a", context_id="c", chat_id=claim.chat_id, home="p",
         state=State.SUBMITTED, updated_at=timestamp(), history=(),

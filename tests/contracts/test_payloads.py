@@ -9,7 +9,7 @@ import pytest
 from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.channel import frames
 from agents.links.channel.frames import BadFrame
-from agents.links.channel.payloads import MAX_WORDS_BYTES, TaskArtifact, kept_of
+from agents.links.channel.payloads import MAX_TEXT_BYTES, TaskArtifact, kept_of
 from agents.links.channel.protocol import ChannelProtocol, TooLarge
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, Part, StatusNote
 from tests.contracts.test_channel_protocol import event, hear, said
@@ -181,8 +181,8 @@ def test_what_is_no_artifact_is_refused_and_the_chat_stays_open(
         {"state": "working"},
         {"state": "working", "text": " \n"},
         {"state": "working", "text": 7},
-        {"state": "working", "text": "x" * (MAX_WORDS_BYTES + 1)},
-        {"state": "working", "text": "é" * (MAX_WORDS_BYTES // 2 + 1)},
+        {"state": "working", "text": "x" * (MAX_TEXT_BYTES + 1)},
+        {"state": "working", "text": "é" * (MAX_TEXT_BYTES // 2 + 1)},
         {"state": "working", "text": "a\0"},
         {"state": "working", "text": "\ud800"},
         {"state": "working", "text": "a", "metadata": "m"},
@@ -190,7 +190,7 @@ def test_what_is_no_artifact_is_refused_and_the_chat_stays_open(
         {"state": "input_required"},
         {"state": "input_required", "text": ""},
         {"state": "auth_required", "text": "\t"},
-        {"state": "failed", "text": "x" * (MAX_WORDS_BYTES + 1)},
+        {"state": "failed", "text": "x" * (MAX_TEXT_BYTES + 1)},
         {"state": "rejected", "text": None},
         {"state": "canceled", "text": "a"},
         {"state": "WORKING", "text": "a"},

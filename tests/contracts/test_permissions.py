@@ -116,16 +116,16 @@ def test_a_decision_while_the_agent_is_away_waits_for_it(session: Session, told:
     Connection.objects.filter(session=session).delete()
     assert decide(session, decision="deny").told_at is None
     assert decisions(told) == []
-    (resolution,) = permissions.take_untold(session.pk)
+    (resolution,) = permissions.take_unsent_decisions(session.pk)
     assert resolution.decision == "deny"
 
 
 def test_what_was_told_long_ago_is_not_told_again(session: Session) -> None:
     ask(session)
     row = decide(session)
-    assert len(permissions.take_untold(session.pk)) == 1  # it may have been lost with the old socket
+    assert len(permissions.take_unsent_decisions(session.pk)) == 1  # it may have been lost with the old socket
     PermissionRequest.objects.filter(pk=row.pk).update(told_at=db_now() - timedelta(minutes=11))
-    assert permissions.take_untold(session.pk) == []
+    assert permissions.take_unsent_decisions(session.pk) == []
 
 
 def test_asked_again_it_is_shown_again_and_once_decided_answered(session: Session, told: list[Message]) -> None:

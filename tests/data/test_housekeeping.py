@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from a2a_bridge.models import SendKey
 from agents.models import Turn
-from hub.job_thread import JobThread, housekeepers
+from hub.job_thread import JobThread, make_job_threads
 from lab.hub_storage import hub_env
 from lab.processes import Program, python
 from lab.waiting import until
@@ -25,8 +25,8 @@ AT_ONCE = """
 import signal
 import django
 django.setup()
-from hub.job_thread import housekeepers
-for thread in housekeepers():
+from hub.job_thread import make_job_threads
+for thread in make_job_threads():
     thread.start()
     thread.wake()
 signal.pause()
@@ -51,7 +51,7 @@ def test_a_job_that_fails_keeps_no_other_from_its_turn(
     long_ago = timezone.now() - timedelta(days=500)
     make_turn(make_agent(alice.user), bob.user, asked_at=long_ago, settled_at=long_ago, released_at=long_ago)
     SendKey.objects.create(caller=bob.user, key="old", created_at=long_ago)
-    threads = housekeepers()
+    threads = make_job_threads()
     with refusing_deletes(Turn._meta.db_table):
         for thread in threads:
             thread.start()

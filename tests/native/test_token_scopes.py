@@ -13,7 +13,7 @@ from django.utils import timezone
 from rest_framework.permissions import AllowAny
 
 from accounts.models import Credential, User
-from accounts.rest import BySession, Unlimited
+from accounts.rest import HasBrowserSession, HasUnlimitedToken
 from tests.native.rows import Person, api, browser, make_agent
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,7 @@ def calls() -> Iterator[tuple[str, str, str]]:
     for path, view in _views(get_resolver().url_patterns, "/"):
         if not path.startswith("/api/v1/") or not view.permission_classes or path in OPEN_TO_ALL_SCOPES:
             continue  # an OAuth endpoint has no caller yet
-        if {BySession, Unlimited, AllowAny} & set(view.permission_classes):
+        if {HasBrowserSession, HasUnlimitedToken, AllowAny} & set(view.permission_classes):
             continue  # it takes no limited token at all
         for method in ("get", "post", "put", "patch", "delete"):
             if hasattr(view, method):

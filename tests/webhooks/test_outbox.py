@@ -155,7 +155,7 @@ def test_a_transaction_that_fails_queues_and_wakes_nothing(alice: Person) -> Non
             assert woken == []
         assert woken == [1]
     finally:
-        outbox._wakers.remove(waker)
+        outbox._commit_callbacks.remove(waker)
 
 
 @pytest.mark.django_db(transaction=True)

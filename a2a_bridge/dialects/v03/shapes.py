@@ -223,7 +223,7 @@ def _status_update(task: Task, event: StatusEvent) -> OldStatusUpdate:
 
 
 def _status_frame(task: Task) -> OldStatusUpdate:
-    """The update that says what an opening task says."""
+    """A status update with the status of the first frame."""
     return OldStatusUpdate(task.id, task.context_id, _status_of(task), task.is_terminal)
 
 

@@ -68,7 +68,7 @@ def _committed(database: Database, doing: "_Batch", run: Callable[[], None]) -> 
 
 
 def _watched(result: Result, announcement: Announcement) -> Result:
-    """An open turn whose session is watched knows by which processes: its chunks go there too."""
+    """Add to an open turn the processes whose operators watch its session: its chunks go there too."""
     if not isinstance(result, OpenTurn):
         return result
     session_id = result.ask.target.session_id
@@ -172,7 +172,7 @@ class _Batch:
         self._moment = Moment(database, self._sessions)  # they are locked now, in one order
         listeners = database.send(LISTENERS, {})
         # One of the sessions that asked may be deleted while its question is out.
-        held = statements.hold_sessions(database, self._sources) if self._sources else None
+        held = statements.lock_sessions_shared(database, self._sources) if self._sources else None
         ends = self._ends.send(self._moment) if self._ends.settles else None
         if returns_budget := self._ends.returns_budget:  # admission must read what these ends give back
             self._take_answers(listeners, held, ends)

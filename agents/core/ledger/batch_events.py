@@ -72,13 +72,13 @@ class BatchEvents:
         if ask.source is not None and ask.source.mirrors:
             self._add(ask, ask.source.session_id, "prompt", source="operator-route", **members, **_peer(ask))
         if self.is_subscribed:
-            self._add_happening(ask, "agent.dispatched", question=turn.text)
+            self._add_webhook_event(ask, "agent.dispatched", question=turn.text)
 
     def settled(self, turn: OpenTurn, ending: Ending) -> None:
         """Add the reply to the same transcripts; a failure to that of the asking session alone."""
         ok = ending.outcome is Outcome.COMPLETED
         if self.is_subscribed:
-            self._add_happening(
+            self._add_webhook_event(
                 turn.ask,
                 "agent.replied",
                 question=turn.text,
@@ -99,7 +99,9 @@ class BatchEvents:
     def denied(self, ask: Ask, denied: Denied) -> None:
         """Add the webhook event of a refusal, for the agent's owner."""
         if self.is_subscribed:
-            self._add_happening(ask, "agent.denied", question=ask.question, ok=False, deniedReason=denied.reason)
+            self._add_webhook_event(
+                ask, "agent.denied", question=ask.question, ok=False, deniedReason=denied.reason
+            )
 
     def late(self, session_id: int, chat_id: str, text: str) -> None:
         """A reply after the end: kept and shown, nothing else."""
@@ -128,7 +130,7 @@ class BatchEvents:
         traceparent = ask.traceparent if ask else ""
         self.events.append(NewEvent(session_id, "chat", type_, payload_of(**members), traceparent))
 
-    def _add_happening(self, ask: Ask, type_: str, **members: Any) -> None:
+    def _add_webhook_event(self, ask: Ask, type_: str, **members: Any) -> None:
         target = ask.target
         if target.agent_id is not None:
             who = {"handle": target.handle, "agentId": target.agent_id, "askerLogin": ask.caller_login}
@@ -153,13 +155,13 @@ def write_events(database: Database, events: BatchEvents, moment: Moment) -> Ans
         database.insert(INSERT_EVENTS, rows)
     if events.is_subscribed:
         with database.for_django():
-            outbox.record(_happenings(events, ids, load_session_audiences(events.session_ids), moment.now))
+            outbox.record(_webhook_events(events, ids, load_session_audiences(events.session_ids), moment.now))
     if not events.is_watched:
         return None
     return database.send_after_commit(_WATCHERS, {"ids": database.list_of(events.session_ids)})
 
 
-def _happenings(
+def _webhook_events(
     events: BatchEvents, ids: Sequence[int], known: Mapping[int, SessionAudience], now: datetime
 ) -> list[OutboxEvent]:
     heard = [

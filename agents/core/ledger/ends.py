@@ -33,7 +33,7 @@ _REPEAT_REFUSAL = statement("UPDATE agents_turn SET repeats = repeats + :times W
 
 
 class Ends:
-    """`settles` by their place in the batch; their results go to `results`, and what is to be told to `events`.
+    """Settles the turns of a batch: writes `results` by their index in the batch, and adds to `events`.
 
     `returns_budget`: one of them uncounts its ask.
     """

@@ -116,7 +116,7 @@ WHERE chat_id = ANY(:parents)
 """)
 
 
-Then = Callable[[LookUpResult], Admit | Deny]
+BuildAsk = Callable[[LookUpResult], Admit | Deny]
 
 
 class LookUp(NamedTuple):
@@ -129,7 +129,7 @@ class LookUp(NamedTuple):
     digest: str | None
     handle: str | None
     session: UUID | None = None
-    then: Then | None = None
+    then: BuildAsk | None = None
 
 
 Grants = frozenset[tuple[int, int]]

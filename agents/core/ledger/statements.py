@@ -205,7 +205,7 @@ class Moment:
         return self._database.moment(self.now + timedelta(seconds=wait_s) + POSITION_GRACE)
 
 
-def hold_sessions(database: Database, session_ids: Collection[int]) -> Answer:
+def lock_sessions_shared(database: Database, session_ids: Collection[int]) -> Answer:
     """Those of these sessions that are there; they are not deleted before the transaction ends."""
     return database.send(_HOLD_SESSIONS, {"ids": database.list_of(session_ids)})
 

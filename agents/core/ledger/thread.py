@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from agents.core.errors import Denied, MustWait, Unavailable
 from agents.core.ledger.batch import commit
-from agents.core.ledger.state import LookUp, Then, look_up
+from agents.core.ledger.state import BuildAsk, LookUp, look_up
 from agents.core.ledger.work import (
     Admit,
     Deny,
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 MAX_WAITING = 1024
 CLOSED_WITHIN_S = 10
 MAX_BATCH = 128
-SOON_S = 0.0005  # asks of several callers mostly come together: what is on its way shares their commit
+BATCH_FILL_S = 0.0005  # asks of several callers mostly come together: what is on its way shares their commit
 TRIES = 3
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
@@ -121,7 +121,7 @@ class Ledger:
         """
         return self._decided(self._item(Admit(ask, in_queue)))
 
-    def admit_found(self, digest: str | None, handle: str | None, then: Then) -> Coroutine[Any, Any, OpenTurn]:
+    def admit_found(self, digest: str | None, handle: str | None, then: BuildAsk) -> Coroutine[Any, Any, OpenTurn]:
         """Look up a token and an agent, and decide the ask that `then` makes of what is found: in one trip.
 
         `then`: see `LookUp`.
@@ -264,7 +264,7 @@ class _Worker:
             items = [first]
         self._fill(items)
         if len(items) > 1:
-            self._fill(items, SOON_S)
+            self._fill(items, BATCH_FILL_S)
         return items
 
     def _fill(self, items: list[Item], wait_s: float = 0.0) -> None:
@@ -370,7 +370,7 @@ class _Worker:
             else:
                 self._tell(committed.messages)
                 return committed.results
-        if not is_away and len(batch) == 1 and (less := _with_less(batch[0])):
+        if not is_away and len(batch) == 1 and (less := _without_optional_writes(batch[0])):
             return self._commit_all([less], is_retry=True)
         if is_away or len(batch) == 1:
             return [Unavailable()] * len(batch)
@@ -401,7 +401,7 @@ def _is_lock_failure(failure: Exception) -> bool:
     return sql.state_of(failure) in LOCK_FAILURES
 
 
-def _with_less(work: Work) -> Settle | None:
+def _without_optional_writes(work: Work) -> Settle | None:
     """The same end without what may be at fault: what its surface writes, then what the database refuses to keep.
 
     A turn that cannot end would be tried for long.

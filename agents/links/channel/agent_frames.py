@@ -42,7 +42,7 @@ from kit.clock import db_now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentFrames:
+class AgentFrameHandler:
     """Handles the frames of one connection. `send`: sends a frame to the agent; raises OSError when it is gone."""
 
     identity: Identity
@@ -212,7 +212,7 @@ def _not_over(last_stop: datetime | None, now: datetime) -> Q:
 
 
 def _unfinished(turn: Turn, now: datetime) -> Unfinished:
-    """How an onward ask came here is not kept, so it may go no further."""
+    """The chain of an onward ask is not stored, so a resumed prompt may not be passed on."""
     isolated = turn.depth > 0 or (turn.agent is not None and turn.agent.isolated)
     prompt = Prompt(
         chat_id=turn.chat_id,

@@ -16,7 +16,7 @@ from agents.core.post import Evict, Hook, Prompt, Withdrawn
 from agents.core.presence import MayNotConnect, Registered
 from agents.links.channel import frames
 from agents.links.channel.agent_frames import (
-    AgentFrames,
+    AgentFrameHandler,
     RegisteredAgent,
     digest_in,
     register_agent,
@@ -120,7 +120,7 @@ class AgentSocket(FrameSocket):
         self._requests = OpenRequests(requests=requests, start=link.start, say=self._say)
         self._identity: Identity | None = None
         self._registered: Registered | None = None
-        self._incoming: AgentFrames | None = None
+        self._frame_handler: AgentFrameHandler | None = None
         self._deletes_session = False
         self._hears_cancel = False
         self.may_be_direct = False
@@ -256,10 +256,10 @@ class AgentSocket(FrameSocket):
             frame = frames.decode(text)
             if isinstance(frame, Register):
                 await self._register(frame)
-            elif self._incoming is None:
+            elif self._frame_handler is None:
                 raise BadFrame("not_registered", "the first frame must be register")
             else:
-                await self._incoming.take(frame)
+                await self._frame_handler.take(frame)
         except TooLarge as large:
             await self._prompts.too_large(large)
             await self._send(large.error)
@@ -318,7 +318,7 @@ class AgentSocket(FrameSocket):
 
     async def _welcome(self, arrival: RegisteredAgent, identity: Identity) -> None:
         registered = arrival.registered
-        self._incoming = AgentFrames(
+        self._frame_handler = AgentFrameHandler(
             identity=identity,
             session_id=registered.session_id,
             prompts=self._prompts,
@@ -348,7 +348,7 @@ class AgentSocket(FrameSocket):
     async def _tell_decisions(self, session_id: int) -> None:
         """What was decided while it was away. It is attached: a later decision finds it."""
         async with self._link.registering:
-            resolutions = await db_call(permissions.take_untold)(session_id)
+            resolutions = await db_call(permissions.take_unsent_decisions)(session_id)
         for resolution in resolutions:
             await self._send(_response(resolution))
 

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from agents.core.ports import RouteOrigin
 from agents.links.channel.payloads import (
-    DECODE_SAYING,
+    DECODE_REPLY,
     Id,
     Name,
     ReplyFrame,
@@ -329,7 +329,7 @@ def read_reply_frame(event: ChatEvent) -> ReplyFrame | None:
     Raises:
         BadFrame: the payload is not of that type's shape.
     """
-    read = DECODE_SAYING.get(event.event_type)
+    read = DECODE_REPLY.get(event.event_type)
     if read is None:
         return None
     try:

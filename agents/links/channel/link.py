@@ -38,7 +38,7 @@ RECEIPT_WITHIN_S = seconds(4.0, at_least_s=2.0)  # so that an ask whose prompt w
 REGISTERING_AT_ONCE = 2  # a thousand agents that come back at once must not starve the ledger of the database
 FINAL_TRIES = 20
 FINAL_AGAIN_S = 1.0
-EARLY_AT_ONCE = 1_000
+MAX_EARLY_EVICTIONS = 1_000
 CONTEXT_IDS = b"clawbridge context ids of agents"
 
 ToSocket = Evict | AgentFrame | PermissionDecided | Hook | CloseAgent | Withdrawn
@@ -223,7 +223,7 @@ class ChannelLink:
     def _keep_early(self, evict: Evict) -> None:
         """Keep a message for a socket that is about to be attached; the socket may also be gone."""
         self._early[evict.connection_id] = evict
-        if len(self._early) > EARLY_AT_ONCE:
+        if len(self._early) > MAX_EARLY_EVICTIONS:
             self._early.popitem(last=False)
 
     def _reply_to(self, message: Chunk | ExtraPiece | Final) -> None:

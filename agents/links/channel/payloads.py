@@ -17,7 +17,7 @@ from kit.strict_json import UnreadableText
 MAX_NAME_CHARS = 1024
 Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
-MAX_WORDS_BYTES = 16_384
+MAX_TEXT_BYTES = 16_384
 MAX_PARTS = 100
 MAX_URL_CHARS = 2048
 OWN_PREFIX = "reply-"  # the hub's own artifacts, see docs/reference/frames.md
@@ -31,7 +31,7 @@ REASONS: dict[str, str] = {
     "failed": Failure.AGENT_FAILED,
     "rejected": Failure.REJECTED,
 }
-WANTS_WORDS = frozenset({"working", "input_required", "auth_required"})
+STATES_WITH_TEXT = frozenset({"working", "input_required", "auth_required"})
 KEPT_STATES = frozenset({"working", "failed", "rejected"})  # the text of the others is kept as the reply
 
 
@@ -115,10 +115,10 @@ def read_status(payload: msgspec.Raw) -> TaskStatus:
         ValueError: it is none; the text says why.
     """
     status = _status(_checked(payload))
-    if status.state in WANTS_WORDS and not status.text.strip():
+    if status.state in STATES_WITH_TEXT and not status.text.strip():
         raise ValueError(f"text: {status.state} wants words")
-    if status.state != "completed" and len(status.text.encode()) > MAX_WORDS_BYTES:
-        raise ValueError(f"text: at most {MAX_WORDS_BYTES} bytes with {status.state}")
+    if status.state != "completed" and len(status.text.encode()) > MAX_TEXT_BYTES:
+        raise ValueError(f"text: at most {MAX_TEXT_BYTES} bytes with {status.state}")
     return status
 
 
@@ -215,7 +215,7 @@ def _is_web_url(text: str) -> bool:
 
 
 ReplyFrame = Reply | ReplyChunk | TaskStatus | TaskArtifact
-DECODE_SAYING: dict[str, Callable[[msgspec.Raw], ReplyFrame]] = {
+DECODE_REPLY: dict[str, Callable[[msgspec.Raw], ReplyFrame]] = {
     "reply": msgspec.json.Decoder(Reply).decode,
     "reply_chunk": msgspec.json.Decoder(ReplyChunk).decode,
     "task_status": read_status,

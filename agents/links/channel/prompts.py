@@ -28,7 +28,7 @@ class PendingPrompt(Struct):
 
     `turn`: the chat id of its turn; empty when that turn ended before the agent came back to it.
 
-    `stops`: how many ends of turns there are until its own, those of what the program was given before among them.
+    `stops`: how many `Stop` events end this prompt: one for each prompt given earlier, and its own.
     """
 
     prompt: Prompt
@@ -171,7 +171,7 @@ class PendingPrompts:
 
 
 class Prompts:
-    """See `ChannelProtocol` for what may be said to them, `PendingPrompts` for who drives."""
+    """The open prompts of one connection: checks their replies, and says for which caller the agent works."""
 
     def __init__(self, report: Callable[[Sequence[Report]], Awaitable[None]], clock: Clock) -> None:
         self._report = report

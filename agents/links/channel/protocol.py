@@ -28,7 +28,7 @@ class TooLarge(BadFrame):
         self.is_finished = is_finished
 
 
-class Expected(Struct):
+class AwaitedReply(Struct):
     """A prompt this socket got and has not answered: who waits, and what has come so far.
 
     `tells`: the end of the agent's turn ends it.
@@ -79,7 +79,7 @@ class ChannelProtocol:
     """The reply side of one registered connection."""
 
     def __init__(self) -> None:
-        self._expected: dict[str, Expected] = {}
+        self._expected: dict[str, AwaitedReply] = {}
 
     def is_idle(self, now: float) -> bool:
         """Whether no caller waits for a reply of this socket any more."""
@@ -87,7 +87,7 @@ class ChannelProtocol:
 
     def expect(self, chat_id: str, home: str, *, until: float, tells: bool = False) -> None:
         """Add a prompt that is about to be sent, with the time until which its caller waits."""
-        self._expected[chat_id] = Expected(home, until, tells)
+        self._expected[chat_id] = AwaitedReply(home, until, tells)
 
     def withdraw(self, chat_id: str) -> None:
         """Remove a prompt that was not sent."""
@@ -157,13 +157,13 @@ class ChannelProtocol:
         failed = _final(large.chat_id, expected, reason=Failure.REPLY_TOO_LARGE)
         return [failed, *self._finish(large.chat_id)] if large.is_finished else [failed]
 
-    def _whole(self, reply: Reply, expected: Expected) -> list[Report]:
+    def _whole(self, reply: Reply, expected: AwaitedReply) -> list[Report]:
         _check_whole(reply)
         del self._expected[reply.chat_id]
         is_direct = reply.direct and not expected.pieces
         return [Report(expected.home, Final(reply.chat_id, expected.pieces, reply.text, direct=is_direct))]
 
-    def _chunk(self, chunk: ReplyChunk, expected: Expected) -> list[Report]:
+    def _chunk(self, chunk: ReplyChunk, expected: AwaitedReply) -> list[Report]:
         if expected.is_over:
             return self._finish(chunk.chat_id) if chunk.done else []
         reports: list[Report] = []
@@ -176,7 +176,7 @@ class ChannelProtocol:
             reports.append(Report(expected.home, Chunk(chunk.chat_id, number, chunk.text)))
         return reports + self._finish(chunk.chat_id) if chunk.done else reports
 
-    def _ended(self, status: TaskStatus, expected: Expected) -> list[Report]:
+    def _ended(self, status: TaskStatus, expected: AwaitedReply) -> list[Report]:
         """A state that ends the reply; `completed` without words leaves it to the chunks."""
         if expected.is_over:
             return self._finish(status.chat_id)
@@ -184,7 +184,7 @@ class ChannelProtocol:
         del self._expected[status.chat_id]
         return [_final(status.chat_id, expected, text=status.text or None, reason=status.reason)]
 
-    def _piece(self, saying: TaskStatus | TaskArtifact, expected: Expected) -> list[Report]:
+    def _piece(self, saying: TaskStatus | TaskArtifact, expected: AwaitedReply) -> list[Report]:
         if expected.is_over:
             return []
         if isinstance(saying, TaskArtifact) and saying.append and not expected.has_open(saying.artifact_id):
@@ -210,7 +210,7 @@ def _check_whole(reply: Reply | TaskStatus) -> None:
         raise TooLarge(reply.chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=True)
 
 
-def _final(chat_id: str, expected: Expected, text: str | None = None, reason: str = "") -> Report:
+def _final(chat_id: str, expected: AwaitedReply, text: str | None = None, reason: str = "") -> Report:
     return Report(expected.home, Final(chat_id, expected.pieces, text, str(reason)))
 
 

@@ -1,4 +1,4 @@
-"""What an agent's request finds, and why one comes to nothing: sentences for its model, and their frames.
+"""Looks up what agents' requests name, and words their refusals, as sentences for the agent's model.
 
 An agent asks with the access of the user on whose behalf it does.
 

@@ -161,44 +161,44 @@ class Requests:
         """Stop reporting on questions that agents did not wait for."""
         await self._reporting.cancel()
 
-    async def serve(self, request: Request, errand: AgentRequest) -> None:
+    async def serve(self, request: Request, context: AgentRequest) -> None:
         """Answer a request by one or more frames."""
         try:
-            await self._serve(request, errand)
+            await self._serve(request, context)
         except Exception:
             logger.exception("request.failed", extra={"frame": type(request).__name__})
-            login = errand.behalf.asker.login
+            login = context.behalf.asker.login
             for frame in refusals.refuse(request, "unavailable", refusals.UNAVAILABLE, login=login):
-                await errand.say(frame)
+                await context.say(frame)
 
-    async def _serve(self, request: Request, errand: AgentRequest) -> None:
-        asker = errand.behalf.asker
+    async def _serve(self, request: Request, context: AgentRequest) -> None:
+        asker = context.behalf.asker
         match request:
             case AgentsRequest():
                 agents = await self._read(askable_agents, asker.user_id, request.q or "")
-                await errand.say(AgentsResponse(request.correlation_id, asker.login, agents))
+                await context.say(AgentsResponse(request.correlation_id, asker.login, agents))
             case PeersRequest():
-                await errand.say(PeersResponse(request.correlation_id, await self._peers(errand)))
+                await context.say(PeersResponse(request.correlation_id, await self._peers(context)))
             case RouteRequest():
-                await self._pass_on(request, find_routed, Surface.ROUTE, errand)
+                await self._pass_on(request, find_routed, Surface.ROUTE, context)
             case DispatchRequest():
-                await self._pass_on(request, get_agent, Surface.DISPATCH, errand)
+                await self._pass_on(request, get_agent, Surface.DISPATCH, context)
             case ProbeRequest():
-                await self._probe(request, errand)
+                await self._probe(request, context)
 
-    async def _peers(self, errand: AgentRequest) -> list[ListedPeer]:
-        return await self._read(askable_peers, errand.behalf.asker.user_id, errand.behalf.session_id)
+    async def _peers(self, context: AgentRequest) -> list[ListedPeer]:
+        return await self._read(askable_peers, context.behalf.asker.user_id, context.behalf.session_id)
 
     async def _pass_on(
-        self, request: RouteRequest | DispatchRequest, find: Find, surface: Surface, errand: AgentRequest
+        self, request: RouteRequest | DispatchRequest, find: Find, surface: Surface, context: AgentRequest
     ) -> None:
         question = Question(request.prompt, surface, tells=request.mode == "tell")
-        async with errand.in_order:
-            begun = await self._begin(named_in(request), find, question, errand)
-        reply = (begun.refusal or TOLD) if question.tells else await _reply(begun, errand)
-        await errand.say(RouteResponse(request.correlation_id, begun.name, reply))
+        async with context.in_order:
+            begun = await self._begin(named_in(request), find, question, context)
+        reply = (begun.refusal or TOLD) if question.tells else await _reply(begun, context)
+        await context.say(RouteResponse(request.correlation_id, begun.name, reply))
         if question.tells and begun.running is not None:
-            report = self._report(begun.name, begun.running, errand.behalf.session_id)
+            report = self._report(begun.name, begun.running, context.behalf.session_id)
             self._reporting.start(report, name="report of a tell")
 
     async def _report(self, name: str, running: RunningTurn, session_id: int) -> None:
@@ -210,25 +210,25 @@ class Requests:
             session_id, chat_id=running.turn.ask.chat_id, from_name=name, text=text, origin="mcp"
         )
 
-    async def _probe(self, request: ProbeRequest, errand: AgentRequest) -> None:
+    async def _probe(self, request: ProbeRequest, context: AgentRequest) -> None:
         """Ask all at once; each answer is told as it comes."""
         question = Question(request.prompt, Surface.PROBE, wait_s=PROBE_WAIT_S)
-        async with errand.in_order:
+        async with context.in_order:
             named = request.peers
             if named is None:
-                named = [one.login for one in await self._peers(errand) if one.online]
+                named = [one.login for one in await self._peers(context) if one.online]
             wanted = list(dict.fromkeys(name.removeprefix("@") for name in named))[:MAX_PROBED]
-            asked = await asyncio.gather(*(self._begin(name, find_routed, question, errand) for name in wanted))
+            asked = await asyncio.gather(*(self._begin(name, find_routed, question, context) for name in wanted))
 
         async def answer(begun: StartedQuestion) -> None:
-            await errand.say(ProbeResponse(request.correlation_id, begun.name, await _reply(begun, errand)))
+            await context.say(ProbeResponse(request.correlation_id, begun.name, await _reply(begun, context)))
 
         await asyncio.gather(*map(answer, asked))
-        await errand.say(ProbeResponse(request.correlation_id, None, None, done=True))
+        await context.say(ProbeResponse(request.correlation_id, None, None, done=True))
 
-    async def _begin(self, name: str, find: Find, question: Question, errand: AgentRequest) -> StartedQuestion:
-        """Ask whom the name means; the caller holds `errand.in_order`."""
-        asker = errand.behalf.asker
+    async def _begin(self, name: str, find: Find, question: Question, context: AgentRequest) -> StartedQuestion:
+        """Ask whom the name means; the caller holds `context.in_order`."""
+        asker = context.behalf.asker
         if flaw := question.flaw:
             return StartedQuestion(name, refusal=as_reply(flaw))
         try:
@@ -240,7 +240,7 @@ class Requests:
                 surface=question.surface,
                 wait_s=question.wait_s,
                 tells=question.tells,
-                source=Source(errand.behalf.session_id, reports=question.tells, peer_login=target.handle),
+                source=Source(context.behalf.session_id, reports=question.tells, peer_login=target.handle),
                 files=mentions(question.text),
             )
         except REFUSALS as refusal:
@@ -289,11 +289,11 @@ class OpenRequests:
             self._open -= 1
 
 
-async def _reply(begun: StartedQuestion, errand: AgentRequest) -> str:
+async def _reply(begun: StartedQuestion, context: AgentRequest) -> str:
     """The reply; or `error: ` and why there is none; empty when the agent that asked left before."""
     if begun.running is None:
         return begun.refusal
-    settled = await errand.outcome(begun.running)
+    settled = await context.outcome(begun.running)
     return _spoken(settled, begun.name) if settled is not None else ""
 
 

@@ -260,7 +260,7 @@ class Cards:
             self._known.popitem(last=False)
         return verdict.card
 
-    def doubt(self, server_id: int) -> None:
+    def mark_stale(self, server_id: int) -> None:
         """A call by this server's card failed: fetch it anew before the next."""
         for key, (card, _) in self._known.items():
             if key[0] == server_id:

@@ -16,13 +16,13 @@ from agents.links.remote.access import Auth
 from agents.links.remote.card import Card
 from agents.links.remote.dialects import Question, Request, declined, dialect_of
 from agents.links.remote.events import (
-    Ailing,
     Declined,
     Event,
     Lost,
     Malformed,
     NotSigned,
     RemoteFailure,
+    ServerFailing,
     Task,
     Unreachable,
     read_event,
@@ -164,7 +164,7 @@ def _json(data: bytes) -> Any:
         raise Malformed(f"the remote agent sent what is not sound JSON: {unsound}") from None
 
 
-async def _refusal(incoming: Incoming) -> Declined | Ailing | Malformed:
+async def _refusal(incoming: Incoming) -> Declined | ServerFailing | Malformed:
     """Why a status is not 200, in words; a JSON body may say more."""
     status = incoming.status
     if 300 <= status < 400:
@@ -175,7 +175,7 @@ async def _refusal(incoming: Incoming) -> Declined | Ailing | Malformed:
             value = _json(await incoming.read(MAX_ERROR_BYTES))
             said = f": {declined(value['error'])}" if isinstance(value, dict) and value.get("error") else ""
     if status == 429 or status >= 500:
-        return Ailing(f"the remote agent answered with HTTP {status}{said}")
+        return ServerFailing(f"the remote agent answered with HTTP {status}{said}")
     if status in (401, 403):
         return Declined(f"the remote agent does not accept the hub's credentials (HTTP {status})", status)
     return Declined(f"the remote agent answered with HTTP {status}{said}", status)

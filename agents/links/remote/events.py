@@ -64,7 +64,7 @@ class Malformed(RemoteFailure):
     """What came is not A2A."""
 
 
-class Ailing(RemoteFailure):
+class ServerFailing(RemoteFailure):
     """An HTTP status that says the server is not well: 429 or 5xx."""
 
 

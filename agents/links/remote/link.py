@@ -153,7 +153,7 @@ class RemoteLink:
         except TimeoutError:
             await self._cancel(call)
             if not call.was_heard:
-                await self._ails(call, "no answer in time")
+                await self._count_failure(call, "no answer in time")
             return ended(Failure.TIMEOUT)
         except TooLarge:
             # Before cancelling: the caller need not wait until the server has taken the cancellation.
@@ -189,7 +189,7 @@ class RemoteLink:
         return msgspec.structs.replace(reply.end, direct=is_message)
 
     def _take_event(self, call: Call, event: Event | None = None) -> None:
-        """The server answers, with an event or a refusal: its breaker closes. With a task's id it is that task."""
+        """Record that the server answered: close its breaker; with a task's id, mark the turn as that task."""
         if running := self._waiting.find(call.turn.ask.chat_id):
             if call.reply.task_id:
                 running.becomes_task()
@@ -206,7 +206,7 @@ class RemoteLink:
             "remote.failed", extra={"chat_id": call.turn.ask.chat_id, "failure": type(failure).__name__}
         )
         if failure.counts:
-            await self._ails(call, str(failure))
+            await self._count_failure(call, str(failure))
         elif isinstance(failure, CardRefused) and call.known is not None:
             place = call.known.place
             await db_call(open_breaker_at_once)(place.server_id, place.url, str(failure), tried=call.known.tries)
@@ -214,15 +214,15 @@ class RemoteLink:
             # A refusal is an answer too: the server is reachable, so its breaker closes.
             self._take_event(call)
         if call.known is not None and isinstance(failure, Declined):
-            self._cards.doubt(call.known.server_id)
+            self._cards.mark_stale(call.known.server_id)
             if call.known.names.task_id:  # a task that the server does not know, or will not go on with
                 await db_call(remember_names)(call.known.server_id, call.turn.ask, Names())
 
-    async def _ails(self, call: Call, words: str) -> None:
+    async def _count_failure(self, call: Call, words: str) -> None:
         """Count a failure; the breaker may open."""
         if call.known is None:
             return
-        self._cards.doubt(call.known.server_id)
+        self._cards.mark_stale(call.known.server_id)
         if self._breakers.failed(call.known.server_id, tried=call.known.tries):
             await db_call(open_breaker)(call.known.server_id, words)
 

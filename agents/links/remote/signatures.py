@@ -40,7 +40,7 @@ WANTED = "a public JWK of EC P-256, P-384 or P-521, of Ed25519, or of RSA with 2
 
 
 class CardRegistry(jws.JWSRegistry):
-    """Signatures whose headers may hold a chain of certificates, members that the hub does not know, and nulls."""
+    """Accepts signatures whose headers hold a certificate chain, members that the hub does not know, or nulls."""
 
     max_header_length = 16_384
 

@@ -25,7 +25,7 @@ NOT_SHOWN = "ck_live_…"
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class ConnectedSession:
     """A session that is online with the token, and what to do with it next."""
 
     session: Session
@@ -68,7 +68,7 @@ def connect(request: HttpRequest, owner: User) -> HttpResponse:
 @require_safe
 @require_owner
 def waiting(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
-    """The same later, without the token: has its agent come?"""
+    """The same page later, without the token; it says whether the agent has connected."""
     credential = _find_token(owner, credential_id)
     if credential is None:
         raise Http404
@@ -110,9 +110,9 @@ def _find_token(owner: User, credential_id: int) -> Credential | None:
     return found
 
 
-def _find_arrival(credential: Credential) -> Arrival | None:
+def _find_arrival(credential: Credential) -> ConnectedSession | None:
     """Who connected last with this token, and is still there."""
     live = live_connections().filter(credential=credential).select_related("session").order_by("-pk").first()
     if live is None:
         return None
-    return Arrival(live.session, Agent.objects.kept().filter(session=live.session).first())
+    return ConnectedSession(live.session, Agent.objects.kept().filter(session=live.session).first())

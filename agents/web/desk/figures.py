@@ -193,7 +193,7 @@ def _percentile(sizes: Sequence[int], percent: int) -> int:
 
 @cache
 def _zones() -> frozenset[str]:
-    """Names there are; any other would be looked for as a file."""
+    """The valid names of time zones; `ZoneInfo` would look for any other name as a file."""
     return frozenset(available_timezones())
 
 
