@@ -16,7 +16,7 @@ const $ = (id) => document.getElementById(id);
 
 // `onEnd()` after each question, however it ended. Gives {allow(mayAsk)}: whether the agent takes questions now.
 export function startAsking(handle, { onEnd }) {
-  const now = { mayAsk: !$("send").disabled, reading: null, reply: new Reply(), taskId: "", ended: false, begun: 0 };
+  const now = { mayAsk: "mayAsk" in $("send").dataset, reading: null, reply: new Reply(), taskId: "", ended: false, begun: 0 };
 
   $("ask").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -101,6 +101,8 @@ export function startAsking(handle, { onEnd }) {
 
   const seconds = () => Math.max(0.1, (performance.now() - now.begun) / 1000).toFixed(1);
 
+  // The button is disabled until here: before, the browser would submit the form itself, and the question would be lost.
+  enable();
   return {
     allow(mayAsk) {
       now.mayAsk = mayAsk;
