@@ -27,8 +27,7 @@ function show(states) {
   for (const one of agents) {
     const used = states.agents[one.dataset.agent];
     if (used === undefined) continue;
-    one.querySelector("meter").value = used;
-    one.querySelector("[data-used]").textContent = used;
+    one.querySelector("[data-left]").textContent = Math.max(0, Number(one.dataset.budget) - used);
   }
 }
 

@@ -75,7 +75,7 @@ async def test_a_newcomer_connects_publishes_is_asked_and_finds_the_ask(
         handle = f"{newcomer}/word-counter"
         task = await send(site.url, handle, "how many words?", site.mint("asker", "session"))
         assert reply_text(task) == "echo: how many words?"
-        await expect(page.locator("[data-agent] [data-used]")).to_have_text("1", timeout=15_000)
+        await expect(page.locator("[data-agent] [data-left]")).to_have_text("999", timeout=15_000)
         await page.get_by_role("link", name=f"Who asked @{handle}").click()
         await expect(page.get_by_text("how many words?")).to_be_visible()
         await visitor.check_calm()
