@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.models import User
+from agents.core.bulk_changes import load_halted
 from agents.core.directory import usage_today
 from agents.models import Agent, Session
 from agents.models.session import SEEN_AT
@@ -33,6 +34,7 @@ class AgentRow:
     state: State
     left: int
     counts: AskCounts
+    is_halted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +105,15 @@ def _ids(agents: Iterable[Agent], *sessions: Iterable[Session]) -> set[int]:
 
 def _agent_rows(agents: Iterable[Agent], states: dict[int, State], week: Week) -> list[AgentRow]:
     listed = list(agents)
-    used = usage_today([agent.pk for agent in listed])
+    ids = [agent.pk for agent in listed]
+    used, halted = usage_today(ids), load_halted(ids)
     return [
         AgentRow(
             agent,
             states[agent.session_id],
             max(0, agent.daily_budget - used.get(agent.pk, 0)),
             week.counts_of(agent.pk),
+            agent.pk in halted,
         )
         for agent in listed
     ]
