@@ -52,6 +52,7 @@ def inject_settings() -> None:
             remote_ports=settings.REMOTE_PORTS,
             remote_allow_private=settings.REMOTE_ALLOW_PRIVATE,
             remote_retry_s=settings.REMOTE_RETRY_S,
+            mail_from=settings.DEFAULT_FROM_EMAIL if settings.SENDS_MAIL else "",
         )
     )
     bridge.set_settings(
