@@ -15,7 +15,7 @@ from tests.native.test_file_transfer import CAP, break_off, unread, upload
 
 ACCOUNTS = 10
 EXPORTS = 40
-BATCH_FILL_S = 3.0
+ANSWERED_WITHIN_S = 10.0  # without connections for others it would wait for ever
 
 
 async def test_exports_and_silent_servers_leave_connections_to_others(
@@ -51,7 +51,7 @@ async def test_exports_and_silent_servers_leave_connections_to_others(
         assert (await client.get("/readyz")).status_code == 200
         assert reply_text(await send(hub.url, answering.handle, "hi", alice)) == "echo: hi"
         assert (await client.get("/api/v1/agents", headers=bearer(alice))).json()["items"][0]["online"] is True
-        assert time.monotonic() - started < BATCH_FILL_S
+        assert time.monotonic() - started < ANSWERED_WITHIN_S
         never.set()
         assert {one.status_code for one in await asyncio.gather(*looking)} == {400}
         await break_off(begun)
