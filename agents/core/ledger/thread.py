@@ -17,6 +17,7 @@ from agents.core.ledger.work import Admit, Deny, ExtraWrites, Record, Release, S
 from agents.core.ledger.worker import Item, OnBatch, Queue, Worker
 from agents.core.types import Ask, Ending, LookUpResult, OpenTurn, SettledTurn
 from agents.transcript.announcements import Carrier
+from agents.transcript.pieces import Usage
 from agents.transcript.recording import NewEvent
 from kit.disk_reserve import Reserve
 
@@ -106,9 +107,9 @@ class Ledger:
         settled: SettledTurn = await self._post(Settle(turn, ending, extra_writes))
         return settled
 
-    async def release_turn(self, chat_id: str, late: str = "") -> None:
+    async def release_turn(self, chat_id: str, late: str = "", usage: Usage | None = None) -> None:
         """Free the lingering claim of an ended turn: its agent finished after all, perhaps with a late reply."""
-        await self._post(Release(chat_id=chat_id, late=late))
+        await self._post(Release(chat_id=chat_id, late=late, usage=usage))
 
     async def record(self, event: NewEvent) -> None:
         """Write an event of a session; it is durable when this returns.
