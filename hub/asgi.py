@@ -16,7 +16,7 @@ django_application = get_asgi_application()
 
 from a2a_bridge.addresses import split  # noqa: E402
 from a2a_bridge.asgi import handle_of  # noqa: E402
-from a2a_bridge.questions import PATH as QUESTIONS_PATH  # noqa: E402
+from a2a_bridge.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango  # noqa: E402

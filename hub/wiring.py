@@ -13,9 +13,9 @@ from a2a_bridge.asgi import Access, Bridge
 from a2a_bridge.dialects.v1.card import find_extended_card
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.http_json import HttpJson
+from a2a_bridge.my_questions.rest import QuestionList
 from a2a_bridge.operations import Operations
 from a2a_bridge.pushes.pushes import Pushes
-from a2a_bridge.questions import QuestionList
 from a2a_bridge.services import Services
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.journal import JournalTaskStore

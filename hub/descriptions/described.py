@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from a2a_bridge.described import OPERATIONS as A2A
-from a2a_bridge.questions import OPERATIONS as QUESTIONS
+from a2a_bridge.my_questions.rest import OPERATIONS as QUESTIONS
 from agents.links.channel.events import OPERATIONS as HOOKS
 from agents.links.channel.protocol import SOCKET as CHANNEL
 from hub.monitoring.endpoints import Health, PageGone

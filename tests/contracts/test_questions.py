@@ -10,16 +10,16 @@ import msgspec
 import pytest
 from django.db import connection
 
-from a2a_bridge.questions import QuestionList
+from a2a_bridge.my_questions import query as questions
+from a2a_bridge.my_questions.query import QuestionQuery, asked_agents, find_questions, read_query
+from a2a_bridge.my_questions.rest import QuestionList
 from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.record import Artifact, State
 from accounts.models import Credential
 from accounts.tokens import Limits, mint
-from agents.core import questions
 from agents.core.ledger import Ledger
-from agents.core.questions import QuestionQuery, asked_agents, find_questions, read_query
 from agents.models import QueuedAsk, Turn
 from agents.transcript.pieces import Part
 from hub.wiring import build_services

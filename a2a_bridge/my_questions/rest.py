@@ -12,14 +12,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
-from a2a_bridge.tasks.reader import TaskReader
-from a2a_bridge.tasks.record import Task, text_in
-from accounts.authn import TokenScope, check_caller, presented
-from accounts.error_pages import INTERNAL, INTERNAL_TEXT, UNAVAILABLE_TEXT
-from accounts.middleware import allowing
-from agents.core.errors import Unavailable
-from agents.core.ledger import Ledger
-from agents.core.questions import (
+from a2a_bridge.my_questions.query import (
     Cursor,
     Limit,
     Question,
@@ -30,6 +23,13 @@ from agents.core.questions import (
     find_questions,
     read_query,
 )
+from a2a_bridge.tasks.reader import TaskReader
+from a2a_bridge.tasks.record import Task, text_in
+from accounts.authn import TokenScope, check_caller, presented
+from accounts.error_pages import INTERNAL, INTERNAL_TEXT, UNAVAILABLE_TEXT
+from accounts.middleware import allowing
+from agents.core.errors import Unavailable
+from agents.core.ledger import Ledger
 from kit import sql
 from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send, error_body, respond
 from kit.async_db import db_call
