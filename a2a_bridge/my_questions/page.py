@@ -90,7 +90,7 @@ def my_questions(request: HttpRequest, asker: User) -> HttpResponse:
     try:
         query = read_query(given)
     except ValueError as wrong:
-        query, error = QuestionQuery(), f"This search has an error, and all questions are shown: {wrong}."
+        query, error = QuestionQuery(), f"Nothing was searched, so all questions are shown. The hub says: {wrong}"
     page = find_questions(asker.pk, query)
     kept = {name: value for name in (*FILTERS, "tz") if (value := given.get(name)) and not error}
     context = {
@@ -102,6 +102,7 @@ def my_questions(request: HttpRequest, asker: User) -> HttpResponse:
         "states": STATES,
         "older": urlencode({**kept, "before": page.next}) if page.next else "",
         "newest": urlencode(kept),
+        "here_query": urlencode({**kept, "before": query.before} if query.before else kept),
         "searched": f"{SEARCHED:,}",
         "shown_chars": SHOWN_CHARS,
     }

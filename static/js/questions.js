@@ -24,7 +24,8 @@ async function showReplies() {
 // The list of this page, from REST; its replies are text.
 async function read() {
   try {
-    const answer = await fetch(inHub(`/api/v1/questions${location.search}`), { credentials: "same-origin" });
+    const { list } = document.querySelector("[data-list]").dataset;
+    const answer = await fetch(inHub(`/api/v1/questions?${list}`), { credentials: "same-origin" });
     if (answer.ok) return (await answer.json()).items;
     showFailure(answer.status === 401 ? SIGNED_OUT : FAILED);
   } catch {
