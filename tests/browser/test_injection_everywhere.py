@@ -118,6 +118,8 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"/agents?{urlencode({'q': hostile.text(), 'page': hostile.text()})}",
         f"/agents?q={found['handle']}",
         f"/agents/{found['handle']}",
+        "/questions",
+        f"/questions?{urlencode({name: hostile.text(200) for name in ('q', 'agent', 'state', 'tz')})}",
         f"/demos/a2a/?agent={found['handle']}",
         f"/demos/a2a/?{urlencode({'agent': hostile.text()})}",
         f"/signin?{urlencode({'next': hostile.text()})}",
