@@ -255,13 +255,20 @@ async def test_days_and_times_are_the_visitors(browser: Browser, site: HubProces
             page = away.page
             await expect(page.get_by_text("Days are those of Pacific/Kiritimati")).to_be_visible()
             await expect(page.get_by_text("Times are in Pacific/Kiritimati")).to_be_visible()
-            local = """() => {
-              const time = document.querySelector(".asks time");
-              const style = {dateStyle: "medium", timeStyle: "medium", timeZone: "Etc/GMT-14"};
-              return time.textContent === new Intl.DateTimeFormat("en-GB", style).format(new Date(time.dateTime));
+            local = """(form) => {
+              const format = new Intl.DateTimeFormat("en-GB", {...form, timeZone: "Etc/GMT-14"});
+              const is_local = (time) => time.textContent === format.format(new Date(time.dateTime));
+              return [...document.querySelectorAll(".asks time, .transcript time")].map(
+                (time) => is_local(time) && time.title.endsWith("UTC"));
             }"""
-            assert await page.evaluate(local)
+            assert set(await page.evaluate(local, {"dateStyle": "medium", "timeStyle": "medium"})) == {True}
             await away.check_calm()
+            await away.go(f"/desk/sessions/{echo.session_id}")
+            await expect(page.locator(".state", has_text="live")).to_be_visible()
+            await send(site.url, echo.handle, "and now?", site.mint("asker", "session"))
+            await expect(page.get_by_text("echo: and now?")).to_be_visible()  # a script added it
+            assert set(await page.evaluate(local, {"timeStyle": "medium"})) == {True}
+            await expect(page.get_by_text("Times are in Pacific/Kiritimati")).to_be_visible()
 
 
 async def test_the_csv_is_a_download(owner: Visitor, site: HubProcess) -> None:

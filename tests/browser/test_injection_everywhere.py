@@ -42,7 +42,7 @@ NO_PAGES = {
     "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
     "account-revoke", "account-rotate", "account-retention", "account-export",
     "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv",
-    "desk-chart", "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
+    "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
     "webhook-page-replay",
     "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
     "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info",

@@ -279,7 +279,6 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/agents/{agent_id}/published": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit.csv": OWN_PAGE,
-    "PAGE /desk/agents/{agent_id}/audit/{name}.svg": OWN_PAGE,
     "PAGE /desk/connect/{credential_id}": OWN_PAGE,
     "PAGE /desk/connect/{credential_id}/state": OWN_PAGE,
     "PAGE /desk/sessions/{public_id}": Rule(may=May.OWN_PAGE, least_rank=1),
