@@ -228,6 +228,8 @@ PAGES = [
     Listed("desk-empty", "/desk", "newcomer"),
     Listed("desk", "/desk", "owner"),
     Listed("desk-shared", "/desk", "bob", like="desk"),
+    Listed("desk-bulk", "/desk/bulk?action=halt&agent={id}&agent={unasked}", "owner"),
+    Listed("desk-bulk-nothing", "/desk/bulk", "newcomer"),
     Listed("desk-connect", "/desk/connect", "alice", like="desk-connect-refused"),
     Listed("desk-connect-refused", "/desk/connect", "alice", _connect_nameless, complaint="400"),
     Listed("desk-connecting", "/desk/connect", "alice", _connect),

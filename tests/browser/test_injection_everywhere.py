@@ -131,6 +131,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/account/erase",
         "/docs",
         f"/desk?{urlencode({'agents': hostile.text(), 'sessions': hostile.text()})}",
+        f"/desk/bulk?{urlencode({'action': 'halt', 'agent': found['agent']})}",
         f"/desk/publish?session={found['session']}",
         f"/desk/remote?{urlencode({'name': hostile.text()})}",
         f"/desk/connect?{urlencode({'name': hostile.text()})}",
