@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     atomic = False  # the index is built beside the writes
     dependencies = [
-        ("agents", "0020_session_reachable_index"),
+        ("agents", "0021_reported_usage"),
     ]
 
     operations = [
