@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0020_session_reachable_index'),
+        ('agents', '0023_turn_of_agents_by_caller'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -22,7 +22,6 @@ urlpatterns = [
     path("desk/agents/<int:agent_id>/delete", publishing.delete, name="desk-delete"),
     path("desk/agents/<int:agent_id>/audit", audit.audit, name="desk-audit"),
     path("desk/agents/<int:agent_id>/audit.csv", audit.as_csv, name="desk-audit-csv"),
-    path("desk/agents/<int:agent_id>/audit/<slug:name>.svg", audit.chart, name="desk-chart"),
     path("desk/connect", connecting.connect, name="desk-connect"),
     path("desk/connect/<int:credential_id>", connecting.waiting, name="desk-connecting"),
     path("desk/connect/<int:credential_id>/state", connecting.state, name="desk-connect-state"),

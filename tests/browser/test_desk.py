@@ -164,6 +164,24 @@ async def test_chosen_agents_are_unpublished_by_keyboard(
         await expect(page.locator("li.agent").get_by_text("draft", exact=True)).to_be_visible()
 
 
+# Alerts.
+
+
+async def test_an_alert_is_switched_on_and_stays_so(visitor: Visitor, site: HubProcess, newcomer: str) -> None:
+    page = visitor.page
+    await visitor.sign_in(newcomer, then="/desk")
+    await page.get_by_role("link", name="Alerts").click()
+    await expect(page.get_by_text("No alert is open.")).to_be_visible()
+    await page.get_by_label("Its daily budget is nearly used").press("Space")
+    await page.get_by_label("Percent of the budget").fill("70")
+    await page.get_by_role("button", name="Save").press("Enter")
+    await expect(page.get_by_text("Your alerts are saved.")).to_be_visible()
+    await expect(page.get_by_label("Its daily budget is nearly used")).to_be_checked()
+    await expect(page.get_by_label("Percent of the budget")).to_have_value("70")
+    await expect(page.get_by_label("An agent is offline")).not_to_be_checked()
+    await visitor.check_calm()
+
+
 # Forms.
 
 
@@ -282,13 +300,20 @@ async def test_days_and_times_are_the_visitors(browser: Browser, site: HubProces
             page = away.page
             await expect(page.get_by_text("Days are those of Pacific/Kiritimati")).to_be_visible()
             await expect(page.get_by_text("Times are in Pacific/Kiritimati")).to_be_visible()
-            local = """() => {
-              const time = document.querySelector(".asks time");
-              const style = {dateStyle: "medium", timeStyle: "medium", timeZone: "Etc/GMT-14"};
-              return time.textContent === new Intl.DateTimeFormat("en-GB", style).format(new Date(time.dateTime));
+            local = """(form) => {
+              const format = new Intl.DateTimeFormat("en-GB", {...form, timeZone: "Etc/GMT-14"});
+              const is_local = (time) => time.textContent === format.format(new Date(time.dateTime));
+              return [...document.querySelectorAll(".asks time, .transcript time")].map(
+                (time) => is_local(time) && time.title.endsWith("UTC"));
             }"""
-            assert await page.evaluate(local)
+            assert set(await page.evaluate(local, {"dateStyle": "medium", "timeStyle": "medium"})) == {True}
             await away.check_calm()
+            await away.go(f"/desk/sessions/{echo.session_id}")
+            await expect(page.locator(".state", has_text="live")).to_be_visible()
+            await send(site.url, echo.handle, "and now?", site.mint("asker", "session"))
+            await expect(page.get_by_text("echo: and now?")).to_be_visible()  # a script added it
+            assert set(await page.evaluate(local, {"timeStyle": "medium"})) == {True}
+            await expect(page.get_by_text("Times are in Pacific/Kiritimati")).to_be_visible()
 
 
 async def test_the_csv_is_a_download(owner: Visitor, site: HubProcess) -> None:

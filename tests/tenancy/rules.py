@@ -113,6 +113,7 @@ ASKING: dict[str, Rule] = {
     f"POST {V}/peers/{{peer}}/route": Rule(may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True),
     f"POST {V}/peers/probe": Rule(may=May.SIGNED_IN, body={"prompt": "hi", "peers": ["unknown/nothing"]}),
     f"GET {V}/peers": Rule(may=May.SIGNED_IN),
+    f"GET {V}/questions": Rule(may=May.SIGNED_IN),
 }
 
 AGENTS: dict[str, Rule] = {
@@ -267,6 +268,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /consent": Rule(may=May.ANY_CALLER, ok=(302, 400)),
     "PAGE /device": Rule(may=May.BROWSER),
     "PAGE /account": Rule(may=May.BROWSER),
+    "PAGE /questions": Rule(may=May.BROWSER),
     "PAGE /desk": Rule(may=May.BROWSER),
     "PAGE /desk/states": Rule(may=May.BY_HAND, test="test_pages_of_ones_own_are_for_browsers_that_are_signed_in"),
     "PAGE /desk/alerts": Rule(may=May.BROWSER),
@@ -280,7 +282,6 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/agents/{agent_id}/published": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit.csv": OWN_PAGE,
-    "PAGE /desk/agents/{agent_id}/audit/{name}.svg": OWN_PAGE,
     "PAGE /desk/connect/{credential_id}": OWN_PAGE,
     "PAGE /desk/connect/{credential_id}/state": OWN_PAGE,
     "PAGE /desk/sessions/{public_id}": Rule(may=May.OWN_PAGE, least_rank=1),
