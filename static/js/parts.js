@@ -2,10 +2,12 @@
 // a part is loaded from elsewhere: the page's policy forbids it, and a server would learn who reads. See `PartsView`.
 import { copyText } from "./copy.js";
 import { inBytes, make } from "./elements.js";
-import { MarkdownView } from "./markdown.js";
+import { renderMarkdown } from "./markdown.js";
 
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);
+const MAX_MARKDOWN_CHARS = 100_000; // of `renderMarkdown`
 const MAX_CHARS = 200_000;
+const CHEAP_MS = 20;
 const MAX_ROWS = 100;
 const MAX_COLUMNS = 12;
 
@@ -77,17 +79,49 @@ const isTable = (data) => Array.isArray(data) && data.length > 0 && data.every((
 
 const VIEWS = { markdown: showMarkdown, plain: showPlain, table: showTable, data: showData, image: showImage, file: showFile, link: showLink };
 
-function showMarkdown(part) {
+function showMarkdown({ mediaType, text: first }) {
   // Of a text that does not say that it is Markdown, line breaks are kept too.
-  const node = make("div", part.mediaType ? "prose" : "prose lines");
+  const node = make("div", mediaType ? "prose" : "prose lines");
   node.dir = "auto";
-  const view = new MarkdownView(node);
-  const update = ({ text }) => {
-    view.show(text);
-    for (const pre of node.querySelectorAll("pre:not(:has(button))")) pre.prepend(copyButton(pre.firstElementChild));
-  };
-  update(part);
+  const blocks = [];
+  const [shown, rest] = [make("div"), make("p", "said")];
+  node.append(shown, rest);
+  const update = paced(({ text }) => {
+    showBlocks(shown, blocks, renderMarkdown(text.slice(0, MAX_MARKDOWN_CHARS)));
+    rest.textContent = text.slice(MAX_MARKDOWN_CHARS, MAX_CHARS);
+  });
+  update({ text: first });
   return { node, update };
+}
+
+// Show blocks in an element; those that are as before stay, and what is selected in them.
+function showBlocks(element, blocks, fresh) {
+  const wanted = [...fresh.childNodes].map((node) => ({ node, html: node.outerHTML }));
+  const differs = wanted.findIndex(({ html }, index) => html !== blocks[index]?.html);
+  const kept = differs < 0 ? wanted.length : differs;
+  for (const { node } of blocks.splice(kept)) node.remove();
+  for (const block of wanted.slice(kept)) {
+    blocks.push(block);
+    element.append(block.node);
+  }
+  for (const link of element.querySelectorAll("a:not([target])")) link.target = "_blank";
+  for (const pre of element.querySelectorAll("pre:not(:has(button))")) pre.prepend(copyButton(pre.firstElementChild));
+}
+
+// A function that is called less often when a call takes long, and at last with what came last.
+function paced(act) {
+  let [timer, costMs, last] = [0, 0, null];
+  const run = () => {
+    const begun = performance.now();
+    timer = 0;
+    act(last);
+    costMs = performance.now() - begun;
+  };
+  return (value) => {
+    last = value;
+    if (costMs < CHEAP_MS) run();
+    else timer ||= setTimeout(run, costMs * 10);
+  };
 }
 
 function copyButton(code) {

@@ -1,116 +1,181 @@
-"""Markdown in the browser: the elements are those that `kit.markdown` makes of the same text."""
+"""Markdown that a page's script renders: the elements of the hub's own renderer, and nothing that runs."""
 
-import json
+from html.parser import HTMLParser
+from typing import Any
 
-from kit.markdown import to_html
+import pytest
+import pytest_asyncio
+
+from kit.markdown import MAX_CHARS, TAGS, to_html
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.vectors import VECTORS
 from tests.browser.visitor import Visitor
 
 pytestmark = IN_BROWSER
 
-SAMPLES = [
-    "One line,\nand another.  \nA break, and\\\nanother.\n\nA second paragraph.",
-    "# One\n## Two ##\n###### Six\n#no\n#\nFoo *bar*\n===\nBaz\n---\n",
-    "*a* **b** ***c*** _d_ __e__ ~~f~~ a*b*c a_b_c **a *b* c** *a **b** c* **a* 2 * 3 * 4 \\*x\\* ~g~",
-    "`a` ``b ` c`` ` d ` `<b>` `unclosed *e*",
-    "```python\nif a < b:\n\n    print('x')\n```\nafter\n~~~\n```\n~~~\n\n    indented\n\n    code\n\nend",
-    "```make\nall:\n\tcc a.c\n```\n\n```\nnever closed\n\n# not a heading",
-    "- a\n- b\n  - c\n    - d\n- e\n\n+ other\n\n1. one\n2. two\n   more\n3. three\n\n7) seven\n8) eight",
-    "1. First:\n\n   ```sh\n   make\n   ```\n\n2. Second\n\n   - x\n   - y\n",
-    "- a\n\n- b\nlazy\n\ntext\n- [x] done\n-\n- after an empty one",
-    "> quoted\n> more\nlazy\n>\n> > twice\n> - item\n\nafter",
-    "| a | b |\n|---|:-:|\n| 1 | `x` **y** |\n| only one |\n| 1 \\| 2 | 3 | 4 |\n\nafter",
-    "before\n| a |\n|---|\n| b |\n# end\na | b\n--- | ---\n",
-    "[x](https://example.org/a_b_c?d=1&amp;e=2 'title') [y](<https://example.org/1>) [z](/desk)",
-    "[](mailto:a@b.example) [v](ht*p) *[w](https://example.org)*",
-    "[a [b](https://example.org) c](https://example.com) [no link] [x] (y) ![image](https://example.org/x.png)",
-    "<https://example.org/?a=b> <a@b.example> <b>bold</b> <!-- no -->",
-    "&lt;i&gt; &amp;amp; &#35; &#x23; &nosuch; a < b & c",
-    "a\n***\nb\n\n* * *\n___\n- - -\n",
-    "ü **ñ**ö «*x*» \U0001f600 **\U0001f600** 中文**强调**中文",
-    "\tcode by a tab\n\n-\ttabbed item\n\n1986\\. A great year\n14. begins\n",
-    "Text\n1. list at once\n2. goes on\n\nText\n2. no list",
-]
-DIFFERENCES = """async (cases) => {
-  const { MarkdownView } = await import("/static/js/markdown.js");
-  const INLINE = "p, h3, h4, h5, h6, td, th, a, em, strong, s";
-  const textsOf = (root) => {
-    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-    const texts = [];
-    while (walker.nextNode()) texts.push(walker.currentNode);
-    return texts.filter((text) => !text.parentElement.closest("pre"));
-  };
-  const plain = (root) => {
-    root.normalize();
-    for (const text of textsOf(root)) {
-      if (!text.data.trim() && !text.parentElement.closest(INLINE)) text.data = "";
-      if (text.previousSibling?.tagName === "BR") text.data = text.data.trimStart();
-    }
-    for (const link of root.querySelectorAll("a")) link.removeAttribute("target");
-    return root.innerHTML
-      .replaceAll("\\n</code></pre>", "</code></pre>")
-      .replace(/\\n?(<\\/?(ul|ol|li|blockquote|p|pre|table)\\b)/g, "$1");
-  };
-  return cases.map(([text, wanted]) => {
-    const shown = document.createElement("div");
-    const view = new MarkdownView(shown);
-    for (let end = 0; end < text.length; end += 7) view.show(text.slice(0, end));
-    view.show(text);
-    const template = document.createElement("div");
-    template.append(...new DOMParser().parseFromString(wanted, "text/html").body.childNodes);
-    return [text, plain(template), plain(shown)];
-  }).filter(([, wanted, shown]) => wanted !== shown);
-}"""
-SHOW = """async (text) => {
-  const { MarkdownView } = await import("/static/js/markdown.js");
-  const shown = document.createElement("div");
-  new MarkdownView(shown).show(text);
-  document.querySelector("main").replaceChildren(shown);
-}"""
-COUNT = """async (text) => {
-  const { MarkdownView } = await import("/static/js/markdown.js");
-  const shown = document.createElement("div");
-  new MarkdownView(shown).show(text);
-  return shown.querySelectorAll("*").length;
-}"""
+AROUND = ["{}", "# {}", "- {}\n- {}", "> {}", "**{}**", "[{}](https://e.org)", "[x]({})", "| {} |\n|-|\n| {} |"]
+SPACES = " " * 99_000
 HOSTILE = [
-    "[" * 50_000,
-    "[](" * 33_000,
-    "*a " * 33_000,
-    "**a_b~~" * 14_000,
-    "> " * 50_000,
-    "- " * 50_000,
-    "`" * 300 + "".join("`" * (n % 400) + "x" for n in range(400)),
-    "# " + " " * 90_000 + "x",
-    "|" * 50_000 + "\n" + "|-" * 25_000,
-    "a\n|-|\n" * 14_000,
-    "- a\n" * 25_000,
-    "<a@" * 33_000,
-    "&#" * 50_000,
+    *("[" * MAX_CHARS, "> " * 50_000, "*a_" * 30_000, "`" * MAX_CHARS, "|a" * 50_000, "* a\n" * 25_000),
+    *("*a " * 30_000, "*a" * 25_000 + "b*" * 25_000, "~~a" * 30_000, "a_" * 50_000, "`a``" * 25_000),
+    *("[a](" * 25_000, "[a](b '" * 14_000, "[a" * 25_000 + "]" * 50_000, "&a;" * 33_000, "<a:" * 33_000),
+    *(f"-{SPACES}x", f"a|b\n-|{SPACES}x", f"# {'#' * 99_000}x", f"[a]: b{SPACES}x", f"[a](b{SPACES}x"),
+    "|" + "a|" * 20_000 + "\n|" + "-|" * 20_000 + "\n" + "|\n" * 10_000,
 ]
+SAME = """
+*a* **b** `c` ***both*** ~~gone~~ a_b_c __init__ **a*b*c** *a `*` b*
+
+# top #
+###### deep
+Setext
+===
+
+line one
+line two\\
+line three  \nline four
+
+- tight
+- list
+  with a second line
+  - nested *one*
+    1. deeper
+
+3. three
+4. four
+
+- loose
+
+- list
+
+  its second paragraph
+  ```py
+  def f():
+      return "<b>"
+  ```
+
+> a quote
+goes on
+> - with a list
+> > nested
+
+    indented code
+
+~~~
+tildes
+~~~
+
+| a | b \\| c |
+|---|:-:|
+| `x` | **y** |
+
+text before
+| no | edge
+| - | -
+| 1 | 2
+
+***
+[x](https://e.org/a(b)c "a title") <https://e.org> ![image](https://e.org/i.png) [mail](mailto:a@e.org)
+[bad](javascript:y) [none](data:text/html,x) [ref][one] [one] [open] &lt;b&gt; &amp; &copy;
+&#65; \\*no\\* <b onclick=x>
+
+[one]: https://e.org/one "of a reference"
+"""
 
 
-async def test_both_renderers_agree(visitor: Visitor) -> None:
-    await visitor.go("/")
-    found = await visitor.page.evaluate(DIFFERENCES, [[text, to_html(text)] for text in SAMPLES])
-    assert not found, json.dumps(found, indent=1, ensure_ascii=False)
+@pytest_asyncio.fixture(loop_scope="session")
+async def rendering(visitor: Visitor) -> Visitor:
+    """A page of the hub, under its policy, in which `render(text)` gives the tree of nodes."""
+    await visitor.go("/signin")
+    await visitor.page.evaluate(
+        """async () => {
+          const { renderMarkdown } = await import("/static/js/markdown.js");
+          const tree = (node) => node.nodeType === Node.TEXT_NODE ? node.data : [
+            node.nodeName.toLowerCase(),
+            Object.fromEntries([...(node.attributes ?? [])].map(({name, value}) => [name, value])),
+            [...node.childNodes].map(tree)];
+          window.renderMarkdown = renderMarkdown;
+          window.render = (text) => tree(renderMarkdown(text))[2];
+        }"""
+    )
+    return visitor
 
 
-async def test_nothing_of_a_text_runs(visitor: Visitor) -> None:
-    await visitor.go("/")
-    for vector in VECTORS:
-        await visitor.page.evaluate(SHOW, f"{vector}\n\n{vector}")
-        links = await visitor.page.evaluate("[...document.querySelectorAll('main a')].map((one) => one.protocol)")
-        assert set(links) <= {"http:", "https:", "mailto:"}, vector
-        kinds = await visitor.page.evaluate("[...document.querySelectorAll('main *')].map((one) => one.localName)")
-        assert set(kinds) <= {"div", "p", "a", "em", "strong", "s", "code", "pre", "br"}, vector
-    await visitor.check_calm()
+class Nodes(HTMLParser):
+    """HTML as `render` gives it: texts, and lists of name, attributes and children."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.roots: list[Any] = []
+        self._open: list[list[Any]] = [self.roots]
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        children: list[Any] = []
+        self._open[-1].append([tag, dict(attributes), children])
+        if tag not in ("br", "hr"):
+            self._open.append(children)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self._open[-1].append(data)
 
 
-async def test_a_hostile_text_is_shown_in_bounded_steps(visitor: Visitor) -> None:
-    """By the number of elements, and in the time that a test has."""
-    await visitor.go("/")
+def plain(nodes: list[Any], *, in_code: bool = False) -> list[Any]:
+    """Nodes without the spaces between blocks and at the ends of texts."""
+    found: list[Any] = []
+    for node in nodes:
+        if isinstance(node, str):
+            text = node if in_code else " ".join(node.split())
+            if text:
+                found.append(text)
+        else:
+            found.append([node[0], node[1], plain(node[2], in_code=node[0] == "code")])
+    return found
+
+
+async def test_it_renders_what_the_hub_renders(rendering: Visitor) -> None:
+    for text in [SAME, *SAME.split("\n\n")]:
+        shown = plain(await rendering.page.evaluate("render", text))
+        assert shown == plain(Nodes(to_html(text)).roots), text
+
+
+async def test_nothing_in_a_text_runs_or_leads_to_a_script(rendering: Visitor) -> None:
+    texts = [around.replace("{}", vector) for vector in VECTORS for around in AROUND]
+    found = await rendering.page.evaluate(
+        """(texts) => {
+          const seen = new Set();
+          for (const text of texts) {
+            const holder = document.createElement("div");
+            holder.append(window.renderMarkdown(text));
+            document.body.append(holder);
+            for (const one of holder.querySelectorAll("*")) {
+              seen.add(one.localName);
+              for (const {name} of one.attributes) seen.add(`${one.localName} ${name}`);
+              if (one.localName === "a") seen.add(one.protocol).add(one.rel);
+            }
+            holder.remove();
+          }
+          return [...seen];
+        }""",
+        texts,
+    )
+    attributes = {"a href", "a rel", "a title", "pre tabindex", "ol start"}
+    addresses = {"http:", "https:", "mailto:", "nofollow noopener ugc"}
+    assert set(found) <= TAGS | attributes | addresses
+    await rendering.check_calm()
+
+
+@pytest.mark.timeout(60)
+async def test_hostile_texts_take_little_time_and_stay_flat(rendering: Visitor) -> None:
+    measure = """(text) => {
+      const made = window.renderMarkdown(text);
+      const depthOf = (node) => 1 + Math.max(0, ...[...node.children].slice(0, 9).map(depthOf));
+      return {nodes: made.querySelectorAll("*").length, depth: depthOf(made)};
+    }"""
     for text in HOSTILE:
-        count = await visitor.page.evaluate(COUNT, text)
-        assert count <= len(text) + 10, text[:20]
+        found = await rendering.page.evaluate(measure, text)
+        assert found["depth"] < 70, text[:20]
+        assert found["nodes"] < MAX_CHARS, text[:20]
+    assert await rendering.page.evaluate("render('x'.repeat(200000))[0][2][0].length") == MAX_CHARS
