@@ -51,6 +51,12 @@ async def _ask_agent(page: Page) -> None:
     await page.get_by_text("Answered in").wait_for()
 
 
+async def _ask_for_all(page: Page) -> None:
+    await page.get_by_label("Your question").fill("What sold best?")
+    await page.get_by_label("Your question").press("Enter")
+    await page.get_by_text("The agent asks back.").wait_for()
+
+
 async def _read_replies(page: Page) -> None:
     await page.get_by_text("A lifetime is how long").wait_for()
 
@@ -199,6 +205,7 @@ PAGES = [
     Listed("directory-none-of-mine", "/agents?mine=1", "alice"),
     Listed("agent", "/agents/{agent}", act=_open_notes),
     Listed("agent-asked", "/agents/{agent}", "alice", _ask_agent),
+    Listed("agent-all", "/agents/{all}", "alice", _ask_for_all),
     Listed("agent-mine", "/agents/{agent}", "owner"),
     Listed("agent-busy", "/agents/{busy}", "alice", like="agent-asked"),
     Listed("agent-over-budget", "/agents/{spent}", "alice"),
