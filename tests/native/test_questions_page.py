@@ -18,7 +18,7 @@ def test_it_shows_state_latency_and_a_link_to_the_task(alice: Person, bob: Perso
     make_turn(agent, alice.user, "denied", question="And now?", reason="busy", repeats=3)
     text = page_of(alice)
     assert "How &lt;b&gt;long&lt;/b&gt;?" in text
-    assert "15 min 12 s" in text
+    assert "15 min 13 s" in text
     assert 'href="/agents/bob/helper?task=task-1"' in text
     assert "it answered another caller, 3 times" in text
     assert "How" not in page_of(bob)
