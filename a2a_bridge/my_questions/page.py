@@ -48,7 +48,7 @@ class Row:
     def state(self) -> str:
         """How it stands, in a word or two."""
         one = self.question
-        return describe_reason(one.reason) if one.reason in iter(Interruption) else STATES[one.state]
+        return describe_reason(one.reason) if one.reason in tuple(Interruption) else STATES[one.state]
 
     @property
     def colour(self) -> str:
