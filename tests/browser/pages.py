@@ -61,6 +61,12 @@ async def _read_replies(page: Page) -> None:
     await page.get_by_text("A lifetime is how long").wait_for()
 
 
+async def _try_call(page: Page) -> None:
+    await page.locator("#getQuestions summary").click()
+    await page.get_by_role("button", name="Send GET").click()
+    await page.get_by_text("200 OK").wait_for()
+
+
 async def _open_notes(page: Page) -> None:
     for note in await page.locator("details").all():
         await note.locator("summary").click()
@@ -225,7 +231,15 @@ PAGES = [
     Listed("device-known-code", "/device", "alice", _allow_device),
     Listed("consent", CONSENT, "alice"),
     Listed("consent-command-line", CONSENT.replace("app_name=Notebook&", ""), "alice", like="consent"),
-    Listed("api", "/docs"),
+    Listed("docs", "/docs"),
+    Listed("docs-search", "/docs?q=daily%20budget", like="docs-nothing-found"),
+    Listed("docs-nothing-found", "/docs?q=unheard-of"),
+    Listed("docs-page", "/docs/rest"),
+    Listed("docs-guide", "/docs/connect-an-agent", like="docs-page"),
+    Listed("api", "/docs/api"),
+    Listed("api-section", "/docs/api/questions", "alice", _try_call),
+    Listed("api-sockets", "/docs/api/sockets"),
+    Listed("api-a2a", "/docs/api/a2a", like="api-sockets"),
     Listed("reference", "/demos/a2a/?agent={agent}", like="reference-asked"),
     Listed("reference-asked", "/demos/a2a/?agent={agent}", "alice", _ask),
     Listed("reference-version-1", "/demos/a2a/?agent={agent}", "alice", _ask_in_version_1),
