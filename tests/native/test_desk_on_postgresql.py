@@ -10,6 +10,7 @@ AGAIN = [
     "tests/native/test_desk_audit.py",
     "tests/native/test_desk_publishing.py",
     "tests/native/test_desk_wizard.py",
+    "tests/native/test_replies.py",
 ]
 
 
