@@ -13,6 +13,7 @@ from django.utils.timesince import timesince
 
 from kit.clock import iso
 from kit.markdown import to_html
+from kit.money import format_usd
 
 register = template.Library()
 
@@ -82,3 +83,9 @@ def ago(moment: datetime) -> str:
 def in_words(since: str) -> str:
     """What `timesince` found, as one says it."""
     return "just now" if since.startswith("0") else f"{since} ago"
+
+
+@register.filter
+def usd(microusd: int) -> str:
+    """An amount in dollars, such as `$0.0042`."""
+    return format_usd(microusd)

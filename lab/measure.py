@@ -256,7 +256,7 @@ def running_figures() -> list[Figure]:
         env = targets.environment(folder)
         manage(env, "migrate", "--verbosity", "0")
         rest = requests_run(env)
-        with calls.counting("embedded", env, folder, users=2) as hub:
+        with calls.counting("embedded", env, folder) as hub:
             ask = hub.cost("hub", "unary", 1, ASKS)
     return [
         Figure("calls of an ask", round(ask.calls), 1000),

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from lab.agents import Echo, Held, online
+from lab.agents import Echo, Held, online, publish
 from lab.callers import reply_text, send
 from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
@@ -75,7 +75,7 @@ async def test_a_newcomer_connects_publishes_is_asked_and_finds_the_ask(
         handle = f"{newcomer}/word-counter"
         task = await send(site.url, handle, "how many words?", site.mint("asker", "session"))
         assert reply_text(task) == "echo: how many words?"
-        await expect(page.locator("[data-agent] [data-used]")).to_have_text("1", timeout=15_000)
+        await expect(page.locator("[data-agent] [data-left]")).to_have_text("999", timeout=15_000)
         await page.get_by_role("link", name=f"Who asked @{handle}").click()
         await expect(page.get_by_text("how many words?")).to_be_visible()
         await visitor.check_calm()
@@ -135,6 +135,33 @@ async def test_the_desk_shows_busy_and_offline_by_itself_and_nothing_moves(
         await owner.see_later(state, "online")
     await owner.see_later(state, "offline")
     await owner.check_calm()
+
+
+# Several agents at once.
+
+
+async def test_chosen_agents_are_unpublished_by_keyboard(
+    visitor: Visitor, site: HubProcess, newcomer: str
+) -> None:
+    page, token = visitor.page, site.mint(newcomer, "session")
+    async with Echo(site.url, site.mint(newcomer, "channel"), routingName="one") as agent:
+        assert agent.session_id is not None
+        await publish(site, token, agent.session_id, "one")
+        await visitor.sign_in(newcomer, then="/desk")
+        button = page.get_by_role("button", name="Unpublish…")
+        await expect(button).to_be_disabled()
+        await page.get_by_label(f"Choose @{newcomer}/one").focus()
+        await page.keyboard.press("Space")
+        await expect(page.get_by_text("1 chosen")).to_be_visible()
+        await expect(page.get_by_label("All on this page")).to_be_checked()
+        await button.press("Enter")
+        await expect(page.get_by_role("heading", name="Unpublish 1 agent?")).to_be_visible()
+        await visitor.check_calm()
+        await page.get_by_role("button", name="Unpublish 1 agent").press("Enter")
+        await expect(page.get_by_role("heading", name="1 agent unpublished")).to_be_visible()
+        await visitor.check()
+        await page.get_by_role("link", name="Back to the desk").click()
+        await expect(page.locator("li.agent").get_by_text("draft", exact=True)).to_be_visible()
 
 
 # Forms.

@@ -31,6 +31,7 @@ from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
+from kit.money import decimal_usd
 
 ON_A_PAGE = 25
 OPEN = "open"
@@ -214,6 +215,9 @@ COLUMNS = (
     "why",
     "latency_ms",
     "repeats",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
     "chat_id",
     "trace_id",
     "question",
@@ -266,7 +270,9 @@ def _cells(turn: Turn) -> Sequence[object]:
     caller = turn.caller.login if turn.caller else "(public)"
     return (
         *(iso(turn.asked_at), turn.asked, caller, turn.surface, turn.outcome or "open", turn.reason),
-        *(describe_reason(turn.reason), turn.latency_ms, turn.repeats, turn.chat_id, turn.trace_id, turn.question),
+        *(describe_reason(turn.reason), turn.latency_ms, turn.repeats),
+        *(turn.input_tokens, turn.output_tokens, decimal_usd(turn.cost_microusd)),
+        *(turn.chat_id, turn.trace_id, turn.question),
     )
 
 
