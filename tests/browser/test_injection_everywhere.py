@@ -144,7 +144,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"{agent}/delete",
         f"{agent}/remote",
         f"{agent}/audit",
-        f"{agent}/audit?{urlencode({'asker': hostile.text(), 'tz': hostile.text(), 'outcome': hostile.text()})}",
+        f"{agent}/audit?{urlencode(dict.fromkeys(('asker', 'tz', 'outcome', 'q'), hostile.text()))}",
         session,
         f"{session}?{urlencode({'before': hostile.text()})}",
         f"{session}/rows",
