@@ -101,6 +101,13 @@ async def _preview(page: Page) -> None:
     await page.locator("#preview").wait_for()
 
 
+async def _warn_badly(page: Page) -> None:
+    await page.get_by_label("An agent is offline").check()
+    await page.get_by_label("Minutes").fill("0")
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("alert").first.wait_for()
+
+
 async def _refuse(page: Page) -> None:
     await page.get_by_label("Limited").check()
     await page.get_by_label("Allowed logins").fill("unknown-login")
@@ -249,6 +256,8 @@ PAGES = [
     Listed("desk-empty", "/desk", "newcomer"),
     Listed("desk", "/desk", "owner"),
     Listed("desk-shared", "/desk", "bob", like="desk"),
+    Listed("desk-alerts", "/desk/alerts", "owner"),
+    Listed("desk-alerts-refused", "/desk/alerts", "alice", _warn_badly, complaint="400"),
     Listed("desk-bulk", "/desk/bulk?action=halt&agent={id}&agent={unasked}", "owner"),
     Listed("desk-bulk-nothing", "/desk/bulk", "newcomer"),
     Listed("desk-connect", "/desk/connect", "alice", like="desk-connect-refused"),

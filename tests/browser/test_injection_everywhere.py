@@ -134,6 +134,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/docs/api",
         "/docs/api/sessions",
         f"/desk?{urlencode({'agents': hostile.text(), 'sessions': hostile.text()})}",
+        f"/desk/alerts?{urlencode({'confirm': hostile.text()})}",
         f"/desk/bulk?{urlencode({'action': 'halt', 'agent': found['agent']})}",
         f"/desk/publish?session={found['session']}",
         f"/desk/remote?{urlencode({'name': hostile.text()})}",

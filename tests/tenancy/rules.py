@@ -274,6 +274,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /questions": Rule(may=May.BROWSER),
     "PAGE /desk": Rule(may=May.BROWSER),
     "PAGE /desk/states": Rule(may=May.BY_HAND, test="test_pages_of_ones_own_are_for_browsers_that_are_signed_in"),
+    "PAGE /desk/alerts": Rule(may=May.BROWSER),
     "PAGE /desk/bulk": Rule(may=May.BROWSER),
     "PAGE /desk/publish": Rule(may=May.BROWSER),
     "PAGE /desk/connect": Rule(may=May.BROWSER),
