@@ -51,6 +51,11 @@ async def _ask_agent(page: Page) -> None:
     await page.get_by_text("Answered in").wait_for()
 
 
+async def _open_delivery(page: Page) -> None:
+    await page.locator("#deliveries tbody a.mono").first.click()
+    await page.get_by_role("heading", name="Last answer").wait_for()
+
+
 async def _open_notes(page: Page) -> None:
     for note in await page.locator("details").all():
         await note.locator("summary").click()
@@ -247,6 +252,7 @@ PAGES = [
     Listed("webhooks-refused", "/webhooks", "alice", _subscribe_badly, complaint="400"),
     Listed("webhook-new", "/webhooks", "alice", _subscribe),
     Listed("webhook", "/webhooks/{webhook}", "owner"),
+    Listed("webhook-delivery", "/webhooks/{webhook}", "owner", _open_delivery),
     Listed("health", "/health", "chief"),
     Listed("limits", "/limits", "chief"),
     Listed("invitations", "/invitations", "chief", _invite),
