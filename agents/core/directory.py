@@ -208,35 +208,25 @@ def revise_agent(
     """
     try:
         with transaction.atomic():
-            return _revise(agent_id, changes, allowed, budgets, session)
+            locked = lock_sessions(agent_id, session) if budgets is not None or session is not None else set()
+            kept = Agent.objects.kept().select_for_update(no_key=True)  # the ledger refers to the row meanwhile
+            agent: Agent | None = kept.filter(pk=agent_id).first()
+            if agent is None:
+                return None
+            if session is not None and session.pk != agent.session_id:
+                check_move(agent, session, locked)
+                changes = {**changes, "session": session}
+            if changes:
+                _apply(agent, changes)
+                agent.save(update_fields=[*changes, "published_at", "revised_at"])
+            if allowed is not None:
+                set_granted_users(agent, allowed)
+            if budgets is not None:
+                set_caller_budgets(agent, budgets)
     except IntegrityError as failure:
         if session is None:
             raise
         raise NotMovable("the session was published or deleted a moment ago") from failure
-
-
-def _revise(
-    agent_id: int,
-    changes: Mapping[str, Any],
-    allowed: Sequence[User] | None,
-    budgets: CallerBudgets | None,
-    session: Session | None,
-) -> Agent | None:
-    locked = lock_sessions(agent_id, session) if budgets is not None or session is not None else set()
-    kept = Agent.objects.kept().select_for_update(no_key=True)  # the ledger refers to the row meanwhile
-    agent: Agent | None = kept.filter(pk=agent_id).first()
-    if agent is None:
-        return None
-    if session is not None and session.pk != agent.session_id:
-        check_move(agent, session, locked)
-        changes = {**changes, "session": session}
-    if changes:
-        _apply(agent, changes)
-        agent.save(update_fields=[*changes, "published_at", "revised_at"])
-    if allowed is not None:
-        set_granted_users(agent, allowed)
-    if budgets is not None:
-        set_caller_budgets(agent, budgets)
     return agent
 
 

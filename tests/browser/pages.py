@@ -57,6 +57,11 @@ async def _ask_for_all(page: Page) -> None:
     await page.get_by_text("The agent asks back.").wait_for()
 
 
+async def _open_delivery(page: Page) -> None:
+    await page.locator("#deliveries tbody a.mono").first.click()
+    await page.get_by_role("heading", name="Last answer").wait_for()
+
+
 async def _read_replies(page: Page) -> None:
     await page.get_by_text("A lifetime is how long").wait_for()
 
@@ -287,6 +292,7 @@ PAGES = [
     Listed("webhooks-refused", "/webhooks", "alice", _subscribe_badly, complaint="400"),
     Listed("webhook-new", "/webhooks", "alice", _subscribe),
     Listed("webhook", "/webhooks/{webhook}", "owner"),
+    Listed("webhook-delivery", "/webhooks/{webhook}", "owner", _open_delivery),
     Listed("health", "/health", "chief"),
     Listed("limits", "/limits", "chief"),
     Listed("invitations", "/invitations", "chief", _invite),

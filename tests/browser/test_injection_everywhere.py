@@ -43,7 +43,7 @@ NO_PAGES = {
     "account-revoke", "account-rotate", "account-retention", "account-export",
     "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv",
     "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
-    "webhook-page-replay",
+    "webhook-page-replay", "webhook-page-pause", "webhook-page-resume", "webhook-page-edit",
     "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
     "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info",
 }  # fmt: skip
@@ -89,7 +89,14 @@ async def look_at_everything(visitor: Visitor, hostile: Hostile, found: Json) ->
 
 
 async def test_no_page_is_left_out() -> None:
-    numbers = {"agent": 1, "webhook": 1, "token": 1, "session": "0" * 8 + "-0000" * 3 + "-" + "0" * 12}
+    numbers = {
+        "agent": 1,
+        "webhook": 1,
+        "told": 1,
+        "delivery": 1,
+        "token": 1,
+        "session": "0" * 8 + "-0000" * 3 + "-" + "0" * 12,
+    }
     visited = [
         path.partition("?")[0] for path in paths(Hostile(itertools.cycle("x")), numbers | {"handle": "a/b"})
     ]
@@ -154,6 +161,8 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/webhooks",
         f"/webhooks/{found['webhook']}",
         f"/webhooks/{found['webhook']}/deliveries",
+        f"/webhooks/{found['told']}?{urlencode({'agent': hostile.text(), 'event': hostile.text()})}",
+        f"/webhooks/{found['told']}/deliveries/{found['delivery']}",
         "/health",
         "/limits",
         f"/{quote(hostile.text())}",
@@ -173,7 +182,9 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
         fields: Json = {name: hostile.text() for name in ("description", "claudeMd", "personalizationPrompt")}
         fields |= {"name": hostile.text(120), "tagline": hostile.text(160), "suggestedPrompts": [hostile.text()]}
         published = await publish(site, token, agent.session_id, f"hostile-{agent.register['pid']}", **fields)
+        told = await made(owner, "/webhooks", webhook(hostile) | {"events": ["agent.dispatched"], "filters": None})
         await send(site.url, published["handle"], hostile.text(), token)
+        deliveries = (await owner.get(f"/api/v1/webhooks/{told['id']}/deliveries")).json()["items"]
         await happen(session, hostile)
         await upload(owner, str(session.session_id), hostile)
         yield {
@@ -181,6 +192,8 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
             "handle": published["handle"],
             "session": session.session_id,
             "token": (await made(owner, "/tokens/channel", {"name": hostile.text(64)}))["id"],
+            "told": told["id"],
+            "delivery": deliveries[0]["id"],
             "webhook": (await made(owner, "/webhooks", webhook(hostile)))["id"],
         }
 

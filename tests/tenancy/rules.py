@@ -192,6 +192,7 @@ WEBHOOKS: dict[str, Rule] = {
     f"POST {V}/webhooks/{{webhook_id}}/test": Rule(may=May.MINE, ok=(202,), writes=True),
     f"POST {V}/webhooks/{{webhook_id}}/roll-secret": Rule(may=May.MINE, writes=True),
     f"GET {V}/webhooks/{{webhook_id}}/deliveries": Rule(may=May.MINE),
+    f"GET {V}/webhooks/{{webhook_id}}/deliveries/{{delivery_id}}": Rule(may=May.MINE),
     f"POST {V}/webhooks/{{webhook_id}}/deliveries/{{delivery_id}}/replay": Rule(
         may=May.MINE, ok=(202,), writes=True
     ),
@@ -298,7 +299,11 @@ PAGES: dict[str, Rule] = {
     "PAGE /webhooks/{webhook_id}": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/delete": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/deliveries": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/deliveries/{delivery_id}": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/edit": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/pause": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/replay": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/resume": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/roll-secret": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/test": OWN_PAGE,
     "PAGE /health": Rule(may=May.BY_HAND, test="test_the_hubs_health_is_for_the_staff"),
