@@ -9,7 +9,7 @@ const V1 = {
   message: { role: "ROLE_USER", parts: [{}] },
 };
 const SAID = { SUBMITTED: "Asked. Waiting for the agent…", WORKING: "The agent works on it…" };
-const ENDS = { CANCELED: "Canceled.", INPUT_REQUIRED: "The agent asks back.", AUTH_REQUIRED: "The agent asks for leave." };
+const ENDS = { CANCELED: "Canceled.", INPUT_REQUIRED: "The agent asks back.", AUTH_REQUIRED: "The agent asks for a permission." };
 const ASKS_BACK = "Write above what you answer, and ask.";
 const KEPT = "The agent goes on. Its answer is kept for half an hour: look again.";
 const $ = (id) => document.getElementById(id);
