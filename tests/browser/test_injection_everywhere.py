@@ -227,9 +227,9 @@ async def made(owner: httpx.AsyncClient, path: str, body: Json) -> Json:
 async def operate(visitor: Visitor, hostile: Hostile) -> None:
     """What comes over the socket, and what operators tell each other."""
     await is_live(visitor)
-    await visitor.page.locator("#leave-count").filter(has_text="1").wait_for()
+    await visitor.page.locator("#permission-count").filter(has_text="1").wait_for()
     await visitor.page.get_by_label("Message to the other operators").fill(hostile.text())
-    await visitor.page.get_by_role("button", name="Tell").click()
+    await visitor.page.get_by_role("button", name="Send to the operators").click()
     await visitor.page.locator("#rows > li.op").wait_for()
     await visitor.page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
     await visitor.check_calm()
