@@ -13,6 +13,7 @@ from a2a_bridge.asgi import Access, Bridge
 from a2a_bridge.dialects.v1.card import find_extended_card
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.http_json import HttpJson
+from a2a_bridge.my_questions.rest import QuestionList
 from a2a_bridge.operations import Operations
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.services import Services
@@ -82,6 +83,7 @@ class HubServices:
     callers: OpenRequests
     bridge: Bridge
     http_json: HttpJson
+    questions: QuestionList
     operators: Operators
     operator_sockets: OperatorSockets
     pushes: Pushes
@@ -220,6 +222,7 @@ def build_services() -> HubServices:
         callers=callers,
         bridge=Bridge(access, runner),
         http_json=HttpJson(access, runner),
+        questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
         asking=asking,
         requests=requests,
         meter=meter,

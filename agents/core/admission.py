@@ -22,6 +22,7 @@ from agents.core.errors import (
     OverCap,
     OverCostLimit,
     TooDeep,
+    Unavailable,
     WaitAbandoned,
 )
 from agents.core.types import Ask
@@ -144,10 +145,15 @@ class AdmissionState:
         is_open = agent.open_to_all or agent.owner_id == ask.caller_id
         return agent if is_open or (target.agent_id, ask.caller_id) in self.granted else None
 
+    def has_moved(self, ask: Ask) -> bool:
+        """Whether the agent moved to another session after it was looked up for the ask."""
+        agent = self.agents.get(ask.target.agent_id) if ask.target.agent_id is not None else None
+        return agent is not None and agent.published and agent.session_id != ask.target.session_id
+
 
 def decide_ask(
     ask: Ask, state: AdmissionState, *, in_queue: bool = False
-) -> Denied | NotPublished | AlreadyAsked | MustWait | None:
+) -> Denied | NotPublished | Unavailable | AlreadyAsked | MustWait | None:
     """Decide one ask: return the first refusal, or count the claim and the unit of budget of an admitted ask.
 
     Where the agent has a queue, an ask that may wait gets a position in it instead of a refusal because the agent
@@ -158,6 +164,8 @@ def decide_ask(
     (docs/adr/0101).
     """
     asked = state.find(ask)
+    if asked is None and state.has_moved(ask):
+        return Unavailable()
     if asked is None or not asked.published:
         return NotPublished()
     if refusal := _refuse_caller(ask, asked, state):

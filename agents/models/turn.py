@@ -35,6 +35,10 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         of_sessions = Turn.objects.filter(agent=None, session__owner=user_id).values("pk")
         return self.filter(pk__in=of_agents.union(of_sessions, all=True))
 
+    def asked_by(self, user_id: int) -> "TurnQuerySet":
+        """What this user asked of agents; not what agents asked of others for them."""
+        return self.filter(caller=user_id, depth=0, agent__isnull=False)
+
     def release_ended(self, now: datetime) -> None:
         """Free the lingering claims of the ended ones."""
         self.filter(outcome__isnull=False, released_at=None).update(released_at=now)
@@ -123,6 +127,11 @@ class Turn(models.Model):
                 fields=["source_session"], condition=Q(source_session__isnull=False), name="turn_asked_from"
             ),
             models.Index(fields=["caller", "id"], name="turn_by_caller"),
+            models.Index(
+                fields=["caller", "asked_at", "id"],
+                condition=Q(agent__isnull=False),
+                name="turn_of_agents_by_caller",
+            ),
             models.Index(
                 fields=["session", "caller", "reason", "asked_at"],
                 condition=Q(outcome="denied"),

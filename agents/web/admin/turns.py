@@ -13,6 +13,7 @@ from agents.core.errors import REASON_WORDS, describe_reason
 from agents.models import Agent, Turn
 from agents.web.desk.audit import csv_of
 from kit.money import format_usd
+from kit.page_tags import describe_duration
 
 SHORT_CHARS = 60
 
@@ -116,7 +117,7 @@ class TurnAdmin(OwnerScopedAdmin):
     @admin.display(description="latency", ordering="latency_ms")
     def latency(self, turn: Turn) -> str:
         """How long the answer took."""
-        return self.get_empty_value_display() if turn.latency_ms is None else f"{turn.latency_ms:,} ms"
+        return self.get_empty_value_display() if turn.latency_ms is None else describe_duration(turn.latency_ms)
 
     @admin.display(description="cost", ordering="cost_microusd")
     def cost(self, turn: Turn) -> str:
