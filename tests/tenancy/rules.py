@@ -237,6 +237,17 @@ BRIDGE: dict[str, Rule] = {
     "METHOD 1.0 GetExtendedAgentCard": OF_AGENT,
 }
 
+MCP: dict[str, Rule] = {
+    "GET /.well-known/oauth-protected-resource": PUBLIC,
+    "GET /.well-known/oauth-protected-resource/mcp": PUBLIC,
+    "POST /mcp": Rule(may=May.BY_HAND, test="test_without_a_live_token_the_answer_says_where_to_sign_in"),
+    "TOOL list_agents": Rule(may=May.BY_HAND, test="test_who_asks_by_tools"),
+    "TOOL ask_agent": Rule(may=May.BY_HAND, test="test_who_asks_by_tools"),
+    "TOOL get_task": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone_by_tools"),
+    "TOOL answer_task": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone_by_tools"),
+    "TOOL cancel_task": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone_by_tools"),
+}
+
 PAGES: dict[str, Rule] = {
     "GET /livez": PUBLIC,
     "GET /readyz": PUBLIC,
@@ -352,4 +363,4 @@ HTTP_JSON: dict[str, Rule] = {
 }
 
 REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
-RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | PAGES | FRAMES
+RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | PAGES | FRAMES
