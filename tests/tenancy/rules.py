@@ -158,6 +158,10 @@ ACCOUNTS: dict[str, Rule] = {
     f"GET {V}/auth/oidc/{{number}}/callback": Rule(may=May.ANY_CALLER, ok=(404,), names={"number": "9"}),
     f"GET {V}/auth/spa/start": Rule(may=May.ANY_CALLER, ok=(400,)),
     f"POST {V}/auth/spa/exchange": Rule(may=May.ANY_CALLER, body={}, ok=(400,)),
+    f"POST {V}/auth/clients": Rule(
+        may=May.ANY_CALLER, body={"redirect_uris": ["http://127.0.0.1:8765/"]}, ok=(201,)
+    ),
+    f"POST {V}/auth/clients/token": Rule(may=May.ANY_CALLER, body={}, ok=(400, 415)),
     f"POST {V}/auth/device/code": Rule(may=May.ANY_CALLER, body={"app_name": "tv", "machine_id": "m"}),
     f"POST {V}/auth/device/token": Rule(may=May.ANY_CALLER, body={"device_code": "x"}, ok=(400,)),
 }
@@ -274,6 +278,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /invitations/{invitation_id}/revoke": Rule(may=May.BY_HAND, test="test_the_page_is_for_the_staff_alone"),
     "PAGE /connect.pyz": PUBLIC,
     "PAGE /signout": Rule(may=May.BY_HAND, test="test_signing_out_ends_the_session_on_the_hub"),
+    "PAGE /.well-known/oauth-authorization-server": PUBLIC,
     "PAGE /consent": Rule(may=May.ANY_CALLER, ok=(302, 400)),
     "PAGE /device": Rule(may=May.BROWSER),
     "PAGE /account": Rule(may=May.BROWSER),
