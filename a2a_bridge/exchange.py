@@ -181,7 +181,7 @@ class Exchanges:
 
     async def _asks_still(self, task: Task, begun: Task) -> None:
         """The follow-up was not asked: the task waits for its caller again, two events later."""
-        event = StatusEvent(begun.seq + 1, timestamp(), task.state, task.message)
+        event = StatusEvent(begun.seq + 1, timestamp(), task.state, task.message, usage=task.usage)
         feed = self._feeds.of(task)
         feed.is_fed = False
         restored = replace(task, seq=event.seq, updated_at=event.at)

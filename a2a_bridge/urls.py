@@ -5,12 +5,14 @@ from django.views.generic import RedirectView
 
 from a2a_bridge import pages, well_known
 from a2a_bridge.dialects.v1.card import JWKS_PATH
+from a2a_bridge.my_questions.page import my_questions
 from a2a_bridge.versions import EXTENSION_PATH
 from a2a_bridge.views import agent_card, agent_usage
 
 BASE = "api/a2a/v1/agents/<str:owner>/<str:slug>"
 
 urlpatterns = [
+    path("questions", my_questions, name="questions"),
     path("demos/a2a/", pages.reference, name="reference"),
     path("demos/a2a", RedirectView.as_view(pattern_name="reference", query_string=True)),
     path("llms.txt", pages.llms, name="llms-txt"),

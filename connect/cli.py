@@ -53,7 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="where the session is kept over restarts (else one for hub and name below ~/.local/state/clawbridge)",
     )
-    parser.add_argument("--new-session", action="store_true", help="begin a new session, and keep none")
+    parser.add_argument(
+        "--new-session",
+        action="store_true",
+        help="begin a new session, and keep none; an agent stays on its old session until its owner moves it",
+    )
     parser.add_argument("--echo", action="store_true", help="answer each question with its own text")
     parser.add_argument("--exec", action="store_true", help="answer with what the command prints")
     parser.add_argument(

@@ -16,6 +16,7 @@ django_application = get_asgi_application()
 
 from a2a_bridge.addresses import split  # noqa: E402
 from a2a_bridge.asgi import handle_of  # noqa: E402
+from a2a_bridge.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango  # noqa: E402
@@ -85,6 +86,8 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return hub_services.mcp(request, send)
     if request.method != "OPTIONS" and (asked := find_call(path)) is not None:
         return hub_services.operators(request, *asked, send)
+    if request.method != "OPTIONS" and path == QUESTIONS_PATH:
+        return hub_services.questions(request, send)
     if path == EVENT_PATH:
         return hub_services.hook_events(request, send)
     return bounded_django.serve(request, send)

@@ -13,6 +13,7 @@ from a2a_bridge.asgi import Access, Bridge
 from a2a_bridge.dialects.v1.card import find_extended_card
 from a2a_bridge.exchange import Exchanges
 from a2a_bridge.http_json import HttpJson
+from a2a_bridge.my_questions.rest import QuestionList
 from a2a_bridge.operations import Operations
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.services import Services
@@ -84,6 +85,7 @@ class HubServices:
     bridge: Bridge
     http_json: HttpJson
     mcp: McpEndpoint
+    questions: QuestionList
     operators: Operators
     operator_sockets: OperatorSockets
     pushes: Pushes
@@ -223,6 +225,7 @@ def build_services() -> HubServices:
         bridge=Bridge(access, runner),
         http_json=HttpJson(access, runner),
         mcp=McpEndpoint(runner, settings.PUBLIC_URL, str(settings.SPECTACULAR_SETTINGS["VERSION"])),
+        questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
         asking=asking,
         requests=requests,
         meter=meter,

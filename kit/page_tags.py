@@ -1,18 +1,24 @@
 """Template tags of pages: `{% load page %}`."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django import template
 from django.urls import NoReverseMatch, reverse
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 
+from kit.clock import iso
 from kit.markdown import to_html
+from kit.money import format_usd
 
 register = template.Library()
+
+# How a page shows a time. `static/js/times.js` has the same forms, and shows them in the visitor's time zone.
+FORMS = {"second": "j M Y, H:i:s", "minute": "j M Y, H:i", "day": "j M Y", "clock": "H:i:s"}
 
 
 @register.simple_tag(takes_context=True)
@@ -34,6 +40,40 @@ def markdown(text: str) -> SafeString:
     return to_html(text)
 
 
+@register.simple_tag
+def moment(when: datetime, form: str = "second") -> SafeString:
+    """A `<time>` in one of the FORMS, or `ago`; UTC until the page's script shows it in the visitor's zone.
+
+    UTC is what a pointer on it shows.
+    """
+    when = when.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" title="{} UTC"{}>{}</time>',
+        iso(when),
+        date_format(when, FORMS["second"]),
+        "" if form == "ago" else format_html(' data-form="{}"', form),
+        ago(when) if form == "ago" else date_format(when, FORMS[form]),
+    )
+
+
+@register.filter("duration")
+def describe_duration(ms: int | None) -> str:
+    """A duration in readable units: `42 ms`, `1.2 s`, `15 min 13 s`, `2 h 5 min`; a dash for None."""
+    if ms is None:
+        return "–"
+    if ms < 1000:
+        return f"{ms} ms"
+    if ms < 9950:
+        return f"{ms / 1000:.1f} s".replace(".0 s", " s")
+    left = round(ms / 1000)
+    names: list[str] = []
+    for size, name in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, left = divmod(left, size)
+        if count or names:
+            names.append(f"{count} {name}" if count else "")
+    return " ".join(filter(None, names[:2]))
+
+
 @register.filter
 def ago(moment: datetime) -> str:
     """How long a moment is past, in words: `just now`, or `3 hours ago`."""
@@ -43,3 +83,9 @@ def ago(moment: datetime) -> str:
 def in_words(since: str) -> str:
     """What `timesince` found, as one says it."""
     return "just now" if since.startswith("0") else f"{since} ago"
+
+
+@register.filter
+def usd(microusd: int) -> str:
+    """An amount in dollars, such as `$0.0042`."""
+    return format_usd(microusd)

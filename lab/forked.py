@@ -41,7 +41,7 @@ LIBRARIES = [
     "django.views.debug", "django.views.generic", "h11", "httpcore2", "httpx", "httpx2", "inflection", "jinja2",
     "joserfc.jwk", "kombu", "limits", "markdown_it", "msgspec", "nh3", "opentelemetry.trace",
     "prometheus_client", "prometheus_client.core", "psutil", "psycopg", "psycopg_pool", "pycparser.c_parser",
-    "pygal", "pygments.formatters.html", "pygments.lexers.special", "redis.asyncio", "requests",
+    "pygments.formatters.html", "pygments.lexers.special", "redis.asyncio", "requests",
     "rest_framework.serializers", "rfc8785", "service_identity", "sqlparse", "standardwebhooks",
     "twisted.application.service", "twisted.internet.asyncioreactor", "twisted.internet.endpoints",
     "twisted.internet.ssl", "twisted.internet.tcp", "twisted.persisted.sob", "twisted.web.http", "txaio.tx",

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from lab.listeners import stop_accepting
+
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-ROUNDS = 3  # of the loop: what the kernel took is accepted, given to a handler, and let go of
 
 
 @asynccontextmanager
@@ -21,9 +22,7 @@ async def listening(handle: Handle) -> AsyncIterator[int]:
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
-        server.close()
-        for _ in range(ROUNDS):
-            await asyncio.sleep(0)
-            for writer in writers:
-                writer.transport.abort()
+        await stop_accepting(server)
+        for writer in writers:
+            writer.transport.abort()
         await asyncio.sleep(0)  # what is aborted is closed in the next round

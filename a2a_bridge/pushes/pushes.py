@@ -121,7 +121,8 @@ class Pushes:
             if now is None:
                 return
             if not now.is_running:
-                await self.tell(now, [StatusEvent(now.seq, now.updated_at, now.state, now.message)])
+                end = StatusEvent(now.seq, now.updated_at, now.state, now.message, usage=now.usage)
+                await self.tell(now, [end])
                 return
             await feed.wait_for_events(now.seq, self._look_every_s)
         logger.error("push.end_not_told", extra={"task_id": task.id})

@@ -14,6 +14,7 @@ from a2a_bridge.tasks.record import (
     StatusEvent,
     Task,
     TaskEvent,
+    metadata_with_usage,
     text_in,
 )
 from agents.core.types import SettledTurn
@@ -69,9 +70,13 @@ def answer_message(task: Task) -> Message:
     reply = reply_message(task)
     if own := task.made:
         parts = tuple(part for one in own for part in one.parts)
-        return Message(reply.id, Role.AGENT, parts, own[0].metadata, own[0].extensions)
-    made = [part for one in task.artifacts if one.id != task.reply_id for part in one.parts]
-    return Message(reply.id, Role.AGENT, (*reply.parts, *made))
+        message = Message(reply.id, Role.AGENT, parts, own[0].metadata, own[0].extensions)
+    else:
+        made = [part for one in task.artifacts if one.id != task.reply_id for part in one.parts]
+        message = Message(reply.id, Role.AGENT, (*reply.parts, *made))
+    if task.usage is None:
+        return message
+    return msgspec.structs.replace(message, metadata=metadata_with_usage(message.metadata, task.usage))
 
 
 def with_joined_text(pieces: Sequence[Piece]) -> list[Piece]:
@@ -154,23 +159,31 @@ def end_of(
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
     if interruption:
         seq = task.seq + 1
-        return [StatusEvent(seq, at, interruption, _message(task, seq, words or (_text(task, settled.text),)))]
+        said = _message(task, seq, words or (_text(task, settled.text),))
+        return [StatusEvent(seq, at, interruption, said, usage=settled.usage)]
     reply = [] if words else _whole_reply(task, settled.text, at)
     seq = task.seq + len(reply) + 1
-    return [*reply, StatusEvent(seq, at, State.COMPLETED, _message(task, seq, words) if words else None)]
+    last = _message(task, seq, words) if words else None
+    return [*reply, StatusEvent(seq, at, State.COMPLETED, last, usage=settled.usage)]
 
 
-def plain_end(task: Task, text: str, at: str) -> Task:
+def plain_end(task: Task, settled: SettledTurn, at: str) -> Task:
     """A new task that its agent answered with a text and nothing else; its events follow from it."""
-    reply = (Artifact(task.reply_id, (_text(task, text),)),) if text else ()
-    return msgspec.structs.replace(task, state=State.COMPLETED, updated_at=at, artifacts=reply, seq=len(reply) + 2)
+    reply = (Artifact(task.reply_id, (_text(task, settled.text),)),) if settled.text else ()
+    return msgspec.structs.replace(
+        task, state=State.COMPLETED, updated_at=at, artifacts=reply, seq=len(reply) + 2, usage=settled.usage
+    )
 
 
 def events_of_plain(task: Task) -> list[TaskEvent]:
     """What happened to such a task: its agent worked, gave the reply, and was done."""
     at = task.updated_at
     replies = [ArtifactEvent(2, at, reply, last_chunk=True) for reply in task.artifacts]
-    return [StatusEvent(1, at, State.WORKING), *replies, StatusEvent(task.seq, at, State.COMPLETED)]
+    return [
+        StatusEvent(1, at, State.WORKING),
+        *replies,
+        StatusEvent(task.seq, at, State.COMPLETED, usage=task.usage),
+    ]
 
 
 def is_promoted(task: Task, pieces: Sequence[Piece]) -> bool:
@@ -214,7 +227,7 @@ def _failed(task: Task, settled: SettledTurn, wait_s: float, at: str) -> StatusE
         own_words = denied_text(settled.refused, task.handle)
     message = agent_message(task, task.seq + 1, own_words or failure_text(settled.reason, wait_s))
     state = FAILURES.get(settled.reason, State.FAILED)  # type: ignore[call-overload]
-    return StatusEvent(task.seq + 1, at, state, message)
+    return StatusEvent(task.seq + 1, at, state, message, usage=settled.usage)
 
 
 def _with_metadata(message: Message, note: StatusNote) -> Message:

@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from agents.transcript.pieces import ApprovalAsked, Json, Part, joined_texts, plain_text_in
+from agents.transcript.pieces import ApprovalAsked, Json, Part, Usage, joined_texts, plain_text_in, show_usage
 from kit.clock import approximate_now
 
 
@@ -76,13 +76,17 @@ class Artifact(Struct, frozen=True, omit_defaults=True):
 
 
 class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
-    """The task's state was set, or confirmed with a note. `approvals`: what its open turn waits for."""
+    """The task's state was set, or confirmed with a note. `approvals`: what its open turn waits for.
+
+    `usage`: of the end of a turn, what the turn used.
+    """
 
     seq: int
     at: str
     state: State
     message: Message | None = None
     approvals: tuple[ApprovalAsked, ...] = ()
+    usage: Usage | None = None
 
 
 class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
@@ -113,7 +117,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `chat_id`, `home`: its last turn, and the process that runs it. `turns`: how many there were. `seq`: of the
     last event in it; 0 as it was made. `message`: what its state says. `updated_at`: when the state was set.
     `text_type`: the media type of what its agent says; empty: plain text.
-    `approvals`: it asks its caller for these, and its turn goes on.
+    `approvals`: it asks its caller for these, and its turn goes on. `usage`: what its last turn used.
     """
 
     id: str
@@ -132,6 +136,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seq: int = 0
     text_type: str = ""
     approvals: tuple[ApprovalAsked, ...] = ()
+    usage: Usage | None = None
 
     @property
     def is_terminal(self) -> bool:
@@ -212,6 +217,11 @@ def snapshot_is_due(events: Iterable[TaskEvent]) -> bool:
     )
 
 
+def metadata_with_usage(metadata: Json | UnsetType, usage: Usage) -> Json:
+    """The caller's metadata of a task, and under `usage` what its last turn used."""
+    return {**(metadata or {}), "usage": show_usage(usage)}
+
+
 def size_of(held: Message | Artifact) -> int:
     """About what it weighs in memory."""
     besides: tuple[object, ...]
@@ -250,6 +260,7 @@ def _with_status(task: Task, event: StatusEvent) -> Task:
         history=history,
         seq=event.seq,
         approvals=event.approvals,
+        usage=event.usage,
     )
 
 

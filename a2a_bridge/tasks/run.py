@@ -288,7 +288,7 @@ class TaskRun:
         plan, at = self._plan, timestamp()
         task = plan.task
         if self.feed is None and not task.seq and self._is_plain(settled):
-            return End(settled, plain_end(task, settled.text, at))
+            return End(settled, plain_end(task, settled, at))
         events = [*plan.events, *self._new(task, plan.taken)]
         so_far = after(task, events)
         events += end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=at)

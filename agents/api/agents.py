@@ -2,6 +2,7 @@
 
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Q
 from drf_spectacular.utils import extend_schema
@@ -26,6 +27,7 @@ from agents.api.serializers import (
 )
 from agents.api.shapes import ApiAgent, ApiCard, ApiCardChange, PublishedAgent
 from agents.core import directory
+from agents.core.agent_moves import NotMovable
 from agents.links.remote.access import NO_AUTH, BadAuth
 from agents.links.remote.approval import CARD_DECISIONS, ChangedCard, NotWaiting, find_changed_card
 from agents.links.remote.card import BadCard
@@ -128,18 +130,26 @@ class OneAgent(APIView):
 
     parser_classes = [StrictJSONParser]
 
-    @extend_schema(request=ChangedAgent, responses=ApiAgent)
+    @extend_schema(request=ChangedAgent, responses={200: ApiAgent, 404: ErrorBody, 409: ErrorBody})
     def patch(self, request: Request, agent_id: int) -> Response:
-        """Change what the body names; a draft, and one whose access narrows, is closed to callers at once."""
+        """Change what the body names; a draft, and one whose access narrows, is closed to callers at once.
+
+        `sessionId` moves the agent to another session of its owner; 409 while a question to it is open, while it
+        is halted, and when the session has an agent, is archived or is reached over another link.
+        """
         owner = caller_of(request)
         agent = get_own_agent(agent_id, owner)
         changes = _checked(ChangedAgent(data=request.data, partial=True))
-        _refuse_moving(agent, changes)
+        _refuse_renaming(agent, changes)
+        session = _find_session(owner, changes.pop("sessionId")) if "sessionId" in changes else None
         if remote := changes.pop("remote", None):
             take_slot(request, CARD_LOOKUPS, owner.pk)
             _move(agent, remote)
         allowed, budgets = changes.pop("allowed", None), changes.pop("budgets", None)
-        revised = directory.revise_agent(agent.pk, changes, allowed, budgets)
+        try:
+            revised = directory.revise_agent(agent.pk, changes, allowed, budgets, session)
+        except NotMovable as refused:
+            raise Conflict(str(refused)) from None
         if revised is None:
             raise NotFound("no such agent")
         return Response(show_agent(revised, viewer_id=owner.pk))
@@ -161,10 +171,15 @@ def get_own_agent(agent_id: int, owner: User) -> Agent:
 
 
 def _publish_session(owner: User, details: Json) -> directory.Published:
-    session = Session.objects.owned_by(owner).filter(public_id=details.pop("sessionId")).first()
-    if session is None:
-        raise NotFound("no such session")
+    session = _find_session(owner, details.pop("sessionId"))
     return directory.publish_agent(owner, session, details, **_named(details))
+
+
+def _find_session(owner: User, public_id: UUID) -> Session:
+    found: Session | None = Session.objects.owned_by(owner).filter(public_id=public_id).first()
+    if found is None:
+        raise NotFound("no such session")
+    return found
 
 
 def _publish_remote(owner: User, details: Json) -> directory.Published:
@@ -213,11 +228,10 @@ def _checked(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
     return dict(serializer.validated_data)
 
 
-def _refuse_moving(agent: Agent, changes: Json) -> None:
-    """A handle and its session are fixed at publishing; sending back what they are is fine."""
-    for field in ("slug", "sessionId"):
-        if field in changes and changes.pop(field) != (agent.slug if field == "slug" else agent.session.public_id):
-            raise ValidationError({field: "fixed at publishing; delete the agent and publish anew"})
+def _refuse_renaming(agent: Agent, changes: Json) -> None:
+    """A handle is fixed at publishing; sending back what it is is fine."""
+    if "slug" in changes and changes.pop("slug") != agent.slug:
+        raise ValidationError({"slug": "fixed at publishing; delete the agent and publish anew"})
 
 
 class CardChange(APIView):

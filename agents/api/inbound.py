@@ -21,6 +21,7 @@ from agents.models import Turn
 from agents.models.choices import Outcome
 from kit.clock import db_now, iso
 from kit.describe import Time
+from kit.money import to_usd, to_usd_or_none
 
 RECENT = 100
 TOP_ASKERS = 10
@@ -36,14 +37,27 @@ class Window(TypedDict):
     since: Time
 
 
+class TurnUsage(TypedDict):
+    """What an agent reported that one turn used; null: not reported."""
+
+    inputTokens: int | None
+    outputTokens: int | None
+    costUsd: float | None
+
+
 class Sums(TypedDict):
-    """Sums over a window's ended asks; `denied` counts every ended ask that did not complete."""
+    """Sums over a window's ended asks; `denied` counts every ended ask that did not complete.
+
+    `costUsd`: of the asks whose agent reported a cost; `costReported` is how many they are.
+    """
 
     total: int
     ok: int
     denied: int
     avgLatencyMs: int | None
     distinctAskers: int
+    costUsd: float
+    costReported: int
 
 
 class ThreadStats(TypedDict):
@@ -63,7 +77,10 @@ class Asker(TypedDict):
 
 
 class Asked(TypedDict):
-    """One ask. `routeId` is null for a refusal, `latencyMs` unless it completed, `traceId` for old asks."""
+    """One ask. `routeId` is null for a refusal, `latencyMs` unless it completed, `traceId` for old asks.
+
+    `usage` is null where the agent reported none.
+    """
 
     ts: Time
     askerLogin: str
@@ -73,6 +90,7 @@ class Asked(TypedDict):
     routeId: str | None
     deniedReason: str | None
     traceId: str | None
+    usage: TurnUsage | None
 
 
 class InboundLog(TypedDict):
@@ -121,6 +139,8 @@ def _summary(ended: QuerySet[Turn]) -> Sums:
         ok=Sum("repeats", filter=COMPLETED, default=0),
         average=Avg("latency_ms", filter=COMPLETED),
         askers=Count(Coalesce("caller_id", 0), distinct=True),
+        cost=Sum("cost_microusd", default=0),
+        costs=Count("cost_microusd"),
     )
     return {
         "total": sums["total"],
@@ -128,6 +148,8 @@ def _summary(ended: QuerySet[Turn]) -> Sums:
         "denied": sums["total"] - sums["ok"],
         "avgLatencyMs": None if sums["average"] is None else round(sums["average"]),
         "distinctAskers": sums["askers"],
+        "costUsd": to_usd(sums["cost"]),
+        "costReported": sums["costs"],
     }
 
 
@@ -154,6 +176,17 @@ def _show(turn: Turn) -> Asked:
         "routeId": None if turn.outcome == Outcome.DENIED else turn.chat_id,
         "deniedReason": None if ok else _reason(turn),
         "traceId": turn.trace_id or None,
+        "usage": _show_usage(turn),
+    }
+
+
+def _show_usage(turn: Turn) -> TurnUsage | None:
+    if turn.input_tokens is None and turn.output_tokens is None and turn.cost_microusd is None:
+        return None
+    return {
+        "inputTokens": turn.input_tokens,
+        "outputTokens": turn.output_tokens,
+        "costUsd": to_usd_or_none(turn.cost_microusd),
     }
 
 

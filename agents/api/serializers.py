@@ -223,7 +223,9 @@ class NewAgent(AgentChanges):
 
 
 class ChangedAgent(AgentChanges):
-    """The body of PATCH; `remote` moves an agent that is a remote A2A server. The rest is fixed at publishing."""
+    """The body of PATCH; `sessionId` moves the agent to another session of its owner, `remote` moves a remote
+    A2A server. The slug is fixed at publishing.
+    """
 
     sessionId = serializers.UUIDField(required=False, write_only=True)
     slug = serializers.CharField(required=False, allow_null=True, max_length=64, write_only=True)

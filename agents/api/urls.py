@@ -8,6 +8,7 @@ from agents.api.admin_lists import AdminAgents, AdminShares, AdminTokens, AdminU
 from agents.api.admin_sessions import AdminSession, AdminSessions, AdminTimeline
 from agents.api.agents import AgentByHandle, Agents, CardChange, OneAgent, RemoteCards
 from agents.api.archiving import ArchiveSession, PruneSessions
+from agents.api.bulk_changes import BulkChanges
 from agents.api.events import Events, OpMessages, SessionTimeline
 from agents.api.files import ChannelFiles, FileContent, OneChannelFile, OneFile, SessionFiles
 from agents.api.halts import AdminHalt, AdminHalts, Blocks, HaltAgent, OneBlock
@@ -35,6 +36,7 @@ admin_urlpatterns = [
 urlpatterns = [
     path("agents", Agents.as_view(), name="agents"),
     path("agents/by-handle/<str:owner>/<str:slug>", AgentByHandle.as_view(), name="agent-by-handle"),
+    path("agents/bulk", BulkChanges.as_view(), name="agent-bulk"),
     path("agents/cards", RemoteCards.as_view(), name="agent-cards"),
     path("agents/<int:agent_id>", OneAgent.as_view(), name="agent"),
     path("agents/<int:agent_id>/card-change", CardChange.as_view(), name="agent-card-change"),

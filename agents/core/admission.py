@@ -20,6 +20,7 @@ from agents.core.errors import (
     OverCallerBudget,
     OverCap,
     TooDeep,
+    Unavailable,
     WaitAbandoned,
 )
 from agents.core.types import Ask
@@ -126,10 +127,15 @@ class AdmissionState:
         is_open = agent.open_to_all or agent.owner_id == ask.caller_id
         return agent if is_open or (target.agent_id, ask.caller_id) in self.granted else None
 
+    def has_moved(self, ask: Ask) -> bool:
+        """Whether the agent moved to another session after it was looked up for the ask."""
+        agent = self.agents.get(ask.target.agent_id) if ask.target.agent_id is not None else None
+        return agent is not None and agent.published and agent.session_id != ask.target.session_id
+
 
 def decide_ask(
     ask: Ask, state: AdmissionState, *, in_queue: bool = False
-) -> Denied | NotPublished | AlreadyAsked | MustWait | None:
+) -> Denied | NotPublished | Unavailable | AlreadyAsked | MustWait | None:
     """Decide one ask: return the first refusal, or count the claim and the unit of budget of an admitted ask.
 
     Where the agent has a queue, an ask that may wait gets a position in it instead of a refusal because the agent
@@ -138,6 +144,8 @@ def decide_ask(
     Budgets are checked last, because they are the only rules that spend: the agent's, then the caller's own.
     """
     asked = state.find(ask)
+    if asked is None and state.has_moved(ask):
+        return Unavailable()
     if asked is None or not asked.published:
         return NotPublished()
     if refusal := _refuse_caller(ask, asked, state):

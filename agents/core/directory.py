@@ -16,6 +16,7 @@ from django.db.models.functions import Lower
 from accounts import quotas
 from accounts.models import User
 from agents.core.admission import CallerSpending
+from agents.core.agent_moves import NotMovable, check_move, lock_sessions
 from agents.core.presence import make_slug
 from agents.models import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage, Session, Turn
 from agents.models.choices import Outcome
@@ -182,7 +183,7 @@ def choose_handle(owner: User, session: Session, slug: str | None) -> FreeHandle
         if holder.owner_id != owner.pk:
             raise HandleTaken(f"@{handle} is taken")
         raise HandleTaken(
-            f"@{handle} is yours already, on another session: delete it and publish anew, its log comes back"
+            f"@{handle} is yours already, on another session: move it (on its edit page, or PATCH sessionId)"
         )
     deleted = list(Agent.objects.select_for_update().at(handle).exclude(deleted_at=None).order_by("-pk"))
     if any(agent.owner_id != owner.pk for agent in deleted):
@@ -190,24 +191,45 @@ def choose_handle(owner: User, session: Session, slug: str | None) -> FreeHandle
     return FreeHandle(handle, deleted[0] if deleted else None)
 
 
-@transaction.atomic
 def revise_agent(
     agent_id: int,
     changes: Mapping[str, Any],
     allowed: Sequence[User] | None = None,
     budgets: CallerBudgets | None = None,
+    session: Session | None = None,
 ) -> Agent | None:
     """Change fields of a kept agent, and only those; None when it was deleted meanwhile.
 
-    `allowed`: users who may ask it while its access is limited; `budgets`: daily budgets of single callers; None
-    changes nothing.
+    `allowed`: users who may ask it while its access is limited; `budgets`: daily budgets of single callers;
+    `session`: the session of its owner that answers from now on. None changes nothing.
+
+    Raises:
+        NotMovable: it cannot move to the session now; nothing was written.
     """
-    if budgets is not None:
-        _lock_session_of(agent_id)
+    try:
+        with transaction.atomic():
+            return _revise(agent_id, changes, allowed, budgets, session)
+    except IntegrityError as failure:
+        if session is None:
+            raise
+        raise NotMovable("the session was published or deleted a moment ago") from failure
+
+
+def _revise(
+    agent_id: int,
+    changes: Mapping[str, Any],
+    allowed: Sequence[User] | None,
+    budgets: CallerBudgets | None,
+    session: Session | None,
+) -> Agent | None:
+    locked = lock_sessions(agent_id, session) if budgets is not None or session is not None else set()
     kept = Agent.objects.kept().select_for_update(no_key=True)  # the ledger refers to the row meanwhile
     agent: Agent | None = kept.filter(pk=agent_id).first()
     if agent is None:
         return None
+    if session is not None and session.pk != agent.session_id:
+        check_move(agent, session, locked)
+        changes = {**changes, "session": session}
     if changes:
         _apply(agent, changes)
         agent.save(update_fields=[*changes, "published_at", "revised_at"])
@@ -216,12 +238,6 @@ def revise_agent(
     if budgets is not None:
         set_caller_budgets(agent, budgets)
     return agent
-
-
-def _lock_session_of(agent_id: int) -> None:
-    """Lock the session, under which the ledger counts. It is locked before the agent's row, as in deleting."""
-    of_agent = Agent.objects.filter(pk=agent_id).values("session_id")
-    Session.objects.select_for_update(no_key=True).filter(pk__in=of_agent).values_list("pk").first()
 
 
 def _apply(agent: Agent, changes: Mapping[str, Any]) -> None:

@@ -284,6 +284,7 @@ class Dispatcher:
             latency_ms=latency_ms,
             keeps_claim=ending.keeps_claim and not running.agent_is_done,
             returns_budget=ending.returns_budget,
+            usage=running.usage,
         )
         try:
             return await self._ledger.settle(running.turn, timed, extra_writes)

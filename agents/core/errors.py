@@ -144,7 +144,10 @@ class FileGone(Exception):
 
 
 class Unavailable(Exception):
-    """The hub takes no asks now: draining, its queue full, or its database out of reach. Nothing was sent."""
+    """The hub takes no asks now: draining, its queue full, its database out of reach, or the agent just moved.
+
+    Nothing was sent.
+    """
 
 
 class NoReceipt(Exception):

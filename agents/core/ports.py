@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Literal, Protocol
 
 from agents.core.types import OpenTurn
+from agents.transcript.pieces import Usage
 
 
 class Link(Protocol):
@@ -64,4 +65,5 @@ class Notifier(Protocol):
 
 
 Clock = Callable[[], float]
-Release = Callable[[str, str], Coroutine[Any, Any, None]]  # a chat id, and its late reply or nothing
+# a chat id, and of its late reply the text or nothing, and what the agent reported with it
+Release = Callable[[str, str, Usage | None], Coroutine[Any, Any, None]]

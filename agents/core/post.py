@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from agents.transcript.announcements import AgentFrame, CloseAgent, LiveFrame, PermissionDecided, RecheckAccess
-from agents.transcript.pieces import Extra, Part
+from agents.transcript.pieces import Extra, Part, Usage
 
 
 class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
@@ -72,7 +72,7 @@ class Final(msgspec.Struct, frozen=True, tag="final"):
     """The end of a reply. `text` None: the chunks are the reply. `chunks`: how many pieces came before.
 
     `reason`: why it failed, or what it asks for (`Failure`, `Interruption`), else empty. `direct`: the answer is a
-    message, not a task.
+    message, not a task. `usage`: what the turn used, where the agent reports it.
     """
 
     chat_id: str
@@ -81,6 +81,7 @@ class Final(msgspec.Struct, frozen=True, tag="final"):
     reason: str = ""
     reply_to: str = ""
     direct: bool = False
+    usage: Usage | None = None
 
 
 class FinalReceived(msgspec.Struct, frozen=True, tag="got"):

@@ -5,7 +5,7 @@ from msgspec import Struct
 from accounts.authn import Identity
 from agents.core.errors import Denied
 from agents.models.choices import AGENTS_OWN_WORDS, CHANNEL_LINK, Outcome, Surface
-from agents.transcript.pieces import Part
+from agents.transcript.pieces import Part, Usage
 
 
 class Target(Struct, frozen=True):
@@ -128,13 +128,14 @@ class Ending(Struct, frozen=True, kw_only=True):
     latency_ms: int | None = None
     keeps_claim: bool = False
     returns_budget: bool = False
+    usage: Usage | None = None
 
 
 class SettledTurn(Struct, frozen=True):
     """The one end of a turn, as stored. `text` is the reply, or the agent's own reason why there is none.
 
     `has_extra_writes`: the extra writes of its surface are committed, if there were any. `refused`: why a queued
-    ask was never sent; there is no turn then.
+    ask was never sent; there is no turn then. `usage`: what the agent reported with its reply.
     """
 
     outcome: Outcome
@@ -142,6 +143,7 @@ class SettledTurn(Struct, frozen=True):
     text: str = ""
     has_extra_writes: bool = True
     refused: Denied | None = None
+    usage: Usage | None = None
 
     @property
     def own_words(self) -> str:

@@ -13,6 +13,7 @@ from agents.transcript.pieces import (
     ArtifactPiece,
     LastWords,
     Piece,
+    Usage,
     joined_texts,
     plain_text_in,
     text_in,
@@ -45,6 +46,7 @@ class RunningTurn:
         self.in_queue = in_queue
         self.pieces: list[Piece] = []
         self.agent_is_done = False
+        self.usage: Usage | None = None
         self.ending: Ending | None = None
         self.until_replied = Waiters()
         self.until_decided = Waiters()
@@ -104,8 +106,11 @@ class RunningTurn:
 
     def take(self, message: Chunk | ExtraPiece | Final) -> None:
         """Add a piece or the end of the reply; a message after the end only tells that the agent is done."""
-        if isinstance(message, Final) and message.reason != Failure.REPLY_TOO_LARGE:
-            self.agent_is_done = True
+        if isinstance(message, Final):
+            if message.reason != Failure.REPLY_TOO_LARGE:
+                self.agent_is_done = True
+            if message.usage is not None:  # also of a reply that came too late: it was paid for
+                self.usage = message.usage
         if self.ending is not None:
             return
         if isinstance(message, Final):

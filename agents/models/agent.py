@@ -228,6 +228,7 @@ class CallerBudget(models.Model):
     daily_budget = models.PositiveIntegerField(null=True, validators=[MaxValueValidator(MAX_BUDGET)])
     day = models.DateField(null=True)
     queries = models.PositiveIntegerField(default=0, db_default=0)
+    cost_microusd = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["agent", "caller"], name="one_budget_per_agent_and_caller")]
@@ -264,6 +265,9 @@ class DailyUsage(models.Model):
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="usage")
     day = models.DateField()
     queries = models.PositiveIntegerField(default=0)
+    cost_microusd = models.BigIntegerField(
+        default=0, db_default=0, help_text="What the agent reported that these asks cost."
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["agent", "day"], name="one_usage_row_per_agent_and_day")]

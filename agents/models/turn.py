@@ -36,6 +36,10 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         of_sessions = Turn.objects.filter(agent=None, session__owner=user_id).values("pk")
         return self.filter(pk__in=of_agents.union(of_sessions, all=True))
 
+    def asked_by(self, user_id: int) -> "TurnQuerySet":
+        """What this user asked of agents; not what agents asked of others for them."""
+        return self.filter(caller=user_id, depth=0, agent__isnull=False)
+
     def release_ended(self, now: datetime) -> None:
         """Free the lingering claims of the ended ones."""
         self.filter(outcome__isnull=False, released_at=None).update(released_at=now)
@@ -83,6 +87,9 @@ class Turn(models.Model):
     settled_at = models.DateTimeField(null=True)
     latency_ms = models.PositiveIntegerField(null=True)
     usage_day = models.DateField(null=True)
+    input_tokens = models.BigIntegerField(null=True, help_text="As its agent reported it; null: not reported.")
+    output_tokens = models.BigIntegerField(null=True)
+    cost_microusd = models.BigIntegerField(null=True, help_text="In millionths of a US dollar.")
     released_at = models.DateTimeField(null=True)
     claim_until = models.DateTimeField(null=True)
     home = models.CharField(max_length=32, blank=True, help_text="The process whose caller waits.")
@@ -121,6 +128,11 @@ class Turn(models.Model):
                 fields=["source_session"], condition=Q(source_session__isnull=False), name="turn_asked_from"
             ),
             models.Index(fields=["caller", "id"], name="turn_by_caller"),
+            models.Index(
+                fields=["caller", "asked_at", "id"],
+                condition=Q(agent__isnull=False),
+                name="turn_of_agents_by_caller",
+            ),
             models.Index(
                 fields=["session", "caller", "reason", "asked_at"],
                 condition=Q(outcome="denied"),

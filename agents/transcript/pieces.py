@@ -1,16 +1,21 @@
-"""What a reply is made of besides text: parts, status notes, artifacts.
+"""What a reply is made of besides text: parts, status notes, artifacts; and what its turn used.
 
 Part, artifact and status are those of A2A 1.0, section 4; every dialect of the bridge renders them from here.
 What one reply may hold is the same on every link.
 """
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from kit.money import to_microusd, to_usd_or_none
 
 MAX_PIECES = 1_000
 MAX_REPLY_BYTES = 1_048_576
+MAX_TURN_USD = 10_000
+MAX_TURN_TOKENS = 10**12
 
 Json = dict[str, Any]
 
@@ -81,6 +86,53 @@ class ApprovalDecided(Struct, frozen=True, rename="camel", tag="decided", omit_d
 
 Extra = StatusNote | ArtifactPiece | LastWords | ApprovalAsked | ApprovalDecided
 Piece = str | Extra
+
+Tokens = Annotated[int, Meta(ge=0, le=MAX_TURN_TOKENS)]
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """What a turn used; None: not reported. `cost_microusd`: millionths of a US dollar."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_microusd: int | None = None
+
+
+class ReportedUsage(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a turn used, as agents write it. `cost_usd` is rounded to a millionth of a dollar."""
+
+    input_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
+    cost_usd: Annotated[float, Meta(ge=0, le=MAX_TURN_USD)] | None = None
+
+    @property
+    def kept(self) -> Usage | None:
+        """As the hub keeps it; None when nothing is reported."""
+        cost = None if self.cost_usd is None else to_microusd(self.cost_usd)
+        usage = Usage(self.input_tokens, self.output_tokens, cost)
+        return None if usage == Usage() else usage
+
+
+def find_usage(metadata: Any) -> Usage | None:
+    """The usage in the metadata of an A2A object; None without one, and for one of another shape."""
+    try:
+        return msgspec.convert(metadata, _Metadata).usage.kept
+    except msgspec.ValidationError:
+        return None
+
+
+class _Metadata(Struct):
+    usage: ReportedUsage
+
+
+def show_usage(usage: Usage) -> Json:
+    """As A2A metadata and REST show it: what was reported, with the names that agents use."""
+    shown = {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "costUsd": to_usd_or_none(usage.cost_microusd),
+    }
+    return {name: value for name, value in shown.items() if value is not None}
 
 
 def text_in(parts: Iterable[Part]) -> str:

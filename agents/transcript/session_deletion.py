@@ -10,13 +10,14 @@ from itertools import groupby
 from typing import Any
 
 from django.db import OperationalError, transaction
-from django.db.models import Count, Max, Model, QuerySet
+from django.db.models import Count, Max, Model, OuterRef, QuerySet, Subquery
 
 from agents.models import Agent, Attachment, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
 from agents.models.session import SEEN_AT, connected_sessions, online_sessions
 from agents.transcript.announcements import close_agent, close_live_views
 from agents.transcript.files import DeletedFiles, forget_files_of
 from kit import sql
+from kit.clock import db_now
 
 SESSIONS_AT_ONCE = 100
 ROWS_AT_ONCE = 1_000
@@ -50,6 +51,8 @@ class Deletion:
 def delete_sessions(session_ids: Collection[int], *, only_offline: bool = False) -> Deletion:
     """Delete sessions, their transcripts, agents and turns; connected agents are told not to come back.
 
+    The turns of an agent that moved to another session stay in its audit.
+
     `only_offline` leaves those alone whose agent is connected. One that comes back while its rows are being taken
     away stays, without them.
     """
@@ -64,15 +67,27 @@ def delete_sessions(session_ids: Collection[int], *, only_offline: bool = False)
 
 def _thin_out(session_ids: Sequence[int], gone: Deletion) -> None:
     """Take away what may be many rows, a batch at a time, before the session itself is locked."""
+    _keep_turns_of_moved_agents(session_ids)
     settled = Turn.objects.filter(outcome__isnull=False, released_at__isnull=False)
-    rows: list[QuerySet[Model]] = [
-        Event.objects.all(),
-        OpMessage.objects.all(),
-        TokenUsage.objects.all(),
-        settled,
+    rows: list[QuerySet[Any]] = [
+        Event.objects.filter(session_id__in=session_ids),
+        OpMessage.objects.filter(session_id__in=session_ids),
+        TokenUsage.objects.filter(session_id__in=session_ids),
+        settled.filter(session_id__in=session_ids),
+        settled.filter(agent__session_id__in=session_ids),  # those that the agent answered before it moved here
     ]
     for many in rows:
-        gone.rows[many.model._meta.label] += _delete_in_batches(many.filter(session_id__in=session_ids))
+        gone.rows[many.model._meta.label] += _delete_in_batches(many)
+
+
+def _keep_turns_of_moved_agents(session_ids: Sequence[int]) -> None:
+    """Count the ended turns of agents that moved away as turns of the sessions where the agents are now."""
+    ended = Turn.objects.filter(session_id__in=session_ids, agent__isnull=False).exclude(outcome=None)
+    moved = ended.exclude(agent__session_id__in=session_ids)
+    moved.release_ended(db_now())
+    is_now_at = Agent.objects.filter(pk=OuterRef("agent_id")).values("session_id")
+    while ids := list(moved.values_list("pk", flat=True)[:ROWS_AT_ONCE]):
+        Turn.objects.filter(pk__in=ids).update(session_id=Subquery(is_now_at))
 
 
 def _delete_in_batches(rows: QuerySet[Model]) -> int:

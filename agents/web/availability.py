@@ -13,7 +13,7 @@ from accounts.models import User
 from agents.core.admission import CallerSpending
 from agents.core.directory import callers_spending, usage_today
 from agents.models import Agent, CallerBlock, Turn
-from agents.models.choices import Outcome
+from agents.models.choices import CHANNEL_LINK, Outcome
 from agents.models.session import online_sessions
 from kit import sql
 from kit.clock import db_now
@@ -149,9 +149,12 @@ def _held_by_others(session_ids: Collection[int], visitor_id: int | None) -> set
 
 def _of_offline(agent: Agent, *, is_owner: bool, now: datetime) -> str:
     if is_owner:
+        if agent.session.link != CHANNEL_LINK:
+            return "It is offline: its server does not answer. The hub goes on trying; see its server on the desk."
         return (
-            "It is offline. Start its program again as at first, with a channel token of yours:"
-            " it comes back under this handle by itself."
+            "It is offline. Start its program again on the same machine with the same name: its session, and this"
+            " handle, come back by themselves. If it runs elsewhere now, move the agent to its new session on the"
+            " agent’s edit page."
         )
     seen = in_words(timesince(agent.session.last_seen_at, now, depth=1))
     return (

@@ -4,13 +4,16 @@ from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, cast
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils.timesince import timesince
 
 from accounts.models import User
 from agents.core import directory
+from agents.core.agent_moves import find_destinations
 from agents.core.directory import UnknownLogin, get_users_by_login, load_caller_budgets, load_granted_logins
 from agents.models import Agent, Session
 from agents.models.agent import MAX_BUDGET, MAX_NAMED_CALLERS
+from agents.models.choices import CHANNEL_LINK
 from agents.models.session import SEEN_AT, online_sessions
 from agents.web.card_fields import InputModesField, LinesField, OutputModesField, SkillsField
 
@@ -132,7 +135,7 @@ def _login_and_number(line: str) -> tuple[str, int]:
 
 
 class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The settings of an agent that exists."""
+    """The settings of an agent."""
 
     status = forms.ChoiceField(choices=STATUSES, widget=forms.RadioSelect)
     access = forms.ChoiceField(
@@ -183,14 +186,6 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         details = {field: chosen[field] for field in EDITABLE}
         return {"details": details, "allowed": chosen["allowed_logins"], "budgets": chosen["caller_budgets"]}
 
-    def revise(self) -> Agent | None:
-        """Write the fields that were changed, and no others; None when the agent was deleted meanwhile."""
-        chosen, changed = self.cleaned_data, self.changed_data
-        details = {field: chosen[field] for field in EDITABLE if field in changed}
-        allowed = chosen["allowed_logins"] if "allowed_logins" in changed else None
-        budgets = chosen["caller_budgets"] if "caller_budgets" in changed else None
-        return directory.revise_agent(self.instance.pk, details, allowed, budgets)
-
     class Meta:
         model = Agent
         fields = EDITABLE
@@ -233,15 +228,56 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class SessionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
-    """A session by name and place, and whether it is there. `online` is set by the form."""
+    """A session by name and place, and whether it is there."""
 
     online: Collection[int] = ()
+
+    def offer(self, sessions: QuerySet[Session]) -> None:
+        """Offer these, the last seen first."""
+        newest = list(sessions.order_by(SEEN_AT.desc()).values_list("pk", flat=True)[:MAX_CHOICES])
+        self.queryset = sessions.filter(pk__in=newest).order_by(SEEN_AT.desc())
+        self.online = online_sessions(set(newest))
 
     def label_from_instance(self, obj: Any) -> str:
         """Enough to tell two of one name apart."""
         place = " ".join(part for part in (obj.host, obj.cwd) if part)
         seen = "online" if obj.pk in self.online else f"last seen {timesince(obj.last_seen_at)} ago"
         return f"@{obj.routing_name} ({place or obj.public_id}), {seen}"
+
+
+class PresentAgentForm(AgentForm):
+    """The settings of an agent that exists, and, where programs answer for it, which of its owner's does."""
+
+    session = SessionChoice(
+        queryset=None,
+        required=False,
+        empty_label=None,
+        label="Session",
+        help_text="The program that answers. Another one of yours is offered here once it has connected, unless it"
+        " is published. The handle, the settings and the audit stay; open questions have to end first.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        agent = self.instance
+        if agent.session.link != CHANNEL_LINK:
+            del self.fields["session"]
+            return
+        choice = cast(SessionChoice, self.fields["session"])
+        choice.offer(find_destinations(agent) | Session.objects.filter(pk=agent.session_id))
+        choice.initial = agent.session_id
+
+    def revise(self) -> Agent | None:
+        """Write the fields that were changed, and no others; None when the agent was deleted meanwhile.
+
+        Raises:
+            NotMovable: it cannot move to the chosen session now; nothing was written.
+        """
+        chosen, changed = self.cleaned_data, self.changed_data
+        details = {field: chosen[field] for field in EDITABLE if field in changed}
+        allowed = chosen["allowed_logins"] if "allowed_logins" in changed else None
+        budgets = chosen["caller_budgets"] if "caller_budgets" in changed else None
+        return directory.revise_agent(self.instance.pk, details, allowed, budgets, chosen.get("session"))
 
 
 class NewAgentForm(AgentForm):
@@ -261,12 +297,9 @@ class NewAgentForm(AgentForm):
         super().__init__(*args, **kwargs)
         published = Agent.objects.kept().values("session_id")
         own = Session.objects.owned_by(self.owner).kept().exclude(pk__in=published)
-        own = own.filter(pk=self.only.pk) if self.only else own
-        newest = list(own.order_by(SEEN_AT.desc()).values_list("pk", flat=True)[:MAX_CHOICES])
         choice = cast(SessionChoice, self.fields["session"])
-        choice.queryset = own.filter(pk__in=newest).order_by(SEEN_AT.desc())
+        choice.offer(own.filter(pk=self.only.pk) if self.only else own)
         choice.empty_label = None if self.only else choice.empty_label
-        choice.online = online_sessions(set(newest))
 
     def clean(self) -> dict[str, Any]:
         """Say beforehand what publishing would refuse."""

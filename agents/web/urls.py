@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agents.web.desk import audit, connecting, overview, publishing, remote
+from agents.web.desk import audit, bulk, connecting, overview, publishing, remote
 from agents.web.pages.directory import agent_availability, agent_page, directory, home
 
 urlpatterns = [
@@ -12,6 +12,7 @@ urlpatterns = [
     path("agents/<str:owner>/<str:slug>/standing", agent_availability, name="agent-standing"),
     path("desk", overview.desk, name="desk"),
     path("desk/states", overview.states, name="desk-states"),
+    path("desk/bulk", bulk.bulk, name="desk-bulk"),
     path("desk/publish", publishing.publish, name="desk-publish"),
     path("desk/remote", remote.publish, name="desk-remote"),
     path("desk/agents/<int:agent_id>/remote", remote.server, name="desk-server"),
@@ -20,7 +21,6 @@ urlpatterns = [
     path("desk/agents/<int:agent_id>/delete", publishing.delete, name="desk-delete"),
     path("desk/agents/<int:agent_id>/audit", audit.audit, name="desk-audit"),
     path("desk/agents/<int:agent_id>/audit.csv", audit.as_csv, name="desk-audit-csv"),
-    path("desk/agents/<int:agent_id>/audit/<slug:name>.svg", audit.chart, name="desk-chart"),
     path("desk/connect", connecting.connect, name="desk-connect"),
     path("desk/connect/<int:credential_id>", connecting.waiting, name="desk-connecting"),
     path("desk/connect/<int:credential_id>/state", connecting.state, name="desk-connect-state"),

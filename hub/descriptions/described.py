@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from a2a_bridge.described import OPERATIONS as A2A
+from a2a_bridge.my_questions.rest import OPERATIONS as QUESTIONS
 from agents.links.channel.events import OPERATIONS as HOOKS
 from agents.links.channel.protocol import SOCKET as CHANNEL
 from hub.monitoring.endpoints import Health, PageGone
@@ -76,5 +77,5 @@ _OF_HUB = (
 )
 
 
-OPERATIONS: tuple[Operation, ...] = (*A2A, *MCP, *HOOKS, *OPERATORS, *_OF_HUB)
+OPERATIONS: tuple[Operation, ...] = (*A2A, *MCP, *QUESTIONS, *HOOKS, *OPERATORS, *_OF_HUB)
 SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI)

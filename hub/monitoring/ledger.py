@@ -5,8 +5,8 @@ from typing import Protocol
 
 from agents.core.errors import Denied, NotPublished, Unavailable
 from agents.core.ledger import ExtraWrites, Ledger
-from agents.core.ledger.thread import Item
 from agents.core.ledger.work import Admit
+from agents.core.ledger.worker import Item
 from agents.core.ports import Link
 from agents.core.types import Ask, Ending, OpenTurn, SettledTurn
 from agents.models.choices import Outcome

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from lab.listeners import stop_accepting
+
 PIECE_BYTES = 65_536
 WITHIN_S = 10.0
 
@@ -36,7 +38,7 @@ class RoundTrips:
         self.port = server.sockets[0].getsockname()[1]
         listening.set()
         await ending.wait()
-        server.close()
+        await stop_accepting(server)
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._to_port)

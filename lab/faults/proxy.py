@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from lab.listeners import stop_accepting
+
 PIECE_BYTES = 65_536
 PIECES_UNDER_WAY = 64
 Done = TypeVar("Done")
@@ -110,8 +112,7 @@ class Proxy:
         self.port = server.sockets[0].getsockname()[1]
         listening.set()
         await ending.wait()
-        server.close()
-        await asyncio.sleep(0)  # what is being taken is
+        await stop_accepting(server)
         for task, writer in self._tasks.items():
             task.cancel()
             writer.transport.abort()  # a task that never began would not

@@ -27,8 +27,7 @@ function show(states) {
   for (const one of agents) {
     const used = states.agents[one.dataset.agent];
     if (used === undefined) continue;
-    one.querySelector("meter").value = used;
-    one.querySelector("[data-used]").textContent = used;
+    one.querySelector("[data-left]").textContent = Math.max(0, Number(one.dataset.budget) - used);
   }
 }
 
@@ -44,6 +43,29 @@ async function look() {
     }
   }
   return setTimeout(look, EVERY_MS);
+}
+
+// Which agents are chosen: the box for all follows the others, and the buttons wait for one.
+const bulk = document.getElementById("bulk");
+const boxes = [...document.querySelectorAll("input[form=bulk]")];
+
+function showChosen() {
+  const count = boxes.filter((box) => box.checked).length;
+  const all = document.getElementById("all");
+  all.checked = count === boxes.length;
+  all.indeterminate = count > 0 && count < boxes.length;
+  document.getElementById("chosen").textContent = count > 0 ? `${count} chosen` : "None chosen";
+  for (const button of bulk.querySelectorAll("button")) button.disabled = count === 0;
+}
+
+if (bulk) {
+  document.getElementById("all").addEventListener("change", (event) => {
+    for (const box of boxes) box.checked = event.target.checked;
+    showChosen();
+  });
+  for (const box of boxes) box.addEventListener("change", showChosen);
+  addEventListener("pageshow", showChosen); // a browser that goes back keeps what was checked
+  showChosen();
 }
 
 markZone();

@@ -1,4 +1,4 @@
-// The audit, in the visitor's time zone.
-import { localise, reopenedInZone } from "./desk_zone.js";
+// The audit, its days counted in the visitor's time zone.
+import { reopenedInZone } from "./desk_zone.js";
 
-if (!reopenedInZone()) localise();
+reopenedInZone();

@@ -1,5 +1,5 @@
-// The visitor's time zone: days are counted in it, times are shown in it.
-export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
+// The visitor's time zone, in which pages count days.
+import { ZONE } from "./times.js";
 
 // Links to pages that count days say in which zone.
 export function markZone() {
@@ -18,11 +18,4 @@ export function reopenedInZone() {
   address.searchParams.set("tz", ZONE);
   location.replace(address);
   return true;
-}
-
-// Times, written by the hub in UTC, in the visitor's zone: as wide as they were.
-export function localise() {
-  const format = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: ZONE });
-  for (const time of document.querySelectorAll("time[datetime]")) time.textContent = format.format(new Date(time.dateTime));
-  for (const name of document.querySelectorAll("[data-zone-name]")) name.textContent = ZONE;
 }

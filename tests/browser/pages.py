@@ -51,6 +51,10 @@ async def _ask_agent(page: Page) -> None:
     await page.get_by_text("Answered in").wait_for()
 
 
+async def _read_replies(page: Page) -> None:
+    await page.get_by_text("A lifetime is how long").wait_for()
+
+
 async def _open_notes(page: Page) -> None:
     for note in await page.locator("details").all():
         await note.locator("summary").click()
@@ -200,6 +204,10 @@ PAGES = [
     Listed("agent-over-budget", "/agents/{spent}", "alice"),
     Listed("agent-offline", "/agents/{offline}", "alice", like="agent-over-budget"),
     Listed("agent-absent", "/agents/unknown/knows", complaint="404"),
+    Listed("questions", "/questions", "asker", _read_replies),
+    Listed("questions-none-found", "/questions?q=unknown&state=failed", "asker", like="questions-empty"),
+    Listed("questions-empty", "/questions", "newcomer"),
+    Listed("questions-refused", "/questions?day=yesterday", "alice", complaint="400", like="questions"),
     Listed("signin", "/signin", like="signin-refused"),
     Listed("signin-refused", "/signin", act=_no_such_login, complaint="400"),
     Listed("account", "/account", "alice", like="account-new-token"),
@@ -220,6 +228,8 @@ PAGES = [
     Listed("desk-empty", "/desk", "newcomer"),
     Listed("desk", "/desk", "owner"),
     Listed("desk-shared", "/desk", "bob", like="desk"),
+    Listed("desk-bulk", "/desk/bulk?action=halt&agent={id}&agent={unasked}", "owner"),
+    Listed("desk-bulk-nothing", "/desk/bulk", "newcomer"),
     Listed("desk-connect", "/desk/connect", "alice", like="desk-connect-refused"),
     Listed("desk-connect-refused", "/desk/connect", "alice", _connect_nameless, complaint="400"),
     Listed("desk-connecting", "/desk/connect", "alice", _connect),

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from lab.agents import Echo, Held, online
+from lab.agents import Echo, Held, online, publish
 from lab.callers import reply_text, send
 from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
@@ -75,7 +75,7 @@ async def test_a_newcomer_connects_publishes_is_asked_and_finds_the_ask(
         handle = f"{newcomer}/word-counter"
         task = await send(site.url, handle, "how many words?", site.mint("asker", "session"))
         assert reply_text(task) == "echo: how many words?"
-        await expect(page.locator("[data-agent] [data-used]")).to_have_text("1", timeout=15_000)
+        await expect(page.locator("[data-agent] [data-left]")).to_have_text("999", timeout=15_000)
         await page.get_by_role("link", name=f"Who asked @{handle}").click()
         await expect(page.get_by_text("how many words?")).to_be_visible()
         await visitor.check_calm()
@@ -135,6 +135,33 @@ async def test_the_desk_shows_busy_and_offline_by_itself_and_nothing_moves(
         await owner.see_later(state, "online")
     await owner.see_later(state, "offline")
     await owner.check_calm()
+
+
+# Several agents at once.
+
+
+async def test_chosen_agents_are_unpublished_by_keyboard(
+    visitor: Visitor, site: HubProcess, newcomer: str
+) -> None:
+    page, token = visitor.page, site.mint(newcomer, "session")
+    async with Echo(site.url, site.mint(newcomer, "channel"), routingName="one") as agent:
+        assert agent.session_id is not None
+        await publish(site, token, agent.session_id, "one")
+        await visitor.sign_in(newcomer, then="/desk")
+        button = page.get_by_role("button", name="Unpublish…")
+        await expect(button).to_be_disabled()
+        await page.get_by_label(f"Choose @{newcomer}/one").focus()
+        await page.keyboard.press("Space")
+        await expect(page.get_by_text("1 chosen")).to_be_visible()
+        await expect(page.get_by_label("All on this page")).to_be_checked()
+        await button.press("Enter")
+        await expect(page.get_by_role("heading", name="Unpublish 1 agent?")).to_be_visible()
+        await visitor.check_calm()
+        await page.get_by_role("button", name="Unpublish 1 agent").press("Enter")
+        await expect(page.get_by_role("heading", name="1 agent unpublished")).to_be_visible()
+        await visitor.check()
+        await page.get_by_role("link", name="Back to the desk").click()
+        await expect(page.locator("li.agent").get_by_text("draft", exact=True)).to_be_visible()
 
 
 # Forms.
@@ -255,13 +282,20 @@ async def test_days_and_times_are_the_visitors(browser: Browser, site: HubProces
             page = away.page
             await expect(page.get_by_text("Days are those of Pacific/Kiritimati")).to_be_visible()
             await expect(page.get_by_text("Times are in Pacific/Kiritimati")).to_be_visible()
-            local = """() => {
-              const time = document.querySelector(".asks time");
-              const style = {dateStyle: "medium", timeStyle: "medium", timeZone: "Etc/GMT-14"};
-              return time.textContent === new Intl.DateTimeFormat("en-GB", style).format(new Date(time.dateTime));
+            local = """(form) => {
+              const format = new Intl.DateTimeFormat("en-GB", {...form, timeZone: "Etc/GMT-14"});
+              const is_local = (time) => time.textContent === format.format(new Date(time.dateTime));
+              return [...document.querySelectorAll(".asks time, .transcript time")].map(
+                (time) => is_local(time) && time.title.endsWith("UTC"));
             }"""
-            assert await page.evaluate(local)
+            assert set(await page.evaluate(local, {"dateStyle": "medium", "timeStyle": "medium"})) == {True}
             await away.check_calm()
+            await away.go(f"/desk/sessions/{echo.session_id}")
+            await expect(page.locator(".state", has_text="live")).to_be_visible()
+            await send(site.url, echo.handle, "and now?", site.mint("asker", "session"))
+            await expect(page.get_by_text("echo: and now?")).to_be_visible()  # a script added it
+            assert set(await page.evaluate(local, {"timeStyle": "medium"})) == {True}
+            await expect(page.get_by_text("Times are in Pacific/Kiritimati")).to_be_visible()
 
 
 async def test_the_csv_is_a_download(owner: Visitor, site: HubProcess) -> None:

@@ -45,7 +45,8 @@ REACHABLE = """() => {
     return is_new;
   }));
   document.activeElement?.blur();
-  return window.reach.size;
+  const dates = [...window.reach].filter((one) => one.type === "date");
+  return window.reach.size + 3 * dates.length;  // day, month, year and the calendar each take a Tab
 }"""
 # Notes each element that has the focus, and whether it shows it.
 NOTE_FOCUS = """() => {

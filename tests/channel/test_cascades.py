@@ -14,7 +14,7 @@ from tests.v1.caller import Caller
 
 COMPOSABLE = {"isolated": False}
 HEARS_CANCEL = {"features": ["cancel"]}
-WITHIN_S = 4.0  # documented as 2 s; the rest is for a busy machine
+WITHIN_S = 8.0  # documented as 2 s; the rest is for a busy machine
 
 
 async def chain_of(

@@ -6,7 +6,7 @@ import pytest
 
 from hub.runtime import end, every
 
-BATCH_FILL_S = 0.02
+PAUSE_S = 0.02
 WITHIN_S = 10
 
 
@@ -33,7 +33,7 @@ async def test_what_is_done_again_and_again_survives_failures(
     tries: int, attempts: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     work = Work(failures=4)
-    doing = asyncio.create_task(every(BATCH_FILL_S, work, "tend.failed", tries=tries))
+    doing = asyncio.create_task(every(PAUSE_S, work, "tend.failed", tries=tries))
     await asyncio.wait_for(work.done.wait(), WITHIN_S)
     assert not doing.done()
     doing.cancel()
@@ -43,7 +43,7 @@ async def test_what_is_done_again_and_again_survives_failures(
 async def test_a_step_of_leaving_that_fails_or_hangs_gives_way(caplog: pytest.LogCaptureFixture) -> None:
     fine = Work(failures=0)
     await end("post", Work(failures=1)())
-    await end("ledger", asyncio.Event().wait(), within_s=BATCH_FILL_S)
+    await end("ledger", asyncio.Event().wait(), within_s=PAUSE_S)
     await end("spans", fine())
     assert fine.done.is_set()
     assert told(caplog, "step") == [("stop.failed", "post"), ("stop.failed", "ledger")]

@@ -16,7 +16,8 @@ from lab.hub_process import StartHub
 from lab.hub_storage import DistributedStorages, MakeStorage
 from lab.waiting import eventually
 
-ASKS, WITHIN_S = 8, 1.5
+ASKS = 8
+WITHIN_S = 5.0  # a silent database would hold the answer for ever
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from a2a_bridge.addresses import ADDRESSES
 from a2a_bridge.asgi import handle_of
 from a2a_bridge.described import ASK
 from a2a_bridge.dialects.v1.described import OPERATIONS as HTTP_JSON
+from accounts.error_pages import API_PATHS
 from accounts.oauth.shapes import APP_START, CLI_START
 from hub.descriptions import openapi as written
 from hub.descriptions.described import OPERATIONS
@@ -62,6 +63,13 @@ def test_every_route_is_described_and_nothing_else() -> None:
     assert len(served()) > 20
     assert served() <= CALLS.keys()
     assert CALLS.keys() == served() | elsewhere
+
+
+def test_every_rest_view_lies_where_a_cookie_of_another_site_is_refused() -> None:
+    """DRF views are exempt from CSRF; the check of `Origin` covers the paths of the API alone."""
+    views = {path for path, callback in routes(get_resolver().url_patterns) if hasattr(callback, "cls")}
+    assert len(views) > 20
+    assert [path for path in views if not path.startswith(API_PATHS)] == []
 
 
 def test_what_asgi_serves_before_django_is_described() -> None:

@@ -224,7 +224,7 @@ def test_agents_are_halted_and_resumed_in_the_list(alice: Person, bob: Person, s
 
 def test_an_owner_changes_settings_but_not_the_place(alice: Person, bob: Person) -> None:
     agent = make_agent(alice.user, status="draft")
-    moved = {"handle": "bob/x", "owner": bob.user.pk, "session": make_session(bob.user).pk}
+    moved = {"handle": "bob/x", "owner": bob.user.pk}
     changed = {
         **SETTINGS,
         **moved,
@@ -274,6 +274,21 @@ def test_the_form_keeps_the_budgets_of_callers(alice: Person, bob: Person) -> No
     assert load_caller_budgets([agent.pk])[agent.pk] == {"bob": 7}
     assert client.post(url, SETTINGS).status_code == 302
     assert load_caller_budgets([agent.pk])[agent.pk] == {}
+
+
+def test_an_agent_moves_to_another_session_of_its_owner(alice: Person, bob: Person) -> None:
+    agent, other = make_agent(alice.user), make_session(alice.user, "laptop", host="box")
+    url, client = f"{AGENTS}{agent.pk}/change/", browser(alice.session)
+    assert "@laptop (box), last seen" in text(client, url)
+    refused = client.post(url, {**SETTINGS, "session": make_session(bob.user).pk})
+    assert "not one of the available choices" in refused.content.decode()
+    turn = make_turn(agent, bob.user, None)
+    busy = client.post(url, {**SETTINGS, "session": other.pk}, follow=True).content.decode()
+    assert "Not saved: a question to the agent is open" in busy
+    turn.delete()
+    assert client.post(url, {**SETTINGS, "session": other.pk}).status_code == 302
+    agent.refresh_from_db()
+    assert agent.session == other
 
 
 def test_a_new_agent_is_published_from_a_session_of_ones_own(alice: Person, bob: Person) -> None:

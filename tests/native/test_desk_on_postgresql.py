@@ -9,6 +9,8 @@ AGAIN = [
     "tests/native/test_desk.py",
     "tests/native/test_desk_audit.py",
     "tests/native/test_desk_publishing.py",
+    "tests/native/test_desk_bulk.py",
+    "tests/native/test_desk_week.py",
     "tests/native/test_desk_wizard.py",
 ]
 

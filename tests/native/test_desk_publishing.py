@@ -7,7 +7,7 @@ import pytest
 
 from agents.models import Agent, AgentGrant
 from tests.native.desk import FIELDS, HOSTILE, text
-from tests.native.rows import Person, browser, make_agent, make_session
+from tests.native.rows import Person, browser, make_agent, make_session, make_turn
 
 
 def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Person) -> None:
@@ -205,3 +205,23 @@ def test_a_preview_is_safe_markdown_and_saves_nothing(alice: Person) -> None:
     assert not re.search(r"<script|<img|href=.javascript", shown)
     agent.refresh_from_db()
     assert agent.description == ""
+
+
+def test_an_agent_moves_to_another_session_from_its_edit_page(alice: Person, bob: Person) -> None:
+    agent, other = make_agent(alice.user), make_session(alice.user, "laptop", host="box")
+    foreign = make_session(bob.user, "foreign")
+    client, url = browser(alice.session), f"/desk/agents/{agent.pk}"
+    page = text(client, url)
+    assert re.search(r'<details class="panel" id="session" open>', page)  # offline: it may have to move
+    assert "@laptop (box), last seen" in page
+    assert "@foreign" not in page
+    assert "move the agent to its new session" in text(client, "/agents/alice/helper")
+    refused = client.post(url, {**FIELDS, "session": foreign.pk})
+    assert (refused.status_code, 'id="id_session_error"' in refused.content.decode()) == (400, True)
+    turn = make_turn(agent, bob.user, None)
+    busy = client.post(url, {**FIELDS, "session": other.pk})
+    assert (busy.status_code, "Not moved: a question to the agent is open" in busy.content.decode()) == (409, True)
+    turn.delete()
+    assert client.post(url, {**FIELDS, "session": other.pk}).status_code == 302
+    agent.refresh_from_db()
+    assert agent.session == other

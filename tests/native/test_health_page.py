@@ -13,6 +13,7 @@ from agents.core.errors import Denied
 from agents.models import Connection, Process
 from agents.models.choices import Failure
 from hub import logs
+from kit.page_tags import moment
 from tests.native.rows import Person, browser, connect, make_agent, make_turn
 from tests.pushes.rows import config_of, push_of
 from tests.webhooks.subscriptions import happen, make_due, subscribed
@@ -48,7 +49,7 @@ def test_it_says_where_tasks_are(staff: Person, settings: Any) -> None:
 def test_it_says_that_sending_is_paused(staff: Person) -> None:
     assert "resume_sending" not in read(staff)
     pause, _ = pause_sending("a copy of <Monday>")
-    at = f"{pause.paused_at.day} {pause.paused_at:%b %Y, %H:%M} UTC"
+    at = moment(pause.paused_at, "minute")
     assert f"Webhooks and pushes are not sent since {at}: a copy of <Monday>." in read(staff)
 
 

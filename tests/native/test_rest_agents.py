@@ -11,7 +11,7 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents.core import directory
 from agents.models import Agent
-from tests.native.rows import Person, api, browser, connect, make_agent, make_session, names
+from tests.native.rows import Person, api, browser, connect, make_agent, make_session, make_turn, names
 from tests.webhooks.subscriptions import happen, subscribed
 from webhooks.models import Delivery
 
@@ -132,7 +132,7 @@ def test_a_handle_carries_one_agent(alice: Person) -> None:
     answer = publish(alice, make_session(alice.user), slug="taken")
     assert answer.status_code == 409
     assert answer.json()["message"] == (
-        "@alice/taken is yours already, on another session: delete it and publish anew, its log comes back"
+        "@alice/taken is yours already, on another session: move it (on its edit page, or PATCH sessionId)"
     )
 
 
@@ -255,13 +255,28 @@ def test_a_patch_takes_the_good_value_and_names_the_field_of_the_bad(
     assert answer.json()["message"].startswith(field)
 
 
-def test_the_slug_and_the_session_are_fixed_at_publishing(alice: Person) -> None:
-    agent, other = make_agent(alice.user), make_session(alice.user)
+def test_the_slug_is_fixed_at_publishing(alice: Person) -> None:
+    agent = make_agent(alice.user)
     assert patch(alice, agent, slug="helper", sessionId=str(agent.session.public_id)).status_code == 200
-    for change in ({"slug": "other"}, {"sessionId": str(other.public_id)}):
-        answer = patch(alice, agent, **change)
-        assert answer.status_code == 400
-        assert "fixed at publishing" in answer.json()["message"]
+    answer = patch(alice, agent, slug="other")
+    assert answer.status_code == 400
+    assert "fixed at publishing" in answer.json()["message"]
+
+
+def test_an_agent_moves_to_another_session_of_its_owner(alice: Person, bob: Person) -> None:
+    agent, other, foreign = make_agent(alice.user), make_session(alice.user, "laptop"), make_session(bob.user)
+    refused = {patch(alice, agent, sessionId=str(one)).content for one in (foreign.public_id, uuid.uuid4())}
+    assert len(refused) == 1  # another user's session looks like an absent one
+    assert patch(alice, agent, sessionId=str(foreign.public_id)).status_code == 404
+    assert patch(bob, agent, sessionId=str(foreign.public_id)).status_code == 404
+    turn = make_turn(agent, bob.user, None)
+    busy = patch(alice, agent, name="Renamed", sessionId=str(other.public_id))
+    assert (busy.status_code, "question to the agent is open" in busy.json()["message"]) == (409, True)
+    turn.delete()
+    moved = patch(alice, agent, name="Renamed", sessionId=str(other.public_id))
+    assert (moved.status_code, moved.json()["sessionId"]) == (200, str(other.public_id))
+    agent.refresh_from_db()
+    assert (agent.session, agent.name, agent.handle) == (other, "Renamed", "alice/helper")
 
 
 def test_a_deleted_agent_is_gone_for_all_users_and_its_handle_is_free(alice: Person) -> None:

@@ -130,7 +130,8 @@ def test_inbound_sums_the_window_and_shows_the_newest_first(alice: Person, bob: 
     make_turn(
         agent, bob.user, asked_at=now - timedelta(minutes=5), latency_ms=100, chat_id="chat-1", question="one"
     )
-    make_turn(agent, None, asked_at=now - timedelta(minutes=4), latency_ms=201)
+    made = now - timedelta(minutes=4)
+    make_turn(agent, None, asked_at=made, latency_ms=201, input_tokens=7, cost_microusd=250_000)
     make_turn(agent, bob.user, "denied", reason="busy", repeats=30, asked_at=now - timedelta(minutes=3))
     make_turn(agent, bob.user, "failed", reason="timeout", latency_ms=60_000, asked_at=now - timedelta(minutes=2))
     make_turn(agent, alice.user, None, asked_at=now - timedelta(minutes=1))
@@ -138,7 +139,11 @@ def test_inbound_sums_the_window_and_shows_the_newest_first(alice: Person, bob: 
     assert set(body) == {"agent", "window", "summary", "publicThreadStats", "topAskers", "recent"}
     assert set(body["agent"]) == OWNERS_FIELDS
     assert body["window"]["days"] == 7
-    assert body["summary"] == {"total": 33, "ok": 2, "denied": 31, "avgLatencyMs": 150, "distinctAskers": 2}
+    costs = {"costUsd": 0.25, "costReported": 1}
+    sums = {"total": 33, "ok": 2, "denied": 31, "avgLatencyMs": 150, "distinctAskers": 2}
+    assert body["summary"] == sums | costs
+    used = {"inputTokens": 7, "outputTokens": None, "costUsd": 0.25}
+    assert names(body["recent"], "usage") == [None, None, None, used, None]
     assert body["publicThreadStats"] == {"total": 0, "today": 0, "active": 0}
     assert [(top["login"], top["count"]) for top in body["topAskers"]] == [("bob", 32), ("(public)", 1)]
     assert names(body["recent"], "deniedReason") == ["in_progress", "timeout", "busy", None, None]
@@ -152,7 +157,10 @@ def test_inbound_sums_the_window_and_shows_the_newest_first(alice: Person, bob: 
 
 def test_inbound_of_an_agent_without_asks_is_all_zeros(alice: Person) -> None:
     body = api(alice.session).get(f"{AGENTS}/{make_agent(alice.user).pk}/inbound").json()
-    assert body["summary"] == {"total": 0, "ok": 0, "denied": 0, "avgLatencyMs": None, "distinctAskers": 0}
+    assert body["summary"] == {"total": 0, "ok": 0, "denied": 0, "avgLatencyMs": None, "distinctAskers": 0} | {
+        "costUsd": 0,
+        "costReported": 0,
+    }
     assert (body["topAskers"], body["recent"]) == ([], [])
 
 

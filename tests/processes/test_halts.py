@@ -15,7 +15,7 @@ from lab.hub_storage import manage
 from tests.operators.operator import Operator
 from tests.v1.caller import Caller, message
 
-WITHIN_S = 3.0  # documented as 1 s; the rest is for a busy machine
+WITHIN_S = 6.0  # documented as 1 s; the rest is for a busy machine
 
 
 async def rest(hub: HubProcess, verb: str, path: str, token: str, **body: Any) -> Any:
@@ -68,11 +68,12 @@ async def refusal_of(agent: Echo) -> str:
 @pytest.mark.parametrize("by", ["its owner", "staff", "staff, by its owner"])
 async def test_a_halted_agent_stands_still_and_comes_back(hub: HubProcess, alice: str, by: str) -> None:
     owner = hub.mint("owner", "session")
-    async with online(hub, Held) as agent:
+    async with online(hub, Held, agent={"concurrencyCap": 2}) as agent:
         asking = [
-            asyncio.create_task(send(url, agent.handle, "one", alice)) for url in (hub.urls[0], hub.urls[-1])
+            asyncio.create_task(send(url, agent.handle, text, alice))
+            for url, text in ((hub.urls[0], "one"), (hub.urls[-1], "another"))
         ]
-        await agent.heard("prompt")
+        await agent.heard("prompt", count=2)
         if by == "its owner":
             await rest(hub, "POST", f"/agents/{agent.agent['id']}/halt", owner, reason="enough")
         elif by == "staff":

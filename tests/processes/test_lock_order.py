@@ -71,3 +71,33 @@ async def test_an_address_is_replaced_while_its_task_ends(worked_hub: HubProcess
             await asyncio.gather(
                 *(alice.call(CREATE, {**address, "url": f"{address['url']}{n}"}) for n in range(6))
             )
+
+
+async def test_an_agent_moves_between_two_sessions_while_it_is_asked(worked_hub: HubProcess) -> None:
+    owner, caller = worked_hub.mint("mover", "session"), bearer(worked_hub.mint("asker", "session"))
+    channel, answers = worked_hub.mint("mover", "channel"), {200, 503}
+    async with (
+        Echo(worked_hub.urls[0], channel) as one,
+        Echo(worked_hub.urls[1], channel) as two,
+        web(worked_hub.url) as http,
+    ):
+        sessions = [one.session_id, two.session_id]
+        assert sessions[0] is not None
+        agent = await publish(worked_hub, owner, sessions[0], "mover", concurrencyCap=20)
+        asking = [asyncio.create_task(_ask_times(http, agent["handle"], caller)) for _ in range(ASKS_AT_ONCE)]
+        moved = 0
+        while not all(task.done() for task in asking):
+            body = {"sessionId": sessions[(moved + 1) % 2]}
+            answer = await http.patch(f"/api/v1/agents/{agent['id']}", json=body, headers=bearer(owner))
+            assert answer.status_code in (200, 409), answer.text
+            moved += answer.status_code == 200
+        assert {status for task in asking for status in task.result()} <= answers
+        body = {"sessionId": sessions[(moved + 1) % 2]}
+        answer = await http.patch(f"/api/v1/agents/{agent['id']}", json=body, headers=bearer(owner))
+        assert answer.status_code == 200, answer.text
+
+
+async def _ask_times(http: httpx.AsyncClient, handle: str, headers: dict[str, str]) -> list[int]:
+    """The statuses of some asks, one after another."""
+    body = envelope("SendMessage", question("are you there?"))
+    return [(await http.post(rpc_path(handle), json=body, headers=headers)).status_code for _ in range(ROUNDS)]

@@ -11,11 +11,12 @@ from lab.callers import bearer, reply_text, send, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import StartHub
 from lab.hub_storage import MakeStorage
+from tests.listening import listening
 from tests.native.test_file_transfer import CAP, break_off, unread, upload
 
 ACCOUNTS = 10
 EXPORTS = 40
-BATCH_FILL_S = 3.0
+ANSWERED_WITHIN_S = 10.0  # without connections for others it would wait for ever
 
 
 async def test_exports_and_silent_servers_leave_connections_to_others(
@@ -30,9 +31,8 @@ async def test_exports_and_silent_servers_leave_connections_to_others(
         await never.wait()
         writer.close()
 
-    silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
-    place = {"cardUrl": f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/card.json"}
-    async with web(hub.url) as client, AsyncExitStack() as connections:
+    async with listening(say_nothing) as port, web(hub.url) as client, AsyncExitStack() as connections:
+        place = {"cardUrl": f"http://127.0.0.1:{port}/card.json"}
         answering = await connections.enter_async_context(online(hub, Echo))
         for number in range(4):
             token = hub.mint(f"busy{number}", "channel")
@@ -51,8 +51,7 @@ async def test_exports_and_silent_servers_leave_connections_to_others(
         assert (await client.get("/readyz")).status_code == 200
         assert reply_text(await send(hub.url, answering.handle, "hi", alice)) == "echo: hi"
         assert (await client.get("/api/v1/agents", headers=bearer(alice))).json()["items"][0]["online"] is True
-        assert time.monotonic() - started < BATCH_FILL_S
+        assert time.monotonic() - started < ANSWERED_WITHIN_S
         never.set()
         assert {one.status_code for one in await asyncio.gather(*looking)} == {400}
         await break_off(begun)
-    silent.close()

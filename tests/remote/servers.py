@@ -173,6 +173,9 @@ async def serving(app: Any, port: int) -> AsyncIterator[None]:
     finally:
         server.should_exit = server.force_exit = True
         await running
+        for connection in list(server.server_state.connections):  # a forced exit leaves what still answers open
+            connection.transport.abort()
+        await asyncio.sleep(0)  # what is aborted is closed in the next round
 
 
 @dataclass(frozen=True)

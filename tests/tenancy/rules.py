@@ -113,6 +113,7 @@ ASKING: dict[str, Rule] = {
     f"POST {V}/peers/{{peer}}/route": Rule(may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True),
     f"POST {V}/peers/probe": Rule(may=May.SIGNED_IN, body={"prompt": "hi", "peers": ["unknown/nothing"]}),
     f"GET {V}/peers": Rule(may=May.SIGNED_IN),
+    f"GET {V}/questions": Rule(may=May.SIGNED_IN),
 }
 
 AGENTS: dict[str, Rule] = {
@@ -121,6 +122,7 @@ AGENTS: dict[str, Rule] = {
         may=May.MINE, body={"sessionId": "{spare_id}", "name": "new", "status": "draft"}, ok=(201,), writes=True
     ),
     f"POST {V}/agents/cards": Rule(may=May.SIGNED_IN, body={"cardUrl": "ftp://nowhere"}, ok=(400,)),
+    f"POST {V}/agents/bulk": Rule(may=May.BY_HAND, test="test_only_ones_own_agents_are_changed_by_rest"),
     f"GET {V}/agents/by-handle/{{owner}}/{{slug}}": Rule(may=May.SEES_AGENT),
     f"PATCH {V}/agents/{{agent_id}}": Rule(may=May.MINE, body={"tagline": "new"}, writes=True),
     f"DELETE {V}/agents/{{agent_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
@@ -282,8 +284,10 @@ PAGES: dict[str, Rule] = {
     "PAGE /consent": Rule(may=May.ANY_CALLER, ok=(302, 400)),
     "PAGE /device": Rule(may=May.BROWSER),
     "PAGE /account": Rule(may=May.BROWSER),
+    "PAGE /questions": Rule(may=May.BROWSER),
     "PAGE /desk": Rule(may=May.BROWSER),
     "PAGE /desk/states": Rule(may=May.BY_HAND, test="test_pages_of_ones_own_are_for_browsers_that_are_signed_in"),
+    "PAGE /desk/bulk": Rule(may=May.BROWSER),
     "PAGE /desk/publish": Rule(may=May.BROWSER),
     "PAGE /desk/connect": Rule(may=May.BROWSER),
     "PAGE /desk/remote": Rule(may=May.BROWSER),
@@ -293,7 +297,6 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/agents/{agent_id}/published": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit.csv": OWN_PAGE,
-    "PAGE /desk/agents/{agent_id}/audit/{name}.svg": OWN_PAGE,
     "PAGE /desk/connect/{credential_id}": OWN_PAGE,
     "PAGE /desk/connect/{credential_id}/state": OWN_PAGE,
     "PAGE /desk/sessions/{public_id}": Rule(may=May.OWN_PAGE, least_rank=1),

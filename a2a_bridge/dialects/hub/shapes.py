@@ -7,8 +7,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from a2a_bridge.requests import Request
 from a2a_bridge.tasks import record
-from a2a_bridge.tasks.record import ArtifactEvent, Role, State, TaskEvent, text_in
-from agents.transcript.pieces import plain_text_in
+from a2a_bridge.tasks.record import ArtifactEvent, Role, State, TaskEvent, metadata_with_usage, text_in
+from agents.transcript.pieces import Json, plain_text_in
 from kit.describe import Time
 
 StateName = Literal["WORKING", "INPUT_REQUIRED", "AUTH_REQUIRED", "COMPLETED", "FAILED", "CANCELED", "REJECTED"]
@@ -51,12 +51,16 @@ class TaskStatus(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True, rename="camel"):
-    """A question and what became of it; `contextId` repeats the question's messageId."""
+    """A question and what became of it; `contextId` repeats the question's messageId.
+
+    `metadata`: under `usage` what the turn used, where its agent reports it.
+    """
 
     id: str
     context_id: str
     status: TaskStatus
     history: list[TaskMessage] | UnsetType = UNSET
+    metadata: Json | UnsetType = UNSET
 
 
 class StreamEvent(Struct, frozen=True):
@@ -78,7 +82,9 @@ def render_task(task: record.Task, history_length: int | None) -> Task:
         said = _question(task.message) if task.approvals else _message(task.message)
     if task.is_interrupted and task.message is not None:
         history.append(_message(task.message))
-    return Task(task.id, task.context_id, TaskStatus(STATE_NAMES[task.state], task.updated_at, said), history)
+    metadata = UNSET if task.usage is None else metadata_with_usage(UNSET, task.usage)
+    status = TaskStatus(STATE_NAMES[task.state], task.updated_at, said)
+    return Task(task.id, task.context_id, status, history, metadata)
 
 
 def render_answer(task: record.Task, request: Request) -> Task:

@@ -22,6 +22,7 @@ from a2a_bridge.tasks.record import (
     StatusEvent,
     Task,
     TaskEvent,
+    metadata_with_usage,
 )
 from agents.transcript.pieces import Json, Part
 from kit.describe import Time
@@ -104,6 +105,7 @@ class OldStatusUpdate(Struct, frozen=True, rename="camel", tag_field="kind", tag
     context_id: str
     status: OldStatus
     final: bool
+    metadata: Json | UnsetType = UNSET
 
 
 class OldArtifactUpdate(Struct, frozen=True, rename="camel", tag_field="kind", tag="artifact-update"):
@@ -126,13 +128,14 @@ def render_task(task: Task, history_length: int | None, *, is_announced: bool = 
     if status.message is not UNSET and not is_announced:
         said.append(status.message)
     artifacts = [_artifact(task, one) for one in task.artifacts if _has_shown(one.parts)]
+    metadata = task.metadata if task.usage is None else metadata_with_usage(task.metadata, task.usage)
     return OldTask(
         id=task.id,
         context_id=task.context_id,
         status=status,
         artifacts=artifacts or UNSET,
         history=last(_once(said), history_length),
-        metadata=_public(task.metadata),
+        metadata=_public(metadata),
     )
 
 
@@ -219,7 +222,8 @@ def _status_update(task: Task, event: StatusEvent) -> OldStatusUpdate:
     """The update of an event; the end of a task says what the task says."""
     is_end = event.state in TERMINAL
     status = _status_of(task) if is_end else _status(task, event.state, event.at, event.message)
-    return OldStatusUpdate(task.id, task.context_id, status, is_end)
+    metadata = UNSET if event.usage is None else metadata_with_usage(UNSET, event.usage)
+    return OldStatusUpdate(task.id, task.context_id, status, is_end, metadata)
 
 
 def _status_frame(task: Task) -> OldStatusUpdate:

@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from a2a_bridge.dialects.reading import last
 from a2a_bridge.requests import Get, List, PushTarget, Request, Send
 from a2a_bridge.tasks import record
-from a2a_bridge.tasks.record import ArtifactEvent, Role, State, StatusEvent, TaskEvent
+from a2a_bridge.tasks.record import ArtifactEvent, Role, State, StatusEvent, TaskEvent, metadata_with_usage
 from a2a_bridge.tasks.store import TaskPage as FoundPage
 from agents.transcript.pieces import Json, Part
 from kit.describe import Time
@@ -98,11 +98,12 @@ class TaskPage(Struct, frozen=True, rename="camel"):
 
 
 class StatusUpdate(Struct, frozen=True, rename="camel"):
-    """A task's state changed, or the agent said how far it is."""
+    """A task's state changed, or the agent said how far it is. `metadata`: at the end of a turn, what it used."""
 
     task_id: str
     context_id: str
     status: Status
+    metadata: Json | UnsetType = UNSET
 
 
 class ArtifactUpdate(Struct, frozen=True, rename="camel"):
@@ -154,7 +155,8 @@ def render_task(task: record.Task, history_length: int | None, *, with_artifacts
     history = last([_message(task, one) for one in task.history], history_length)
     said = UNSET if task.message is None else _message(task, task.message)
     status = Status(STATE_NAMES[task.state], task.updated_at, said)
-    return Task(task.id, task.context_id, status, artifacts or UNSET, history or UNSET, task.metadata)
+    metadata = task.metadata if task.usage is None else metadata_with_usage(task.metadata, task.usage)
+    return Task(task.id, task.context_id, status, artifacts or UNSET, history or UNSET, metadata)
 
 
 def render_answer(task: record.Task, request: Request) -> Sent:
@@ -185,7 +187,8 @@ def render_event(task: record.Task, event: TaskEvent, *, is_last: bool) -> Seque
 def render_status_update(task: record.Task, event: StatusEvent) -> StatusUpdate:
     """A TaskStatusUpdateEvent."""
     said = UNSET if event.message is None else _message(task, event.message)
-    return StatusUpdate(task.id, task.context_id, Status(STATE_NAMES[event.state], event.at, said))
+    metadata = UNSET if event.usage is None else metadata_with_usage(UNSET, event.usage)
+    return StatusUpdate(task.id, task.context_id, Status(STATE_NAMES[event.state], event.at, said), metadata)
 
 
 def render_artifact_update(task: record.Task, event: ArtifactEvent) -> ArtifactUpdate:

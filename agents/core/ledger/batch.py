@@ -227,6 +227,8 @@ class _Batch:
     def _release(self) -> None:
         if chat_ids := [work.chat_id for work in self._releases if work.chat_id]:
             statements.release_turns(self._database, chat_ids, self._moment)
+        if used := {work.chat_id: work.usage for work in self._releases if work.chat_id and work.usage}:
+            statements.record_usage(self._database, used)
         if session_ids := [work.session_id for work in self._releases if work.session_id is not None]:
             statements.release_sessions(self._database, session_ids, self._moment)
 

@@ -13,6 +13,7 @@ from agents.core.ledger.texts import statement, table
 from agents.core.ledger.work import Result, Settle
 from agents.core.types import Ask, SettledTurn
 from agents.models.choices import Outcome
+from agents.transcript.pieces import Usage
 from kit import sql
 
 REFUSALS_WINDOW = timedelta(seconds=60)
@@ -44,11 +45,14 @@ class Ends:
         self._database = database
         self._events = events
         self._results = results
+        self._used: dict[str, Usage] = {}
 
     def add(self, i: int, work: Settle) -> None:
         """One more, at that place."""
         self.settles[i] = work
         self.returns_budget = self.returns_budget or work.ending.returns_budget
+        if work.ending.usage is not None:
+            self._used[work.turn.ask.chat_id] = work.ending.usage
 
     @property
     def may_all_be_first(self) -> bool:
@@ -62,12 +66,17 @@ class Ends:
 
     def send(self, moment: Moment) -> Answer:
         """End the turns, at least one; the answer says which were open."""
-        return statements.settle(self._database, self._rows(), moment)
+        ends = statements.settle(self._database, self._rows(), moment)
+        if self._used:  # also where another process ended the turn
+            statements.record_usage(self._database, self._used)
+        return ends
 
     def send_as_first(self, moment: Moment) -> None:
         """End the turns, on PostgreSQL; it fails the transaction where one is not open any more."""
         if self.settles:
             statements.settle_all(self._database, self._rows(), moment)
+        if self._used:
+            statements.record_usage(self._database, self._used)
         for i, work in self.settles.items():
             self._win(i, work)
 
@@ -116,14 +125,16 @@ class Ends:
         ask, ending = work.turn.ask, work.ending
         if ask.source is not None:
             ending = clone_files_for_source(self._database, ask, ask.source, ending)
-        self._results[i] = SettledTurn(ending.outcome, ending.reason, ending.text, work.has_extra_writes)
+        self._results[i] = SettledTurn(
+            ending.outcome, ending.reason, ending.text, work.has_extra_writes, usage=ending.usage
+        )
         self._events.settled(work.turn, ending)
 
 
 def _as_stored(work: Settle, outcome: str, reason: str) -> SettledTurn:
     """The winner's end; its text is only known here when it says the same."""
     text = work.ending.text if outcome == work.ending.outcome else ""
-    return SettledTurn(Outcome(outcome), reason, text, work.has_extra_writes)
+    return SettledTurn(Outcome(outcome), reason, text, work.has_extra_writes, usage=work.ending.usage)
 
 
 def write_refusals(database: Database, refused: Sequence[tuple[Ask, Denied]], moment: Moment) -> None:

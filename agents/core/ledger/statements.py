@@ -9,6 +9,7 @@ from agents.core.ledger.database import Answer, Database
 from agents.core.ledger.texts import NOW, READ_CLOCK, Statement, checked, insert, statement, table
 from agents.core.types import Ask, OpenTurn
 from agents.models.session import PROCESS_DEAD_S
+from agents.transcript.pieces import Usage
 from kit.durations import seconds
 
 GRACE = timedelta(seconds=seconds(60.0))
@@ -51,6 +52,15 @@ class EndingRow(NamedTuple):
     reason: str
     latency_ms: int | None
     keeps_claim: int
+
+
+class UsageRow(NamedTuple):
+    """What the agent reported that one turn used."""
+
+    chat_id: str
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_microusd: int | None
 
 
 class QueuedRow(NamedTuple):
@@ -97,7 +107,9 @@ SPEND_OF_CALLERS = insert(
     CallerSpendingRow._fields,
     """
 ON CONFLICT (agent_id, caller_id) DO UPDATE SET day = excluded.day, queries = excluded.queries
-  + CASE WHEN agents_callerbudget.day = excluded.day THEN agents_callerbudget.queries ELSE 0 END
+  + CASE WHEN agents_callerbudget.day = excluded.day THEN agents_callerbudget.queries ELSE 0 END,
+  cost_microusd
+  = CASE WHEN agents_callerbudget.day = excluded.day THEN agents_callerbudget.cost_microusd ELSE 0 END
 """,
 )
 _SPEND = statement(
@@ -126,6 +138,37 @@ RETURNING chat_id, agent_id, usage_day
     grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
 )
 _SETTLE_ALL = checked(_SETTLE, "turns")
+# A turn's usage counts once, on the day of its question: the turns of `used` that have none yet. The row of that
+# turn is written last, so that the sums before it see which are new.
+_NEW_COSTS = """
+  SELECT t.agent_id, {group}, CAST(SUM(v.column4) AS bigint) AS cost
+  FROM {{used}} AS v JOIN agents_turn t ON t.chat_id = v.column1
+  WHERE t.usage_day IS NOT NULL AND v.column4 > 0
+    AND t.input_tokens IS NULL AND t.output_tokens IS NULL AND t.cost_microusd IS NULL
+  GROUP BY t.agent_id, {group}
+"""
+_USED = table("used", "text", "bigint", "bigint", "bigint")
+_RECORD_USAGE = (
+    statement(
+        "UPDATE agents_dailyusage SET cost_microusd = cost_microusd + n.cost FROM ("
+        + _NEW_COSTS.format(group="t.usage_day")
+        + ") AS n WHERE agents_dailyusage.agent_id = n.agent_id AND agents_dailyusage.day = n.usage_day",
+        used=_USED,
+    ),
+    statement(
+        "UPDATE agents_callerbudget SET cost_microusd = cost_microusd + n.cost FROM ("
+        + _NEW_COSTS.format(group="t.caller_id, t.usage_day")
+        + ") AS n WHERE agents_callerbudget.agent_id = n.agent_id AND agents_callerbudget.caller_id = n.caller_id"
+        " AND agents_callerbudget.day = n.usage_day",
+        used=_USED,
+    ),
+    statement(
+        "UPDATE agents_turn SET input_tokens = v.column2, output_tokens = v.column3, cost_microusd = v.column4"
+        " FROM {used} AS v WHERE chat_id = v.column1"
+        " AND input_tokens IS NULL AND output_tokens IS NULL AND cost_microusd IS NULL",
+        used=_USED,
+    ),
+)
 # Run on PostgreSQL alone. `count` makes it lock all sessions before it reads the clock.
 _LOCK_SESSIONS = statement(
     """
@@ -223,6 +266,16 @@ def settle(database: Database, endings: Sequence[EndingRow], moment: Moment) -> 
 def settle_all(database: Database, endings: Sequence[EndingRow], moment: Moment) -> None:
     """End turns that are all open, on PostgreSQL: it fails the transaction (DIVISION_BY_ZERO) where one is not."""
     database.send(_SETTLE_ALL, moment.values | database.table_of("endings", endings) | {"turns": len(endings)})
+
+
+def record_usage(database: Database, used: Mapping[str, Usage]) -> None:
+    """Keep what turns used, by chat id, and count it on the days of their questions; what is kept stays."""
+    rows = [
+        UsageRow(chat_id, one.input_tokens, one.output_tokens, one.cost_microusd) for chat_id, one in used.items()
+    ]
+    values = database.table_of("used", rows)
+    for one in _RECORD_USAGE:
+        database.send(one, values)
 
 
 def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[str | None, str]]:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from agents.core.errors import Denied
 from agents.core.types import Ask, Ending, OpenTurn, SettledTurn
+from agents.transcript.pieces import Usage
 from agents.transcript.recording import NewEvent
 from kit import sql
 
@@ -50,12 +51,13 @@ class Withdraw(Struct, frozen=True):
 class Release(Struct, frozen=True):
     """Free the lingering claim of one ended turn, or all of a session's. Result: None.
 
-    `late`: the reply that came after the end; the transcript keeps it.
+    `late`: the reply that came after the end; the transcript keeps it. `usage`: what the agent reported with it.
     """
 
     chat_id: str | None = None
     session_id: int | None = None
     late: str = ""
+    usage: Usage | None = None
 
 
 class Record(Struct, frozen=True):

@@ -31,7 +31,7 @@ from agents.links.channel.frames import (
 from agents.links.channel.payloads import TaskArtifact, TaskStatus, kept_of
 from agents.links.channel.prompts import LONGEST_TURN_S, REPLY_GRACE_S, Prompts
 from agents.links.channel.requests import OpenRequests, Say, find_acting_for
-from agents.models import Event, Turn
+from agents.models import Agent, Event, Session, Turn
 from agents.models.choices import AGENTS_OWN_WORDS, Failure, Outcome
 from agents.transcript import permissions
 from agents.transcript.permissions import NoSuchRequest, TooManyPending
@@ -160,12 +160,13 @@ def unfinished_of(session_id: int) -> list[Unfinished]:
     A program goes on with a question when its socket is lost: it must not act for its owner then.
     """
     now = db_now()
+    lately = Turn.objects.filter(session_id=session_id, asked_at__gt=now - timedelta(seconds=LONGEST_TURN_S))
+    owner = Session.objects.filter(pk=session_id).values("owner_id")
+    # Of any agent of the owner: the one that was asked here may have moved to another session since.
+    of_agents = lately.filter(agent__in=Agent.objects.filter(owner__in=owner)).values("pk")
+    of_session = lately.filter(agent=None).values("pk")
     recent = Turn.objects.filter(
-        Q(agent__session_id=session_id) | Q(agent=None),
-        session_id=session_id,
-        asked_at__gt=now - timedelta(seconds=LONGEST_TURN_S),
-        connection_id__isnull=False,
-        caller__isnull=False,
+        pk__in=of_agents.union(of_session, all=True), connection_id__isnull=False, caller__isnull=False
     ).exclude(reason=Failure.NOT_DELIVERED)
     # Most sessions come back without a question of late: one query instead of three.
     if not recent.exists():

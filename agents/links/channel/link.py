@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from accounts.sealing import pseudonym
 from agents.core.errors import NoReceipt, NotDelivered
 from agents.core.ports import Release, RouteOrigin
@@ -230,7 +232,7 @@ class ChannelLink:
         """Pass a reply to the turn that waits here. A final without such a turn is late: it frees the agent."""
         if not self._waiting.take(message) and isinstance(message, Final):
             late = self._waiting.late_text(message)
-            self._tasks.start(self._release(message.chat_id, late), name="release")
+            self._tasks.start(self._release(message.chat_id, late, message.usage), name="release")
 
     async def _send_to_socket(self, prompt: Prompt) -> bool:
         """Send the prompt to the socket; returns whether the reply may be a direct message."""
@@ -271,7 +273,7 @@ class ChannelLink:
         return taken.may_be_direct
 
     async def _send_final(self, home: str, final: Final) -> None:
-        addressed = Final(final.chat_id, final.chunks, final.text, final.reason, self._me, final.direct)
+        addressed = replace(final, reply_to=self._me)
         # Before sending, for the same reason as a receipt.
         got = self._finals[final.chat_id] = asyncio.Event()
         await self._post.send(home, addressed)  # no receiver proves nothing: the home may be resubscribing

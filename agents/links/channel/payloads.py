@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct
 
 from agents.models.choices import Failure, Interruption
-from agents.transcript.pieces import ArtifactPiece, Json, Part, StatusNote
+from agents.transcript.pieces import ArtifactPiece, Json, Part, ReportedUsage, StatusNote
 from kit import strict_json
 from kit.strict_json import UnreadableText
 
@@ -36,11 +36,15 @@ KEPT_STATES = frozenset({"working", "failed", "rejected"})  # the text of the ot
 
 
 class Reply(Struct, frozen=True, rename="camel"):
-    """Payload of a whole reply. `direct`: no more than an answer, for callers who take one without a task."""
+    """Payload of a whole reply. `direct`: no more than an answer, for callers who take one without a task.
+
+    `usage`: what the turn used; of several frames of a reply the last one that says it stands.
+    """
 
     chat_id: Id
     text: str
     direct: bool = False
+    usage: ReportedUsage | None = None
 
 
 class ReplyChunk(Struct, frozen=True, rename="camel"):
@@ -49,6 +53,7 @@ class ReplyChunk(Struct, frozen=True, rename="camel"):
     chat_id: Id
     text: str
     done: bool = False
+    usage: ReportedUsage | None = None
 
 
 class TaskStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -61,6 +66,7 @@ class TaskStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
     state: State
     text: str = ""
     metadata: Json | msgspec.UnsetType = UNSET
+    usage: ReportedUsage | None = None
 
     @property
     def is_note(self) -> bool:
@@ -141,6 +147,8 @@ def kept_of(said: TaskStatus | TaskArtifact) -> str | None:
         said = msgspec.structs.replace(said, parts=tuple(_without_bytes(part) for part in said.parts))
     elif said.state not in KEPT_STATES:
         return None
+    elif said.usage is not None:
+        said = msgspec.structs.replace(said, usage=None)
     return msgspec.json.encode(said).decode()
 
 

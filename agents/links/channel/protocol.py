@@ -12,7 +12,7 @@ from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.channel.frames import FROM_AGENT, TO_AGENT, BadFrame, ChatEvent
 from agents.links.channel.payloads import Reply, ReplyChunk, ReplyFrame, TaskArtifact, TaskStatus, size_of_json
 from agents.models.choices import Failure
-from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, Extra
+from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, Extra, Usage
 from kit.describe import CHANNEL_TOKEN, Socket
 
 MAX_FRAME_BYTES = 4 * 1_048_576  # kept by the server: a reply of 1 MiB is longer once JSON escapes it
@@ -33,7 +33,7 @@ class AwaitedReply(Struct):
 
     `tells`: the end of the agent's turn ends it.
     `is_over`: the reply passed a cap and was reported as failed, but the agent has not finished it.
-    `is_wanted`: its caller has not canceled it.
+    `is_wanted`: its caller has not canceled it. `usage`: what the turn used, as a frame said last.
     """
 
     home: str
@@ -43,6 +43,7 @@ class AwaitedReply(Struct):
     is_wanted: bool = True
     pieces: int = 0
     size_bytes: int = 0
+    usage: Usage | None = None
     open_artifacts: frozenset[str] = frozenset()  # mostly none: an empty set of its own would take 200 bytes
 
     def has_open(self, artifact_id: str) -> bool:
@@ -158,12 +159,17 @@ class ChannelProtocol:
         return [failed, *self._finish(large.chat_id)] if large.is_finished else [failed]
 
     def _whole(self, reply: Reply, expected: AwaitedReply) -> list[Report]:
+        if reply.usage is not None:
+            expected.usage = reply.usage.kept
         _check_whole(reply)
         del self._expected[reply.chat_id]
         is_direct = reply.direct and not expected.pieces
-        return [Report(expected.home, Final(reply.chat_id, expected.pieces, reply.text, direct=is_direct))]
+        final = Final(reply.chat_id, expected.pieces, reply.text, direct=is_direct, usage=expected.usage)
+        return [Report(expected.home, final)]
 
     def _chunk(self, chunk: ReplyChunk, expected: AwaitedReply) -> list[Report]:
+        if chunk.usage is not None:
+            expected.usage = chunk.usage.kept
         if expected.is_over:
             return self._finish(chunk.chat_id) if chunk.done else []
         reports: list[Report] = []
@@ -178,6 +184,8 @@ class ChannelProtocol:
 
     def _ended(self, status: TaskStatus, expected: AwaitedReply) -> list[Report]:
         """A state that ends the reply; `completed` without words leaves it to the chunks."""
+        if status.usage is not None:
+            expected.usage = status.usage.kept
         if expected.is_over:
             return self._finish(status.chat_id)
         _check_whole(status)
@@ -211,7 +219,7 @@ def _check_whole(reply: Reply | TaskStatus) -> None:
 
 
 def _final(chat_id: str, expected: AwaitedReply, text: str | None = None, reason: str = "") -> Report:
-    return Report(expected.home, Final(chat_id, expected.pieces, text, str(reason)))
+    return Report(expected.home, Final(chat_id, expected.pieces, text, str(reason), usage=expected.usage))
 
 
 def size_of(text: str) -> int:

@@ -237,7 +237,7 @@ class RemoteLink:
         """Pass the end to the turn that waits here; without one, the claim is free now."""
         if not self._waiting.take(final):
             late = self._waiting.late_text(final)
-            self._tasks.start(self._release(final.chat_id, late), name="release")
+            self._tasks.start(self._release(final.chat_id, late, final.usage), name="release")
 
 
 def _get_known(ask: Ask) -> Known:

@@ -14,10 +14,12 @@ from accounts.admin_site import OwnerScopedAdmin, make_filter, site
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.core import directory, halt_rules
+from agents.core.agent_moves import NotMovable
 from agents.core.directory import AgentActivity, block_caller, load_agent_activity
 from agents.core.halt_rules import HaltSubject
 from agents.models import Agent, CallerBlock, Halt
-from agents.web.forms import EDITABLE, AgentForm, LoginField, make_new_agent_form
+from agents.models.choices import CHANNEL_LINK
+from agents.web.forms import EDITABLE, LoginField, PresentAgentForm, make_new_agent_form
 
 NAMED_CALLERS = ("allowed_logins", "caller_budgets")
 ACTIVITY_FIELDS = ("is_online", "today", "all_time", "last_asked")
@@ -57,7 +59,7 @@ class AgentList(ChangeList):
 
 @admin.register(Agent, site=site)
 class AgentAdmin(OwnerScopedAdmin):
-    """Kept agents. Session, handle and owner are fixed at publishing; deleting is soft."""
+    """Kept agents. Handle and owner are fixed at publishing; deleting is soft."""
 
     owner_lookup = "owner"
     writes = ("add", "change", "delete")
@@ -80,17 +82,18 @@ class AgentAdmin(OwnerScopedAdmin):
     # One agent, by the desk's forms.
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """For a new agent the user chooses among their sessions; a present one keeps its session."""
-        form = AgentForm if change else make_new_agent_form(cast(User, request.user))
+        """For a new agent the user chooses among their sessions; a present one may move to another."""
+        form = PresentAgentForm if change else make_new_agent_form(cast(User, request.user))
         return super().get_form(request, obj, change, **{**kwargs, "form": form})
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """The settings; of a present agent also what it is and does."""
         if obj is None:
             return ("session", "slug", *EDITABLE, *NAMED_CALLERS)
+        session = "session" if obj.session.link == CHANNEL_LINK else "session_name"
         return (
             "handle",
-            "session_name",
+            session,
             *ACTIVITY_FIELDS,
             *EDITABLE,
             *NAMED_CALLERS,
@@ -109,6 +112,14 @@ class AgentAdmin(OwnerScopedAdmin):
         except (directory.HandleTaken, QuotaExceeded) as refused:
             self.message_user(request, f"Not published: {refused}.", messages.ERROR)
             return HttpResponseRedirect(reverse("admin:agents_agent_add"))
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Save, unless the agent cannot move to the chosen session now."""
+        try:
+            return super().change_view(request, object_id, *args, **kwargs)
+        except NotMovable as refused:
+            self.message_user(request, f"Not saved: {refused}.", messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:agents_agent_change", args=[object_id]))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Write through the form, as the desk does."""

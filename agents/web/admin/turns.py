@@ -12,6 +12,8 @@ from accounts.audit_log import record_reading
 from agents.core.errors import REASON_WORDS, describe_reason
 from agents.models import Agent, Turn
 from agents.web.desk.audit import csv_of
+from kit.money import format_usd
+from kit.page_tags import describe_duration
 
 SHORT_CHARS = 60
 
@@ -49,7 +51,7 @@ class TurnAdmin(OwnerScopedAdmin):
     owner_lookup = "agent__owner"  # and, without an agent, session__owner: see owned_by
     list_display = (
         *("asked_at", "asked_whom", "caller_login", "short_question"),
-        *("surface", "outcome", "why", "latency", "repeats"),
+        *("surface", "outcome", "why", "latency", "cost", "repeats"),
     )
     list_filter = ("outcome", ReasonFilter, "surface", OwnAgentFilter, "asked_at")
     list_select_related = ("agent", "session", "caller")
@@ -67,6 +69,9 @@ class TurnAdmin(OwnerScopedAdmin):
         "reason",
         "latency",
         "repeats",
+        "input_tokens",
+        "output_tokens",
+        "cost",
         "settled_at",
         "chat_id",
     )
@@ -112,7 +117,12 @@ class TurnAdmin(OwnerScopedAdmin):
     @admin.display(description="latency", ordering="latency_ms")
     def latency(self, turn: Turn) -> str:
         """How long the answer took."""
-        return self.get_empty_value_display() if turn.latency_ms is None else f"{turn.latency_ms:,} ms"
+        return self.get_empty_value_display() if turn.latency_ms is None else describe_duration(turn.latency_ms)
+
+    @admin.display(description="cost", ordering="cost_microusd")
+    def cost(self, turn: Turn) -> str:
+        """What its agent reported that it cost."""
+        return self.get_empty_value_display() if turn.cost_microusd is None else format_usd(turn.cost_microusd)
 
     @admin.action(description="Export the chosen turns as CSV")
     def export_csv(self, request: HttpRequest, queryset: QuerySet[Turn]) -> StreamingHttpResponse:

@@ -1,7 +1,7 @@
 """`/desk/agents/{id}/audit`: who asked one agent what, how it went, and whom to answer no more."""
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -9,14 +9,7 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.db.models.functions import Length
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-    HttpResponseBase,
-    HttpResponseRedirect,
-    StreamingHttpResponse,
-)
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
@@ -27,21 +20,20 @@ from agents.core.directory import UnknownLogin, block_caller, get_users_by_login
 from agents.core.errors import describe_reason
 from agents.models import Agent, CallerBlock, Turn
 from agents.web.availability import states_of
-from agents.web.desk import figures, get_own_agent, require_owner
+from agents.web.desk import charts, figures, get_own_agent, require_owner
 from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
+from kit.money import decimal_usd
 
 ON_A_PAGE = 25
 OPEN = "open"
 OUTCOMES = {"completed": "answered", "failed": "failed", "denied": "refused", OPEN: "open"}
-PICTURE_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # pygal writes its styles into the picture
-)
 
 
 @never_cache
+@gzip_page
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_owner
 def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
@@ -61,6 +53,8 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         "cut_at": cut_at,
         "most": f"{figures.MOST_TURNS:,}",
         "days": days,
+        "asks_chart": charts.asks_chart(days),
+        "latency_chart": charts.latency_chart(window.days, latencies.days),
         "total": sum(day.total for day in days),
         "answered": sum(day.answered for day in days),
         "latency": latencies.all,
@@ -93,36 +87,10 @@ def as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase
     return csv_of(request, _chosen(request, turns), f"{agent.slug}-{window.count}-days.csv")
 
 
-@never_cache
-@gzip_page
-@require_safe
-@require_owner
-def chart(request: HttpRequest, owner: User, agent_id: int, name: str) -> HttpResponse:
-    """One of the CHARTS, as `image/svg+xml`."""
-    if name not in CHARTS:
-        raise Http404
-    agent = get_own_agent(agent_id, owner)
-    window = read_window(request.GET, db_now())
-    turns, _ = figures.asks_in_window(agent, window)
-    headers = {"Content-Security-Policy": PICTURE_POLICY}
-    return HttpResponse(CHARTS[name](turns, window), content_type="image/svg+xml", headers=headers)
-
-
 def _filters(request: HttpRequest, window: Window) -> dict[str, Any]:
     """The query that shows the same list."""
     chosen = {"outcome": request.GET.get("outcome", ""), "asker": _asker(request)}
     return {"days": window.count, "tz": window.zone, **{name: value for name, value in chosen.items() if value}}
-
-
-def _asks(turns: QuerySet[Turn], window: Window) -> bytes:
-    return figures.asks_chart(figures.by_day(turns, window))
-
-
-def _latency(turns: QuerySet[Turn], window: Window) -> bytes:
-    return figures.latency_chart(window.days, figures.latencies(turns, window).days)
-
-
-CHARTS: dict[str, Callable[[QuerySet[Turn], Window], bytes]] = {"asks": _asks, "latency": _latency}
 
 
 def _about(agent: Agent, window: Window) -> dict[str, Any]:
@@ -185,6 +153,9 @@ COLUMNS = (
     "why",
     "latency_ms",
     "repeats",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
     "chat_id",
     "question",
 )
@@ -236,7 +207,9 @@ def _cells(turn: Turn) -> Sequence[object]:
     caller = turn.caller.login if turn.caller else "(public)"
     return (
         *(iso(turn.asked_at), turn.asked, caller, turn.surface, turn.outcome or "open", turn.reason),
-        *(describe_reason(turn.reason), turn.latency_ms, turn.repeats, turn.chat_id, turn.question),
+        *(describe_reason(turn.reason), turn.latency_ms, turn.repeats),
+        *(turn.input_tokens, turn.output_tokens, decimal_usd(turn.cost_microusd)),
+        *(turn.chat_id, turn.question),
     )
 
 

@@ -1,23 +1,18 @@
-"""What an agent was asked in the last days, in numbers and as charts (SVG); what is read is bounded.
+"""What an agent was asked in the last days, in numbers; what is read is bounded.
 
-The days are those of the visitor's calendar: a window is so many days in a time zone, today the last. The charts
-have the page's colours, light and dark.
+The days are those of the visitor's calendar: a window is so many days in a time zone, today the last.
 """
 
-import itertools
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
-from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
-import pygal
 from django.db.models import Case, Count, IntegerField, Max, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
 from django.http import QueryDict
-from pygal.style import Style
 
 from agents.models import Agent, Turn
 from agents.models.choices import Outcome
@@ -195,106 +190,3 @@ def _percentile(sizes: Sequence[int], percent: int) -> int:
 def _zones() -> frozenset[str]:
     """The valid names of time zones; `ZoneInfo` would look for any other name as a file."""
     return frozenset(available_timezones())
-
-
-WIDTH, HEIGHT = 520, 300
-LINES = {"p50": 3, "p95": 6, "p99": 2}  # widths: on few answers p99 lies upon p95, and both are seen
-COLOURS = """inline:
-:root { --ink: #53615d; --line: #d9e0dd; --good: #0f766e; --bad: #b3261e; --busy: #b26a00; --open: #7c8a86; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #a3b1ad; --line: #2c3835; --good: #5eead4; --bad: #ff9a92; --busy: #f5b94d; --open: #71807b; }
-}
-.series .line { stroke-width: inherit !important; }"""
-
-
-def asks_chart(days: Sequence[Day]) -> bytes:
-    """Asks per day, one bar a day, by what became of them."""
-    chart = pygal.StackedBar(**_look(("good", "bad", "busy", "open")))
-    _label(chart, [one.day for one in days])
-    for name in ("answered", "failed", "refused", "open"):
-        chart.add(name, [getattr(one, name) or None for one in days])
-    chart.y_labels = scale(max((one.total for one in days), default=0))
-    return _svg(chart)
-
-
-def latency_chart(days: Sequence[date], latencies: Sequence[Latency]) -> bytes:
-    """Time to an answer, per day, in seconds or, if all came within one, in ms; a day without answers is a gap."""
-    most = max((one.p99 or 0 for one in latencies), default=0)
-    ms, unit = (1000, "seconds") if most >= 1000 else (1, "ms")
-    chart = pygal.Line(**_look(("good", "busy", "bad")), allow_interruptions=True, y_title=unit)
-    _label(chart, days)
-    for name, width in LINES.items():
-        found = [getattr(one, name) for one in latencies]
-        times = [None if one is None else one / ms for one in found]
-        chart.add(name, times, stroke_style={"width": width}, dots_size=width)
-    chart.y_labels = scale(most // ms + 1)
-    return _svg(chart)
-
-
-def scale(most: int) -> list[int]:
-    """The numbers beside the bars: at most five, from 0 to `most` or above, in round steps."""
-    steps = (times * 10**power for power in itertools.count() for times in (1, 2, 5))
-    step = next(step for step in steps if 4 * step >= most)
-    above = -(-max(most, 1) // step)
-    return [number * step for number in range(above + 1)]
-
-
-def _look(colours: Sequence[str]) -> dict[str, Any]:
-    style = Style(
-        background="transparent",
-        plot_background="transparent",
-        foreground="var(--ink)",
-        foreground_strong="var(--ink)",
-        foreground_subtle="var(--line)",
-        guide_stroke_color="var(--line)",
-        major_guide_stroke_color="var(--line)",
-        guide_stroke_dasharray="none",
-        major_guide_stroke_dasharray="none",
-        colors=tuple(f"var(--{colour})" for colour in colours),
-        font_family="system-ui, sans-serif",
-        label_font_size=14,
-        major_label_font_size=14,
-        legend_font_size=14,
-        no_data_font_size=14,
-        opacity="1",
-        transition="none",
-    )
-    return {
-        "style": style,
-        "css": ["file://style.css", "file://graph.css", COLOURS],
-        "js": (),
-        "width": WIDTH,
-        "height": HEIGHT,
-        "margin": 8,
-        "margin_right": 24,
-        "truncate_label": -1,
-        "legend_at_bottom": True,
-        "legend_at_bottom_columns": len(colours),
-        "legend_box_size": 12,
-        "include_x_axis": True,
-        "y_labels_major_count": 5,
-        "show_minor_y_labels": False,
-        "disable_xml_declaration": True,
-        "no_data_text": "Nothing yet",
-    }
-
-
-def _label(chart: Any, days: Sequence[date]) -> None:
-    """Every day, or of many each fifth."""
-    chart.x_labels = [f"{day.day} {day:%b}" for day in days]
-    if len(days) > 10:
-        chart.x_labels_major_every = 5
-        chart.show_minor_x_labels = False
-
-
-def _svg(chart: Any) -> bytes:
-    chart.add_xml_filter(_without_scripts)
-    text: str | bytes = chart.render()
-    return text.encode() if isinstance(text, str) else text
-
-
-def _without_scripts(root: Any) -> Any:
-    for parent in list(root.iter()):
-        for child in [one for one in parent if str(one.tag).endswith("script")]:
-            parent.remove(child)
-    return root

@@ -12,12 +12,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.models import User
+from agents.core.bulk_changes import load_halted
 from agents.core.directory import usage_today
 from agents.models import Agent, Session
 from agents.models.session import SEEN_AT
 from agents.transcript.access import role_of, sessions_visible_to
 from agents.web.availability import State, states_of
 from agents.web.desk import require_owner, require_owner_json
+from agents.web.desk.week import MOST_TURNS, AskCounts, Week, load_week
+from kit.clock import db_now
 
 ON_A_PAGE = 20
 MOST_ASKED_FOR = 3 * ON_A_PAGE
@@ -25,11 +28,13 @@ MOST_ASKED_FOR = 3 * ON_A_PAGE
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """One agent of the owner's."""
+    """One agent of the owner's. `left`: questions that its budget has left today; `counts`: of the last 7 days."""
 
     agent: Agent
     state: State
-    used: int
+    left: int
+    counts: AskCounts
+    is_halted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +62,12 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
     own_page = _page(request, own if with_archived else own.filter(archived_at=None), "sessions")
     lent_page = _page(request, lent, "shared")
     states = states_of(_ids(agents_page, own_page, lent_page))
+    week = load_week(owner, db_now(), [agent.pk for agent in agents_page])
     context = {
         "agents": agents_page,
-        "agent_rows": _agent_rows(agents_page, states),
+        "agent_rows": _agent_rows(agents_page, states, week),
+        "week": week,
+        "most": MOST_TURNS,
         "sessions": own_page,
         "session_rows": _session_rows(own_page, states),
         "shared": lent_page,
@@ -95,10 +103,20 @@ def _ids(agents: Iterable[Agent], *sessions: Iterable[Session]) -> set[int]:
     return {agent.session_id for agent in agents} | {one.pk for some in sessions for one in some}
 
 
-def _agent_rows(agents: Iterable[Agent], states: dict[int, State]) -> list[AgentRow]:
+def _agent_rows(agents: Iterable[Agent], states: dict[int, State], week: Week) -> list[AgentRow]:
     listed = list(agents)
-    used = usage_today([agent.pk for agent in listed])
-    return [AgentRow(agent, states[agent.session_id], used.get(agent.pk, 0)) for agent in listed]
+    ids = [agent.pk for agent in listed]
+    used, halted = usage_today(ids), load_halted(ids)
+    return [
+        AgentRow(
+            agent,
+            states[agent.session_id],
+            max(0, agent.daily_budget - used.get(agent.pk, 0)),
+            week.counts_of(agent.pk),
+            agent.pk in halted,
+        )
+        for agent in listed
+    ]
 
 
 def _session_rows(sessions: Iterable[Session], states: dict[int, State]) -> list[SessionRow]:

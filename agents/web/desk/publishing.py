@@ -14,11 +14,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.core import directory, halt_rules
+from agents.core.agent_moves import NotMovable
 from agents.core.halt_rules import HaltSubject
 from agents.core.presence import make_slug
 from agents.models import Agent, Halt, Session
+from agents.models.session import is_online
 from agents.web.desk import get_own_agent, require_owner
-from agents.web.forms import AgentForm, make_new_agent_form
+from agents.web.forms import PresentAgentForm, make_new_agent_form
 
 PAGE = ["GET", "HEAD", "POST"]
 Status = Agent.Status
@@ -69,12 +71,16 @@ def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         return _revised(request, directory.revise_agent(agent.pk, {"status": status}))
     if action in ("halt", "resume"):
         return _switched(request, owner, HaltSubject(Halt.Kind.AGENT, agent=agent), is_off=action == "halt")
-    form = AgentForm(request.POST or None, instance=agent)
+    form = PresentAgentForm(request.POST or None, instance=agent)
     if request.method != "POST" or _is_preview(request):
         return _page(request, form, agent=get_own_agent(agent_id, owner))
     if not form.is_valid():
         return _page(request, form, agent=get_own_agent(agent_id, owner), status=400)
-    return _revised(request, form.revise())
+    try:
+        return _revised(request, form.revise())
+    except NotMovable as refused:
+        form.add_error("session", f"Not moved: {refused}.")
+        return _page(request, form, agent=get_own_agent(agent_id, owner), status=409)
 
 
 @never_cache
@@ -129,6 +135,7 @@ def _page(
     halts = list(HaltSubject(Halt.Kind.AGENT, agent=agent).halts) if agent else []
     context = {
         "agent": agent,
+        "is_online": agent is not None and is_online(agent.session_id),
         "is_halted": bool(halts),
         "may_resume": not any(one.by_staff for one in halts),
         "form": form,

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0020_session_reachable_index'),
+        ('agents', '0023_turn_of_agents_by_caller'),
     ]
 
     # two steps: not needed, the list of choices is no part of the table

@@ -1,0 +1,119 @@
+"""`/questions`: what the visitor asked of agents; the page's script adds the replies of tasks that are kept."""
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_safe
+
+from a2a_bridge.my_questions.query import (
+    SEARCHED,
+    Question,
+    QuestionQuery,
+    QuestionState,
+    asked_agents,
+    find_questions,
+    read_query,
+)
+from accounts.models import User
+from agents.core.errors import describe_reason
+from agents.models.choices import Interruption
+from agents.web.desk import require_owner
+
+SHOWN_CHARS = 600
+STATES: dict[QuestionState, str] = {
+    "queued": "waiting",
+    "open": "in progress",
+    "completed": "answered",
+    "failed": "failed",
+    "denied": "refused",
+}
+COLOURS: dict[QuestionState, str] = {"completed": "good", "failed": "bad"}
+NO_TASK = "It was not asked over A2A: its reply is not kept here."
+NOT_OPEN = "You may not ask this agent any more, so its reply is not shown."
+FILTERS = ("q", "agent", "state", "day")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question as the page shows it. `note`: why it has no reply; empty where the script looks for one."""
+
+    question: Question
+
+    @property
+    def state(self) -> str:
+        """How it stands, in a word or two."""
+        one = self.question
+        return describe_reason(one.reason) if one.reason in tuple(Interruption) else STATES[one.state]
+
+    @property
+    def colour(self) -> str:
+        """The class of its badge."""
+        return COLOURS.get(self.question.state, "")
+
+    @property
+    def why(self) -> str:
+        """Why it was refused, or failed."""
+        one = self.question
+        return describe_reason(one.reason) if one.state in ("failed", "denied") and one.reason else ""
+
+    @property
+    def took(self) -> str:
+        """How long the answer took; empty without one."""
+        latency_ms = self.question.latency_ms
+        return "" if latency_ms is None or self.question.state != "completed" else format_latency(latency_ms)
+
+    @property
+    def page(self) -> str:
+        """The address of the agent's page."""
+        return reverse("agent-page", args=self.question.handle.split("/", 1))
+
+    @property
+    def note(self) -> str:
+        """See above."""
+        if not self.question.is_askable:
+            return NOT_OPEN
+        return "" if self.question.task_id else NO_TASK
+
+
+@never_cache
+@gzip_page
+@require_safe
+@require_owner
+def my_questions(request: HttpRequest, asker: User) -> HttpResponse:
+    """A page of questions, newest first; with the query of `GET /api/v1/questions`."""
+    given, error = {name: str(value) for name, value in request.GET.items()}, ""
+    try:
+        query = read_query(given)
+    except ValueError as wrong:
+        query, error = QuestionQuery(), f"Nothing was searched, so all questions are shown. The hub says: {wrong}"
+    page = find_questions(asker.pk, query)
+    kept = {name: value for name in (*FILTERS, "tz") if (value := given.get(name)) and not error}
+    context = {
+        "rows": [Row(one) for one in page.questions],
+        "query": query,
+        "typed": given,
+        "error": error,
+        "agents": asked_agents(asker.pk),
+        "states": STATES,
+        "older": urlencode({**kept, "before": page.next}) if page.next else "",
+        "newest": urlencode(kept),
+        "here_query": urlencode({**kept, "before": query.before} if query.before else kept),
+        "searched": f"{SEARCHED:,}",
+        "shown_chars": SHOWN_CHARS,
+    }
+    return render(request, "questions.html", context, status=400 if error else 200)
+
+
+def format_latency(latency_ms: int) -> str:
+    """How long an answer took, in the unit that suits it: `84 ms`, `1.2 s`, `15 min 12 s`."""
+    if latency_ms < 1000:
+        return f"{latency_ms} ms"
+    if latency_ms < 60_000:
+        return f"{latency_ms / 1000:.1f} s"
+    minutes, rest_ms = divmod(latency_ms, 60_000)
+    return f"{minutes} min {rest_ms // 1000} s"

@@ -1,0 +1,270 @@
+"""What one user asked of agents, newest first: the rows of the audit, read by their caller.
+
+A page reads a bounded number of rows, whatever it looks for (docs/adr/0105).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Any, Literal, TypeVar
+from zoneinfo import ZoneInfo
+
+import msgspec
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Left
+from msgspec import Meta, Struct
+
+from agents.models import Agent, Process, QueuedAsk, Turn
+from agents.models.choices import Outcome
+from agents.models.session import alive_since
+from kit.clock import db_now
+
+SEARCHED = 10_000
+LATELY = 1_000
+MOST_AGENTS = 50
+MOST_QUEUED = 50
+MAX_LIMIT = 50
+MAX_CHARS = 4_000  # of a question
+MAX_WORDS = 6
+QuestionState = Literal["queued", "open", "completed", "failed", "denied"]
+STATES: Mapping[str | None, QuestionState] = {
+    None: "open",
+    Outcome.COMPLETED: "completed",
+    Outcome.FAILED: "failed",
+    Outcome.DENIED: "denied",
+}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NEWEST_FIRST = ("-asked_at", "-pk")
+TEXT = "begin_of_question"
+
+Rows = TypeVar("Rows", bound=QuerySet[Any])
+Typed = Annotated[str, Meta(max_length=200)]
+ZoneName = Annotated[str, Meta(max_length=64)]
+Cursor = Annotated[str, Meta(pattern=r"^[0-9]{1,17}\.[0-9]{1,18}$")]
+Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT)]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The place of a row in the list."""
+
+    asked_at: datetime
+    pk: int
+
+    @property
+    def cursor(self) -> str:
+        """As the `before` of a query."""
+        return f"{(self.asked_at - EPOCH) // timedelta(microseconds=1)}.{self.pk}"
+
+    @property
+    def older(self) -> Q:
+        """Rows behind it. The first part lets the index serve."""
+        behind = Q(asked_at__lt=self.asked_at) | Q(asked_at=self.asked_at, pk__lt=self.pk)
+        return Q(asked_at__lte=self.asked_at) & behind
+
+    @property
+    def as_new(self) -> Q:
+        """This row, and those before it."""
+        before = Q(asked_at__gt=self.asked_at) | Q(asked_at=self.asked_at, pk__gte=self.pk)
+        return Q(asked_at__gte=self.asked_at) & before
+
+
+class QuestionQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which questions. `q`: words that are each in it; `agent`: a handle; `day`: in the time zone `tz`."""
+
+    q: Typed = ""
+    agent: Typed = ""
+    state: QuestionState | None = None
+    day: date | None = None
+    tz: ZoneName = "UTC"
+    before: Cursor | None = None
+    limit: Limit = 25
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether some questions are left out."""
+        return bool(self.q or self.agent or self.state or self.day)
+
+    @property
+    def words(self) -> list[str]:
+        """The words to look for."""
+        return self.q.split()[:MAX_WORDS]
+
+    @property
+    def handle(self) -> str:
+        """The agent's handle without its `@`."""
+        return self.agent.strip().removeprefix("@")
+
+    @property
+    def position(self) -> Position | None:
+        """The place in the list before which the page begins."""
+        if self.before is None:
+            return None
+        us, _, pk = self.before.partition(".")
+        return Position(EPOCH + timedelta(microseconds=int(us)), int(pk))
+
+    @property
+    def hours(self) -> tuple[datetime, datetime] | None:
+        """When the day begins, and when the next one does."""
+        if self.day is None:
+            return None
+        zone = ZoneInfo(self.tz)
+        begins = (
+            datetime.combine(each, time.min, tzinfo=zone) for each in (self.day, self.day + timedelta(days=1))
+        )
+        first, end = (moment.astimezone(UTC) for moment in begins)
+        return first, end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question. `is_askable`: whether its caller may ask the agent now, and so read the task.
+
+    `text` is at most MAX_CHARS long, and blank once it was kept as long as the agent's owner wants.
+    """
+
+    chat_id: str
+    handle: str
+    is_askable: bool
+    text: str
+    is_cut: bool
+    asked_at: datetime
+    state: QuestionState
+    reason: str = ""
+    latency_ms: int | None = None
+    repeats: int = 1
+    task_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPage:
+    """A page of questions. `next`: the `before` of the page after it; None where there is none.
+
+    A page that looks for something may be short, or empty, and have a next one: it read SEARCHED rows.
+    """
+
+    questions: Sequence[Question]
+    next: str | None
+
+
+def read_query(given: Mapping[str, str]) -> QuestionQuery:
+    """A query string's values as a query; empty ones and unknown names are left out.
+
+    Raises:
+        ValueError: with a public text; a value has the wrong form.
+    """
+    known = {
+        name: "".join(each if each.isprintable() else " " for each in value).strip()
+        for name, value in given.items()
+        if name in QuestionQuery.__struct_fields__
+    }
+    try:
+        query = msgspec.convert(
+            {name: value for name, value in known.items() if value}, QuestionQuery, strict=False
+        )
+    except msgspec.ValidationError as wrong:
+        raise ValueError(str(wrong)) from None
+    try:
+        _ = query.hours, query.position
+    except (ValueError, OverflowError, OSError, LookupError):
+        raise ValueError("no such day, time zone or cursor") from None
+    return query
+
+
+def find_questions(user_id: int, query: QuestionQuery) -> QuestionPage:
+    """A page of what this user asked of agents, newest first; on the first page those that wait come first."""
+    asked, end = _asked(user_id, query)
+    found = list(_cut(asked).select_related("agent")[: query.limit + 1])
+    shown = found[: query.limit]
+    queued = _queued(user_id, query)
+    askable = _askable(user_id, [*queued, *shown])
+    questions = [*(_of_queued(one, askable) for one in queued), *(_of_turn(one, askable) for one in shown)]
+    last = Position(shown[-1].asked_at, shown[-1].pk) if len(found) > query.limit else end
+    return QuestionPage(questions, last.cursor if last else None)
+
+
+def asked_agents(user_id: int) -> list[str]:
+    """The handles of the agents that this user asked lately, to choose from."""
+    lately = Turn.objects.asked_by(user_id).order_by(*NEWEST_FIRST).values_list("agent_id", flat=True)[:LATELY]
+    agents = Agent.objects.filter(pk__in=set(lately)).order_by("handle_key")
+    return list(agents.values_list("handle", flat=True)[:MOST_AGENTS])
+
+
+def _asked(user_id: int, query: QuestionQuery) -> tuple[QuerySet[Turn], Position | None]:
+    """The turns that are meant, and the place up to which turns were looked at; None when that is the end."""
+    asked = Turn.objects.asked_by(user_id).order_by(*NEWEST_FIRST)
+    if query.state == "queued":
+        return asked.none(), None
+    if query.position is not None:
+        asked = asked.filter(query.position.older)
+    asked = _of_day(asked, query, "asked_at")
+    at_end = asked.values_list("asked_at", "pk")[SEARCHED - 1 : SEARCHED + 1]
+    end = Position(*at_end[0]) if len(at_end) == 2 else None
+    if end is not None:
+        asked = asked.filter(end.as_new)
+    if query.state is not None:
+        asked = asked.filter(outcome=None if query.state == "open" else query.state)
+    return _matching(asked, query), end
+
+
+def _queued(user_id: int, query: QuestionQuery) -> list[QueuedAsk]:
+    """Those that wait for a free agent, in processes that live."""
+    if query.position is not None or query.state not in (None, "queued"):
+        return []
+    living = Process.objects.filter(beat_at__gt=alive_since(db_now())).values("pk")
+    waiting = QueuedAsk.objects.filter(caller=user_id, home__in=living).order_by("-pk")
+    return list(_cut(_of_day(_matching(waiting, query), query, "queued_at")).select_related("agent")[:MOST_QUEUED])
+
+
+def _of_day(rows: Rows, query: QuestionQuery, asked_at: str) -> Rows:
+    if query.hours is None:
+        return rows
+    first, end = query.hours
+    return rows.filter(**{f"{asked_at}__gte": first, f"{asked_at}__lt": end})
+
+
+def _matching(rows: Rows, query: QuestionQuery) -> Rows:
+    """Those of the agent, with the words."""
+    if query.handle:
+        rows = rows.filter(agent__handle_key=query.handle.lower())
+    for word in query.words:
+        rows = rows.filter(question__icontains=word)
+    return rows
+
+
+def _cut(rows: Rows) -> Rows:
+    """Long questions are not read whole."""
+    return rows.defer("question").annotate(**{TEXT: Left("question", MAX_CHARS + 1)})
+
+
+def _askable(user_id: int, rows: Sequence[Turn | QueuedAsk]) -> Collection[int]:
+    """The agents, of these rows, that the user may ask now."""
+    agents = Agent.objects.askable_by(user_id).filter(pk__in={one.agent_id for one in rows})
+    return set(agents.values_list("pk", flat=True))
+
+
+def _of_turn(turn: Turn, askable: Collection[int]) -> Question:
+    return Question(
+        **_common(turn, askable),
+        asked_at=turn.asked_at,
+        state=STATES[turn.outcome],
+        reason=turn.reason,
+        latency_ms=turn.latency_ms,
+        repeats=turn.repeats,
+    )
+
+
+def _of_queued(waiting: QueuedAsk, askable: Collection[int]) -> Question:
+    return Question(**_common(waiting, askable), asked_at=waiting.queued_at, state="queued")
+
+
+def _common(row: Turn | QueuedAsk, askable: Collection[int]) -> dict[str, Any]:
+    text = getattr(row, TEXT)
+    return {
+        "chat_id": row.chat_id,
+        "handle": row.agent.handle if row.agent else "",
+        "is_askable": row.agent_id in askable,
+        "text": text[:MAX_CHARS],
+        "is_cut": len(text) > MAX_CHARS,
+        "task_id": row.task_id,
+    }

@@ -1,0 +1,112 @@
+"""Publishes, unpublishes, halts and resumes several agents of an owner, and reports what became of each."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from accounts.models import User
+from agents.core import directory, halt_rules
+from agents.core.halt_rules import HaltSubject
+from agents.models import Agent, Halt
+
+MOST_AT_ONCE = 200
+Status = Agent.Status
+
+
+class BulkAction(StrEnum):
+    """What is done to each agent."""
+
+    PUBLISH = "publish"
+    UNPUBLISH = "unpublish"
+    HALT = "halt"
+    RESUME = "resume"
+
+
+class Result(StrEnum):
+    """What became of an agent: `same`: it was so already; `kept`: an administrator halted it, and it stays so."""
+
+    CHANGED = "changed"
+    SAME = "same"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResult:
+    """An agent, and what an action does, or did, to it."""
+
+    agent: Agent
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class BulkReport:
+    """What became of each agent, by handle. `absent`: ids of none of the owner's."""
+
+    results: Sequence[AgentResult]
+    absent: Sequence[int]
+
+    @property
+    def changed(self) -> int:
+        """How many were, or would be, changed."""
+        return sum(one.result is Result.CHANGED for one in self.results)
+
+
+def preview_change(owner: User, agent_ids: Collection[int], action: BulkAction) -> BulkReport:
+    """What `change_agents` would report now; nothing is written."""
+    agents = {agent.pk: agent for agent in Agent.objects.kept().owned_by(owner).filter(pk__in=agent_ids)}
+    halted = load_halted(agents)
+    results = [
+        AgentResult(agent, _foresee(agent, halted.get(agent.pk), action))
+        for agent in sorted(agents.values(), key=lambda one: one.handle_key)
+    ]
+    return BulkReport(results, sorted(set(agent_ids) - agents.keys()))
+
+
+def change_agents(owner: User, agent_ids: Collection[int], action: BulkAction) -> BulkReport:
+    """Do it to each of these agents that are the owner's; at most MOST_AT_ONCE. Each is a transaction of its own.
+
+    Doing it again changes nothing.
+    """
+    report = preview_change(owner, agent_ids, action)
+    done, gone = [], []
+    for one in report.results:
+        if one.result is not Result.CHANGED or _change(owner, one.agent, action):
+            done.append(one)
+        else:
+            gone.append(one.agent.pk)
+    return BulkReport(done, sorted([*report.absent, *gone]))
+
+
+def load_halted(agent_ids: Collection[int]) -> dict[int, bool]:
+    """Those of these agents that are halted; True when an administrator did it."""
+    halted: dict[int, bool] = {}
+    active = Halt.objects.active().filter(kind=Halt.Kind.AGENT, agent_id__in=agent_ids)
+    for agent_id, by_staff in active.values_list("agent_id", "by_staff"):
+        halted[agent_id] = halted.get(agent_id, False) or by_staff
+    return halted
+
+
+def _foresee(agent: Agent, halted_by_staff: bool | None, action: BulkAction) -> Result:
+    is_done: Mapping[BulkAction, bool] = {
+        BulkAction.PUBLISH: agent.status == Status.PUBLISHED,
+        BulkAction.UNPUBLISH: agent.status == Status.DRAFT,
+        BulkAction.HALT: halted_by_staff is not None,
+        BulkAction.RESUME: halted_by_staff is None,
+    }
+    if action is BulkAction.RESUME and halted_by_staff:
+        return Result.KEPT
+    return Result.SAME if is_done[action] else Result.CHANGED
+
+
+def _change(owner: User, agent: Agent, action: BulkAction) -> bool:
+    """False when the agent was deleted meanwhile."""
+    subject = HaltSubject(Halt.Kind.AGENT, agent=agent)
+    match action:
+        case BulkAction.HALT:
+            halt_rules.halt_subject(subject, by=owner, by_staff=False)
+        case BulkAction.RESUME:
+            halt_rules.lift_halts(subject.halts.filter(by_staff=False), by=owner)
+        case _:
+            status = Status.PUBLISHED if action is BulkAction.PUBLISH else Status.DRAFT
+            return directory.revise_agent(agent.pk, {"status": status}) is not None
+    return True

@@ -1,0 +1,33 @@
+"""Amounts in US dollars: kept as whole micro-dollars, read and shown as decimal dollars."""
+
+from decimal import ROUND_HALF_UP, Decimal
+
+MICRO = 1_000_000
+DECIMAL_PLACES = 6  # of a dollar: a micro-dollar is the smallest amount
+
+
+def to_microusd(usd: Decimal | float) -> int:
+    """A finite amount in micro-dollars, rounded half up. A float counts as the shortest decimal that it prints."""
+    return int((Decimal(str(usd)) * MICRO).to_integral_value(ROUND_HALF_UP))
+
+
+def to_usd(microusd: int) -> float:
+    """The amount as a JSON number: it prints the exact decimal up to 9 billion dollars."""
+    return microusd / MICRO
+
+
+def to_usd_or_none(microusd: int | None) -> float | None:
+    """The same; None for None."""
+    return None if microusd is None else to_usd(microusd)
+
+
+def decimal_usd(microusd: int | None) -> str:
+    """The amount as a plain decimal for a spreadsheet, such as `0.0042`; empty for None."""
+    return "" if microusd is None else f"{Decimal(microusd).scaleb(-DECIMAL_PLACES):f}"
+
+
+def format_usd(microusd: int) -> str:
+    """The amount in dollars and cents, and further decimals where it has some: `$1,250.00`, `$0.0042`."""
+    dollars, rest = divmod(microusd, MICRO)
+    decimals = f"{rest:06d}".rstrip("0").ljust(2, "0")
+    return f"${dollars:,}.{decimals}"

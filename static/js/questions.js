@@ -1,0 +1,53 @@
+// My questions: times and days in the visitor's zone, and the replies of the tasks that the hub still keeps.
+import { inHub } from "./addresses.js";
+import { ZONE, localise } from "./desk_zone.js";
+import { SIGNED_OUT, showFailure } from "./failures.js";
+
+const FAILED = "The replies could not be loaded: load the page again.";
+const NOT_LOADED = "Its reply is not loaded: open the conversation to read it.";
+const GONE = "Its task is no longer kept, and so its reply.";
+const NO_TEXT = "No text: open the conversation to see all of it.";
+const UNDER_WAY = "No reply yet.";
+const rows = new Map([...document.querySelectorAll("[data-question]")].map((row) => [row.dataset.question, row]));
+
+localise();
+document.querySelector("input[name=tz]").value = ZONE;
+if (rows.size) showReplies();
+
+async function showReplies() {
+  const found = await read();
+  for (const one of found) show(one);
+  // What was not in the answer: of a request that failed, or asked between the two.
+  for (const row of rows.values()) write(row, NOT_LOADED);
+}
+
+// The list of this page, from REST; its replies are text.
+async function read() {
+  try {
+    const { list } = document.querySelector("[data-list]").dataset;
+    const answer = await fetch(inHub(`/api/v1/questions?${list}`), { credentials: "same-origin" });
+    if (answer.ok) return (await answer.json()).items;
+    showFailure(answer.status === 401 ? SIGNED_OUT : FAILED);
+  } catch {
+    showFailure(FAILED);
+  }
+  return [];
+}
+
+function show({ id, isKept, state, reply, replyIsCut }) {
+  const row = rows.get(id);
+  if (!row) return;
+  const is_open = state === "open" || state === "queued";
+  if (!isKept && !is_open) row.querySelector(".task")?.remove();
+  const text = reply === null ? (is_open ? UNDER_WAY : isKept ? NO_TEXT : GONE) : replyIsCut ? `${reply}…` : reply;
+  write(row, text, reply !== null);
+  rows.delete(id);
+}
+
+// Rows without a task have a note of the hub in this place.
+function write(row, text, is_reply = false) {
+  const place = row.querySelector(".reply.scripted");
+  if (!place) return;
+  place.textContent = text;
+  place.classList.toggle("dim", !is_reply);
+}

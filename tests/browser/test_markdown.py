@@ -1,0 +1,181 @@
+"""Markdown that a page's script renders: the elements of the hub's own renderer, and nothing that runs."""
+
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from kit.markdown import MAX_CHARS, TAGS, to_html
+from tests.browser.chrome import IN_BROWSER
+from tests.browser.vectors import VECTORS
+from tests.browser.visitor import Visitor
+
+pytestmark = IN_BROWSER
+
+AROUND = ["{}", "# {}", "- {}\n- {}", "> {}", "**{}**", "[{}](https://e.org)", "[x]({})", "| {} |\n|-|\n| {} |"]
+SPACES = " " * 99_000
+HOSTILE = [
+    *("[" * MAX_CHARS, "> " * 50_000, "*a_" * 30_000, "`" * MAX_CHARS, "|a" * 50_000, "* a\n" * 25_000),
+    *("*a " * 30_000, "*a" * 25_000 + "b*" * 25_000, "~~a" * 30_000, "a_" * 50_000, "`a``" * 25_000),
+    *("[a](" * 25_000, "[a](b '" * 14_000, "[a" * 25_000 + "]" * 50_000, "&a;" * 33_000, "<a:" * 33_000),
+    *(f"-{SPACES}x", f"a|b\n-|{SPACES}x", f"# {'#' * 99_000}x", f"[a]: b{SPACES}x", f"[a](b{SPACES}x"),
+    "|" + "a|" * 20_000 + "\n|" + "-|" * 20_000 + "\n" + "|\n" * 10_000,
+]
+SAME = """
+*a* **b** `c` ***both*** ~~gone~~ a_b_c __init__ **a*b*c** *a `*` b*
+
+# top #
+###### deep
+Setext
+===
+
+line one
+line two\\
+line three  \nline four
+
+- tight
+- list
+  with a second line
+  - nested *one*
+    1. deeper
+
+3. three
+4. four
+
+- loose
+
+- list
+
+  its second paragraph
+  ```py
+  def f():
+      return "<b>"
+  ```
+
+> a quote
+goes on
+> - with a list
+> > nested
+
+    indented code
+
+~~~
+tildes
+~~~
+
+| a | b \\| c |
+|---|:-:|
+| `x` | **y** |
+
+text before
+| no | edge
+| - | -
+| 1 | 2
+
+***
+[x](https://e.org/a(b)c "a title") <https://e.org> ![image](https://e.org/i.png) [mail](mailto:a@e.org)
+[bad](javascript:y) [none](data:text/html,x) [ref][one] [one] [open] &lt;b&gt; &amp; &copy;
+&#65; \\*no\\* <b onclick=x>
+
+[one]: https://e.org/one "of a reference"
+"""
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def rendering(visitor: Visitor) -> Visitor:
+    """A page of the hub, under its policy, in which `render(text)` gives the tree of nodes."""
+    await visitor.go("/signin")
+    await visitor.page.evaluate(
+        """async () => {
+          const { renderMarkdown } = await import("/static/js/markdown.js");
+          const tree = (node) => node.nodeType === Node.TEXT_NODE ? node.data : [
+            node.nodeName.toLowerCase(),
+            Object.fromEntries([...(node.attributes ?? [])].map(({name, value}) => [name, value])),
+            [...node.childNodes].map(tree)];
+          window.renderMarkdown = renderMarkdown;
+          window.render = (text) => tree(renderMarkdown(text))[2];
+        }"""
+    )
+    return visitor
+
+
+class Nodes(HTMLParser):
+    """HTML as `render` gives it: texts, and lists of name, attributes and children."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.roots: list[Any] = []
+        self._open: list[list[Any]] = [self.roots]
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        children: list[Any] = []
+        self._open[-1].append([tag, dict(attributes), children])
+        if tag not in ("br", "hr"):
+            self._open.append(children)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self._open[-1].append(data)
+
+
+def plain(nodes: list[Any], *, in_code: bool = False) -> list[Any]:
+    """Nodes without the spaces between blocks and at the ends of texts."""
+    found: list[Any] = []
+    for node in nodes:
+        if isinstance(node, str):
+            text = node if in_code else " ".join(node.split())
+            if text:
+                found.append(text)
+        else:
+            found.append([node[0], node[1], plain(node[2], in_code=node[0] == "code")])
+    return found
+
+
+async def test_it_renders_what_the_hub_renders(rendering: Visitor) -> None:
+    for text in [SAME, *SAME.split("\n\n")]:
+        shown = plain(await rendering.page.evaluate("render", text))
+        assert shown == plain(Nodes(to_html(text)).roots), text
+
+
+async def test_nothing_in_a_text_runs_or_leads_to_a_script(rendering: Visitor) -> None:
+    texts = [around.replace("{}", vector) for vector in VECTORS for around in AROUND]
+    found = await rendering.page.evaluate(
+        """(texts) => {
+          const seen = new Set();
+          for (const text of texts) {
+            const holder = document.createElement("div");
+            holder.append(window.renderMarkdown(text));
+            document.body.append(holder);
+            for (const one of holder.querySelectorAll("*")) {
+              seen.add(one.localName);
+              for (const {name} of one.attributes) seen.add(`${one.localName} ${name}`);
+              if (one.localName === "a") seen.add(one.protocol).add(one.rel);
+            }
+            holder.remove();
+          }
+          return [...seen];
+        }""",
+        texts,
+    )
+    attributes = {"a href", "a rel", "a title", "pre tabindex", "ol start"}
+    addresses = {"http:", "https:", "mailto:", "nofollow noopener ugc"}
+    assert set(found) <= TAGS | attributes | addresses
+    await rendering.check_calm()
+
+
+@pytest.mark.timeout(60)
+async def test_hostile_texts_take_little_time_and_stay_flat(rendering: Visitor) -> None:
+    measure = """(text) => {
+      const made = window.renderMarkdown(text);
+      const depthOf = (node) => 1 + Math.max(0, ...[...node.children].slice(0, 9).map(depthOf));
+      return {nodes: made.querySelectorAll("*").length, depth: depthOf(made)};
+    }"""
+    for text in HOSTILE:
+        found = await rendering.page.evaluate(measure, text)
+        assert found["depth"] < 70, text[:20]
+        assert found["nodes"] < MAX_CHARS, text[:20]
+    assert await rendering.page.evaluate("render('x'.repeat(200000))[0][2][0].length") == MAX_CHARS

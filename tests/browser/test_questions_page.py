@@ -1,0 +1,34 @@
+"""My questions in a browser: replies of tasks that are kept, by words and day, and the way to each task."""
+
+from lab.agents import Echo, online
+from lab.callers import send
+from lab.hub_process import HubProcess
+from tests.browser.chrome import IN_BROWSER
+from tests.browser.visitor import Visitor
+
+pytestmark = IN_BROWSER
+
+
+async def test_what_was_asked_by_any_program_is_found_with_its_reply(visitor: Visitor, site: HubProcess) -> None:
+    token = site.mint("collector", "session")
+    async with online(site, Echo) as agent:
+        await send(site.url, agent.handle, "What is a fiddlehead?", token)
+        await send(site.url, agent.handle, "Is it edible?", token)
+        await visitor.sign_in("collector", then="/")
+        await visitor.page.get_by_role("link", name="My questions").click()
+        await visitor.page.get_by_text("echo: What is a fiddlehead?").wait_for()
+        assert await visitor.page.locator("[data-question]").count() == 2
+        await visitor.page.get_by_label("Words of the question").fill("FIDDLEHEAD")
+        await visitor.page.get_by_label("Agent").fill(f"@{agent.handle}")
+        await visitor.page.get_by_label("State").select_option("answered")
+        await visitor.page.get_by_label("Day").fill(await visitor.page.evaluate(TODAY))
+        await visitor.page.keyboard.press("Enter")
+        await visitor.page.get_by_role("link", name="Clear the search").wait_for()
+        assert await visitor.page.locator("[data-question]").count() == 1
+        await visitor.page.get_by_text("echo: What is a fiddlehead?").wait_for()
+        await visitor.check_calm()
+        await visitor.page.get_by_role("link", name="Open the conversation").click()
+        await visitor.page.wait_for_url("**?task=task-*")
+
+
+TODAY = "new Intl.DateTimeFormat('en-CA').format(new Date())"

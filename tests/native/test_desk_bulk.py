@@ -1,0 +1,119 @@
+"""Several agents are published, unpublished, halted and resumed at once: on the desk and by REST."""
+
+from typing import Any
+
+import pytest
+
+from agents.core.halt_rules import HaltSubject, halt_subject
+from agents.models import Agent, Halt
+from tests.native.desk import text
+from tests.native.rows import Person, api, browser, make_agent, names
+
+BULK = "/api/v1/agents/bulk"
+
+
+def halt(agent: Agent, *, by_staff: bool) -> None:
+    halt_subject(HaltSubject(Halt.Kind.AGENT, agent=agent), by=agent.owner, by_staff=by_staff)
+
+
+def statuses(*agents: Agent) -> list[str]:
+    return [Agent.objects.get(pk=agent.pk).status for agent in agents]
+
+
+def results(answer: Any) -> dict[str, str]:
+    assert answer.status_code == 200, answer.content
+    return {one["handle"]: one["result"] for one in answer.json()["results"]}
+
+
+def test_a_look_changes_nothing_and_the_form_reports_what_it_changed(alice: Person) -> None:
+    draft, there = make_agent(alice.user, "draft", "draft"), make_agent(alice.user, "there")
+    client = browser(alice.session)
+    chosen: dict[str, Any] = {"action": "unpublish", "agent": [draft.pk, there.pk]}
+    look = text(client, "/desk/bulk", **chosen)
+    assert "Unpublish 1 agent?" in look
+    assert "a draft already" in look
+    assert statuses(draft, there) == ["draft", "published"]
+    done = client.post("/desk/bulk", chosen).content.decode()
+    assert "1 agent unpublished" in done
+    assert "@alice/there" in done
+    assert statuses(draft, there) == ["draft", "draft"]
+    assert "0 agents unpublished" in client.post("/desk/bulk", chosen).content.decode()
+
+
+def test_halting_stands_until_its_owner_resumes_but_for_an_administrators(alice: Person) -> None:
+    own, by_staff = make_agent(alice.user, "own"), make_agent(alice.user, "staffs")
+    client = api(alice.session)
+    ids = [own.pk, by_staff.pk]
+    halt(by_staff, by_staff=True)
+    halted = client.post(BULK, {"action": "halt", "ids": ids}, format="json")
+    assert results(halted) == {"alice/own": "changed", "alice/staffs": "same"}
+    assert text(browser(alice.session), "/desk").count(">halted<") == 2
+    resumed = client.post(BULK, {"action": "resume", "ids": ids}, format="json")
+    assert results(resumed) == {"alice/own": "changed", "alice/staffs": "kept"}
+    assert [one.agent_id for one in Halt.objects.active()] == [by_staff.pk]
+
+
+def test_only_ones_own_agents_are_changed_by_rest(alice: Person, bob: Person) -> None:
+    mine, foreign, gone = make_agent(alice.user, "mine"), make_agent(bob.user), make_agent(alice.user, "gone")
+    gone.soft_delete()
+    body = {"action": "unpublish", "ids": [mine.pk, foreign.pk, gone.pk, 10**9, mine.pk]}
+    for token in (alice.channel, None):
+        assert api(token).post(BULK, body, format="json").status_code in (401, 403)
+    answer = api(alice.session).post(BULK, body, format="json")
+    assert results(answer) == {"alice/mine": "changed"}
+    assert answer.json()["absent"] == sorted([foreign.pk, gone.pk, 10**9])
+    assert statuses(mine, foreign) == ["draft", "published"]
+
+
+def test_another_owners_agents_are_not_on_the_page(alice: Person, bob: Person) -> None:
+    foreign = make_agent(bob.user, "foreign")
+    client = browser(alice.session)
+    chosen: dict[str, Any] = {"action": "unpublish", "agent": [foreign.pk]}
+    for page in (text(client, "/desk/bulk", **chosen), client.post("/desk/bulk", chosen).content.decode()):
+        assert "No agent chosen" in page
+        assert "foreign" not in page
+    assert statuses(foreign) == ["published"]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {},
+        {"action": "publish"},
+        {"action": "delete", "agent": ["1"]},
+        {"action": "halt", "agent": ["", "x", "-1", "٣", "\0", "9" * 4000]},
+    ],
+)
+def test_nonsense_chooses_no_agent(alice: Person, chosen: dict[str, Any]) -> None:
+    client = browser(alice.session)
+    assert "No agent chosen" in text(client, "/desk/bulk", **chosen)
+    assert "No agent chosen" in client.post("/desk/bulk", chosen).content.decode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"action": "delete", "ids": [1]},
+        {"action": "halt", "ids": []},
+        {"action": "halt", "ids": [0]},
+        {"action": "halt", "ids": [10**30]},
+        {"action": "halt", "ids": ["one"]},
+        {"action": "halt", "ids": list(range(1, 202))},
+        {"ids": [1]},
+        [],
+    ],
+)
+def test_a_wrong_body_is_refused(alice: Person, body: Any) -> None:
+    assert api(alice.session).post(BULK, body, format="json").status_code == 400
+
+
+def test_the_form_needs_its_token(alice: Person) -> None:
+    chosen = {"action": "halt", "agent": [make_agent(alice.user).pk]}
+    assert browser(alice.session, enforce_csrf_checks=True).post("/desk/bulk", chosen).status_code == 403
+
+
+def test_the_directory_follows_at_once(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    for action, listed in (("unpublish", []), ("publish", ["alice/helper"])):
+        api(alice.session).post(BULK, {"action": action, "ids": [agent.pk]}, format="json")
+        assert names(api(bob.session).get("/api/v1/agents").json()["items"]) == listed

@@ -1,0 +1,65 @@
+"""`/questions`: what the visitor asked, and what the page says where there is none."""
+
+import pytest
+
+from a2a_bridge.my_questions import query as questions
+from a2a_bridge.my_questions.page import format_latency
+from tests.native.rows import Person, browser, make_agent, make_turn
+
+
+def page_of(person: Person, query: str = "", status: int = 200) -> str:
+    answer = browser(person.session).get(f"/questions{query}")
+    assert answer.status_code == status
+    return answer.content.decode()
+
+
+def test_it_shows_state_latency_and_a_link_to_the_task(alice: Person, bob: Person) -> None:
+    agent = make_agent(bob.user, "helper")
+    make_turn(agent, alice.user, question="How <b>long</b>?", latency_ms=912_600, task_id="task-1")
+    make_turn(agent, alice.user, "denied", question="And now?", reason="busy", repeats=3)
+    text = page_of(alice)
+    assert "How &lt;b&gt;long&lt;/b&gt;?" in text
+    assert "15 min 12 s" in text
+    assert 'href="/agents/bob/helper?task=task-1"' in text
+    assert "it answered another caller, 3 times" in text
+    assert "How" not in page_of(bob)
+
+
+def test_an_agent_that_is_not_open_any_more_is_no_link(alice: Person, bob: Person) -> None:
+    agent = make_agent(bob.user, "helper", access="private")
+    make_turn(agent, alice.user, task_id="task-1")
+    text = page_of(alice)
+    assert "@bob/helper" in text
+    assert "/agents/bob/helper" not in text
+    assert "You may not ask this agent any more" in text
+
+
+def test_empty_lists_say_what_to_do_next(alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Find an agent to ask" in page_of(alice)
+    assert "Clear the search" in page_of(alice, "?q=unknown")
+    monkeypatch.setattr(questions, "SEARCHED", 1)
+    agent = make_agent(alice.user)
+    for _ in range(3):
+        make_turn(agent, alice.user)
+    text = page_of(alice, "?q=unknown")
+    assert "There are older ones" in text
+    assert "Older questions" in text
+
+
+def test_a_wrong_query_is_named_and_all_is_shown(alice: Person) -> None:
+    make_turn(make_agent(alice.user), alice.user, question="the only one")
+    text = page_of(alice, "?day=yesterday&tz=Nowhere", 400)
+    assert 'role="alert"' in text
+    assert "the only one" in text
+
+
+def test_visitors_are_sent_to_the_sign_in(db: None) -> None:
+    assert browser(None).get("/questions?q=x").headers["Location"] == "/signin?next=%2Fquestions%3Fq%3Dx"
+
+
+@pytest.mark.parametrize(
+    ("latency_ms", "text"),
+    [(0, "0 ms"), (999, "999 ms"), (1200, "1.2 s"), (59_990, "60.0 s"), (60_000, "1 min 0 s")],
+)
+def test_a_latency_is_in_the_unit_that_suits_it(latency_ms: int, text: str) -> None:
+    assert format_latency(latency_ms) == text
