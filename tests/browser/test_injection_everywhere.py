@@ -46,6 +46,7 @@ NO_PAGES = {
     "webhook-page-replay", "webhook-page-pause", "webhook-page-resume", "webhook-page-edit",
     "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
     "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info",
+    "protected-resource", "mcp-protected-resource", "authorization-server",
 }  # fmt: skip
 
 
