@@ -57,6 +57,7 @@ LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERR
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 OTEL_SHARE = env.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
+TRACE_UI_URL = env.link_template("TRACE_UI_URL", "{trace_id}")
 
 # Whom it tells.
 WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
@@ -193,7 +194,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "hub.static_files.CompressedStaticFiles",
     "accounts.middleware.AppOriginsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
