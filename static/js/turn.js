@@ -167,7 +167,7 @@ const inSeconds = (count) => (count < 100 ? `${count.toFixed(1)} s` : `${Math.fl
 // `times.js` shows it in the visitor's zone.
 function timeOf(at = "") {
   const time = make("time", "", at);
-  time.dateTime = at;
+  Object.assign(time, { dateTime: at, title: at });
   time.dataset.form = "minute";
   return time;
 }
