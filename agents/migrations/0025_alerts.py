@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0023_turn_of_agents_by_caller'),
+        ('agents', '0024_mcp_surface'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
