@@ -23,7 +23,6 @@ from accounts.models import User
 from agents.core.errors import describe_reason
 from agents.models.choices import Interruption
 from agents.web.desk import require_owner
-from kit.page_tags import describe_duration
 
 SHOWN_CHARS = 600
 STATES: dict[QuestionState, str] = {
@@ -61,12 +60,6 @@ class Row:
         """Why it was refused, or failed."""
         one = self.question
         return describe_reason(one.reason) if one.state in ("failed", "denied") and one.reason else ""
-
-    @property
-    def took(self) -> str:
-        """How long the answer took; empty without one."""
-        latency_ms = self.question.latency_ms
-        return "" if latency_ms is None or self.question.state != "completed" else describe_duration(latency_ms)
 
     @property
     def page(self) -> str:

@@ -1,4 +1,4 @@
-// My questions: days in the visitor's zone, and the replies of the tasks that the hub still keeps.
+// My questions: days in the visitor's time zone, and the replies of the tasks that the hub still keeps.
 import { inHub } from "./addresses.js";
 import { SIGNED_OUT, showFailure } from "./failures.js";
 import { ZONE } from "./times.js";

@@ -164,6 +164,24 @@ async def test_chosen_agents_are_unpublished_by_keyboard(
         await expect(page.locator("li.agent").get_by_text("draft", exact=True)).to_be_visible()
 
 
+# Alerts.
+
+
+async def test_an_alert_is_switched_on_and_stays_so(visitor: Visitor, site: HubProcess, newcomer: str) -> None:
+    page = visitor.page
+    await visitor.sign_in(newcomer, then="/desk")
+    await page.get_by_role("link", name="Alerts").click()
+    await expect(page.get_by_text("No alert is open.")).to_be_visible()
+    await page.get_by_label("Its daily budget is nearly used").press("Space")
+    await page.get_by_label("Percent of the budget").fill("70")
+    await page.get_by_role("button", name="Save").press("Enter")
+    await expect(page.get_by_text("Your alerts are saved.")).to_be_visible()
+    await expect(page.get_by_label("Its daily budget is nearly used")).to_be_checked()
+    await expect(page.get_by_label("Percent of the budget")).to_have_value("70")
+    await expect(page.get_by_label("An agent is offline")).not_to_be_checked()
+    await visitor.check_calm()
+
+
 # Forms.
 
 
