@@ -46,6 +46,7 @@ NO_PAGES = {
     "webhook-page-replay", "webhook-page-pause", "webhook-page-resume", "webhook-page-edit",
     "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
     "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info",
+    "protected-resource", "mcp-protected-resource", "authorization-server",
 }  # fmt: skip
 
 
@@ -136,8 +137,12 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/invitations",
         "/account",
         "/account/erase",
-        "/docs",
+        f"/docs?{urlencode({'q': hostile.text()})}",
+        "/docs/errors",
+        "/docs/api",
+        "/docs/api/sessions",
         f"/desk?{urlencode({'agents': hostile.text(), 'sessions': hostile.text()})}",
+        f"/desk/alerts?{urlencode({'confirm': hostile.text()})}",
         f"/desk/bulk?{urlencode({'action': 'halt', 'agent': found['agent']})}",
         f"/desk/publish?session={found['session']}",
         f"/desk/remote?{urlencode({'name': hostile.text()})}",
@@ -148,7 +153,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"{agent}/delete",
         f"{agent}/remote",
         f"{agent}/audit",
-        f"{agent}/audit?{urlencode({'asker': hostile.text(), 'tz': hostile.text(), 'outcome': hostile.text()})}",
+        f"{agent}/audit?{urlencode(dict.fromkeys(('asker', 'tz', 'outcome', 'q'), hostile.text()))}",
         session,
         f"{session}?{urlencode({'before': hostile.text()})}",
         f"{session}/rows",
@@ -223,9 +228,9 @@ async def made(owner: httpx.AsyncClient, path: str, body: Json) -> Json:
 async def operate(visitor: Visitor, hostile: Hostile) -> None:
     """What comes over the socket, and what operators tell each other."""
     await is_live(visitor)
-    await visitor.page.locator("#leave-count").filter(has_text="1").wait_for()
+    await visitor.page.locator("#permission-count").filter(has_text="1").wait_for()
     await visitor.page.get_by_label("Message to the other operators").fill(hostile.text())
-    await visitor.page.get_by_role("button", name="Tell").click()
+    await visitor.page.get_by_role("button", name="Send to the operators").click()
     await visitor.page.locator("#rows > li.op").wait_for()
     await visitor.page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
     await visitor.check_calm()
