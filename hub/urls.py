@@ -6,18 +6,23 @@ from accounts.admin_site import site
 from agents.api.urls import channel_urlpatterns
 from hub import account_limits, connector, health_page
 from hub.descriptions import views as descriptions
+from hub.docs import views as docs_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.web.urls")),
     path("", include("accounts.page_urls")),
     path("", include("hub.account_data.pages")),
     path("", include("a2a_bridge.urls")),
+    path("", include("mcp_server.metadata")),
     path("", include("operators.page_urls")),
     path("", include("webhooks.pages")),
     path("health", health_page.health, name="hub-health"),
     path("limits", account_limits.limits, name="hub-limits"),
     path("connect.pyz", connector.connect_pyz, name="connect-pyz"),
-    path("docs", descriptions.docs, name="docs"),
+    path("docs", docs_views.docs, name="docs"),
+    path("docs/api", descriptions.api, name="api"),
+    path("docs/api/<slug:tag>", descriptions.api_section, name="api-section"),
+    path("docs/<slug:name>", docs_views.docs_page, name="docs-page"),
     path("api/v1/schema", descriptions.schema, name="schema"),
     path("api/ws-docs/json", descriptions.sockets_json, name="sockets-json"),
     path("api/ws-docs/yaml", descriptions.sockets_yaml, name="sockets-yaml"),
@@ -25,6 +30,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("hub.account_data.rest")),
     path("api/v1/", include("agents.api.urls")),
     path("api/v1/", include("webhooks.rest")),
+    path("api/v1/", include("webhooks.rest_deliveries")),
     path("api/channel/", include(channel_urlpatterns)),
     path("admin/", site.urls),
 ]

@@ -1,12 +1,19 @@
-"""Renders Markdown of untrusted authors as HTML that is safe in a page.
+"""Renders Markdown as HTML that is safe in a page: texts of untrusted authors, and the project's own documents.
 
 Raw HTML is shown as text, images become links, and what comes out passes an allow-list besides.
 """
 
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
 import nh3
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
 
 MAX_CHARS = 100_000
 SHIFT = 2  # the page's own headings are h1 and h2
@@ -45,3 +52,107 @@ def to_html(text: str) -> SafeString:
         link_rel=REL,
     )
     return mark_safe(clean)  # noqa: S308  it passed nh3's allow-list
+
+
+SECTION_ID = "s-"  # before the ids of headings: the page has ids of its own
+DOCUMENT_TAGS = TAGS | {"h2", "div"}
+DOCUMENT_ATTRIBUTES = ATTRIBUTES | {
+    **{f"h{level}": {"id"} for level in range(2, 7)},
+    "div": {"class", "tabindex", "role", "aria-label"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What stands under one heading. `id`: of the heading in the page; empty for what stands before the first."""
+
+    id: str
+    level: int
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document of the project as a page: the text of its `h1`, and the rest as HTML and as text."""
+
+    title: str
+    html: SafeString
+    sections: Sequence[Section]
+
+
+def read_document(text: str, resolve: Callable[[str], str | None]) -> Document:
+    """A document whose headings can be linked to. `resolve`: the address that a link leads to in the page.
+
+    A link for which that is None is only its text.
+    """
+    tokens = _documents.parse(text)
+    title, body = tokens[1].content, tokens[3:]
+    sections = [Section("", 1, title, "")]
+    for token, following in zip(body, [*body[1:], None], strict=True):
+        if token.type == "heading_open" and following is not None:
+            token.attrSet("id", _new_id(following.content, sections))
+            sections.append(Section(str(token.attrGet("id")), int(token.tag[1:]), _plain(following), ""))
+        elif token.type in ("inline", "fence", "code_block"):
+            said = _plain(token) if token.type == "inline" else token.content
+            last = sections[-1]
+            sections[-1] = Section(last.id, last.level, last.heading, f"{last.text} {said}")
+        elif token.type == "th_open" and following is not None and not following.content:
+            token.tag = body[body.index(following) + 1].tag = "td"  # no heading of its column
+        _resolve_links(token, resolve)
+    html = _documents.renderer.render(body, _documents.options, {})
+    clean = nh3.clean(
+        html,
+        tags=DOCUMENT_TAGS,
+        attributes=DOCUMENT_ATTRIBUTES,
+        set_tag_attribute_values=SCROLLS,
+        url_schemes=SCHEMES,
+        link_rel="noopener",
+    )
+    return Document(_plain(tokens[1]), mark_safe(clean), sections)  # noqa: S308  it passed nh3's allow-list
+
+
+def anchor_of(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _new_id(heading: str, before: Sequence[Section]) -> str:
+    wanted = SECTION_ID + anchor_of(heading)
+    known = sum(re.fullmatch(rf"{re.escape(wanted)}(-\d+)?", one.id) is not None for one in before)
+    return f"{wanted}-{known}" if known else wanted
+
+
+def _plain(token: Token) -> str:
+    return "".join(" " if one.type == "softbreak" else one.content for one in token.children or ())
+
+
+def _resolve_links(token: Token, resolve: Callable[[str], str | None]) -> None:
+    kept: list[Token] = []
+    is_dropped = False
+    for one in token.children or ():
+        if one.type == "link_open":
+            address = resolve(str(one.attrGet("href")))
+            is_dropped = address is None
+            one.attrSet("href", address or "")
+        if not (is_dropped and one.type in ("link_open", "link_close")):
+            kept.append(one)
+    if token.children is not None:
+        token.children = kept
+
+
+def _open_table(self: RendererHTML, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+    """A table scrolls by itself, by the keyboard too."""
+    env["tables"] = env.get("tables", 0) + 1
+    label = f'aria-label="Table {env["tables"]}"'
+    return f'<div class="table-scroll" tabindex="0" role="region" {label}>\n<table>\n'
+
+
+def _close_table(self: RendererHTML, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+    return "</table>\n</div>\n"
+
+
+_documents = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
+_documents.disable("image")
+_documents.add_render_rule("table_open", _open_table)
+_documents.add_render_rule("table_close", _close_table)

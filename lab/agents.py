@@ -139,6 +139,7 @@ class TaskPeer(ChannelAgent):
         last ID TEXT        the same, and it is the last
         data ID JSON        an artifact with a data part
         raw ID TEXT         an artifact with the bytes of the text as a file, ID.txt
+        image ID BASE64     an artifact with a PNG, ID.png
         url ID URL          an artifact with a file elsewhere
         rest SECONDS        say nothing for a while
         hold                wait until the test sets `release`
@@ -224,6 +225,7 @@ PARTS: dict[str, Callable[[str, str], Json]] = {
         "filename": f"{name}.txt",
         "mediaType": "text/plain",
     },
+    "image": lambda name, content: {"raw": content, "filename": f"{name}.png", "mediaType": "image/png"},
     "url": lambda name, content: {"url": content, "filename": name},
 }
 ENDING_STEPS = {"reply", *STATES} - {"note"}

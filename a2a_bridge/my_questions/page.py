@@ -62,12 +62,6 @@ class Row:
         return describe_reason(one.reason) if one.state in ("failed", "denied") and one.reason else ""
 
     @property
-    def took(self) -> str:
-        """How long the answer took; empty without one."""
-        latency_ms = self.question.latency_ms
-        return "" if latency_ms is None or self.question.state != "completed" else format_latency(latency_ms)
-
-    @property
     def page(self) -> str:
         """The address of the agent's page."""
         return reverse("agent-page", args=self.question.handle.split("/", 1))
@@ -107,13 +101,3 @@ def my_questions(request: HttpRequest, asker: User) -> HttpResponse:
         "shown_chars": SHOWN_CHARS,
     }
     return render(request, "questions.html", context, status=400 if error else 200)
-
-
-def format_latency(latency_ms: int) -> str:
-    """How long an answer took, in the unit that suits it: `84 ms`, `1.2 s`, `15 min 12 s`."""
-    if latency_ms < 1000:
-        return f"{latency_ms} ms"
-    if latency_ms < 60_000:
-        return f"{latency_ms / 1000:.1f} s"
-    minutes, rest_ms = divmod(latency_ms, 60_000)
-    return f"{minutes} min {rest_ms // 1000} s"

@@ -34,7 +34,7 @@ from kit import sql
 from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send, error_body, respond
 from kit.async_db import db_call
 from kit.clock import iso
-from kit.describe import Operation, Parameter, Time, Url
+from kit.describe import Answer, ErrorBody, Operation, Parameter, Time, Url
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ OPERATIONS = (
         summary="What you asked of agents, newest first, with the replies of tasks that are kept.",
         tag="questions",
         parameters=PARAMETERS,
-        answers={200: Questions},
+        answers={200: Questions, 503: Answer(shape=ErrorBody, text=UNAVAILABLE_TEXT)},
     ),
 )
 

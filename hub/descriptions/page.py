@@ -10,6 +10,9 @@ from hub.descriptions.shapes import Json
 
 TITLES = {"receive": "From the client", "send": "From the hub"}
 
+SOCKETS = "sockets"
+A2A = ("a2a", "a2a-http")
+JSON_TYPE = "application/json"
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -24,8 +27,18 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One value that the form of a call asks for. `place`: path, query or header."""
+
+    name: str
+    place: str
+    type: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One operation."""
+    """One operation. `can_try`: whether the page has a form for it; `example`: the JSON to begin with."""
 
     name: str
     method: str
@@ -37,6 +50,9 @@ class Call:
     bodies: list[Shape]
     answers: list[Status]
     curl: str
+    can_try: bool
+    inputs: list[Input]
+    example: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +76,8 @@ def sections(document: Json) -> list[Section]:
 
 def _call(document: Json, path: str, method: str, operation: Json) -> Call:
     body = _body_schema(operation)
+    media_types = operation.get("requestBody", {}).get("content", {JSON_TYPE: {}})
+    parameters = operation.get("parameters", ())
     return Call(
         name=operation["operationId"],
         method=method.upper(),
@@ -67,10 +85,13 @@ def _call(document: Json, path: str, method: str, operation: Json) -> Call:
         summary=plain(operation["summary"]),
         text=plain(operation.get("description", "")),
         credentials=" or ".join(name for one in operation.get("security", ()) for name in one),
-        parameters=[_parameter(document, one) for one in operation.get("parameters", ())],
+        parameters=[_parameter(document, one) for one in parameters],
         bodies=shapes_of(document, body) if body else [],
         answers=[_status(document, status, one) for status, one in operation["responses"].items()],
         curl=_curl(document, path, method, operation, body),
+        can_try=JSON_TYPE in media_types and operation["tags"][0] not in A2A,
+        inputs=[_input(document, one) for one in parameters],
+        example=json.dumps(example(document, body), indent=2, ensure_ascii=False) if body else "",
     )
 
 
@@ -83,6 +104,11 @@ def _parameter(document: Json, one: Json) -> Field:
         required=one.get("required", False),
         text=plain(text),
     )
+
+
+def _input(document: Json, one: Json) -> Input:
+    required = one.get("required", False)
+    return Input(name=one["name"], place=one["in"], type=type_of(document, one["schema"]), required=required)
 
 
 def _status(document: Json, status: str, answer: Json) -> Status:

@@ -1,11 +1,10 @@
 """The descriptions over HTTP: public, for every origin."""
 
 from functools import cache
-from typing import Any
 
 import msgspec
 import yaml
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
@@ -15,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from hub.descriptions.asyncapi import asyncapi
 from hub.descriptions.openapi import openapi
-from hub.descriptions.page import sections, sockets
+from hub.descriptions.page import A2A, SOCKETS, Section, sections, sockets
 from hub.descriptions.shapes import Json
 
 HEADERS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=60"}
@@ -44,16 +43,39 @@ def sockets_yaml(request: HttpRequest) -> HttpResponse:
 @never_cache
 @gzip_page
 @require_safe
-def docs(request: HttpRequest) -> HttpResponse:
-    """Both, to read."""
-    return render(request, "docs.html", {"body": _body()})
+def api(request: HttpRequest) -> HttpResponse:
+    """Every call and socket, in a line each."""
+    return render(request, "docs/api.html", {"body": _contents(), "sections": _sections()})
+
+
+@never_cache
+@gzip_page
+@require_safe
+def api_section(request: HttpRequest, tag: str) -> HttpResponse:
+    """The calls of one tag in full, with forms to try them; or the sockets."""
+    if tag != SOCKETS and tag not in _sections():
+        raise Http404
+    context = {"tag": tag, "body": _body(tag), "sections": _sections()}
+    return render(request, "docs/api_section.html", context)
 
 
 @cache
-def _body() -> SafeString:
-    """What is the same for every caller: a quarter of a megabyte that takes longer to encode than to send."""
-    context: dict[str, Any] = {"sections": sections(openapi()), "sockets": sockets(asyncapi())}
-    return render_to_string("docs_body.html", context)
+def _sections() -> dict[str, Section]:
+    return {one.tag: one for one in sections(openapi())}
+
+
+@cache
+def _contents() -> SafeString:
+    context = {"sections": list(_sections().values()), "sockets": sockets(asyncapi())}
+    return render_to_string("docs/api_contents.html", context)
+
+
+@cache
+def _body(tag: str) -> SafeString:
+    """What is the same for every caller: it takes longer to make than to send."""
+    if tag == SOCKETS:
+        return render_to_string("docs/api_sockets.html", {"sockets": sockets(asyncapi())})
+    return render_to_string("docs/api_calls.html", {"section": _sections()[tag], "is_a2a": tag in A2A})
 
 
 def _as_json(document: Json) -> HttpResponse:

@@ -1,7 +1,7 @@
-// My questions: times and days in the visitor's zone, and the replies of the tasks that the hub still keeps.
+// My questions: days in the visitor's time zone, and the replies of the tasks that the hub still keeps.
 import { inHub } from "./addresses.js";
-import { ZONE, localise } from "./desk_zone.js";
 import { SIGNED_OUT, showFailure } from "./failures.js";
+import { ZONE } from "./times.js";
 
 const FAILED = "The replies could not be loaded: load the page again.";
 const NOT_LOADED = "Its reply is not loaded: open the conversation to read it.";
@@ -10,7 +10,6 @@ const NO_TEXT = "No text: open the conversation to see all of it.";
 const UNDER_WAY = "No reply yet.";
 const rows = new Map([...document.querySelectorAll("[data-question]")].map((row) => [row.dataset.question, row]));
 
-localise();
 document.querySelector("input[name=tz]").value = ZONE;
 if (rows.size) showReplies();
 

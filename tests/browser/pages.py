@@ -51,8 +51,25 @@ async def _ask_agent(page: Page) -> None:
     await page.get_by_text("Answered in").wait_for()
 
 
+async def _ask_for_all(page: Page) -> None:
+    await page.get_by_label("Your question").fill("What sold best?")
+    await page.get_by_label("Your question").press("Enter")
+    await page.get_by_text("The agent asks back.").wait_for()
+
+
+async def _open_delivery(page: Page) -> None:
+    await page.locator("#deliveries tbody a.mono").first.click()
+    await page.get_by_role("heading", name="Last answer").wait_for()
+
+
 async def _read_replies(page: Page) -> None:
     await page.get_by_text("A lifetime is how long").wait_for()
+
+
+async def _try_call(page: Page) -> None:
+    await page.locator("#getQuestions summary").click()
+    await page.get_by_role("button", name="Send GET").click()
+    await page.get_by_text("200 OK").wait_for()
 
 
 async def _open_notes(page: Page) -> None:
@@ -87,6 +104,13 @@ async def _connect_nameless(page: Page) -> None:
 async def _preview(page: Page) -> None:
     await page.get_by_role("button", name="Preview").click()
     await page.locator("#preview").wait_for()
+
+
+async def _warn_badly(page: Page) -> None:
+    await page.get_by_label("An agent is offline").check()
+    await page.get_by_label("Minutes").fill("0")
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("alert").first.wait_for()
 
 
 async def _refuse(page: Page) -> None:
@@ -199,6 +223,7 @@ PAGES = [
     Listed("directory-none-of-mine", "/agents?mine=1", "alice"),
     Listed("agent", "/agents/{agent}", act=_open_notes),
     Listed("agent-asked", "/agents/{agent}", "alice", _ask_agent),
+    Listed("agent-all", "/agents/{all}", "alice", _ask_for_all),
     Listed("agent-mine", "/agents/{agent}", "owner"),
     Listed("agent-busy", "/agents/{busy}", "alice", like="agent-asked"),
     Listed("agent-over-budget", "/agents/{spent}", "alice"),
@@ -218,7 +243,15 @@ PAGES = [
     Listed("device-known-code", "/device", "alice", _allow_device),
     Listed("consent", CONSENT, "alice"),
     Listed("consent-command-line", CONSENT.replace("app_name=Notebook&", ""), "alice", like="consent"),
-    Listed("api", "/docs"),
+    Listed("docs", "/docs"),
+    Listed("docs-search", "/docs?q=daily%20budget", like="docs-nothing-found"),
+    Listed("docs-nothing-found", "/docs?q=unheard-of"),
+    Listed("docs-page", "/docs/rest"),
+    Listed("docs-guide", "/docs/connect-an-agent", like="docs-page"),
+    Listed("api", "/docs/api"),
+    Listed("api-section", "/docs/api/questions", "alice", _try_call),
+    Listed("api-sockets", "/docs/api/sockets"),
+    Listed("api-a2a", "/docs/api/a2a", like="api-sockets"),
     Listed("reference", "/demos/a2a/?agent={agent}", like="reference-asked"),
     Listed("reference-asked", "/demos/a2a/?agent={agent}", "alice", _ask),
     Listed("reference-version-1", "/demos/a2a/?agent={agent}", "alice", _ask_in_version_1),
@@ -228,6 +261,8 @@ PAGES = [
     Listed("desk-empty", "/desk", "newcomer"),
     Listed("desk", "/desk", "owner"),
     Listed("desk-shared", "/desk", "bob", like="desk"),
+    Listed("desk-alerts", "/desk/alerts", "owner"),
+    Listed("desk-alerts-refused", "/desk/alerts", "alice", _warn_badly, complaint="400"),
     Listed("desk-bulk", "/desk/bulk?action=halt&agent={id}&agent={unasked}", "owner"),
     Listed("desk-bulk-nothing", "/desk/bulk", "newcomer"),
     Listed("desk-connect", "/desk/connect", "alice", like="desk-connect-refused"),
@@ -257,6 +292,7 @@ PAGES = [
     Listed("webhooks-refused", "/webhooks", "alice", _subscribe_badly, complaint="400"),
     Listed("webhook-new", "/webhooks", "alice", _subscribe),
     Listed("webhook", "/webhooks/{webhook}", "owner"),
+    Listed("webhook-delivery", "/webhooks/{webhook}", "owner", _open_delivery),
     Listed("health", "/health", "chief"),
     Listed("limits", "/limits", "chief"),
     Listed("invitations", "/invitations", "chief", _invite),

@@ -43,9 +43,10 @@ NO_PAGES = {
     "account-revoke", "account-rotate", "account-retention", "account-export",
     "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv",
     "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
-    "webhook-page-replay",
+    "webhook-page-replay", "webhook-page-pause", "webhook-page-resume", "webhook-page-edit",
     "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
     "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info",
+    "protected-resource", "mcp-protected-resource", "authorization-server",
 }  # fmt: skip
 
 
@@ -89,7 +90,14 @@ async def look_at_everything(visitor: Visitor, hostile: Hostile, found: Json) ->
 
 
 async def test_no_page_is_left_out() -> None:
-    numbers = {"agent": 1, "webhook": 1, "token": 1, "session": "0" * 8 + "-0000" * 3 + "-" + "0" * 12}
+    numbers = {
+        "agent": 1,
+        "webhook": 1,
+        "told": 1,
+        "delivery": 1,
+        "token": 1,
+        "session": "0" * 8 + "-0000" * 3 + "-" + "0" * 12,
+    }
     visited = [
         path.partition("?")[0] for path in paths(Hostile(itertools.cycle("x")), numbers | {"handle": "a/b"})
     ]
@@ -129,8 +137,12 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/invitations",
         "/account",
         "/account/erase",
-        "/docs",
+        f"/docs?{urlencode({'q': hostile.text()})}",
+        "/docs/errors",
+        "/docs/api",
+        "/docs/api/sessions",
         f"/desk?{urlencode({'agents': hostile.text(), 'sessions': hostile.text()})}",
+        f"/desk/alerts?{urlencode({'confirm': hostile.text()})}",
         f"/desk/bulk?{urlencode({'action': 'halt', 'agent': found['agent']})}",
         f"/desk/publish?session={found['session']}",
         f"/desk/remote?{urlencode({'name': hostile.text()})}",
@@ -141,7 +153,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"{agent}/delete",
         f"{agent}/remote",
         f"{agent}/audit",
-        f"{agent}/audit?{urlencode({'asker': hostile.text(), 'tz': hostile.text(), 'outcome': hostile.text()})}",
+        f"{agent}/audit?{urlencode(dict.fromkeys(('asker', 'tz', 'outcome', 'q'), hostile.text()))}",
         session,
         f"{session}?{urlencode({'before': hostile.text()})}",
         f"{session}/rows",
@@ -150,6 +162,8 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/webhooks",
         f"/webhooks/{found['webhook']}",
         f"/webhooks/{found['webhook']}/deliveries",
+        f"/webhooks/{found['told']}?{urlencode({'agent': hostile.text(), 'event': hostile.text()})}",
+        f"/webhooks/{found['told']}/deliveries/{found['delivery']}",
         "/health",
         "/limits",
         f"/{quote(hostile.text())}",
@@ -169,7 +183,9 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
         fields: Json = {name: hostile.text() for name in ("description", "claudeMd", "personalizationPrompt")}
         fields |= {"name": hostile.text(120), "tagline": hostile.text(160), "suggestedPrompts": [hostile.text()]}
         published = await publish(site, token, agent.session_id, f"hostile-{agent.register['pid']}", **fields)
+        told = await made(owner, "/webhooks", webhook(hostile) | {"events": ["agent.dispatched"], "filters": None})
         await send(site.url, published["handle"], hostile.text(), token)
+        deliveries = (await owner.get(f"/api/v1/webhooks/{told['id']}/deliveries")).json()["items"]
         await happen(session, hostile)
         await upload(owner, str(session.session_id), hostile)
         yield {
@@ -177,6 +193,8 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
             "handle": published["handle"],
             "session": session.session_id,
             "token": (await made(owner, "/tokens/channel", {"name": hostile.text(64)}))["id"],
+            "told": told["id"],
+            "delivery": deliveries[0]["id"],
             "webhook": (await made(owner, "/webhooks", webhook(hostile)))["id"],
         }
 

@@ -128,10 +128,11 @@ async def ask_from_another_login(other: Visitor, shell: Shell) -> None:
     await page.get_by_role("link", name="@newcomer/rust-expert").click()
     await page.get_by_label("Your question").fill(QUESTION)
     await page.get_by_role("button", name="Ask", exact=True).click()
-    await expect(page.locator("#reply")).to_have_text(FIRST)
-    await expect(page.locator("#stages")).not_to_contain_text("completed")
+    answer = page.locator(".turn [data-part=reply]")
+    await expect(answer).to_have_text(FIRST)
+    await expect(page.get_by_role("button", name="Stop following")).to_be_visible()
     shell.go_on.touch()
-    await expect(page.locator("#reply")).to_have_text(FIRST + REST)
+    await expect(answer).to_have_text(FIRST + REST)
     await expect(page.get_by_text("Answered in")).to_be_visible()
     await other.check_calm()
 
@@ -151,7 +152,7 @@ async def find_the_ask(visitor: Visitor) -> None:
 async def follow_the_references_curl(other: Visitor, shell: Shell) -> None:
     """With a token of one's own put in, copied, and run as it is."""
     page = other.page
-    await page.get_by_role("link", name="Reference", exact=True).click()
+    await page.get_by_role("link", name="Try A2A", exact=True).click()
     await page.get_by_label("Agent", exact=True).select_option("newcomer/rust-expert")
     await page.get_by_label("Your question").fill(QUESTION)
     await page.get_by_role("button", name="Put a token").click()

@@ -1,4 +1,4 @@
-"""The page shows every call and frame, to a phone as well."""
+"""The pages of the API show every call and frame, to a phone as well."""
 
 import re
 from collections.abc import Iterator
@@ -23,10 +23,22 @@ def _no_collected_files(settings: Any) -> None:
 
 
 @pytest.fixture
-def page(db: None) -> str:
-    answer = Client().get("/docs")
+def contents(db: None) -> str:
+    return html_of("/docs/api")
+
+
+@pytest.fixture
+def pages(contents: str) -> dict[str, str]:
+    """The page of each tag, by its address."""
+    addresses = set(re.findall(r'href="(/docs/api/[^"#]+)"', contents))
+    return {address: html_of(address) for address in addresses}
+
+
+def html_of(address: str) -> str:
+    answer = Client().get(address)
     assert answer.status_code == 200
     assert answer["Content-Security-Policy"] == PAGE_POLICY
+    assert len(answer.content) < 120_000, address
     return answer.content.decode()
 
 
@@ -35,43 +47,59 @@ def operations() -> Iterator[tuple[str, Any]]:
         yield from ((path, one) for one in item.values())
 
 
-def test_it_shows_every_call(page: str) -> None:
+def test_every_call_has_a_line_that_leads_to_it(contents: str, pages: dict[str, str]) -> None:
     for path, one in operations():
-        assert f'id="{one["operationId"]}"' in page
-        assert f"</b> {path}</code>" in page
+        address = f"/docs/api/{one['tags'][0]}"
+        assert f'href="{address}#{one["operationId"]}"' in contents
+        assert f'id="{one["operationId"]}"' in pages[address]
+        assert f"</b> {path}</code>" in pages[address]
 
 
-def test_it_shows_every_frame(page: str) -> None:
+def test_every_frame_is_shown(pages: dict[str, str]) -> None:
     for name, operation in asyncapi()["operations"].items():
         for message in operation["messages"]:
             tag = message["$ref"].rpartition("/")[2]
-            assert f'id="{name.replace(".", "-")}-{tag}"' in page
+            assert f'id="{name.replace(".", "-")}-{tag}"' in pages["/docs/api/sockets"]
 
 
-def test_its_anchors_are_unique_and_its_contents_lead_to_them(page: str) -> None:
-    ids = re.findall(r' id="([^"]+)"', page)
-    assert len(ids) == len(set(ids))
-    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
+def test_anchors_are_unique_and_links_lead_to_them(contents: str, pages: dict[str, str]) -> None:
+    for page in (contents, *pages.values()):
+        ids = re.findall(r' id="([^"]+)"', page)
+        assert len(ids) == len(set(ids))
+        assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
+        assert set(re.findall(r' for="([^"]+)"', page)) <= set(ids)
 
 
-def test_it_leads_to_the_documents(page: str) -> None:
+def test_the_contents_lead_to_the_documents(contents: str) -> None:
     for address in ("/api/v1/schema", "/api/ws-docs/json", "/api/ws-docs/yaml", "/demos/a2a/"):
-        assert f'href="{address}"' in page
+        assert f'href="{address}"' in contents
 
 
-def test_it_shows_no_marks_and_names_no_file_of_the_checkout(page: str) -> None:
-    assert "`" not in page
-    assert ".md" not in page.replace("/usage.md", "")  # an address of the hub's
+def test_they_show_no_marks_and_name_no_file_of_the_checkout(contents: str, pages: dict[str, str]) -> None:
+    for page in (contents, *pages.values()):
+        assert "`" not in page
+        assert ".md" not in page.replace("/usage.md", "")  # an address of the hub's
 
 
-def test_it_has_nothing_inline(page: str) -> None:
-    assert not re.search(r"<script(?![^>]* src=)", page)
-    assert "<style" not in page
-    assert not re.search(r"\s(style|on\w+)=", page)
+def test_they_have_nothing_inline(contents: str, pages: dict[str, str]) -> None:
+    for page in (contents, *pages.values()):
+        assert not re.search(r"<script(?![^>]* src=)", page)
+        assert "<style" not in page
+        assert not re.search(r"\s(style|on\w+)=", page)
 
 
-def test_bodies_of_which_one_is_sent_stand_apart_each_by_its_name(page: str) -> None:
-    ask = page.partition('id="ask"')[2].partition("<h3>Answers")[0]
+def test_a_form_asks_for_what_its_call_takes(pages: dict[str, str]) -> None:
+    blocks = pages["/docs/api/blocks"]
+    form = blocks.partition('data-method="POST" data-path="/api/v1/blocks"')[2].partition("</form>")[0]
+    assert "&quot;login&quot;: &quot;…&quot;" in form
+    form = blocks.partition('data-path="/api/v1/blocks/{login}"')[2].partition("</form>")[0]
+    assert 'name="login" data-place="path"' in form
+    assert 'data-method="POST" data-path="/api/v1/sessions/{public_id}/files"' not in pages["/docs/api/sessions"]
+    assert '<form class="try' not in pages["/docs/api/a2a"]
+
+
+def test_bodies_of_which_one_is_sent_stand_apart_each_by_its_name(pages: dict[str, str]) -> None:
+    ask = pages["/docs/api/a2a"].partition('id="ask"')[2].partition("<h3>Answers")[0]
     found = re.findall(r"<summary><code>(.*?)</code>", ask.partition("<h3>Body: one of these")[2])
     titles = [unescape(one) for one in found]
     assert len(titles) == len(set(titles)) == 20
@@ -120,7 +148,7 @@ async def test_it_fits_a_phone_and_the_browser_has_no_complaint(embedded_hub: Hu
         await tab.call(
             "Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True
         )
-        await tab.go(f"{embedded_hub.url}/docs")
+        await tab.go(f"{embedded_hub.url}/docs/api/sessions")
         await tab.until("document.readyState === 'complete' && document.querySelectorAll('details').length > 20")
         await tab.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         assert await tab.evaluate("document.documentElement.scrollWidth") == 360

@@ -9,7 +9,8 @@ DOCUMENT = (ROOT / "docs" / "topics" / "visual-system.md").read_text()
 START = SHEET.index(":root {")
 END = SHEET.index("}\n", START)
 TOKENS = dict(re.findall(r"(--[\w-]+): ([^;]+);", SHEET[START:END]))
-RULES = re.sub(r"/\*.*?\*/", "", SHEET[END:], flags=re.DOTALL)
+IN_CHARTS = r"\.chart text \{[^}]*\}"  # in the units of the drawing
+RULES = re.sub(rf"/\*.*?\*/|{IN_CHARTS}", "", SHEET[END:], flags=re.DOTALL)
 
 RAW_COLOURS = re.compile(r"#[0-9a-f]{3,8}\b|\b(?:rgba?|hsla?|oklch|lab|color-mix|light-dark)\(", re.IGNORECASE)
 NAMED = re.compile(

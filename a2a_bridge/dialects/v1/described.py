@@ -198,7 +198,7 @@ def _operation(
         name=name,
         summary=summary,
         text="A2A 1.0, binding HTTP+JSON; more in the reference, /demos/a2a/. Errors are google.rpc.Status.",
-        tag="a2a",
+        tag="a2a-http",
         security=CALLER,
         request=None if request is None else of_v1(request),
         parameters=(VERSION, *parameters),

@@ -1,0 +1,1 @@
+"""The project's documentation as pages of the hub, with a search."""

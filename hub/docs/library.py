@@ -1,0 +1,112 @@
+"""The documents of `docs/` that the hub shows, read once: which they are, and where their links lead."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from django.conf import settings
+from django.urls import reverse
+
+from kit.markdown import SECTION_ID, Document, read_document
+
+ASKING = "Ask agents"
+PUBLISHING = "Publish agents"
+RUNNING = "Run a hub"
+REFERENCE = "Reference"
+# In this order; a document without a line here stands at the end of its folder's group.
+GROUPS: dict[str, Sequence[str]] = {
+    ASKING: (*("ask-from-curl", "ask-from-python", "ask-from-typescript", "ask-from-openclaw", "receive-push"),),
+    PUBLISHING: ("connect-an-agent", "publish-a-remote-agent", "receive-webhooks"),
+    RUNNING: (
+        *("deploy", "operate", "sign-in-with-github", "sign-in-without-github", "run-on-postgresql", "runbook"),
+        "capacity",
+    ),
+    REFERENCE: (
+        *("asking", "methods", "cards", "errors", "rest", "tokens", "frames", "openclaw-inbound", "limits"),
+        *("settings", "commands", "metrics", "tracing", "checks", "security", "glossary"),
+    ),
+}
+FOLDERS = {"howto": PUBLISHING, "topics": RUNNING, "reference": REFERENCE}
+FOR_DEVELOPERS = {"bench", "test", "conformance", "faults", "memory", "pages"}  # of the hub itself
+ALONE = ("glossary.md",)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One document. `name`: its file's, without the ending; `path`: below `docs`."""
+
+    name: str
+    path: PurePosixPath
+    group: str
+    document: Document
+
+    @property
+    def address(self) -> str:
+        """Where the hub shows it."""
+        return reverse("docs-page", args=[self.name])
+
+
+def docs_folder() -> Path:
+    """Where the documents are."""
+    return Path(settings.BASE_DIR) / "docs"
+
+
+def shown_files() -> dict[str, PurePosixPath]:
+    """The files that the hub shows, by name, in the order of their groups."""
+    folder = docs_folder()
+    listed = [path.relative_to(folder) for name in FOLDERS for path in sorted((folder / name).glob("*.md"))]
+    found = {path.stem: PurePosixPath(path) for path in [*listed, *map(Path, ALONE)]}
+    order = [name for names in GROUPS.values() for name in names]
+    shown = [*(name for name in order if name in found), *(name for name in found if name not in order)]
+    return {name: found[name] for name in shown if name not in FOR_DEVELOPERS}
+
+
+@cache
+def pages() -> dict[str, Page]:
+    """Every page by its name; the files do not change while the hub runs."""
+    files = shown_files()
+    group_of = {name: group for group, names in GROUPS.items() for name in names}
+    found = {}
+    for name, path in files.items():
+        document = read_document((docs_folder() / path).read_text(), _Links(path, files).resolve)
+        found[name] = Page(name, path, group_of.get(name, FOLDERS.get(path.parts[0], REFERENCE)), document)
+    return found
+
+
+def groups() -> Iterator[tuple[str, list[Page]]]:
+    """The pages by group."""
+    for group in GROUPS:
+        yield group, [page for page in pages().values() if page.group == group]
+
+
+@dataclass(frozen=True, slots=True)
+class _Links:
+    """Where the links of one file lead."""
+
+    path: PurePosixPath
+    files: dict[str, PurePosixPath]
+
+    def resolve(self, link: str) -> str | None:
+        """The address of a shown page; None for a file that the hub does not show."""
+        if re.match(r"[a-z]+:", link):
+            return link
+        file, _, anchor = link.partition("#")
+        fragment = f"#{SECTION_ID}{anchor}" if anchor else ""
+        if not file:
+            return fragment
+        name = PurePosixPath(file).stem
+        aimed = _normal(self.path.parent / file)
+        return reverse("docs-page", args=[name]) + fragment if self.files.get(name) == aimed else None
+
+
+def _normal(path: PurePosixPath) -> PurePosixPath:
+    """The path without `..`; one that leaves the folder begins with it."""
+    parts: list[str] = []
+    for part in path.parts:
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return PurePosixPath(*parts)

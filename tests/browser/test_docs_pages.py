@@ -1,0 +1,44 @@
+"""The documentation in a browser: found as one types, opened by the keyboard, and a call that is tried."""
+
+from playwright.async_api import expect
+
+from lab.hub_process import HubProcess
+from tests.browser.chrome import IN_BROWSER
+from tests.browser.visitor import Visitor
+
+pytestmark = IN_BROWSER
+
+
+async def test_a_place_is_found_as_one_types_and_opened_by_keyboard(visitor: Visitor) -> None:
+    page = visitor.page
+    await visitor.go("/")
+    await page.get_by_role("link", name="Docs", exact=True).click()
+    await page.get_by_label("Search guides").press_sequentially("roll-secret")
+    found = page.get_by_role("link", name="POST /api/v1/webhooks/{webhook_id}/roll-secret")
+    await found.wait_for()
+    assert "?q=roll-secret" in page.url
+    await found.press("Enter")
+    await page.wait_for_url("**/docs/api/webhooks#*")
+    await expect(page.locator("details.call[open]")).to_have_count(1)
+    await visitor.check_calm()
+
+
+async def test_a_call_is_tried_as_who_is_signed_in_or_by_a_token(visitor: Visitor, site: HubProcess) -> None:
+    page = visitor.page
+    await visitor.sign_in("alice", then="/docs/api/blocks#deleteOneBlock")
+    form = page.get_by_role("form", name="Try DELETE /api/v1/blocks/{login}")
+    await form.get_by_label("login").fill("some/one")
+    page.on("dialog", lambda dialog: dialog.accept())
+    await form.get_by_role("button").click()
+    await expect(form.get_by_role("status")).to_contain_text("404")
+    await page.locator("#getBlocks summary").click()
+    listed = page.get_by_role("form", name="Try GET /api/v1/blocks")
+    await page.get_by_label("Token for these forms").fill("unknown")
+    visitor.expected = ["status of 401", "status of 404"]
+    await listed.get_by_role("button").click()
+    await expect(listed.get_by_role("status")).to_contain_text("401")
+    await page.get_by_label("Token for these forms").fill(site.mint("bob", "session"))
+    await listed.get_by_role("button").click()
+    await expect(listed.get_by_role("status")).to_contain_text("200")
+    await expect(listed.locator(".tried")).to_contain_text('"items"')
+    await visitor.check_calm()
