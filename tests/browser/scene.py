@@ -17,7 +17,7 @@ from tests.remote.servers import Changing, offering, raw_server
 
 OPTIONS = {"DEV_LOGIN": 1, "REMOTE_ALLOW_PRIVATE": 1, "WEBHOOK_ALLOW_PRIVATE": 1, "REPLY_WAIT_S": 1800}
 REPLY = [
-    "A **lifetime** is how long ",
+    "A lifetime is how long ",
     "a reference is good: ",
     "the compiler checks that nothing uses it ",
     "after that.",
