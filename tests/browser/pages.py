@@ -71,7 +71,7 @@ async def _point_at_a_day(page: Page) -> None:
 
 
 async def _try_call(page: Page) -> None:
-    await page.locator("#getQuestions summary").click()
+    await page.locator("#getQuestions").get_by_text("Try it").click()
     await page.get_by_role("button", name="Send GET").click()
     await page.get_by_text("200 OK").wait_for()
 
