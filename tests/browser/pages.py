@@ -283,6 +283,8 @@ PAGES = [
     Listed("desk-agent-card-refused", "/desk/agents/{id}", "owner", _refuse_card, complaint="400"),
     Listed("desk-published", "/desk/agents/{id}/published", "owner"),
     Listed("desk-delete", "/desk/agents/{id}/delete", "owner"),
+    Listed("desk-costs", "/desk/costs?by=caller", "owner"),
+    Listed("desk-costs-none", "/desk/costs", "newcomer"),
     Listed("desk-audit", "/desk/agents/{id}/audit", "owner"),
     Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner", _point_at_a_day),
     Listed("desk-audit-unasked", "/desk/agents/{unasked}/audit", "owner"),
